@@ -1,0 +1,70 @@
+// FragmentConsumer: what happens to built fragments (software ROD paper, section VI.C; slides "ROBFragmentConsumer interface").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rodeo/fragment.h"
+#include "rodeo/input.h"
+
+namespace rodeo {
+
+/// One member of the singly linked list of consumers. The list is linked by the application before start(); the builder pushes
+/// to the first, each pushes to the next.
+class FragmentConsumer {
+ public:
+  virtual ~FragmentConsumer() = default;
+
+  /// Takes a fragment. Any builder or consumer thread; may block while this consumer's queue is full, which is the
+  /// back-pressure that the builder, the input and at last the trigger feel. A consumer that may change fragments forwards after
+  /// its work, one that only looks forwards at insertion and keeps a shared reference.
+  virtual void insert(FragmentPtr fragment) = 0;
+
+  virtual void start() {}
+
+  /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order.
+  virtual void stop() {}
+
+  /// The next consumer, or nullptr at the end of the list; set before start().
+  virtual void link(FragmentConsumer* next) { next_ = next; }
+
+  /// For the live view and the report.
+  struct Status {
+    std::string name;            ///< as in the configuration
+    double queue_fill = 0;       ///< 0 to 1
+    std::uint64_t consumed = 0;  ///< fragments
+    std::uint64_t stalls = 0;    ///< times that insert() found the queue full
+    double cpu_seconds = 0;      ///< of its own threads
+    std::vector<NamedCounter> counters;
+    std::vector<std::string> files;  ///< written and closed
+    std::string failure;             ///< why the run must stop; empty while all is well
+  };
+  virtual Status status() const = 0;
+
+ protected:
+  /// Hands a fragment on; the end of the list drops it.
+  void forward(FragmentPtr fragment) {
+    if (next_ != nullptr) next_->insert(std::move(fragment));
+  }
+
+  FragmentConsumer* next_ = nullptr;
+};
+
+/// A user's work on every fragment. May change the payload's bytes, not the structure (chunk headers stay); may resize it within the
+/// configured limit through `resize`. One object serves one thread.
+class FragmentWork {
+ public:
+  virtual ~FragmentWork() = default;
+
+  /// The payload is one contiguous piece if wants_contiguous(), else the fragment's parts.
+  virtual bool wants_contiguous() const { return false; }
+
+  /// Works on one fragment. What it throws is caught, flags the fragment as corrupt and is counted.
+  virtual void process(Fragment& fragment) = 0;
+
+  /// Totals for the report, for example "verified_chunks" and "mismatches".
+  virtual std::vector<NamedCounter> counters() const { return {}; }
+};
+
+}  // namespace rodeo

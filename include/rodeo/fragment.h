@@ -1,0 +1,201 @@
+// Fragment: all data of one event from the links of one ROB, as a scatter list over memory that somebody else owns.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "rodeo/ids.h"
+
+namespace rodeo {
+
+/// Generic status bits of a ROD or ROB (raw event format v5), first status word.
+namespace fragment_status {
+inline constexpr std::uint32_t kBcidMismatch = 0x01;
+inline constexpr std::uint32_t kL1IdMismatch = 0x02;
+inline constexpr std::uint32_t kTimeout = 0x04;
+inline constexpr std::uint32_t kDataCorruption = 0x08;
+inline constexpr std::uint32_t kOverflow = 0x10;
+inline constexpr std::uint32_t kDummy = 0x20;
+}  // namespace fragment_status
+
+/// Software ROD status of a chunk, in its header.
+namespace chunk_flag {
+inline constexpr std::uint8_t kTruncated = 0x01;     ///< did not fit the slice; the rest is cut off
+inline constexpr std::uint8_t kCorrupt = 0x02;       ///< the integrity check failed
+inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from that of the event
+}  // namespace chunk_flag
+
+/// What stands before each chunk in the ROD data: two little-endian words. The bytes follow, padded with zeros to a word.
+struct ChunkHeader {
+  std::uint16_t size = 0;          ///< bytes, this header included; 0xffff: 0xfff7 or more, see docs/formats/rod-data.md
+  std::uint8_t felix_status = 0;   ///< chunk_status bits
+  std::uint8_t rodeo_status = 0;   ///< chunk_flag bits
+  std::uint32_t link_id = 0;       ///< detector resource id of the link, from the configuration
+};
+static_assert(sizeof(ChunkHeader) == 8);
+
+/// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their own and
+/// padding follows in the next. A chunk header lies whole in one part, and so do a chunk's bytes.
+struct FragmentPart {
+  std::byte* data = nullptr;
+  std::size_t size = 0;  ///< bytes
+};
+
+class Fragment;
+
+/// Gives back a fragment's memory when its last owner lets go. Called once, by any thread; must not block.
+class FragmentOwner {
+ public:
+  virtual void reclaim(Fragment& fragment) noexcept = 0;
+
+ protected:
+  ~FragmentOwner() = default;
+};
+
+/// One event of one ROB. Reference-counted through FragmentPtr. Between two consumers exactly one of them may write (see
+/// FragmentConsumer); a shared reference reads only.
+class Fragment {
+ public:
+  static constexpr std::size_t kMissingListed = 16;
+
+  // Identity
+  Sequence sequence = 0;
+  L1Id l1id;
+  SourceId source_id;
+  std::uint16_t bcid = 0;
+  std::uint8_t trigger_type = 0;
+  bool writable = true;  ///< false: parts lie in memory that must not be written (FULL mode, mapped files)
+
+  // Status
+  std::uint32_t status = 0;         ///< fragment_status bits
+  std::uint32_t chunks = 0;         ///< chunks in the parts
+  std::uint32_t missing = 0;        ///< links that gave nothing
+  std::uint32_t missing_listed = 0; ///< valid entries of missing_links
+  std::uint32_t missing_links[kMissingListed] = {};  ///< link ids of the first missing links
+
+  // Data
+  FragmentPart* parts = nullptr;
+  std::uint32_t part_count = 0;
+  std::uint64_t handed_over_ns = 0;  ///< steady clock when the last run of this event was handed to the builder
+
+  // Ownership
+  FragmentOwner* owner = nullptr;
+  std::atomic<std::uint32_t> references{0};
+
+  std::span<FragmentPart> all_parts() const { return {parts, part_count}; }
+
+  /// Bytes of ROD data.
+  std::size_t payload_bytes() const {
+    std::size_t sum = 0;
+    for (const FragmentPart& part : all_parts()) sum += part.size;
+    return sum;
+  }
+
+  bool complete() const { return missing == 0 && status == 0; }
+
+  /// Copies the ROD data to `out` (at least payload_bytes() large): the contiguous view. Returns the bytes written.
+  std::size_t copy_to(std::byte* out) const {
+    std::size_t at = 0;
+    for (const FragmentPart& part : all_parts()) {
+      std::memcpy(out + at, part.data, part.size);
+      at += part.size;
+    }
+    return at;
+  }
+
+  /// Calls visit(const ChunkHeader&, std::span<std::byte> bytes) for each chunk. Returns false if the parts do not hold what the
+  /// headers say (a user's processor broke them).
+  template <typename Visit>
+  bool for_each_chunk(Visit&& visit) const;
+};
+
+/// Owning pointer to a fragment; copying adds a reference (any thread).
+class FragmentPtr {
+ public:
+  FragmentPtr() = default;
+  /// Takes over one reference that the caller holds.
+  static FragmentPtr adopt(Fragment* fragment) { return FragmentPtr(fragment); }
+
+  FragmentPtr(const FragmentPtr& other) : fragment_(other.fragment_) {
+    if (fragment_ != nullptr) fragment_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  FragmentPtr(FragmentPtr&& other) noexcept : fragment_(std::exchange(other.fragment_, nullptr)) {}
+  FragmentPtr& operator=(FragmentPtr other) noexcept {
+    std::swap(fragment_, other.fragment_);
+    return *this;
+  }
+  ~FragmentPtr() { reset(); }
+
+  void reset() {
+    Fragment* fragment = std::exchange(fragment_, nullptr);
+    if (fragment != nullptr && fragment->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      fragment->owner->reclaim(*fragment);
+    }
+  }
+  /// Gives up ownership of the reference without dropping it.
+  Fragment* detach() { return std::exchange(fragment_, nullptr); }
+
+  Fragment* get() const { return fragment_; }
+  Fragment& operator*() const { return *fragment_; }
+  Fragment* operator->() const { return fragment_; }
+  explicit operator bool() const { return fragment_ != nullptr; }
+
+ private:
+  explicit FragmentPtr(Fragment* fragment) : fragment_(fragment) {}
+  Fragment* fragment_ = nullptr;
+};
+
+/// Marks a chunk whose size does not fit ChunkHeader::size; its true size stands in the word before its bytes (docs/formats/rod-data.md).
+inline constexpr std::uint16_t kLongChunk = 0xffff;
+
+template <typename Visit>
+bool Fragment::for_each_chunk(Visit&& visit) const {
+  std::size_t part = 0;
+  std::size_t at = 0;
+  const auto skip_empty = [&] {
+    while (part < part_count && at == parts[part].size) {
+      ++part;
+      at = 0;
+    }
+  };
+  for (skip_empty(); part < part_count; skip_empty()) {
+    ChunkHeader header;
+    if (parts[part].size - at < sizeof header) return false;
+    std::memcpy(&header, parts[part].data + at, sizeof header);
+    at += sizeof header;
+    std::size_t size = header.size;
+    if (header.size == kLongChunk) {
+      std::uint32_t true_size = 0;
+      if (parts[part].size - at < sizeof true_size) return false;
+      std::memcpy(&true_size, parts[part].data + at, sizeof true_size);
+      at += sizeof true_size;
+      size = true_size;
+    } else {
+      if (size < sizeof header) return false;
+      size -= sizeof header;
+    }
+    std::byte* bytes = nullptr;
+    if (size > 0) {
+      skip_empty();
+      if (part == part_count || parts[part].size - at < size) return false;
+      bytes = parts[part].data + at;
+      at += size;
+    }
+    visit(static_cast<const ChunkHeader&>(header), std::span<std::byte>(bytes, size));
+    std::size_t padding = (4 - size % 4) % 4;
+    while (padding > 0) {
+      skip_empty();
+      if (part == part_count) return false;
+      const std::size_t step = padding < parts[part].size - at ? padding : parts[part].size - at;
+      at += step;
+      padding -= step;
+    }
+  }
+  return true;
+}
+
+}  // namespace rodeo

@@ -1,0 +1,94 @@
+// DataInput: a source of chunk runs (software ROD paper, section V).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rodeo/chunk.h"
+
+namespace rodeo {
+
+/// A piece of input memory with the runs found in it. Owned by the input; valid from poll() until the last reference is dropped.
+struct Page {
+  std::span<const ChunkRun> runs;
+  class DataStream* stream = nullptr;
+  std::atomic<std::uint32_t> references{0};  ///< set to 1 by poll(); a builder that keeps pointers into the page adds its own
+
+  inline void drop();
+};
+
+enum class PollStatus : std::uint8_t {
+  page,   ///< a page was delivered
+  empty,  ///< nothing there now: the input is drained
+  end,    ///< nothing will come any more
+};
+
+/// Counters of one stream, read by any thread at any time. Every chunk that the stream saw but did not hand over is in one of
+/// them by name.
+struct StreamCounters {
+  std::uint64_t chunks = 0;  ///< handed over, in runs
+  std::uint64_t bytes = 0;   ///< payload bytes handed over
+  std::uint64_t pages = 0;
+};
+
+/// One ordered sequence of pages. poll() and clock_ns() are called by one thread, the worker that opened it; release() by any.
+class DataStream {
+ public:
+  virtual ~DataStream() = default;
+
+  /// Next page, without blocking. With PollStatus::page, `page` holds one reference, which the caller drops.
+  virtual PollStatus poll(Page*& page) = 0;
+
+  /// The last reference to a page is gone; its memory may be reused. Pages may come back in any order. Any thread.
+  virtual void release(Page& page) noexcept = 0;
+
+  /// Time up to which this stream has delivered all that was sent, on the input's own clock (monotonic, nanoseconds). Event
+  /// time-outs run on it: an input that falls behind holds its clock back, and no loss is invented.
+  virtual std::uint64_t clock_ns() const = 0;
+
+  virtual StreamCounters counters() const = 0;
+};
+
+inline void Page::drop() {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) stream->release(*this);
+}
+
+/// A named counter that an input, builder or consumer offers to reports and metrics.
+struct NamedCounter {
+  std::string name;  ///< snake_case, a reason where it counts losses
+  std::uint64_t value = 0;
+};
+
+/// A source of data for one process. Created from the configuration, then connected, started, stopped, destroyed by the
+/// application's thread.
+class DataInput {
+ public:
+  virtual ~DataInput() = default;
+
+  /// Every link that this input can deliver, in a fixed order.
+  virtual std::span<const Fid> links() const = 0;
+
+  /// Opens a stream that carries just these links; ChunkRun::link is the position in `links`. Called before start(), once per
+  /// worker. Throws std::runtime_error with a complete sentence if a link is unknown or already taken.
+  virtual std::unique_ptr<DataStream> open(std::span<const Fid> links) = 0;
+
+  /// Opens the trigger's own list (TTC packets as chunks of TTC format), if this input carries it; nullptr otherwise.
+  virtual std::unique_ptr<DataStream> open_trigger_list() { return nullptr; }
+
+  virtual void start() = 0;
+
+  /// Ends the flow: streams deliver what is under way, then PollStatus::end. Returns at once.
+  virtual void stop() = 0;
+
+  /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (triggers refused while busy), faults made on demand by name.
+  virtual std::vector<NamedCounter> counters() const { return {}; }
+
+  /// CPU seconds that this input's own threads have used.
+  virtual double cpu_seconds() const { return 0; }
+};
+
+}  // namespace rodeo

@@ -1,0 +1,64 @@
+// Payload that proves itself: every byte is a pure function of (seed, link, trigger, position), so that any process can check it
+// without asking. Specified in docs/formats/provable-payload.md.
+//
+// Chunk layout (little-endian):
+//   bytes 0..3   extended L1 id            bytes 4..5  BCID (12 bits)
+//   byte  6      trigger type              byte  7     0xC5
+//   bytes 8..    64-bit words word(i) = key + i * kStep; the last one is cut to the chunk's size
+// With a trailing CRC (crc = true) the last four bytes are the CRC-32 (IEEE 802.3, as zlib's) of all before them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// The one trigger that an extended L1 id names, as every emulated source sends it.
+struct ProvableTrigger {
+  std::uint16_t bcid = 0;         ///< 0 to 3563
+  std::uint8_t trigger_type = 0;  ///< 0 to 255
+};
+
+class Provable {
+ public:
+  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+  static constexpr std::size_t kHeaderBytes = 8;
+  static constexpr std::uint8_t kMark = 0xc5;
+
+  explicit Provable(std::uint64_t seed, bool crc = false) : seed_(seed), crc_(crc) {}
+
+  std::uint64_t seed() const { return seed_; }
+  bool has_crc() const { return crc_; }
+
+  ProvableTrigger trigger(L1Id l1id) const {
+    const std::uint64_t h = mix(seed_ ^ (std::uint64_t{l1id.value} << 16 | 0x7719));
+    return {static_cast<std::uint16_t>((h >> 32) * 3564 >> 32), static_cast<std::uint8_t>(h)};
+  }
+
+  std::uint64_t key(std::uint32_t link_id, L1Id l1id) const {
+    return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * 0xd1342543de82ef95);
+  }
+
+  /// Writes a chunk of chunk.size() bytes. Sizes below 8 (12 with CRC) hold as much of the header as fits.
+  void write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
+
+  /// True if the chunk is, byte for byte, what write() makes for this link and trigger.
+  bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
+
+ private:
+  static constexpr std::uint64_t mix(std::uint64_t x) {
+    x ^= x >> 32;
+    x *= 0xe9846af9b1a615d;
+    x ^= x >> 32;
+    x *= 0xe9846af9b1a615d;
+    return x ^ x >> 28;
+  }
+
+  std::uint64_t seed_;
+  bool crc_;
+};
+
+}  // namespace rodeo::formats

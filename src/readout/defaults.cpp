@@ -1,0 +1,7 @@
+#include "readout/defaults.h"
+
+namespace rodeo::readout {
+
+void register_defaults(Registry& registry) { (void)registry; }
+
+}  // namespace rodeo::readout
