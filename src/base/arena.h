@@ -1,0 +1,43 @@
+// Memory for data paths: one mapping, taken at start from the largest pages there are.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/error.h"
+
+namespace rodeo::base {
+
+enum class PageKind : unsigned char { huge_1g, huge_2m, transparent };
+
+/// A fixed piece of zeroed memory. Asks for 1 GiB pages if it is large enough to use them, then 2 MiB pages, then plain memory with
+/// transparent huge pages; kind() says which it got. All of it is touched at construction, so nothing faults in later.
+class Arena {
+ public:
+  Arena() = default;
+  /// Fails if the memory is not there; never over-commits: sizes above what the machine has available are refused with the figures.
+  static Result<Arena> create(std::size_t bytes);
+
+  Arena(Arena&& other) noexcept;
+  Arena& operator=(Arena&& other) noexcept;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  PageKind kind() const { return kind_; }
+  /// For logs: "512 MiB on 2 MiB huge pages".
+  std::string description() const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;    // what was asked for
+  std::size_t mapped_ = 0;  // rounded up to whole pages
+  PageKind kind_ = PageKind::transparent;
+};
+
+/// Bytes that can be allocated now without swapping (MemAvailable).
+std::size_t available_memory_bytes();
+
+}  // namespace rodeo::base

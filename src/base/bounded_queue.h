@@ -1,0 +1,83 @@
+// Bounded queue for many producers and many consumers: what stands before each fragment consumer.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "base/spsc_ring.h"
+
+namespace rodeo::base {
+
+/// Fixed capacity (rounded up to a power of two), allocated at construction; lock-free, first in first out per producer. A full queue
+/// refuses (try_push returns false, the value stays with the caller), an empty one too; waiting is the caller's policy.
+/// Each slot carries a ticket that says whose turn it is, so producers and consumers meet only at the slot they share.
+template <typename T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity)
+      : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1), slots_(std::make_unique<Slot[]>(mask_ + 1)) {
+    for (std::size_t i = 0; i <= mask_; ++i) slots_[i].ticket.store(i, std::memory_order_relaxed);
+  }
+
+  bool try_push(T&& value) {
+    std::size_t at = tail_.load(std::memory_order_relaxed);
+    for (;;) {
+      Slot& slot = slots_[at & mask_];
+      const std::size_t ticket = slot.ticket.load(std::memory_order_acquire);
+      if (ticket == at) {
+        if (tail_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+          slot.value = std::move(value);
+          slot.ticket.store(at + 1, std::memory_order_release);
+          return true;
+        }
+      } else if (static_cast<std::ptrdiff_t>(ticket - at) < 0) {
+        return false;
+      } else {
+        at = tail_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+  bool try_pop(T& value) {
+    std::size_t at = head_.load(std::memory_order_relaxed);
+    for (;;) {
+      Slot& slot = slots_[at & mask_];
+      const std::size_t ticket = slot.ticket.load(std::memory_order_acquire);
+      if (ticket == at + 1) {
+        if (head_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed)) {
+          value = std::move(slot.value);
+          slot.ticket.store(at + mask_ + 1, std::memory_order_release);
+          return true;
+        }
+      } else if (static_cast<std::ptrdiff_t>(ticket - (at + 1)) < 0) {
+        return false;
+      } else {
+        at = head_.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+  /// An estimate while others push and pop.
+  std::size_t size() const {
+    const std::size_t head = head_.load(std::memory_order_acquire);
+    const std::size_t tail = tail_.load(std::memory_order_acquire);
+    return tail > head ? tail - head : 0;
+  }
+  std::size_t capacity() const { return mask_ + 1; }
+
+ private:
+  struct Slot {
+    std::atomic<std::size_t> ticket{0};
+    T value{};
+  };
+
+  const std::size_t mask_;
+  const std::unique_ptr<Slot[]> slots_;
+  alignas(kCacheLine) std::atomic<std::size_t> tail_{0};
+  alignas(kCacheLine) std::atomic<std::size_t> head_{0};
+};
+
+}  // namespace rodeo::base

@@ -1,0 +1,57 @@
+// Threads of a readout: named, pinned on request, polling with a back-off that is a setting.
+#pragma once
+
+#include <ctime>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace rodeo::base {
+
+/// Names the calling thread (cut to the 15 characters that Linux shows).
+void set_thread_name(const std::string& name);
+
+/// Pins the calling thread to one CPU; false if the machine has no such CPU or forbids it. A negative CPU leaves it free.
+bool pin_thread(int cpu);
+
+/// CPU seconds used by the calling thread.
+double thread_cpu_seconds();
+
+/// Lets other threads read the CPU time of one thread while it lives and after: attach() and detach() on the thread itself.
+class ThreadCpu {
+ public:
+  void attach();
+  void detach();
+  /// Any thread, any time.
+  double seconds() const;
+
+ private:
+  std::atomic<clockid_t> clock_{0};
+  std::atomic<bool> alive_{false};
+  std::atomic<double> final_{0};
+};
+
+/// What a polling thread does when there is nothing to do.
+enum class IdlePolicy : std::uint8_t {
+  spin,   ///< never leaves the CPU: lowest latency, one core each
+  yield,  ///< spins a little, then yields
+  sleep,  ///< spins, yields, then sleeps up to 100 us at a time: kind to a laptop
+};
+
+/// Progressive waiting: idle() after a poll that found nothing, reset() after one that found something.
+class Backoff {
+ public:
+  explicit Backoff(IdlePolicy policy = IdlePolicy::sleep) : policy_(policy) {}
+  void reset() { idle_ = 0; }
+  void idle();
+
+ private:
+  IdlePolicy policy_;
+  std::uint32_t idle_ = 0;
+};
+
+/// One pause of a spinning thread.
+inline void cpu_relax() { __builtin_ia32_pause(); }
+
+}  // namespace rodeo::base
