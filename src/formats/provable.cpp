@@ -21,6 +21,7 @@ std::uint32_t crc_of(const std::byte* data, std::size_t size) {
 }  // namespace
 
 void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
+  if (chunk.empty()) return;
   const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;
   const std::size_t body = chunk.size() - crc_bytes;
   const std::uint64_t header = header_word(trigger(l1id), l1id);
@@ -36,6 +37,7 @@ void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1i
 }
 
 bool Provable::matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
+  if (chunk.empty()) return true;
   const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;
   const std::size_t body = chunk.size() - crc_bytes;
   const std::uint64_t header = header_word(trigger(l1id), l1id);
