@@ -1,0 +1,75 @@
+// Puts the chunks of one E-link into FELIX blocks, as a card's firmware does (docs/formats/felix-blocks.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "formats/block.h"
+
+namespace rodeo::formats {
+
+/// One E-link's encoder. Writes into memory that the caller hands in block by block; never allocates.
+///
+///     encoder.begin(memory);                       // block_bytes of it
+///     while (!encoder.push(rest)) encoder.begin(next_memory());
+///
+/// A block is complete, and its memory the caller's again, when full() is true.
+class BlockEncoder {
+ public:
+  /// Requires format.valid() and elink < 2048.
+  BlockEncoder(BlockFormat format, std::uint16_t elink, std::uint32_t first_sequence = 0)
+      : format_(format), elink_(elink), sequence_(first_sequence & 0x1fU) {}
+
+  std::uint16_t elink() const { return elink_; }
+
+  /// True if there is no room for anything: the block is complete, or none was begun.
+  bool full() const { return at_ == end_; }
+
+  /// True after push() returned false: the rest of a chunk is owed.
+  bool in_chunk() const { return in_chunk_; }
+
+  /// Bytes that are free in the block, trailers included.
+  std::size_t room() const { return static_cast<std::size_t>(end_ - at_); }
+
+  /// Begins a block in `block`, which MUST be of the format's size and stay until full(). Requires full().
+  void begin(std::span<std::byte> block);
+
+  /// Appends what fits of `rest` and takes it off its front. True: the chunk is complete. False: the block is full; begin() the
+  /// next one and push the rest. `status` (chunk_status bits that firmware can set) goes into the chunk's last trailer.
+  bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
+
+  /// push() and begin() until the chunk is complete; `next` returns memory for a block each time it is called.
+  template <typename NextBlock>
+  void append(std::span<const std::byte> chunk, std::uint8_t status, NextBlock&& next) {
+    while (!push(chunk, status)) begin(next());
+  }
+
+  /// Fills the rest of the block with zeros and a timeout trailer, as a card does when no data come. Requires !full().
+  void timeout();
+
+  /// Ends the chunk whose rest is owed with `last_bytes`, as many of them as fit, under a timeout trailer with the truncation
+  /// flag. Requires !full(); in_chunk() is false afterwards.
+  void give_up(std::span<const std::byte> last_bytes);
+
+  /// Fills the rest of the block with null trailers. Requires !full().
+  void null_fill();
+
+  /// Writes one out-of-band trailer. Requires !full().
+  void out_of_band();
+
+ private:
+  void put(TrailerType type, std::uint32_t flags_and_length);
+  std::uint32_t flags(std::uint8_t status) const;
+  void copy(std::span<const std::byte> bytes);
+  void close_if_no_room_for_data();
+
+  BlockFormat format_;
+  std::uint16_t elink_;
+  std::uint32_t sequence_;
+  bool in_chunk_ = false;
+  std::byte* at_ = nullptr;
+  std::byte* end_ = nullptr;
+};
+
+}  // namespace rodeo::formats
