@@ -33,8 +33,8 @@ enum class KeyType : std::uint8_t {
 struct Key {
   std::string name;      ///< snake_case, without the table it lives in
   KeyType type = KeyType::text;
-  std::string fallback;  ///< default, written as in a file; meaningless if required
-  std::string help;      ///< first sentence short; more may follow
+  std::string fallback = {};  ///< default, written as in a file; meaningless if required
+  std::string help = {};  ///< first sentence short; more may follow
   double minimum = -1e300;
   double maximum = 1e300;
   std::vector<std::string> choices = {};

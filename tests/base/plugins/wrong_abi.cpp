@@ -1,0 +1,14 @@
+// A plug-in from the future: another ABI version, and a registration that must not be called.
+#include <cstdint>
+#include <cstdlib>
+
+namespace rodeo {
+class Registry;
+}
+
+extern "C" {
+extern const std::uint32_t rodeo_plugin_abi;
+const std::uint32_t rodeo_plugin_abi = 3;
+void rodeo_plugin_register(rodeo::Registry&);
+void rodeo_plugin_register(rodeo::Registry&) { std::abort(); }
+}
