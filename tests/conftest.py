@@ -1,0 +1,48 @@
+"""What Python tests share: where the build is, running the command, and one scale for time-outs."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = Path(os.environ.get("RODEO_BUILD_DIR", ROOT / "build")).resolve()
+TIMEOUT_SCALE = float(os.environ.get("RODEO_TEST_TIMEOUT_SCALE", "1"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: left out of ./test, run by ./test all")
+
+
+def scaled(seconds):
+    """A time-out for an undisturbed release build, stretched for the build under test."""
+    return seconds * TIMEOUT_SCALE
+
+
+class Rodeo:
+    """The command under test, run in a directory and with a runtime directory of the test's own."""
+
+    def __init__(self, directory):
+        self.binary = BUILD / "rodeo"
+        self.directory = directory
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": str(directory), "TMPDIR": str(directory), "NO_COLOR": "1"}
+
+    def __call__(self, *arguments, timeout=60, exit_code=0, **options):
+        """Runs to the end and returns the CompletedProcess; any other exit code than the one named fails the test (None: any will do)."""
+        done = subprocess.run(
+            [str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, text=True, capture_output=True,
+            timeout=scaled(timeout), stdin=subprocess.DEVNULL, **options)
+        if exit_code is not None:
+            assert done.returncode == exit_code, f"{done.args} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *arguments, **options):
+        """Starts without waiting; whoever starts it ends it (`with rodeo.start(...) as process:` and process.terminate())."""
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL, **options}
+        return subprocess.Popen([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
+
+
+@pytest.fixture
+def rodeo(tmp_path):
+    return Rodeo(tmp_path)

@@ -1,0 +1,87 @@
+"""The sources as a whole: rooms import downwards only, links in documents lead somewhere, nothing unfinished or local is committed."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Lowest first: a room may include from rooms before it. The public API comes first of all.
+ROOMS = ["rodeo", "base", "formats", "card", "emulator", "transport", "router", "readout", "farm", "network", "control", "cli"]
+
+TEXT = {".h", ".cpp", ".in", ".md", ".py", ".cmake", ".txt", ".toml", ".json", ""}
+
+
+def tracked(*patterns):
+    """Files that git knows or would know; a copy without git has nothing else in it than the sources."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns], cwd=ROOT,
+                            capture_output=True, text=True)
+    if listed.returncode != 0:
+        pytest.skip("not a git clone: " + listed.stderr.strip())
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def text_files():
+    for path in tracked():
+        if path.suffix in TEXT and "corpus" not in path.parts:
+            yield path, path.read_text(encoding="utf-8", errors="replace")
+
+
+def includes(path):
+    return re.findall(r'^\s*#\s*include\s*["<]([^">]+)[">]', path.read_text(), re.MULTILINE)
+
+
+def test_rooms_include_only_what_lies_below_them():
+    wrong = []
+    for path in tracked("src/*.h", "src/*.cpp", "include/*.h"):
+        room = path.relative_to(ROOT).parts[1]
+        for include in includes(path):
+            first = include.split("/")[0]
+            if "/" in include and first in ROOMS and ROOMS.index(first) > ROOMS.index(room):
+                wrong.append(f"{path.relative_to(ROOT)} includes {include}")
+    assert not wrong
+
+
+def test_every_room_is_in_the_table():
+    assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
+
+
+def test_plugins_see_the_public_interface_alone():
+    wrong = []
+    for path in tracked("plugins/*.h", "plugins/*.cpp"):
+        for include in includes(path):
+            if include.split("/")[0] in ROOMS[1:]:
+                wrong.append(f"{path.relative_to(ROOT)} includes {include}")
+    assert not wrong
+
+
+def test_relative_links_in_documents_lead_somewhere():
+    broken = []
+    for path in tracked("*.md"):
+        for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+            if re.match(r"[a-z]+:", target) or target.startswith("#"):
+                continue
+            if not (path.parent / target.split("#")[0]).exists():
+                broken.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not broken
+
+
+def test_no_unfinished_word_is_committed():
+    # Split, so that this line does not find itself.
+    words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "not imple" + "mented"]) + r")\b")
+    found = [f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in words.finditer(text)]
+    assert not found
+
+
+def test_no_path_of_one_machine_is_committed():
+    # A user's or a build machine's folder; documentation may say ~ or /data.
+    local = re.compile(r"(?<![\w.$}/])/(?:wo" + r"rk|ro" + r"ot|ho" + r"me)/[\w.]+")
+    found = [f"{path.relative_to(ROOT)}: {match.group()}" for path, text in text_files() for match in local.finditer(text)]
+    assert not found
+
+
+def test_headers_are_included_once():
+    assert not [str(path.relative_to(ROOT)) for path in tracked("src/*.h", "include/*.h", "tests/*.h")
+                if "#pragma once" not in path.read_text()]
