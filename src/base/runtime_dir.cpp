@@ -1,0 +1,61 @@
+#include "base/runtime_dir.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace rodeo::base {
+namespace {
+
+constexpr const char* kNext = "set RODEO_RUNTIME_DIR to a directory of your own";
+
+Error refused(const std::filesystem::path& directory, std::string why) {
+  return Error{"base.runtime_dir", fmt::format("cannot use the runtime directory: {}", why), directory.string(), kNext};
+}
+
+}  // namespace
+
+std::filesystem::path runtime_directory_name() {
+  if (const char* own = std::getenv("RODEO_RUNTIME_DIR"); own != nullptr && *own != '\0') return own;
+  if (const char* xdg = std::getenv("XDG_RUNTIME_DIR"); xdg != nullptr && *xdg != '\0') return std::filesystem::path(xdg) / "rodeo";
+  return fmt::format("/tmp/rodeo-{}", ::geteuid());
+}
+
+Result<std::filesystem::path> runtime_directory() {
+  const std::filesystem::path directory = runtime_directory_name();
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(refused(directory, std::strerror(errno)));
+  }
+  struct stat found{};
+  if (::lstat(directory.c_str(), &found) != 0) return std::unexpected(refused(directory, std::strerror(errno)));
+  if (!S_ISDIR(found.st_mode)) return std::unexpected(refused(directory, "it is not a directory"));
+  if (found.st_uid != ::geteuid()) {
+    return std::unexpected(refused(directory, fmt::format("it belongs to user {}, not to you", found.st_uid)));
+  }
+  if ((found.st_mode & 0022) != 0) {
+    return std::unexpected(refused(directory, fmt::format("others may write to it (mode {:04o})", found.st_mode & 07777)));
+  }
+  return directory;
+}
+
+Result<std::filesystem::path> runtime_socket(std::string_view file_name) {
+  if (file_name.empty() || file_name.find('/') != std::string_view::npos) {
+    return std::unexpected(Error{"base.runtime_dir", fmt::format("`{}` cannot be the name of a socket", file_name), {},
+                                 "use a name without a slash"});
+  }
+  Result<std::filesystem::path> directory = runtime_directory();
+  if (!directory) return directory;
+  const std::filesystem::path path = *directory / file_name;
+  if (path.native().size() >= sizeof(sockaddr_un::sun_path)) {
+    return std::unexpected(refused(path, fmt::format("a socket's path has at most {} characters", sizeof(sockaddr_un::sun_path) - 1)));
+  }
+  return path;
+}
+
+}  // namespace rodeo::base

@@ -1,0 +1,194 @@
+#include "readout/consumer/queued_consumer.h"
+
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace rodeo::readout {
+namespace {
+
+// Seats for threads that insert, when a consumer has no threads of its own: more than a host has builder workers, as a rule; with more
+// of them two share a seat and wait for each other.
+constexpr unsigned kInlineSeats = 8;
+
+class EndOfList final : public FragmentConsumer {
+ public:
+  void insert(FragmentPtr) override {}
+  Status status() const override { return {.name = "end"}; }
+};
+
+FragmentConsumer* end_of_list() {
+  static EndOfList end;
+  return &end;
+}
+
+unsigned number_of_this_thread() {
+  static std::atomic<unsigned> next{0};
+  thread_local const unsigned number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+base::IdlePolicy idle_policy_of(const std::string& name) {
+  if (name == "spin") return base::IdlePolicy::spin;
+  return name == "yield" ? base::IdlePolicy::yield : base::IdlePolicy::sleep;
+}
+
+std::uint64_t us_of(std::uint64_t ns) { return (ns + 999) / 1000; }
+
+}  // namespace
+
+std::vector<Key> queue_keys(unsigned threads, std::size_t capacity) {
+  return {
+      {.name = "threads",
+       .type = KeyType::integer,
+       .fallback = std::to_string(threads),
+       .help = "Threads that take fragments from the queue. 0: the work is done in the thread that hands the fragment over.",
+       .minimum = 0,
+       .maximum = 256},
+      {.name = "queue",
+       .type = KeyType::integer,
+       .fallback = std::to_string(capacity),
+       .help = "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
+       .minimum = 2,
+       .maximum = 1 << 22},
+      {.name = "idle",
+       .type = KeyType::choice,
+       .fallback = "sleep",
+       .help = "What a thread does while its queue is empty: spin (lowest latency, a core each), yield, or sleep (kind to a laptop).",
+       .choices = {"spin", "yield", "sleep"}},
+      {.name = "first_cpu",
+       .type = KeyType::integer,
+       .fallback = "-1",
+       .help = "Pins thread i to CPU first_cpu + i. -1: not pinned.",
+       .minimum = -1,
+       .maximum = 4095},
+  };
+}
+
+QueueSettings queue_settings(const Parameters& parameters, const std::string& type) {
+  return {.name = parameters.has("name") ? parameters.text("name") : type,
+          .threads = static_cast<unsigned>(parameters.integer("threads")),
+          .capacity = static_cast<std::size_t>(parameters.integer("queue")),
+          .idle = idle_policy_of(parameters.text("idle")),
+          .first_cpu = static_cast<int>(parameters.integer("first_cpu"))};
+}
+
+QueuedConsumer::QueuedConsumer(QueueSettings settings)
+    : settings_(std::move(settings)), inline_(settings_.threads == 0), queue_(settings_.capacity) {
+  next_ = end_of_list();
+  const unsigned seats = inline_ ? kInlineSeats : settings_.threads;
+  for (unsigned i = 0; i < seats; ++i) seats_.push_back(std::make_unique<Seat>());
+}
+
+QueuedConsumer::~QueuedConsumer() { QueuedConsumer::stop(); }
+
+void QueuedConsumer::link(FragmentConsumer* next) { next_ = next != nullptr ? next : end_of_list(); }
+
+void QueuedConsumer::start() {
+  for (unsigned i = 0; i < seats_.size(); ++i) seats_[i]->worker = make_worker(i);
+  if (inline_) return;
+  for (unsigned i = 0; i < seats_.size(); ++i) {
+    seats_[i]->thread = std::thread([this, i] { run(*seats_[i], i); });
+  }
+}
+
+void QueuedConsumer::stop() {
+  draining_.store(true, std::memory_order_release);
+  for (const auto& seat : seats_) {
+    if (seat->thread.joinable()) seat->thread.join();
+  }
+}
+
+void QueuedConsumer::run(Seat& seat, unsigned index) {
+  seat.cpu.attach();
+  base::set_thread_name(settings_.threads == 1 ? settings_.name : fmt::format("{}-{}", settings_.name.substr(0, 12), index));
+  if (settings_.first_cpu >= 0 && !base::pin_thread(settings_.first_cpu + static_cast<int>(index))) {
+    base::log_warning("{}: thread {} cannot be pinned to CPU {}", settings_.name, index,
+                      settings_.first_cpu + static_cast<int>(index));
+  }
+  base::Backoff backoff(settings_.idle);
+  FragmentPtr fragment;
+  for (;;) {
+    // Read before the queue is looked at: everything was inserted before the flag was set, so empty after it means done.
+    const bool draining = draining_.load(std::memory_order_acquire);
+    if (queue_.try_pop(fragment)) {
+      backoff.reset();
+      take(seat, std::move(fragment));
+    } else if (draining) {
+      break;
+    } else {
+      backoff.idle();
+    }
+  }
+  seat.cpu.detach();
+}
+
+void QueuedConsumer::take(Seat& seat, FragmentPtr fragment) {
+  if (fragment->handed_over_ns != 0) {
+    const std::uint64_t now = base::steady_now_ns();
+    seat.latency.record(now > fragment->handed_over_ns ? now - fragment->handed_over_ns : 0);
+  }
+  try {
+    seat.worker->work(std::move(fragment));
+  } catch (const std::exception& problem) {
+    seat.counters.add(Count::exceptions);
+    if (const auto turn = exception_log_.turn()) base::log_error("{}: {}{}", settings_.name, problem.what(), turn.suffix());
+  } catch (...) {
+    seat.counters.add(Count::exceptions);
+    if (const auto turn = exception_log_.turn()) base::log_error("{}: unknown exception{}", settings_.name, turn.suffix());
+  }
+  seat.counters.add(Count::consumed);
+}
+
+void QueuedConsumer::work_inline(FragmentPtr fragment) {
+  Seat& seat = *seats_[number_of_this_thread() % kInlineSeats];
+  if (seat.taken.test_and_set(std::memory_order_acquire)) [[unlikely]] {
+    stalls_.fetch_add(1, std::memory_order_relaxed);
+    base::Backoff backoff(base::IdlePolicy::yield);
+    while (seat.taken.test_and_set(std::memory_order_acquire)) backoff.idle();
+  }
+  take(seat, std::move(fragment));
+  seat.taken.clear(std::memory_order_release);
+}
+
+void QueuedConsumer::wait_and_push(FragmentPtr fragment) {
+  stalls_.fetch_add(1, std::memory_order_relaxed);
+  base::Backoff backoff(settings_.idle);
+  while (!queue_.try_push(std::move(fragment))) backoff.idle();
+}
+
+void QueuedConsumer::fail(std::string why) {
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_.empty()) failure_ = std::move(why);
+  failed_.store(true, std::memory_order_release);
+}
+
+FragmentConsumer::Status QueuedConsumer::status() const {
+  Status out;
+  out.name = settings_.name;
+  out.queue_fill = inline_ ? 0 : static_cast<double>(queue_.size()) / static_cast<double>(queue_.capacity());
+  out.stalls = stalls_.load(std::memory_order_relaxed);
+  base::LatencySummary latency;
+  std::uint64_t exceptions = 0;
+  for (const auto& seat : seats_) {
+    out.consumed += seat->counters.read(Count::consumed);
+    exceptions += seat->counters.read(Count::exceptions);
+    out.cpu_seconds += seat->cpu.seconds();
+    seat->latency.add_to(latency);
+  }
+  out.counters = {{"exceptions", exceptions},
+                  {"latency_p50_us", us_of(latency.percentile_ns(0.50))},
+                  {"latency_p99_us", us_of(latency.percentile_ns(0.99))},
+                  {"latency_max_us", us_of(latency.max_ns())}};
+  {
+    const std::lock_guard lock(failure_mutex_);
+    out.failure = failure_;
+  }
+  return out;
+}
+
+}  // namespace rodeo::readout

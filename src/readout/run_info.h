@@ -1,0 +1,28 @@
+// What every event header says of the run: set once by the application before it creates the consumers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::readout {
+
+struct RunInfo {
+  std::uint32_t run_number = 1;
+  std::uint32_t run_type = 0xf;  ///< 0 physics, 1 calibration, 2 cosmics, 0xf test
+  std::uint32_t lumi_block = 1;
+  SourceId event_source_id;      ///< of the full event header
+  std::string project = "rodeo";
+  std::string stream_type = "calibration";
+  std::string stream_name = "readout";
+  std::string readout_name = "readout";    ///< of the process: names files, sockets
+  bool emulated = false;         ///< ors 0x80000000 to the run type
+};
+
+/// Replaces the process-wide description. Before any component is created; not while a run is under way.
+void set_run_info(RunInfo info);
+
+const RunInfo& run_info();
+
+}  // namespace rodeo::readout
