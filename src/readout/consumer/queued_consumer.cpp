@@ -18,7 +18,11 @@ constexpr unsigned kInlineSeats = 8;
 class EndOfList final : public FragmentConsumer {
  public:
   void insert(FragmentPtr) override {}
-  Status status() const override { return {.name = "end"}; }
+  Status status() const override {
+    Status out;
+    out.name = "end of list";
+    return out;
+  }
 };
 
 FragmentConsumer* end_of_list() {

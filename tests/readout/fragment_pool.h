@@ -1,0 +1,103 @@
+// Fragments for tests: real memory, provable payload, an owner that knows how many are still out.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "formats/provable.h"
+#include "rodeo/fragment.h"
+
+namespace rodeo::test {
+
+/// Makes fragments as a builder does: `links` chunks of `chunk_bytes` provable bytes behind their headers, in one part per
+/// `links_per_part` links. Counts what comes back.
+class FragmentPool final : public FragmentOwner {
+ public:
+  struct Shape {
+    std::uint32_t links = 4;
+    std::uint32_t chunk_bytes = 40;
+    std::uint32_t links_per_part = 2;
+    bool crc = false;
+    std::uint64_t seed = 1;
+  };
+
+  FragmentPool() = default;
+  explicit FragmentPool(Shape shape) : shape_(shape) {}
+  ~FragmentPool() = default;
+
+  const Shape& shape() const { return shape_; }
+
+  /// Link ids are 1000, 1001, ...
+  FragmentPtr make(Sequence sequence) const { return make(sequence, shape_.links); }
+
+  FragmentPtr make(Sequence sequence, std::uint32_t present) const {
+    auto* held = new Held;
+    Fragment& fragment = held->fragment;
+    const L1Id l1id{static_cast<std::uint32_t>(sequence)};
+    const formats::Provable provable(shape_.seed, shape_.crc);
+    const formats::ProvableTrigger trigger = provable.trigger(l1id);
+    fragment.sequence = sequence;
+    fragment.l1id = l1id;
+    fragment.source_id = SourceId{0x00610001};
+    fragment.bcid = trigger.bcid;
+    fragment.trigger_type = trigger.trigger_type;
+    fragment.chunks = present;
+    const std::size_t padded = (shape_.chunk_bytes + 3U) / 4U * 4U;
+    const std::size_t step = sizeof(ChunkHeader) + padded;
+    held->bytes.resize(step * present);
+    for (std::uint32_t i = 0; i < present; ++i) {
+      std::byte* at = held->bytes.data() + i * step;
+      const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + shape_.chunk_bytes), .link_id = 1000 + i};
+      std::memcpy(at, &header, sizeof header);
+      provable.write({at + sizeof header, shape_.chunk_bytes}, header.link_id, l1id);
+    }
+    for (std::uint32_t i = 0; i < present; i += shape_.links_per_part) {
+      const std::uint32_t n = std::min(shape_.links_per_part, present - i);
+      held->parts.push_back({held->bytes.data() + i * step, n * step});
+    }
+    for (std::uint32_t i = present; i < shape_.links; ++i) {
+      if (fragment.missing_listed < Fragment::kMissingListed) fragment.missing_links[fragment.missing_listed++] = 1000 + i;
+      ++fragment.missing;
+    }
+    if (fragment.missing > 0) fragment.status |= fragment_status::kTimeout;
+    fragment.parts = held->parts.data();
+    fragment.part_count = static_cast<std::uint32_t>(held->parts.size());
+    fragment.owner = const_cast<FragmentPool*>(this);
+    fragment.references = 1;
+    made_.fetch_add(1, std::memory_order_relaxed);
+    return FragmentPtr::adopt(&fragment);
+  }
+
+  void reclaim(Fragment& fragment) noexcept override {
+    static_assert(offsetof(Held, fragment) == 0);
+    delete reinterpret_cast<Held*>(&fragment);
+    returned_.fetch_add(1, std::memory_order_release);
+  }
+
+  /// Fragments made and not given back.
+  std::uint64_t out() const { return made_.load(std::memory_order_relaxed) - returned_.load(std::memory_order_acquire); }
+
+ private:
+  struct Held {
+    Fragment fragment;
+    std::vector<std::byte> bytes;
+    std::vector<FragmentPart> parts;
+  };
+
+  Shape shape_{};
+  mutable std::atomic<std::uint64_t> made_{0};
+  std::atomic<std::uint64_t> returned_{0};
+};
+
+/// The value of a named counter; fails loudly if it is not there.
+inline std::uint64_t counter_of(const std::vector<NamedCounter>& counters, std::string_view name) {
+  for (const NamedCounter& counter : counters) {
+    if (counter.name == name) return counter.value;
+  }
+  throw std::out_of_range("no counter " + std::string(name));
+}
+
+}  // namespace rodeo::test
