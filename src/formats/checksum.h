@@ -1,0 +1,21 @@
+// Adler-32 (checksum of events and, beside a file, of the whole file) and CRC-32 (our protection of whole files).
+// Both are those of zlib; ISA-L computes them 3 and 10 times faster (15 and 66 GB/s against 4.4 and 7.1 on one core).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rodeo::formats {
+
+inline constexpr std::uint32_t kAdler32Start = 1;
+inline constexpr std::uint32_t kCrc32Start = 0;
+
+/// Continues a checksum over more bytes. Any thread.
+std::uint32_t adler32(std::span<const std::byte> bytes, std::uint32_t sum = kAdler32Start);
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t sum = kCrc32Start);
+
+/// The checksum of A followed by B, from those of A and B and the length of B.
+std::uint32_t adler32_of_both(std::uint32_t a, std::uint32_t b, std::size_t b_bytes);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,46 @@
+// What a decoder of events and event files says when bytes are not what they should be: where, which field, found, expected.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+
+namespace rodeo::formats {
+
+enum class DecodeFault : std::uint8_t {
+  truncated,    ///< the bytes end before the field does; found = bytes there, expected = bytes needed
+  wrong_value,  ///< found is not the one value that the format has here
+  too_large,    ///< found is above expected, the largest value that fits
+  too_small,    ///< found is below expected, the smallest value that fits
+  unknown,      ///< found is none of the values that the format has here
+  checksum,     ///< found is computed, expected is stored
+  damaged,      ///< a compressed stream does not decompress
+};
+
+struct DecodeError {
+  DecodeFault fault = DecodeFault::damaged;
+  std::uint64_t offset = 0;  ///< bytes from the start of what was decoded
+  const char* field = "";    ///< static text
+  std::uint64_t found = 0;
+  std::uint64_t expected = 0;
+
+  /// The same error seen from a piece of memory that starts `base` bytes before.
+  DecodeError from(std::uint64_t base) const {
+    DecodeError moved = *this;
+    moved.offset += base;
+    return moved;
+  }
+
+  /// "byte 36: ROD header size is 0x8, not 0x9"
+  std::string message() const;
+
+  /// message() without the offset: "ROD header size is 0x8, not 0x9".
+  std::string what() const;
+
+  bool operator==(const DecodeError&) const = default;
+};
+
+template <typename T>
+using Decoded = std::expected<T, DecodeError>;
+
+}  // namespace rodeo::formats

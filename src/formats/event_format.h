@@ -1,0 +1,35 @@
+// Constants of the ATLAS raw event format (eformat v5; v4 is read too). Specified in docs/formats/event.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rodeo::formats {
+
+inline constexpr std::uint32_t kFullEventMarker = 0xaa1234aa;
+inline constexpr std::uint32_t kRobMarker = 0xdd1234dd;
+inline constexpr std::uint32_t kRodMarker = 0xee1234ee;
+
+inline constexpr std::uint16_t kEventVersion5 = 0x0500;  ///< major version of full events and ROBs
+inline constexpr std::uint16_t kEventVersion4 = 0x0400;
+inline constexpr std::uint16_t kRodVersion = 0x0301;
+
+inline constexpr std::size_t kRodHeaderWords = 9;
+inline constexpr std::size_t kRodTrailerWords = 3;
+inline constexpr std::size_t kGenericHeaderWords = 7;    ///< of event and ROB, without status words
+inline constexpr std::size_t kEventSpecificWords5 = 16;  ///< of a v5 event, without the variable parts
+inline constexpr std::size_t kEventSpecificWords4 = 13;
+
+enum class ChecksumType : std::uint32_t { none = 0, crc16_ccitt = 1, adler32 = 2 };
+enum class Compression : std::uint32_t { none = 0, zlib = 1 };
+enum class StatusPosition : std::uint32_t { before_data = 0, after_data = 1 };
+
+namespace run_type {
+inline constexpr std::uint32_t kPhysics = 0;
+inline constexpr std::uint32_t kCalibration = 1;
+inline constexpr std::uint32_t kCosmics = 2;
+inline constexpr std::uint32_t kTest = 0xf;
+inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the others
+}  // namespace run_type
+
+}  // namespace rodeo::formats

@@ -1,0 +1,70 @@
+// Full event: the header of a whole event around its ROBs, v5 both ways, v4 to read (docs/formats/event.md, "Full event").
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/decode_error.h"
+#include "formats/event_format.h"
+#include "formats/words.h"
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// The fields of a full event that have one value each.
+struct EventFields {
+  SourceId source_id = {};  ///< 0x00 << 16 for a full event
+  std::uint32_t bc_time_s = 0;
+  std::uint32_t bc_time_ns = 0;
+  std::uint64_t global_id = 0;
+  std::uint32_t run_type = run_type::kPhysics;
+  std::uint32_t run_number = 0;
+  std::uint32_t lumi_block = 0;
+  L1Id l1id = {};
+  std::uint32_t bcid = 0;
+  std::uint32_t trigger_type = 0;
+  ChecksumType checksum_type = ChecksumType::none;
+  Compression compression = Compression::none;
+
+  bool operator==(const EventFields&) const = default;
+};
+
+/// What encode_full_event() needs: the fields and the variable parts, which it owns.
+struct FullEventHeader : EventFields {
+  std::vector<std::uint32_t> status = {0};
+  std::vector<std::uint32_t> l1_info;
+  std::vector<std::uint32_t> l2_info;
+  std::vector<std::uint32_t> hlt_info;
+  std::vector<std::uint32_t> stream_tags;  ///< packed, see stream_tags.h
+  int compression_level = 1;
+};
+
+/// A decoded full event; refers to the decoded bytes.
+struct FullEventView : EventFields {
+  WordView words;             ///< the whole event
+  std::uint32_t version = 0;  ///< major << 16 | minor
+  std::size_t header_words = 0;
+  WordView status;
+  WordView l1_info;
+  WordView l2_info;
+  WordView hlt_info;
+  WordView stream_tags;
+  std::uint64_t uncompressed_words = 0;  ///< of the payload
+  std::uint32_t checksum = 0;            ///< stored; 0 without a checksum
+  WordView payload;                      ///< as stored: ROBs, or a zlib stream padded to a word
+
+  /// True without a checksum, and with one that cannot be computed here (CRC16-CCITT).
+  bool checksum_holds() const;
+
+  /// The ROBs: the payload itself, or decompressed into `buffer` (which is only grown). Offsets count from the start of the event.
+  Decoded<WordView> robs(std::vector<std::byte>& buffer) const;
+};
+
+/// Decodes the event at the start of `bytes`; more may follow it. The payload is not looked into.
+Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes);
+
+/// Makes a v5 event around ROBs; compresses and adds the checksum as the header says.
+std::vector<std::byte> encode_full_event(const FullEventHeader& header, std::span<const std::byte> robs);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,94 @@
+#include "formats/rod.h"
+
+namespace rodeo::formats {
+namespace {
+
+constexpr std::size_t kFrameWords = kRodHeaderWords + kRodTrailerWords;
+
+std::unexpected<DecodeError> error(DecodeFault fault, std::size_t word, const char* field, std::uint64_t found,
+                                   std::uint64_t expected = 0) {
+  return std::unexpected(DecodeError{fault, word * kWordBytes, field, found, expected});
+}
+
+}  // namespace
+
+Decoded<RodView> decode_rod(std::span<const std::byte> bytes) {
+  const WordView words(bytes);
+  if (words.size() < kFrameWords) {
+    return error(DecodeFault::truncated, 0, "ROD", bytes.size(), kFrameWords * kWordBytes);
+  }
+  if (words[0] != kRodMarker) return error(DecodeFault::wrong_value, 0, "ROD marker", words[0], kRodMarker);
+  if (words[1] != kRodHeaderWords) return error(DecodeFault::wrong_value, 1, "ROD header size", words[1], kRodHeaderWords);
+  if (words[2] >> 16 != kRodVersion) return error(DecodeFault::wrong_value, 2, "ROD version", words[2] >> 16, kRodVersion);
+
+  const std::size_t trailer = words.size() - kRodTrailerWords;
+  const std::uint64_t status_words = words[trailer];
+  const std::uint64_t data_words = words[trailer + 1];
+  const std::uint32_t position = words[trailer + 2];
+  const std::uint64_t body_words = words.size() - kFrameWords;
+  if (status_words > body_words) {
+    return error(DecodeFault::too_large, trailer, "number of ROD status words", status_words, body_words);
+  }
+  if (data_words != body_words - status_words) {
+    return error(DecodeFault::wrong_value, trailer + 1, "number of ROD data words", data_words, body_words - status_words);
+  }
+  if (position > 1) return error(DecodeFault::unknown, trailer + 2, "ROD status position", position);
+
+  RodView rod;
+  rod.words = words;
+  rod.header = {.minor_version = static_cast<std::uint16_t>(words[2]),
+                .source_id = {words[3]},
+                .run_number = words[4],
+                .l1id = {words[5]},
+                .bcid = words[6],
+                .trigger_type = words[7],
+                .detector_event_type = words[8]};
+  rod.status_position = static_cast<StatusPosition>(position);
+  if (rod.status_position == StatusPosition::before_data) {
+    rod.status = words.sub(kRodHeaderWords, status_words);
+    rod.data = words.sub(kRodHeaderWords + status_words, data_words);
+  } else {
+    rod.data = words.sub(kRodHeaderWords, data_words);
+    rod.status = words.sub(kRodHeaderWords + data_words, status_words);
+  }
+  return rod;
+}
+
+void store_rod_header(std::byte* at, const RodHeader& header) {
+  const std::uint32_t words[kRodHeaderWords] = {kRodMarker,
+                                                kRodHeaderWords,
+                                                std::uint32_t{kRodVersion} << 16 | header.minor_version,
+                                                header.source_id.value,
+                                                header.run_number,
+                                                header.l1id.value,
+                                                header.bcid,
+                                                header.trigger_type,
+                                                header.detector_event_type};
+  std::memcpy(at, words, sizeof words);
+}
+
+void store_rod_trailer(std::byte* at, std::size_t status_words, std::size_t data_words, StatusPosition position) {
+  const std::uint32_t words[kRodTrailerWords] = {static_cast<std::uint32_t>(status_words),
+                                                 static_cast<std::uint32_t>(data_words),
+                                                 static_cast<std::uint32_t>(position)};
+  std::memcpy(at, words, sizeof words);
+}
+
+std::vector<std::byte> encode_rod(const RodHeader& header, std::span<const std::uint32_t> status,
+                                  std::span<const std::byte> data, StatusPosition position) {
+  std::vector<std::byte> out;
+  out.reserve((kFrameWords + status.size()) * kWordBytes + padded_to_word(data.size()));
+  out.resize(kRodHeaderWords * kWordBytes);
+  store_rod_header(out.data(), header);
+  const auto append_status = [&] { append_bytes(out, std::as_bytes(status)); };
+  if (position == StatusPosition::before_data) append_status();
+  append_bytes(out, data);
+  out.resize(padded_to_word(out.size()));
+  if (position == StatusPosition::after_data) append_status();
+  out.resize(out.size() + kRodTrailerWords * kWordBytes);
+  store_rod_trailer(out.data() + out.size() - kRodTrailerWords * kWordBytes, status.size(),
+                    padded_to_word(data.size()) / kWordBytes, position);
+  return out;
+}
+
+}  // namespace rodeo::formats

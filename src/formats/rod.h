@@ -1,0 +1,51 @@
+// ROD fragment: the data of one event from one readout driver (docs/formats/event.md, "ROD").
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/decode_error.h"
+#include "formats/event_format.h"
+#include "formats/words.h"
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// The fields of a ROD header that say something.
+struct RodHeader {
+  std::uint16_t minor_version = 0;  ///< the detector's
+  SourceId source_id = {};
+  std::uint32_t run_number = 0;  ///< 31 bits
+  L1Id l1id = {};
+  std::uint32_t bcid = 0;
+  std::uint32_t trigger_type = 0;
+  std::uint32_t detector_event_type = 0;
+
+  bool operator==(const RodHeader&) const = default;
+};
+
+/// A decoded ROD; refers to the decoded bytes.
+struct RodView {
+  WordView words;  ///< the whole fragment
+  RodHeader header;
+  WordView status;
+  WordView data;
+  StatusPosition status_position = StatusPosition::before_data;
+};
+
+/// Decodes a ROD that fills `bytes` exactly, as it does inside a ROB.
+Decoded<RodView> decode_rod(std::span<const std::byte> bytes);
+
+/// Makes a ROD; `data` is padded with zeros to a word.
+std::vector<std::byte> encode_rod(const RodHeader& header, std::span<const std::uint32_t> status,
+                                  std::span<const std::byte> data,
+                                  StatusPosition position = StatusPosition::before_data);
+
+/// Writes the 9 header words; for writers that build a fragment in place.
+void store_rod_header(std::byte* at, const RodHeader& header);
+
+/// Writes the 3 trailer words.
+void store_rod_trailer(std::byte* at, std::size_t status_words, std::size_t data_words, StatusPosition position);
+
+}  // namespace rodeo::formats

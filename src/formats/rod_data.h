@@ -1,0 +1,39 @@
+// The ROD data as the software ROD fills it: chunk records, each a 2-word header and the chunk's bytes (docs/formats/rod-data.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "formats/decode_error.h"
+#include "formats/words.h"
+#include "rodeo/fragment.h"
+
+namespace rodeo::formats {
+
+struct ChunkRecord {
+  ChunkHeader header;
+  std::size_t offset = 0;  ///< of the header, bytes from the start of the ROD data
+  std::span<const std::byte> bytes;
+};
+
+/// Decodes the record at `offset` of the ROD data and moves `offset` behind its padding. Padding must be zero.
+Decoded<ChunkRecord> next_chunk(std::span<const std::byte> rod_data, std::size_t& offset);
+
+/// Calls visit(const ChunkRecord&) for each record; ends at the first that does not decode.
+template <typename Visit>
+Decoded<void> for_each_chunk_record(std::span<const std::byte> rod_data, Visit&& visit) {
+  for (std::size_t at = 0; at < rod_data.size();) {
+    const Decoded<ChunkRecord> record = next_chunk(rod_data, at);
+    if (!record) return std::unexpected(record.error());
+    visit(*record);
+  }
+  return {};
+}
+
+/// Appends a record; header.size is set from the bytes (kLongChunk and an extension word where they do not fit).
+void append_chunk_record(std::vector<std::byte>& rod_data, ChunkHeader header, std::span<const std::byte> bytes);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,33 @@
+// Stream tags: which data streams an event belongs to, as text packed into words of the event header (docs/formats/event.md).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/words.h"
+
+namespace rodeo::formats {
+
+struct StreamTag {
+  std::string name = "Main";     ///< without quotes and angle brackets
+  std::string type = "physics";  ///< physics, calibration, debug, express, monitoring, reserved, unknown
+  bool obeys_lumi_block = true;
+  std::vector<std::uint32_t> robs = {};  ///< partial events: only these ROBs
+  std::vector<std::uint8_t> dets = {};   ///< partial events: only these subdetectors
+
+  bool operator==(const StreamTag&) const = default;
+};
+
+/// Text, padded with NUL to words.
+std::vector<std::uint32_t> encode_stream_tags(std::span<const StreamTag> tags);
+
+/// The text without its padding; bytes that cannot be printed are left as they are.
+std::string stream_tag_text(WordView words);
+
+/// Reads what encode_stream_tags() writes; attributes in any order, unknown ones are passed over. Tags that do not parse are left out.
+std::vector<StreamTag> decode_stream_tags(std::string_view text);
+
+}  // namespace rodeo::formats
