@@ -1,0 +1,171 @@
+#include "control/line_socket.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace rodeo::control {
+namespace {
+
+constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kMostClients = 16;
+
+sockaddr_un address_of(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.native().size() >= sizeof address.sun_path) {
+    throw SetupError({"control.path_too_long", fmt::format("the socket path is longer than {} bytes", sizeof address.sun_path - 1), path,
+                      "set RODEO_RUNTIME_DIR to a shorter directory, or give a shorter name"});
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.native().size());
+  return address;
+}
+
+[[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
+  throw SetupError({"control.socket", fmt::format("{}: {}", what, std::strerror(errno)), path, "the directory must exist and be yours"});
+}
+
+}  // namespace
+
+LineServer::LineServer(std::filesystem::path path) : path_(std::move(path)), lock_path_(path_.native() + ".lock") {
+  const sockaddr_un address = address_of(path_);
+  take_lock();
+  ::unlink(path_.c_str());  // we hold the lock, so whoever made it is dead
+  listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (listener_ < 0) fail("cannot make a socket", path_);
+  const mode_t before = ::umask(0177);
+  const int bound = ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::umask(before);
+  if (bound != 0 || ::listen(listener_, 16) != 0) fail("cannot listen", path_);
+}
+
+LineServer::~LineServer() {
+  for (const Client& client : clients_) ::close(client.fd);
+  if (listener_ >= 0) {
+    ::close(listener_);
+    ::unlink(path_.c_str());
+  }
+  if (lock_ >= 0) {
+    ::unlink(lock_path_.c_str());
+    ::close(lock_);
+  }
+}
+
+void LineServer::take_lock() {
+  while (true) {
+    lock_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock_ < 0) fail("cannot open the lock file", lock_path_);
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(lock_);
+      lock_ = -1;
+      throw SetupError({"control.name_taken", fmt::format("a process named `{}` is running already", path_.stem().string()), path_,
+                        "end it, or give this one another name"});
+    }
+    // The previous holder removes the file as it leaves; a lock on the removed file would protect nothing.
+    struct stat ours{};
+    struct stat there{};
+    if (::fstat(lock_, &ours) == 0 && ::stat(lock_path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino) return;
+    ::close(lock_);
+  }
+}
+
+void LineServer::accept_clients() {
+  while (clients_.size() < kMostClients) {
+    const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return;
+    clients_.push_back({.fd = fd, .in = {}, .out = {}});
+  }
+}
+
+bool LineServer::serve_client(Client& client, const std::function<std::string(const std::string&)>& answer) {
+  char buffer[4096];
+  while (true) {
+    const ssize_t got = ::recv(client.fd, buffer, sizeof buffer, 0);
+    if (got > 0) {
+      client.in.append(buffer, static_cast<std::size_t>(got));
+      if (client.in.size() > kLongestLine) return false;
+      continue;
+    }
+    if (got == 0) return false;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    break;
+  }
+  for (std::size_t end = client.in.find('\n'); end != std::string::npos; end = client.in.find('\n')) {
+    client.out += answer(client.in.substr(0, end)) + "\n";
+    client.in.erase(0, end + 1);
+  }
+  while (!client.out.empty()) {
+    const ssize_t sent = ::send(client.fd, client.out.data(), client.out.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      client.out.erase(0, static_cast<std::size_t>(sent));
+    } else if (errno != EINTR) {
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+  }
+  return true;
+}
+
+void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer) {
+  std::vector<pollfd> ready{{.fd = listener_, .events = POLLIN, .revents = 0}};
+  for (const Client& client : clients_) {
+    ready.push_back({.fd = client.fd, .events = static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
+  }
+  if (::poll(ready.data(), ready.size(), static_cast<int>(wait.count())) <= 0) return;
+  for (std::size_t i = clients_.size(); i-- > 0;) {
+    if (ready[i + 1].revents == 0 || serve_client(clients_[i], answer)) continue;
+    ::close(clients_[i].fd);
+    clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  accept_clients();
+}
+
+Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience) {
+  const auto unreachable = [&](const std::string& what) {
+    return std::unexpected(Error{"control.unreachable", what, path, "is it running, as this user, under this name?"});
+  };
+  sockaddr_un address{};
+  try {
+    address = address_of(path);
+  } catch (const SetupError& error) {
+    return std::unexpected(error.error());
+  }
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return unreachable(std::strerror(errno));
+  const auto closed = [&](auto result) {
+    ::close(fd);
+    return result;
+  };
+  const timeval timeout{.tv_sec = patience.count() / 1000, .tv_usec = patience.count() % 1000 * 1000};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return closed(unreachable(fmt::format("nobody listens: {}", std::strerror(errno))));
+  }
+  const std::string request = line + "\n";
+  for (std::size_t at = 0; at < request.size();) {
+    const ssize_t sent = ::send(fd, request.data() + at, request.size() - at, MSG_NOSIGNAL);
+    if (sent < 0) return closed(unreachable(fmt::format("cannot send: {}", std::strerror(errno))));
+    at += static_cast<std::size_t>(sent);
+  }
+  std::string reply;
+  char buffer[4096];
+  while (reply.empty() || reply.back() != '\n') {
+    const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
+    if (got == 0) return closed(unreachable("it ended before it answered"));
+    if (got < 0) return closed(unreachable(fmt::format("no answer within {} ms", patience.count())));
+    reply.append(buffer, static_cast<std::size_t>(got));
+  }
+  reply.pop_back();
+  return closed(Result<std::string>(reply));
+}
+
+}  // namespace rodeo::control

@@ -1,0 +1,22 @@
+// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the second not to wait for it.
+#pragma once
+
+namespace rodeo::control {
+
+/// While one of these lives, the signals are counted instead of ending the process. One at a time.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool stop_requested() const { return count() >= 1; }
+  bool abort_requested() const { return count() >= 2; }
+
+ private:
+  int count() const;
+};
+
+}  // namespace rodeo::control

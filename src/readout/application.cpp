@@ -1,0 +1,257 @@
+#include "readout/application.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <span>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+namespace rodeo::readout {
+namespace {
+
+// Back-pressure and the link policy are judged at this interval: long enough for a status to be cheap, short enough to catch a burst.
+constexpr std::uint64_t kLookIntervalNs = 50'000'000;
+
+std::string fid_text(Fid fid) { return fmt::format("{:#018x}", fid.value); }
+
+/// What a factory made, or its error with the table that asked for it.
+template <typename T>
+std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettings& settings) {
+  if (result) return *std::move(result);
+  Error error = std::move(result).error();
+  if (error.where.empty()) error.where = settings.where;
+  throw SetupError(std::move(error));
+}
+
+/// The links of one ROB, checked against what the input delivers and what other ROBs have taken.
+std::vector<BuilderLink> links_of(const RobSettings& rob, std::span<const Fid> input_links, std::set<Fid>& taken) {
+  const std::vector<Fid> fids = rob.links.empty() ? std::vector<Fid>(input_links.begin(), input_links.end()) : rob.links;
+  if (fids.empty()) {
+    throw SetupError({"readout.no_links", fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value),
+                      rob.where, "name the links, or give the input some"});
+  }
+  if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
+    throw SetupError({"readout.link_ids", fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(),
+                                                      rob.link_ids.size()),
+                      rob.where, "give one id per link, or none: then they follow from the FIDs"});
+  }
+  const std::set<Fid> known(input_links.begin(), input_links.end());
+  std::vector<BuilderLink> links;
+  links.reserve(fids.size());
+  for (std::size_t i = 0; i < fids.size(); ++i) {
+    if (!known.contains(fids[i])) {
+      throw SetupError({"readout.unknown_link", fmt::format("the input does not deliver link {}, which ROB {:#010x} wants",
+                                                            fid_text(fids[i]), rob.source_id.value),
+                        rob.where,
+                        fmt::format("the input has {} links, from {} to {}", input_links.size(),
+                                    input_links.empty() ? "-" : fid_text(input_links.front()),
+                                    input_links.empty() ? "-" : fid_text(input_links.back()))});
+    }
+    if (!taken.insert(fids[i]).second) {
+      throw SetupError({"readout.duplicate_link", fmt::format("link {} is listed twice", fid_text(fids[i])), rob.where,
+                        "a link belongs to one ROB, once"});
+    }
+    links.push_back({.fid = fids[i],
+                     .link_id = rob.link_ids.empty() ? fids[i].default_link_id() : rob.link_ids[i],
+                     .group = rob.links_per_group == 0 ? 0 : static_cast<std::uint32_t>(i) / rob.links_per_group});
+  }
+  return links;
+}
+
+}  // namespace
+
+Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry) : settings_(std::move(settings)) {
+  if (settings_.robs.empty()) {
+    throw SetupError({"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
+  }
+  make_consumers(registry);
+  input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
+  make_robs(registry);
+}
+
+Application::~Application() {
+  if (phase() == Phase::running || phase() == Phase::draining) {
+    stop();
+    finish();
+  }
+}
+
+void Application::make_consumers(const base::ComponentRegistry& registry) {
+  FragmentConsumer* last = &meter_;
+  for (const ComponentSettings& consumer : settings_.consumers) {
+    consumers_.push_back(made(registry.make_consumer(consumer.type, consumer.parameters), consumer));
+    last->link(consumers_.back().get());
+    last = consumers_.back().get();
+  }
+  last->link(nullptr);
+}
+
+void Application::make_robs(const base::ComponentRegistry& registry) {
+  // Builders call these once per worker, and may do so as long as they live.
+  const auto extractor = [this, &registry] {
+    return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
+  };
+  std::function<std::unique_ptr<IntegrityChecker>()> checker;
+  if (settings_.checker) {
+    checker = [this, &registry] {
+      return made(registry.make_checker(settings_.checker->type, settings_.checker->parameters), *settings_.checker);
+    };
+  }
+  std::set<Fid> taken;
+  std::set<SourceId> sources;
+  for (const RobSettings& rob : settings_.robs) {
+    if (!sources.insert(rob.source_id).second) {
+      throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value), rob.where,
+                        "every ROB has a source id of its own"});
+    }
+    std::vector<BuilderLink> links = links_of(rob, input_->links(), taken);
+    const BuilderContext context{.source_id = rob.source_id,
+                                 .links = links,
+                                 .input = input_.get(),
+                                 .consumer = &meter_,
+                                 .make_extractor = extractor,
+                                 .make_checker = checker};
+    auto builder = made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
+    robs_.push_back({rob.source_id, std::move(links), LinkPolicy(settings_.link_policy), std::move(builder)});
+  }
+}
+
+void Application::start() {
+  try {
+    start_all();
+  } catch (const std::exception& error) {
+    if (started_builders_ > 0) {
+      input_->stop();
+      for (std::size_t i = 0; i < started_builders_; ++i) robs_[i].builder->join();
+    }
+    for (std::size_t i = 0; i < started_consumers_; ++i) consumers_[i]->stop();
+    if (dynamic_cast<const SetupError*>(&error) != nullptr) throw;
+    throw SetupError({"readout.start", error.what(), "", ""});
+  }
+  drain_ = std::thread([this] { drain(); });
+}
+
+void Application::start_all() {
+  for (; started_consumers_ < consumers_.size(); ++started_consumers_) consumers_[started_consumers_]->start();
+  for (; started_builders_ < robs_.size(); ++started_builders_) robs_[started_builders_].builder->start();
+  unix_start_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  start_ns_ = base::steady_now_ns();
+  input_->start();
+  phase_ = Phase::running;
+}
+
+/// Runs in a thread of its own, since waiting for builders and consumers blocks, and status and signals must go on meanwhile.
+void Application::drain() {
+  base::set_thread_name("drain");
+  for (const Rob& rob : robs_) rob.builder->join();
+  std::uint64_t going_on = 0;
+  end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
+  for (const auto& consumer : consumers_) consumer->stop();
+  drained_.store(true, std::memory_order_release);
+}
+
+void Application::stop() {
+  if (phase() != Phase::running) return;
+  phase_ = Phase::draining;
+  std::uint64_t going_on = 0;
+  end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
+  input_->stop();
+}
+
+void Application::step() {
+  if (phase() != Phase::running && phase() != Phase::draining) return;
+  const std::uint64_t now_ns = base::steady_now_ns();
+  if (now_ns - looked_ns_ >= kLookIntervalNs) {
+    looked_ns_ = now_ns;
+    ReadoutStatus now = status();
+    if (failure_.empty() && !now.failure.empty()) {
+      failure_ = now.failure;
+      stop();
+    }
+    // What a run that is being stopped waits for is no back-pressure.
+    if (phase() == Phase::running) {
+      cause_ = first_cause(previous_, now);
+      history_.add(cause_);
+      apply_link_policy(now);
+    }
+    previous_ = std::move(now);
+  }
+  if (drained_.load(std::memory_order_acquire)) finish();
+}
+
+void Application::finish() {
+  drain_.join();
+  // An input that ended by itself still has threads to let go.
+  input_->stop();
+  const ReadoutStatus last = status();
+  if (failure_.empty()) failure_ = last.failure;
+  phase_ = Phase::stopped;
+}
+
+ReadoutStatus Application::status() {
+  ReadoutStatus out;
+  out.phase = phase();
+  const std::uint64_t end_ns = end_ns_.load();
+  if (start_ns_ != 0) {
+    out.seconds = static_cast<double>((end_ns != 0 ? end_ns : base::steady_now_ns()) - start_ns_) * 1e-9;
+    out.unix_start = unix_start_;
+  }
+  out.failure = failure_;
+  // Downstream first, so that what a consumer has seen was built, and what was built was sent.
+  for (std::size_t i = 0; i < consumers_.size(); ++i) {
+    FragmentConsumer::Status status = consumers_[i]->status();
+    if (!settings_.consumers[i].name.empty()) status.name = settings_.consumers[i].name;
+    if (out.failure.empty() && !status.failure.empty()) out.failure = fmt::format("{}: {}", status.name, status.failure);
+    out.consumers.push_back(std::move(status));
+  }
+  out.fragments = meter_.fragments();
+  out.latency = meter_.latency();
+  for (const Rob& rob : robs_) {
+    out.robs.push_back({rob.source_id, rob.builder->status()});
+    for (FragmentBuilder::Link& link : out.robs.back().builder.links) {
+      if (rob.policy.removed(link.fid)) link.removed_by_policy = true;
+    }
+  }
+  out.input = input_->counters();
+  out.input_cpu_seconds = input_->cpu_seconds();
+  out.limited_by = cause_;
+  return out;
+}
+
+void Application::apply_link_policy(const ReadoutStatus& now) {
+  for (std::size_t i = 0; i < robs_.size(); ++i) {
+    for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
+      robs_[i].builder->set_link(change.fid, change.state);
+      messages_.push_back(change.state == LinkState::removed
+                              ? fmt::format("link {} removed by policy: {} events in a row without it", fid_text(change.fid), change.silent_events)
+                              : fmt::format("link {} restored by policy: it delivers again", fid_text(change.fid)));
+    }
+  }
+}
+
+Result<void> Application::set_link(Fid fid, LinkState state) {
+  for (Rob& rob : robs_) {
+    const FragmentBuilder::Status status = rob.builder->status();
+    const auto link = std::ranges::find(status.links, fid, &FragmentBuilder::Link::fid);
+    if (link == status.links.end()) continue;
+    if (link->state == state) {
+      return std::unexpected(Error{"readout.link_state",
+                                   fmt::format("link {} is {} already", fid_text(fid), state == LinkState::active ? "active" : "removed")});
+    }
+    rob.builder->set_link(fid, state);
+    rob.policy.set_by_hand(fid);
+    messages_.push_back(fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));
+    return {};
+  }
+  return std::unexpected(Error{"readout.unknown_link", fmt::format("no ROB of this readout has link {}", fid_text(fid)), "",
+                               "rodeo readout link list"});
+}
+
+std::vector<std::string> Application::take_messages() { return std::exchange(messages_, {}); }
+
+}  // namespace rodeo::readout

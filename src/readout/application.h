@@ -1,0 +1,105 @@
+// The readout application: makes the components that its settings name, links them, runs them, and lets them go in order. It knows
+// interfaces only; what a generator or a file writer is, is the registry's business.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/registry.h"
+#include "readout/back_pressure.h"
+#include "readout/fragment_meter.h"
+#include "readout/link_policy.h"
+#include "readout/readout_status.h"
+#include "readout/settings.h"
+
+namespace rodeo::readout {
+
+/// One run of one readout process. All functions are called by one thread, except where they say otherwise.
+///
+///   Application run(settings, registry);     // throws SetupError
+///   run.start();
+///   while (run.phase() != Phase::stopped) { run.step(); sleep(10ms); }
+class Application {
+ public:
+  /// Makes and links everything; nothing flows yet. Throws SetupError: unknown component, duplicate or unknown link, no links, or
+  /// what a component's factory says. The registry must outlive the application.
+  Application(ReadoutSettings settings, const base::ComponentRegistry& registry);
+
+  /// Stops the run if it is still going, and waits for it.
+  ~Application();
+
+  Application(const Application&) = delete;
+  Application& operator=(const Application&) = delete;
+
+  /// Starts the consumers in list order, then the builders, then the input. Throws SetupError if one of them cannot; what was
+  /// started is stopped again.
+  void start();
+
+  /// Moves the run on: judges back-pressure and links, notices the failure of a consumer and the end of the run. Call it ten to a
+  /// hundred times a second. Does not block.
+  void step();
+
+  /// Tells the input to stop; step() does the rest. Again is no error.
+  void stop();
+
+  Phase phase() const { return phase_.load(std::memory_order_acquire); }
+
+  /// Totals and the current back-pressure. Any time.
+  ReadoutStatus status();
+
+  /// Takes a link out of the build or back into it. Returns an error if no ROB has it or it is in that state already.
+  Result<void> set_link(Fid fid, LinkState state);
+
+  /// Which stage held the run back most often so far.
+  std::string limited_by() const { return history_.worst(); }
+
+  /// What happened since the last call that a user wants to read: links removed and restored.
+  std::vector<std::string> take_messages();
+
+  const ReadoutSettings& settings() const { return settings_; }
+
+ private:
+  struct Rob {
+    SourceId source_id;
+    std::vector<BuilderLink> links;  ///< the builder refers to them
+    LinkPolicy policy;
+    std::unique_ptr<FragmentBuilder> builder;
+  };
+
+  void make_consumers(const base::ComponentRegistry& registry);
+  void make_robs(const base::ComponentRegistry& registry);
+  void apply_link_policy(const ReadoutStatus& now);
+  void start_all();
+  void drain();
+  void finish();
+
+  ReadoutSettings settings_;
+  // Destroyed last to first: consumers hold fragments, fragments lie in the builders' memory, builders hold the input's streams.
+  std::unique_ptr<DataInput> input_;
+  std::vector<Rob> robs_;
+  FragmentMeter meter_;
+  std::vector<std::unique_ptr<FragmentConsumer>> consumers_;
+
+  std::size_t started_consumers_ = 0;
+  std::size_t started_builders_ = 0;
+  std::thread drain_;                   ///< waits for the builders, then stops the consumers; both block
+  std::atomic<bool> drained_{false};
+  std::atomic<Phase> phase_{Phase::prepared};
+  std::atomic<std::uint64_t> end_ns_{0};  ///< steady time at which the flow ended; 0 while it goes on
+  std::uint64_t start_ns_ = 0;
+  double unix_start_ = 0;
+
+  std::uint64_t looked_ns_ = 0;
+  ReadoutStatus previous_;
+  std::string cause_;
+  BackPressureHistory history_;
+  std::string failure_;
+  std::vector<std::string> messages_;
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,36 @@
+#include "readout/back_pressure.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+namespace {
+
+// A queue or pool this full leaves no room for the next burst, even if nobody was seen waiting.
+constexpr double kFull = 0.95;
+
+std::uint64_t stalls_of(const ReadoutStatus& status, std::size_t consumer) {
+  return consumer < status.consumers.size() ? status.consumers[consumer].stalls : 0;
+}
+
+}  // namespace
+
+std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now) {
+  for (std::size_t i = now.consumers.size(); i-- > 0;) {
+    const FragmentConsumer::Status& consumer = now.consumers[i];
+    if (consumer.stalls > stalls_of(before, i) || consumer.queue_fill >= kFull) return consumer.name;
+  }
+  const bool vetoed = counter_value(now.input, "vetoed") > counter_value(before.input, "vetoed");
+  const bool pool_full = std::ranges::any_of(now.robs, [](const RobStatus& rob) { return rob.builder.pool_fill >= kFull; });
+  return vetoed || pool_full ? "builder" : kLimitedByNothing;
+}
+
+void BackPressureHistory::add(const std::string& cause) {
+  if (cause != kLimitedByNothing) ++causes_[cause];
+}
+
+std::string BackPressureHistory::worst() const {
+  const auto worst = std::ranges::max_element(causes_, {}, [](const auto& cause) { return cause.second; });
+  return worst == causes_.end() ? kLimitedByNothing : worst->first;
+}
+
+}  // namespace rodeo::readout

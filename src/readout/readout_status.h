@@ -1,0 +1,82 @@
+// One look at a whole readout process, pulled from its components while they run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "readout/latency_histogram.h"
+#include "rodeo/builder.h"
+#include "rodeo/consumer.h"
+#include "rodeo/input.h"
+
+namespace rodeo::readout {
+
+/// Where a run stands. It moves forward only.
+enum class Phase : std::uint8_t {
+  prepared,  ///< components made and linked
+  running,
+  draining,  ///< the input has been told to stop, or has ended; builders work off what is under way
+  stopped,   ///< every fragment is consumed, files are closed
+};
+
+struct RobStatus {
+  SourceId source_id;
+  FragmentBuilder::Status builder;
+};
+
+/// Totals since the start of the run.
+struct ReadoutStatus {
+  Phase phase = Phase::prepared;
+  double seconds = 0;  ///< from the start of the input to its end, or until now
+  double unix_start = 0;  ///< wall-clock time of the start, seconds
+
+  std::vector<NamedCounter> input;
+  double input_cpu_seconds = 0;
+  std::vector<RobStatus> robs;
+  std::vector<FragmentConsumer::Status> consumers;  ///< in list order
+  std::uint64_t fragments = 0;                      ///< that reached the list
+  LatencySummary latency;
+
+  std::string limited_by = "nothing";  ///< now: the stage whose back-pressure the others feel
+  std::string failure;                 ///< why the run has to stop; empty while all is well
+
+  std::uint64_t incomplete() const { return over_robs(&FragmentBuilder::Status::incomplete); }
+  std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
+  std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
+  std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }
+  std::uint64_t links() const {
+    std::uint64_t sum = 0;
+    for (const RobStatus& rob : robs) sum += rob.builder.links.size();
+    return sum;
+  }
+
+ private:
+  std::uint64_t over_robs(std::uint64_t FragmentBuilder::Status::* member) const {
+    std::uint64_t sum = 0;
+    for (const RobStatus& rob : robs) sum += rob.builder.*member;
+    return sum;
+  }
+};
+
+/// The value of a counter, or `fallback` if there is none of this name.
+inline std::uint64_t counter_value(const std::vector<NamedCounter>& counters, std::string_view name, std::uint64_t fallback = 0) {
+  for (const NamedCounter& counter : counters) {
+    if (counter.name == name) return counter.value;
+  }
+  return fallback;
+}
+
+/// Adds a counter to one of the same name, or appends it.
+inline void add_counter(std::vector<NamedCounter>& counters, const NamedCounter& more) {
+  for (NamedCounter& counter : counters) {
+    if (counter.name == more.name) {
+      counter.value += more.value;
+      return;
+    }
+  }
+  counters.push_back(more);
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,93 @@
+#include "readout/run_report.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+namespace {
+
+std::vector<NamedCounter> without_zeros(std::vector<NamedCounter> counters) {
+  std::erase_if(counters, [](const NamedCounter& counter) { return counter.value == 0; });
+  return counters;
+}
+
+double per_second(std::uint64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+void add_robs(RunReport& report, const ReadoutStatus& status) {
+  double cpu_seconds = 0;
+  for (const RobStatus& rob : status.robs) {
+    for (const NamedCounter& lost : rob.builder.lost) add_counter(report.chunks_lost, lost);
+    for (const NamedCounter& reason : rob.builder.incomplete_by_reason) add_counter(report.incomplete_by_reason, reason);
+    report.fragments += rob.builder.fragments;
+    cpu_seconds += rob.builder.cpu_seconds;
+  }
+  report.cpu_seconds.emplace_back("readout", cpu_seconds);
+  report.chunks_lost = without_zeros(std::move(report.chunks_lost));
+  report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
+}
+
+void add_consumers(RunReport& report, const ReadoutStatus& status) {
+  for (const FragmentConsumer::Status& consumer : status.consumers) {
+    report.cpu_seconds.emplace_back(consumer.name, consumer.cpu_seconds);
+    report.bytes_written += counter_value(consumer.counters, "bytes_written");
+    report.verified_chunks += counter_value(consumer.counters, "verified_chunks");
+    report.mismatches += counter_value(consumer.counters, "mismatches");
+    report.files.insert(report.files.end(), consumer.files.begin(), consumer.files.end());
+  }
+}
+
+Condition condition_of(const RunReport& report, bool aborted) {
+  if (aborted || !report.failure.empty()) return Condition::aborted;
+  return report.incomplete == 0 && report.lost() == 0 ? Condition::good : Condition::incomplete;
+}
+
+}  // namespace
+
+const char* name_of(Condition condition) {
+  switch (condition) {
+    case Condition::good:
+      return "GOOD";
+    case Condition::incomplete:
+      return "INCOMPLETE";
+    case Condition::aborted:
+      return "ABORTED";
+  }
+  return "ABORTED";
+}
+
+std::uint64_t RunReport::lost() const {
+  std::uint64_t sum = 0;
+  for (const NamedCounter& reason : chunks_lost) sum += reason.value;
+  return sum;
+}
+
+RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by, bool aborted) {
+  RunReport report;
+  report.name = settings.name;
+  report.run_number = settings.run_number;
+  report.seconds = status.seconds;
+  report.unix_start = status.unix_start;
+  report.failure = status.failure;
+  report.links = status.links();
+  report.limited_by = limited_by;
+  report.incomplete = status.incomplete();
+  report.chunks_built = status.chunks_built();
+  // An input that counts nothing itself is believed to have sent what the builders received.
+  report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
+  const std::uint64_t triggers = counter_value(status.input, "triggers", status.fragments);
+  const std::uint64_t vetoed = counter_value(status.input, "vetoed");
+  report.trigger_rate_hz = per_second(triggers, status.seconds);
+  report.offered_rate_hz = per_second(triggers + vetoed, status.seconds);
+  report.dead_time_fraction = triggers + vetoed > 0 ? static_cast<double>(vetoed) / static_cast<double>(triggers + vetoed) : 0;
+  report.bytes_payload = status.payload_bytes();
+  report.bytes_in = counter_value(status.input, "bytes", report.bytes_payload);
+  report.latency = status.latency;
+  report.input = status.input;
+  report.consumers = status.consumers;
+  report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
+  add_robs(report, status);
+  add_consumers(report, status);
+  report.condition = condition_of(report, aborted);
+  return report;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,65 @@
+// What a run came to: the numbers of the end-of-run report, computed once from the last status, and the arithmetic that says
+// whether anything was lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readout/readout_status.h"
+#include "readout/settings.h"
+
+namespace rodeo::readout {
+
+enum class Condition : std::uint8_t {
+  good,        ///< every fragment complete, no chunk lost
+  incomplete,  ///< fragments without all their links, or chunks in no fragment; each is counted by reason
+  aborted,     ///< a failure or the user ended the run before its data were safe
+};
+
+const char* name_of(Condition condition);
+
+struct RunReport {
+  std::string name;
+  std::uint32_t run_number = 0;
+  double seconds = 0;
+  double unix_start = 0;
+  Condition condition = Condition::good;
+  std::string failure;
+
+  std::uint64_t links = 0;
+  double offered_rate_hz = 0;
+  double trigger_rate_hz = 0;
+  double dead_time_fraction = 0;
+
+  std::uint64_t chunks_sent = 0;
+  std::uint64_t chunks_built = 0;
+  std::vector<NamedCounter> chunks_lost;  ///< by reason, zeros left out
+  std::uint64_t lost() const;
+  /// sent == built + every reason. False means a defect of Rodeo or of a plug-in, and the run is not to be trusted.
+  bool adds_up() const { return chunks_sent == chunks_built + lost(); }
+
+  std::string limited_by;
+  std::uint64_t fragments = 0;
+  std::uint64_t incomplete = 0;
+  std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
+
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_payload = 0;
+  std::uint64_t bytes_written = 0;
+
+  LatencySummary latency;
+  std::vector<std::pair<std::string, double>> cpu_seconds;  ///< by stage, upstream first
+  std::uint64_t verified_chunks = 0;
+  std::uint64_t mismatches = 0;
+  std::vector<std::string> files;
+
+  std::vector<FragmentConsumer::Status> consumers;
+  std::vector<NamedCounter> input;
+};
+
+/// `aborted`: the user would not wait for the run to drain.
+RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by, bool aborted);
+
+}  // namespace rodeo::readout

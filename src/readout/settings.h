@@ -1,0 +1,52 @@
+// What one readout process is to do, as plain values: control/ fills it from a configuration, tests fill it by hand.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rodeo/ids.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo::readout {
+
+/// One component that the registry can make: an input, builder, consumer, extractor or checker.
+struct ComponentSettings {
+  std::string type;       ///< as registered
+  std::string name;       ///< in reports and messages; several consumers may have one type
+  Parameters parameters;  ///< validated against the component's own keys
+  std::string where;      ///< file:line:column of its table, for messages; may be empty
+};
+
+/// One ROB: the links whose chunks become the fragments of one source id.
+struct RobSettings {
+  SourceId source_id;
+  std::vector<Fid> links;               ///< empty: every link of the input
+  std::vector<std::uint32_t> link_ids;  ///< resource ids for chunk headers, one per link; empty: from the FIDs
+  std::uint32_t links_per_group = 0;    ///< FULL mode: this many neighbours are one data channel; 0: all of them are
+  std::string where;
+};
+
+/// When a link is taken out of the build without anybody asking.
+struct LinkPolicySettings {
+  std::uint64_t remove_after_events = 0;  ///< removed after this many consecutive events without it; 0: never
+  bool restore = true;                    ///< taken back when it delivers again
+};
+
+struct ReadoutSettings {
+  std::string name = "readout";
+  std::uint32_t run_number = 0;
+  std::string run_type;
+  std::filesystem::path data_directory;
+  ComponentSettings input;
+  ComponentSettings builder;
+  ComponentSettings extractor;
+  std::optional<ComponentSettings> checker;
+  std::vector<RobSettings> robs;
+  std::vector<ComponentSettings> consumers;  ///< in list order
+  LinkPolicySettings link_policy;
+};
+
+}  // namespace rodeo::readout
