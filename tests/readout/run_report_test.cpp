@@ -1,0 +1,105 @@
+// The arithmetic of the end-of-run report, and which stage is blamed for back-pressure.
+#include "readout/run_report.h"
+
+#include <gtest/gtest.h>
+
+#include "readout/back_pressure.h"
+
+namespace rodeo::readout {
+namespace {
+
+ReadoutStatus status_of(std::uint64_t sent, std::uint64_t built, std::vector<NamedCounter> lost) {
+  ReadoutStatus status;
+  status.seconds = 2;
+  status.input = {{"sent", sent}, {"triggers", 100}, {"vetoed", 25}, {"bytes", 4000}};
+  status.robs.resize(1);
+  status.robs[0].builder.chunks_built = built;
+  status.robs[0].builder.lost = std::move(lost);
+  return status;
+}
+
+TEST(RunReport, ARunWithoutLossIsGood) {
+  const RunReport report = make_report({}, status_of(100, 100, {{"late", 0}}), "nothing", false);
+  EXPECT_EQ(report.condition, Condition::good);
+  EXPECT_TRUE(report.adds_up());
+  EXPECT_TRUE(report.chunks_lost.empty());
+}
+
+TEST(RunReport, RatesAndDeadTimeComeFromAcceptedAndVetoedTriggers) {
+  const RunReport report = make_report({}, status_of(100, 100, {}), "nothing", false);
+  EXPECT_DOUBLE_EQ(report.trigger_rate_hz, 50);
+  EXPECT_DOUBLE_EQ(report.offered_rate_hz, 62.5);
+  EXPECT_DOUBLE_EQ(report.dead_time_fraction, 0.2);
+}
+
+TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
+  const RunReport report = make_report({}, status_of(100, 97, {{"late", 2}, {"corrupt", 1}}), "nothing", false);
+  EXPECT_EQ(report.condition, Condition::incomplete);
+  EXPECT_EQ(report.lost(), 3U);
+  EXPECT_TRUE(report.adds_up());
+}
+
+TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
+  EXPECT_FALSE(make_report({}, status_of(100, 99, {}), "nothing", false).adds_up());
+}
+
+TEST(RunReport, LossesOfSeveralRobsAreAddedByReason) {
+  ReadoutStatus status = status_of(10, 4, {{"late", 1}});
+  status.robs.push_back(status.robs[0]);
+  const RunReport report = make_report({}, status, "nothing", false);
+  ASSERT_EQ(report.chunks_lost.size(), 1U);
+  EXPECT_EQ(report.chunks_lost[0].value, 2U);
+  EXPECT_TRUE(report.adds_up());
+}
+
+TEST(RunReport, AFailureAborts) {
+  ReadoutStatus status = status_of(1, 1, {});
+  status.failure = "file writer: no space left on device";
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::aborted);
+}
+
+TEST(RunReport, VerifiedChunksAndBytesAreTakenFromConsumers) {
+  ReadoutStatus status = status_of(1, 1, {});
+  status.consumers.resize(2);
+  status.consumers[0].counters = {{"verified_chunks", 7}, {"mismatches", 1}};
+  status.consumers[1].counters = {{"bytes_written", 99}};
+  status.consumers[1].files = {"a.data"};
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.verified_chunks, 7U);
+  EXPECT_EQ(report.mismatches, 1U);
+  EXPECT_EQ(report.bytes_written, 99U);
+  EXPECT_EQ(report.files.size(), 1U);
+}
+
+ReadoutStatus chain(std::uint64_t vetoed, std::uint64_t processor_stalls, std::uint64_t writer_stalls, double writer_fill = 0) {
+  ReadoutStatus status;
+  status.input = {{"vetoed", vetoed}};
+  status.consumers.resize(2);
+  status.consumers[0].name = "processor";
+  status.consumers[0].stalls = processor_stalls;
+  status.consumers[1].name = "file_writer";
+  status.consumers[1].stalls = writer_stalls;
+  status.consumers[1].queue_fill = writer_fill;
+  return status;
+}
+
+TEST(BackPressure, TheLastFullStageIsTheFirstCause) {
+  EXPECT_EQ(first_cause(chain(0, 0, 0), chain(5, 3, 1)), "file_writer");
+  EXPECT_EQ(first_cause(chain(0, 0, 1), chain(5, 3, 1)), "processor");
+  EXPECT_EQ(first_cause(chain(0, 3, 1), chain(5, 3, 1)), "builder");
+  EXPECT_EQ(first_cause(chain(5, 3, 1), chain(5, 3, 1)), "nothing");
+  EXPECT_EQ(first_cause(chain(5, 3, 1), chain(5, 3, 1, 1.0)), "file_writer");
+}
+
+TEST(BackPressure, ARunIsLimitedByItsMostFrequentCause) {
+  BackPressureHistory history;
+  EXPECT_EQ(history.worst(), "nothing");
+  history.add("nothing");
+  history.add("builder");
+  history.add("file_writer");
+  history.add("file_writer");
+  EXPECT_EQ(history.worst(), "file_writer");
+}
+
+}  // namespace
+}  // namespace rodeo::readout
