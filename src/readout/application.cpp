@@ -69,6 +69,7 @@ Application::Application(ReadoutSettings settings, const base::ComponentRegistry
   if (settings_.robs.empty()) {
     throw SetupError({"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
   }
+  set_run_info(settings_.run);
   make_consumers(registry);
   input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
   make_robs(registry);
@@ -210,7 +211,10 @@ ReadoutStatus Application::status() {
     out.consumers.push_back(std::move(status));
   }
   out.fragments = meter_.fragments();
-  out.latency = meter_.latency();
+  const base::LatencySummary latency = meter_.latency();
+  out.latency = {.p50_us = static_cast<double>(latency.percentile_ns(0.50)) * 1e-3,
+                 .p99_us = static_cast<double>(latency.percentile_ns(0.99)) * 1e-3,
+                 .max_us = static_cast<double>(latency.max_ns()) * 1e-3};
   for (const Rob& rob : robs_) {
     out.robs.push_back({rob.source_id, rob.builder->status()});
     for (FragmentBuilder::Link& link : out.robs.back().builder.links) {

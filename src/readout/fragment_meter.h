@@ -2,12 +2,13 @@
 // arrived. It forwards at insertion, on the builder's thread.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/clock.h"
-#include "base/spsc_ring.h"
-#include "readout/latency_histogram.h"
+#include "base/latency_histogram.h"
 #include "rodeo/consumer.h"
 
 namespace rodeo::readout {
@@ -15,17 +16,27 @@ namespace rodeo::readout {
 class FragmentMeter final : public FragmentConsumer {
  public:
   void insert(FragmentPtr fragment) override {
-    count_.fetch_add(1, std::memory_order_relaxed);
+    Lane& lane = lanes_[lane_of_thread()];
+    lane.count.store(lane.count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     // The latency of an incomplete event is its time-out, which says nothing about this machine.
     if (fragment->missing == 0 && fragment->handed_over_ns != 0) {
       const std::uint64_t now = base::steady_now_ns();
-      if (now >= fragment->handed_over_ns) latency_.record(now - fragment->handed_over_ns);
+      if (now >= fragment->handed_over_ns) lane.latency.record(now - fragment->handed_over_ns);
     }
     forward(std::move(fragment));
   }
 
-  std::uint64_t fragments() const { return count_.load(std::memory_order_relaxed); }
-  LatencySummary latency() const { return latency_.summary(); }
+  std::uint64_t fragments() const {
+    std::uint64_t sum = 0;
+    for (const Lane& lane : lanes_) sum += lane.count.load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  base::LatencySummary latency() const {
+    base::LatencySummary sum;
+    for (const Lane& lane : lanes_) lane.latency.add_to(sum);
+    return sum;
+  }
 
   Status status() const override {
     Status out;
@@ -35,8 +46,22 @@ class FragmentMeter final : public FragmentConsumer {
   }
 
  private:
-  alignas(base::kCacheLine) std::atomic<std::uint64_t> count_{0};
-  LatencyHistogram latency_;
+  // Builders push from their workers' threads; each of these has a lane of its own, as long as a process starts no more than this
+  // many of them.
+  static constexpr std::size_t kLanes = 64;
+
+  struct Lane {
+    base::LatencyHistogram latency;
+    std::atomic<std::uint64_t> count{0};
+  };
+
+  static std::size_t lane_of_thread() {
+    static std::atomic<std::size_t> next{0};
+    thread_local const std::size_t lane = next.fetch_add(1, std::memory_order_relaxed) % kLanes;
+    return lane;
+  }
+
+  std::array<Lane, kLanes> lanes_;
 };
 
 }  // namespace rodeo::readout

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "readout/latency_histogram.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
@@ -19,6 +18,13 @@ enum class Phase : std::uint8_t {
   running,
   draining,  ///< the input has been told to stop, or has ended; builders work off what is under way
   stopped,   ///< every fragment is consumed, files are closed
+};
+
+/// From the hand-over of an event's last data to its first consumer, complete events only.
+struct Latency {
+  double p50_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
 };
 
 struct RobStatus {
@@ -37,7 +43,7 @@ struct ReadoutStatus {
   std::vector<RobStatus> robs;
   std::vector<FragmentConsumer::Status> consumers;  ///< in list order
   std::uint64_t fragments = 0;                      ///< that reached the list
-  LatencySummary latency;
+  Latency latency;
 
   std::string limited_by = "nothing";  ///< now: the stage whose back-pressure the others feel
   std::string failure;                 ///< why the run has to stop; empty while all is well

@@ -63,7 +63,7 @@ std::uint64_t RunReport::lost() const {
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by, bool aborted) {
   RunReport report;
   report.name = settings.name;
-  report.run_number = settings.run_number;
+  report.run_number = settings.run.run_number;
   report.seconds = status.seconds;
   report.unix_start = status.unix_start;
   report.failure = status.failure;

@@ -49,7 +49,7 @@ struct RunReport {
   std::uint64_t bytes_payload = 0;
   std::uint64_t bytes_written = 0;
 
-  LatencySummary latency;
+  Latency latency;
   std::vector<std::pair<std::string, double>> cpu_seconds;  ///< by stage, upstream first
   std::uint64_t verified_chunks = 0;
   std::uint64_t mismatches = 0;

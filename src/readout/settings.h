@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "readout/run_info.h"
 #include "rodeo/ids.h"
 #include "rodeo/parameters.h"
 
@@ -37,9 +37,7 @@ struct LinkPolicySettings {
 
 struct ReadoutSettings {
   std::string name = "readout";
-  std::uint32_t run_number = 0;
-  std::string run_type;
-  std::filesystem::path data_directory;
+  RunInfo run;
   ComponentSettings input;
   ComponentSettings builder;
   ComponentSettings extractor;
