@@ -158,7 +158,7 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
   const Rates rates = rates_between(before, now);
   const std::uint64_t lost = lost_chunks(now);
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run_number, phase_text(now.phase),
+  lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run.run_number, phase_text(now.phase),
                               clock_text(now.seconds), paint.dim(now.phase == Phase::running ? "Ctrl-C ends it in order" : "")));
   const std::string dead_time = fmt::format("dead time {:.2f} %", rates.dead_time * 100);
   lines.push_back(fmt::format("  triggers   {:>12}   {}", base::format_quantity(rates.triggers_hz, "Hz"),
