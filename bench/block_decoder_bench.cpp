@@ -1,0 +1,170 @@
+// What decoding FELIX blocks costs per chunk, beside the cost of just reading and just copying the same memory.
+//
+// 96 MiB of blocks are made beforehand, links interleaved block by block with random phase, and cycled through in pages, so that nothing is
+// in cache that would not be there in a readout.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "formats/block_decoder.h"
+#include "formats/block_encoder.h"
+
+namespace {
+
+using namespace rodeo::formats;
+
+constexpr std::size_t kMemoryBytes = 96 << 20;
+constexpr std::size_t kPageBytes = 64 << 10;
+
+struct Recording {
+  BlockFormat format;
+  std::vector<std::uint16_t> elinks;
+  std::vector<std::byte> memory;
+};
+
+/// chunk_bytes 0: sizes drawn from 20 to 60.
+std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size_t chunk_bytes) {
+  std::mt19937 random(1);
+  auto recording = std::make_unique<Recording>();
+  recording->format = format;
+  recording->memory.resize(kMemoryBytes);
+  std::vector<BlockEncoder> encoders;
+  std::vector<std::span<const std::byte>> rests(links);
+  std::vector<std::byte> payload(1 << 16, std::byte{0x5a});
+  for (std::size_t i = 0; i < links; ++i) {
+    recording->elinks.push_back(static_cast<std::uint16_t>(i));
+    encoders.emplace_back(format, static_cast<std::uint16_t>(i));
+    // Random phase: the first chunk of a link is a part of one.
+    const std::size_t size = chunk_bytes != 0 ? chunk_bytes : 40;
+    rests[i] = std::span{payload}.first(1 + random() % size);
+  }
+  const std::size_t blocks = kMemoryBytes / format.block_bytes;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    BlockEncoder& encoder = encoders[b % links];
+    auto& rest = rests[b % links];
+    encoder.begin(std::span{recording->memory}.subspan(b * format.block_bytes, format.block_bytes));
+    while (encoder.push(rest)) rest = std::span{payload}.first(chunk_bytes != 0 ? chunk_bytes : 20 + random() % 41);
+  }
+  return recording;
+}
+
+const Recording& recording(BlockFormat format, std::size_t links, std::size_t chunk_bytes) {
+  static std::unique_ptr<Recording> last;
+  static std::tuple<std::uint16_t, std::size_t, std::size_t> key;
+  const std::tuple wanted{format.marker(), links, chunk_bytes};
+  if (!last || key != wanted) {
+    last.reset();
+    last = make(format, links, chunk_bytes);
+    key = wanted;
+  }
+  return *last;
+}
+
+void report(benchmark::State& state, double chunks) {
+  state.counters["chunks"] = benchmark::Counter(chunks, benchmark::Counter::kIsRate);
+  state.counters["per_chunk"] = benchmark::Counter(chunks, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+/// ranges: family (16, 32, or block KiB of a Phase-2 format as negative number), links, chunk bytes
+BlockFormat format_of(std::int64_t family) {
+  if (family == 16) return {BlockFamily::trailer16, 1024};
+  if (family == 32) return {BlockFamily::trailer32, 1024};
+  return {BlockFamily::phase2, static_cast<std::uint32_t>(-family) * 1024};
+}
+
+void decode(benchmark::State& state) {
+  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)));
+  BlockDecoder decoder({input.format}, input.elinks);
+  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
+  std::size_t at = 0;
+  for (auto _ : state) {
+    out.clear();
+    decoder.decode(std::span{input.memory}.subspan(at, kPageBytes), out);
+    benchmark::DoNotOptimize(out.runs().data());
+    at = at + kPageBytes == input.memory.size() ? 0 : at + kPageBytes;
+  }
+  report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
+  state.counters["gaps"] = static_cast<double>(decoder.counters().read(BlockCounter::sequence_gaps));
+}
+
+/// The decoder and then a reader of the first eight bytes of every chunk, as a trigger extraction does.
+void decode_and_extract(benchmark::State& state) {
+  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)));
+  BlockDecoder decoder({input.format}, input.elinks);
+  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
+  std::size_t at = 0;
+  std::uint64_t sum = 0;
+  for (auto _ : state) {
+    out.clear();
+    decoder.decode(std::span{input.memory}.subspan(at, kPageBytes), out);
+    for (const rodeo::ChunkRun& run : out.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        const auto chunk = run.chunk(i);
+        std::uint64_t word = 0;
+        if (chunk.size() >= 8) std::memcpy(&word, chunk.data(), 8);
+        sum += word;
+      }
+    }
+    at = at + kPageBytes == input.memory.size() ? 0 : at + kPageBytes;
+  }
+  benchmark::DoNotOptimize(sum);
+  report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
+}
+
+/// Ceilings, counted in 40-byte chunks of 16-bit blocks so that they stand beside the first figure.
+constexpr double kChunksPerByte = 1020.0 / 42 / 1024;
+
+void read_ceiling(benchmark::State& state) {
+  const Recording& input = recording(format_of(16), 192, 40);
+  std::size_t at = 0;
+  std::uint64_t sum = 0;
+  double bytes = 0;
+  for (auto _ : state) {
+    const std::byte* const page = input.memory.data() + at;
+    for (std::size_t i = 0; i < kPageBytes; i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, page + i, 8);
+      sum += word;
+    }
+    bytes += kPageBytes;
+    at = at + kPageBytes == input.memory.size() ? 0 : at + kPageBytes;
+  }
+  benchmark::DoNotOptimize(sum);
+  report(state, bytes * kChunksPerByte);
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+}
+
+void copy_ceiling(benchmark::State& state) {
+  const Recording& input = recording(format_of(16), 192, 40);
+  std::vector<std::byte> target(kPageBytes);
+  std::size_t at = 0;
+  double bytes = 0;
+  for (auto _ : state) {
+    std::memcpy(target.data(), input.memory.data() + at, kPageBytes);
+    benchmark::ClobberMemory();
+    bytes += kPageBytes;
+    at = at + kPageBytes == input.memory.size() ? 0 : at + kPageBytes;
+  }
+  report(state, bytes * kChunksPerByte);
+  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+}
+
+BENCHMARK(read_ceiling);
+BENCHMARK(copy_ceiling);
+BENCHMARK(decode)
+    ->ArgNames({"family", "links", "bytes"})
+    ->Args({16, 192, 40})
+    ->Args({16, 1152, 40})
+    ->Args({16, 192, 0})
+    ->Args({32, 192, 40})
+    ->Args({32, 192, 0})
+    ->Args({-4, 192, 40})
+    ->Args({-4, 24, 5000})
+    ->Args({32, 24, 5000});
+BENCHMARK(decode_and_extract)->ArgNames({"family", "links", "bytes"})->Args({16, 192, 40})->Args({32, 192, 40})->Args({16, 192, 0});
+
+}  // namespace

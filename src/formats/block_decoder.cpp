@@ -1,0 +1,429 @@
+#include "formats/block_decoder.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace rodeo::formats {
+
+/// State of one E-link: the sequence number that must come next, and the pieces of the chunk that is not complete yet. Pieces point into the
+/// blocks of the current decode() call; at its end they are parked in memory of the link's own.
+struct alignas(64) BlockDecoder::Link {
+  static constexpr std::uint8_t kNoSequence = 0xff;
+  static constexpr std::size_t kPieces = 7;
+
+  struct Part {
+    const std::byte* data;
+    std::uint32_t size;
+  };
+
+  std::byte* parked;
+  std::uint32_t size;  // of the open chunk, cut to the maximum
+  std::uint8_t next_sequence;
+  std::uint8_t status;  // of the open chunk
+  std::uint8_t part_count;
+  bool open : 1;
+  bool oversize : 1;
+  bool listed : 1;  // in to_park_
+  std::array<Part, kPieces> parts;
+};
+
+/// What one decode() call adds up in registers.
+struct BlockDecoder::Batch {
+  DecodeBuffer& out;
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t split = 0;
+  std::uint64_t nulls = 0;
+};
+
+namespace {
+
+template <typename Trailer>
+std::uint32_t load(const std::byte* at) {
+  typename Trailer::Word word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+template <typename Trailer>
+constexpr std::uint32_t padded(std::uint32_t size) {
+  return (size + Trailer::kBytes - 1) & ~(Trailer::kBytes - 1);
+}
+
+template <typename Trailer>
+constexpr TrailerType type_of(std::uint32_t trailer) {
+  return static_cast<TrailerType>(trailer >> Trailer::kTypeShift);
+}
+
+/// A trailer of this type without any flag, reserved bits included.
+template <typename Trailer>
+constexpr bool is_plain(std::uint32_t trailer, TrailerType type) {
+  return (trailer & ~Trailer::kLengthMask) == static_cast<std::uint32_t>(type) << Trailer::kTypeShift;
+}
+
+[[noreturn]] void refuse(std::string what) { throw SetupError(Error{"formats.block_decoder", std::move(what)}); }
+
+}  // namespace
+
+BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t> elinks)
+    : options_(options), link_count_(elinks.size()) {
+  const BlockFormat& format = options.format;
+  if (!format.valid()) refuse(fmt::format("blocks of {} bytes do not exist in this family", format.block_bytes));
+  if (options.max_chunk_bytes == 0) refuse("the longest chunk must have at least one byte");
+  // A link's parked memory begins off the 4 KiB grid, so that short tails of many links do not share a few cache sets.
+  parked_stride_ = (std::size_t{options.max_chunk_bytes} + 63) / 64 * 64 + 64;
+  index_of_elink_.fill(kUnmapped);
+  links_ = std::make_unique<Link[]>(link_count_);
+  parked_ = std::make_unique_for_overwrite<std::byte[]>(link_count_ * parked_stride_);
+  for (std::size_t i = 0; i < link_count_; ++i) {
+    if (elinks[i] >= index_of_elink_.size()) refuse(fmt::format("E-link {} does not fit in 11 bits", elinks[i]));
+    if (index_of_elink_[elinks[i]] != kUnmapped) refuse(fmt::format("E-link {} is named twice", elinks[i]));
+    index_of_elink_[elinks[i]] = static_cast<LinkIndex>(i);
+    links_[i].next_sequence = Link::kNoSequence;
+    links_[i].parked = parked_.get() + i * parked_stride_;
+  }
+  to_park_.reserve(link_count_);
+
+  const std::size_t most_pieces = (format.block_bytes - kBlockHeaderBytes) / format.trailer_bytes();
+  pieces_.resize(most_pieces);
+  // Each piece may be a run of its own, and a gap may close a chunk before them.
+  block_room_ = {most_pieces + 1, most_pieces, std::size_t{options.max_chunk_bytes} + format.block_bytes};
+}
+
+BlockDecoder::~BlockDecoder() = default;
+
+LinkIndex BlockDecoder::index_of(const Link& link) const { return static_cast<LinkIndex>(&link - links_.get()); }
+
+DecodeBuffer::Capacity BlockDecoder::capacity_for(std::size_t blocks) const {
+  const std::size_t longest = options_.max_chunk_bytes;
+  if (blocks == 0) return {link_count_, 0, link_count_ * longest};
+  // Bytes joined in a page come from its blocks, or were carried into it: at most one chunk of each link that has a block in it.
+  return {blocks * block_room_.runs, blocks * block_room_.entries,
+          blocks * options_.format.block_bytes + (std::min(blocks - 1, link_count_) + 1) * longest};
+}
+
+std::size_t BlockDecoder::decode(std::span<const std::byte> blocks, DecodeBuffer& out) {
+  return options_.format.family == BlockFamily::trailer16 ? decode_blocks<Trailer16>(blocks, out)
+                                                          : decode_blocks<Trailer32>(blocks, out);
+}
+
+template <typename Trailer>
+std::size_t BlockDecoder::decode_blocks(std::span<const std::byte> blocks, DecodeBuffer& out) {
+  const std::size_t block_bytes = options_.format.block_bytes;
+  const std::uint16_t marker = options_.format.marker();
+  const std::byte* const begin = blocks.data();
+  const std::byte* const end = begin + blocks.size() / block_bytes * block_bytes;
+  const std::byte* block = begin;
+  Batch batch{out};
+  for (; block != end && out.has_room(block_room_); block += block_bytes) {
+    const BlockHeader header = BlockHeader::read(block);
+    if (header.marker() != marker) [[unlikely]] {
+      counters_.add(BlockCounter::bad_marker);
+      continue;
+    }
+    const LinkIndex index = index_of_elink_[header.elink()];
+    if (index == kUnmapped) [[unlikely]] {
+      counters_.add(BlockCounter::unmapped_blocks);
+      continue;
+    }
+    Link& link = links_[index];
+    check_sequence(link, header.sequence(), batch);
+    if (!decode_regular<Trailer>(block, link, batch)) decode_any<Trailer>(block, link, batch);
+  }
+  park_all();
+  counters_.add(BlockCounter::blocks, static_cast<std::size_t>(block - begin) / block_bytes);
+  counters_.add(BlockCounter::chunks, batch.chunks);
+  counters_.add(BlockCounter::chunk_bytes, batch.bytes);
+  counters_.add(BlockCounter::split_chunks, batch.split);
+  counters_.add(BlockCounter::null_trailers, batch.nulls);
+  return static_cast<std::size_t>(block - begin);
+}
+
+inline void BlockDecoder::check_sequence(Link& link, std::uint32_t sequence, Batch& batch) {
+  const std::uint32_t expected = link.next_sequence;
+  link.next_sequence = static_cast<std::uint8_t>((sequence + 1) & 0x1fU);
+  if (sequence == expected || expected == Link::kNoSequence) [[likely]] return;
+  counters_.add(BlockCounter::sequence_gaps);
+  counters_.add(BlockCounter::lost_blocks, (sequence - expected) & 0x1fU);
+  if (link.open) {
+    counters_.add(BlockCounter::cut_by_gap);
+    close(link, chunk_status::kSoftwareTruncated, batch);
+  }
+}
+
+/// The block that a busy link sends: [last | middle] both* [first] null*, where all whole chunks have one size and nobody raised a flag. Because
+/// equal trailers have equal distances, the trailers of the whole chunks are found without following a chain: they are compared
+/// at their places four at a time. False, and nothing is done, if the block is anything else.
+template <typename Trailer>
+inline bool BlockDecoder::decode_regular(const std::byte* block, Link& link, Batch& batch) {
+  constexpr std::uint32_t kTrailer = Trailer::kBytes;
+  std::uint32_t end = options_.format.block_bytes;
+  std::uint32_t nulls = 0;
+  std::uint32_t trailer = load<Trailer>(block + end - kTrailer);
+  while (type_of<Trailer>(trailer) == TrailerType::null) {
+    end -= kTrailer;
+    if (end == kBlockHeaderBytes) return false;
+    ++nulls;
+    trailer = load<Trailer>(block + end - kTrailer);
+  }
+
+  std::uint32_t tail_begin = 0;
+  std::uint32_t tail_size = 0;
+  if (is_plain<Trailer>(trailer, TrailerType::first)) {
+    tail_size = trailer & Trailer::kLengthMask;
+    const std::uint32_t piece = padded<Trailer>(tail_size) + kTrailer;
+    if (end - kBlockHeaderBytes < piece + kTrailer) return false;
+    tail_begin = end -= piece;
+    trailer = load<Trailer>(block + end - kTrailer);
+  }
+
+  std::uint32_t front = end;
+  std::uint32_t count = 0;
+  std::uint32_t size = 0;
+  std::uint32_t stride = 0;
+  if (is_plain<Trailer>(trailer, TrailerType::both)) {
+    size = trailer & Trailer::kLengthMask;
+    stride = padded<Trailer>(size) + kTrailer;
+    if (size > options_.max_chunk_bytes || end - kBlockHeaderBytes < stride) return false;
+    front -= stride;
+    count = 1;
+    const auto differs = [&](std::uint32_t at) { return load<Trailer>(block + at - kTrailer) ^ trailer; };
+    while (front - kBlockHeaderBytes >= 4 * stride &&
+           (differs(front) | differs(front - stride) | differs(front - 2 * stride) | differs(front - 3 * stride)) == 0) {
+      front -= 4 * stride;
+      count += 4;
+    }
+    while (front - kBlockHeaderBytes >= stride && differs(front) == 0) {
+      front -= stride;
+      ++count;
+    }
+  }
+
+  if (front != kBlockHeaderBytes) {
+    if (front - kBlockHeaderBytes < kTrailer || !link.open) return false;
+    const std::uint32_t head = load<Trailer>(block + front - kTrailer);
+    const bool last = is_plain<Trailer>(head, TrailerType::last);
+    const std::uint32_t head_size = head & Trailer::kLengthMask;
+    if (!last && !is_plain<Trailer>(head, TrailerType::middle)) return false;
+    if (front - kBlockHeaderBytes != padded<Trailer>(head_size) + kTrailer) return false;
+    if (!last && (count != 0 || tail_begin != 0)) return false;
+    append(link, block + kBlockHeaderBytes, head_size);
+    if (last) close(link, chunk_status::kOk, batch);
+  } else if (link.open) {
+    return false;
+  }
+
+  batch.nulls += nulls;
+  if (count != 0) {
+    batch.chunks += count;
+    batch.bytes += std::uint64_t{count} * size;
+    batch.out.add({block + front, nullptr, size, stride, count, index_of(link), chunk_status::kOk, false});
+  }
+  if (tail_begin != 0) {
+    link.open = true;
+    append(link, block + tail_begin, tail_size);
+  }
+  return true;
+}
+
+/// Any block at all: collects the pieces from end to begin, then goes through them in their order.
+template <typename Trailer>
+void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) {
+  std::uint32_t end = options_.format.block_bytes;
+  std::size_t n = 0;
+  while (end >= kBlockHeaderBytes + Trailer::kBytes) {
+    const std::uint32_t trailer = load<Trailer>(block + end - Trailer::kBytes);
+    const TrailerType type = type_of<Trailer>(trailer);
+    const bool has_data = type != TrailerType::null && type != TrailerType::out_of_band;
+    const std::uint32_t data = has_data ? padded<Trailer>(trailer & Trailer::kLengthMask) : 0;
+    if (data > end - Trailer::kBytes - kBlockHeaderBytes) break;
+    end -= data + Trailer::kBytes;
+    pieces_[n++] = {trailer, end};
+  }
+  const bool bad = end != kBlockHeaderBytes;
+  const std::uint8_t extra = bad ? chunk_status::kSoftwareMalformed : chunk_status::kOk;
+  if (bad) {
+    counters_.add(BlockCounter::bad_trailer);
+    if (link.open) close(link, chunk_status::kSoftwareTruncated | chunk_status::kSoftwareMalformed, batch);
+  }
+
+  const auto unterminated = [&] {
+    if (!link.open) return;
+    counters_.add(BlockCounter::unterminated);
+    close(link, chunk_status::kSoftwareTruncated, batch);
+  };
+  while (n != 0) {
+    const Piece piece = pieces_[--n];
+    const std::byte* const data = block + piece.begin;
+    const std::uint32_t size = piece.trailer & Trailer::kLengthMask;
+    const auto status = static_cast<std::uint8_t>(status_of_trailer<Trailer>(piece.trailer) | extra);
+    switch (type_of<Trailer>(piece.trailer)) {
+      case TrailerType::both:
+        unterminated();
+        n -= add_wholes<Trailer>(block, n, extra, link, batch);
+        break;
+      case TrailerType::first:
+        unterminated();
+        link.open = true;
+        link.status = status;
+        append(link, data, size);
+        break;
+      case TrailerType::middle:
+      case TrailerType::last: {
+        const bool last = type_of<Trailer>(piece.trailer) == TrailerType::last;
+        if (!link.open) {
+          counters_.add(last ? BlockCounter::orphan_last : BlockCounter::orphan_middle);
+          break;
+        }
+        link.status |= status;
+        append(link, data, size);
+        if (last) close(link, chunk_status::kOk, batch);
+        break;
+      }
+      case TrailerType::timeout:
+        if ((piece.trailer & Trailer::kTruncated) == 0) {
+          counters_.add(BlockCounter::timeouts);
+          break;
+        }
+        counters_.add(BlockCounter::given_up);
+        link.open = true;
+        append(link, data, size);
+        close(link, status | chunk_status::kTimeout, batch);
+        break;
+      case TrailerType::undefined:
+        counters_.add(BlockCounter::undefined_trailer);
+        if (link.open) close(link, chunk_status::kSoftwareTruncated | chunk_status::kSoftwareMalformed, batch);
+        break;
+      case TrailerType::null: ++batch.nulls; break;
+      case TrailerType::out_of_band: counters_.add(BlockCounter::out_of_band); break;
+    }
+  }
+}
+
+/// Makes one run of the whole chunks that follow each other from pieces_[from] on (towards index 0) and returns how many more than one they are.
+template <typename Trailer>
+std::size_t BlockDecoder::add_wholes(const std::byte* block, std::size_t from, std::uint8_t extra_status, const Link& link,
+                                     Batch& batch) {
+  std::size_t n = 1;
+  bool uniform = true;
+  const Piece* const newest = &pieces_[from];
+  while (n <= from && type_of<Trailer>(newest[-static_cast<std::ptrdiff_t>(n)].trailer) == TrailerType::both) {
+    uniform &= newest[-static_cast<std::ptrdiff_t>(n)].trailer == newest->trailer;
+    ++n;
+  }
+
+  const std::uint32_t begin = newest->begin;
+  ChunkRun run{.data = block + begin, .count = static_cast<std::uint32_t>(n), .link = index_of(link)};
+  const auto cut = [&](std::uint32_t trailer, std::uint8_t& status, std::uint64_t chunks) {
+    const std::uint32_t size = trailer & Trailer::kLengthMask;
+    status = static_cast<std::uint8_t>(status_of_trailer<Trailer>(trailer) | extra_status);
+    if (size > options_.max_chunk_bytes) [[unlikely]] {
+      counters_.add(BlockCounter::oversize, chunks);
+      status |= chunk_status::kSoftwareTruncated;
+    }
+    if (status != 0) [[unlikely]] count_flags(status, chunks);
+    return std::min(size, options_.max_chunk_bytes);
+  };
+  if (uniform) {
+    run.size = cut(newest->trailer, run.status, n);
+    run.stride = padded<Trailer>(newest->trailer & Trailer::kLengthMask) + Trailer::kBytes;
+    batch.bytes += std::uint64_t{run.size} * n;
+  } else {
+    ChunkEntry* const entries = batch.out.take_entries(n);
+    run.entries = entries;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Piece piece = newest[-static_cast<std::ptrdiff_t>(i)];
+      entries[i].offset = piece.begin - begin;
+      entries[i].size = cut(piece.trailer, entries[i].status, 1);
+      batch.bytes += entries[i].size;
+    }
+  }
+  batch.chunks += n;
+  batch.out.add(run);
+  return n - 1;
+}
+
+inline void BlockDecoder::append(Link& link, const std::byte* data, std::uint32_t size) {
+  const std::uint32_t room = options_.max_chunk_bytes - link.size;
+  if (size > room) [[unlikely]] {
+    size = room;
+    if (!link.oversize) counters_.add(BlockCounter::oversize);
+    link.oversize = true;
+    link.status |= chunk_status::kSoftwareTruncated;
+  }
+  if (link.part_count == Link::kPieces) park(link);
+  link.parts[link.part_count++] = {data, size};
+  link.size += size;
+  if (!link.listed) {
+    link.listed = true;
+    to_park_.push_back(index_of(link));
+  }
+}
+
+/// Hands the open chunk over as a run of its own.
+inline void BlockDecoder::close(Link& link, std::uint8_t status, Batch& batch) {
+  status |= link.status;
+  std::byte* const joined = batch.out.take_carry(link.size);
+  std::byte* at = joined;
+  for (std::uint8_t i = 0; i < link.part_count; ++i) {
+    std::memcpy(at, link.parts[i].data, link.parts[i].size);
+    at += link.parts[i].size;
+  }
+  batch.out.add({joined, nullptr, link.size, link.size, 1, index_of(link), status, false});
+  batch.chunks += 1;
+  batch.bytes += link.size;
+  batch.split += 1;
+  if (status != 0) [[unlikely]] count_flags(status, 1);
+  link.size = 0;
+  link.status = chunk_status::kOk;
+  link.part_count = 0;
+  link.open = false;
+  link.oversize = false;
+}
+
+/// Copies what the open chunk has so far into the link's own memory.
+void BlockDecoder::park(Link& link) {
+  std::byte* at = link.parked;
+  for (std::uint8_t i = 0; i < link.part_count; ++i) {
+    const Link::Part& part = link.parts[i];
+    if (part.data != at) std::memcpy(at, part.data, part.size);
+    at += part.size;
+  }
+  link.parts[0] = {link.parked, link.size};
+  link.part_count = 1;
+}
+
+void BlockDecoder::park_all() {
+  for (const LinkIndex index : to_park_) {
+    Link& link = links_[index];
+    link.listed = false;
+    if (link.open) park(link);
+  }
+  to_park_.clear();
+}
+
+void BlockDecoder::count_flags(std::uint8_t status, std::uint64_t chunks) {
+  if ((status & chunk_status::kFirmwareTruncated) != 0) counters_.add(BlockCounter::firmware_truncated, chunks);
+  if ((status & chunk_status::kFirmwareMalformed) != 0) counters_.add(BlockCounter::firmware_malformed, chunks);
+  if ((status & chunk_status::kFirmwareCrc) != 0) counters_.add(BlockCounter::firmware_crc, chunks);
+  if ((status & chunk_status::kBusy) != 0) counters_.add(BlockCounter::busy, chunks);
+}
+
+void BlockDecoder::finish(DecodeBuffer& out) {
+  Batch batch{out};
+  for (Link& link : std::span{links_.get(), link_count_}) {
+    link.next_sequence = Link::kNoSequence;
+    if (!link.open) continue;
+    counters_.add(BlockCounter::unfinished);
+    close(link, chunk_status::kSoftwareTruncated, batch);
+  }
+  counters_.add(BlockCounter::chunks, batch.chunks);
+  counters_.add(BlockCounter::chunk_bytes, batch.bytes);
+  counters_.add(BlockCounter::split_chunks, batch.split);
+}
+
+}  // namespace rodeo::formats

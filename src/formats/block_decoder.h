@@ -1,0 +1,93 @@
+// Turns FELIX blocks of many interleaved E-links into chunk runs (docs/formats/felix-blocks.md, "Reading").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "formats/block.h"
+#include "formats/block_counters.h"
+#include "formats/decode_buffer.h"
+#include "rodeo/chunk.h"
+
+namespace rodeo::formats {
+
+/// The decoder of one stream. Whole chunks are pointed to where they lie in the blocks; chunks split over blocks are joined in the
+/// DecodeBuffer. Runs of a link come in its order. One thread calls; any thread reads counters(). Blocks may hold any bytes.
+/// Never allocates after construction.
+class BlockDecoder {
+ public:
+  struct Options {
+    BlockFormat format;
+    std::uint32_t max_chunk_bytes = 64 * 1024;  ///< longer chunks are cut, marked and counted
+  };
+
+  /// `elinks[i]` is the card's 11-bit number of the link with index i; blocks of other E-links are skipped and counted.
+  /// Throws SetupError for an impossible format, an E-link above 2047 or one that is named twice.
+  BlockDecoder(const Options& options, std::span<const std::uint16_t> elinks);
+
+  BlockDecoder(const BlockDecoder&) = delete;
+  BlockDecoder& operator=(const BlockDecoder&) = delete;
+  ~BlockDecoder();
+
+  /// Room that makes decode() take `blocks` blocks whatever is in them. Most of it is never touched.
+  DecodeBuffer::Capacity capacity_for(std::size_t blocks) const;
+
+  /// Decodes whole blocks from the front and appends to `out`. Returns the bytes taken, a multiple of the block size: less than
+  /// the whole blocks there are only if `out` may not hold the next block's content (at least one is taken if `out` is empty and
+  /// has capacity_for(1)). Runs point into `blocks`, which must stay as it is as long as they are used; the decoder itself keeps
+  /// nothing of it.
+  std::size_t decode(std::span<const std::byte> blocks, DecodeBuffer& out);
+
+  /// Ends the stream: chunks that are still open are handed over, marked software-truncated. `out` needs capacity_for(0).
+  void finish(DecodeBuffer& out);
+
+  const BlockCounters& counters() const { return counters_; }
+  const Options& options() const { return options_; }
+  std::size_t links() const { return link_count_; }
+
+ private:
+  struct Link;
+  struct Batch;
+
+  template <typename Trailer>
+  std::size_t decode_blocks(std::span<const std::byte> blocks, DecodeBuffer& out);
+  template <typename Trailer>
+  bool decode_regular(const std::byte* block, Link& link, Batch& batch);
+  template <typename Trailer>
+  void decode_any(const std::byte* block, Link& link, Batch& batch);
+  template <typename Trailer>
+  std::size_t add_wholes(const std::byte* block, std::size_t last_piece, std::uint8_t extra_status, const Link& link, Batch& batch);
+
+  void check_sequence(Link& link, std::uint32_t sequence, Batch& batch);
+  void append(Link& link, const std::byte* data, std::uint32_t size);
+  void close(Link& link, std::uint8_t status, Batch& batch);
+  void park(Link& link);
+  void park_all();
+  void count_flags(std::uint8_t status, std::uint64_t chunks);
+  LinkIndex index_of(const Link& link) const;
+
+  /// A trailer that decode_any() found, and where its data begin.
+  struct Piece {
+    std::uint32_t trailer;
+    std::uint32_t begin;
+  };
+
+  static constexpr LinkIndex kUnmapped = 0xffff;
+
+  Options options_;
+  std::size_t link_count_;
+  std::size_t parked_stride_;
+  DecodeBuffer::Capacity block_room_;
+  std::array<LinkIndex, 2048> index_of_elink_;
+  std::unique_ptr<Link[]> links_;
+  std::unique_ptr<std::byte[]> parked_;
+  std::vector<LinkIndex> to_park_;
+  std::vector<Piece> pieces_;
+  BlockCounters counters_;
+};
+
+}  // namespace rodeo::formats

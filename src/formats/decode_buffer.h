@@ -1,0 +1,70 @@
+// Where a block decoder puts what it finds in one page: runs, the sizes of unequal chunks, and chunks joined from pieces.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "rodeo/chunk.h"
+
+namespace rodeo::formats {
+
+/// One per page, made once and reused: runs() and what it points to are valid until clear(). Never allocates after construction.
+/// Written by one thread at a time; may be read by others once they have been told of it.
+class DecodeBuffer {
+ public:
+  struct Capacity {
+    std::size_t runs = 0;
+    std::size_t entries = 0;
+    std::size_t carry_bytes = 0;
+  };
+
+  explicit DecodeBuffer(Capacity capacity)
+      : capacity_(capacity),
+        runs_(std::make_unique_for_overwrite<ChunkRun[]>(capacity.runs)),
+        entries_(std::make_unique_for_overwrite<ChunkEntry[]>(capacity.entries)),
+        carry_(std::make_unique_for_overwrite<std::byte[]>(capacity.carry_bytes)) {}
+
+  std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
+  const Capacity& capacity() const { return capacity_; }
+
+  void clear() { run_count_ = entry_count_ = carry_used_ = 0; }
+
+  /// True if so much can still be put in.
+  bool has_room(const Capacity& more) const {
+    return capacity_.runs - run_count_ >= more.runs && capacity_.entries - entry_count_ >= more.entries &&
+           capacity_.carry_bytes - carry_used_ >= more.carry_bytes;
+  }
+
+  // For decoders, which check has_room() beforehand.
+
+  void add(const ChunkRun& run) {
+    assert(run_count_ < capacity_.runs);
+    runs_[run_count_++] = run;
+  }
+  ChunkEntry* take_entries(std::size_t n) {
+    assert(n <= capacity_.entries - entry_count_);
+    ChunkEntry* const first = entries_.get() + entry_count_;
+    entry_count_ += n;
+    return first;
+  }
+  std::byte* take_carry(std::size_t bytes) {
+    assert(bytes <= capacity_.carry_bytes - carry_used_);
+    std::byte* const first = carry_.get() + carry_used_;
+    carry_used_ += bytes;
+    return first;
+  }
+
+ private:
+  Capacity capacity_;
+  std::size_t run_count_ = 0;
+  std::size_t entry_count_ = 0;
+  std::size_t carry_used_ = 0;
+  std::unique_ptr<ChunkRun[]> runs_;
+  std::unique_ptr<ChunkEntry[]> entries_;
+  std::unique_ptr<std::byte[]> carry_;
+};
+
+}  // namespace rodeo::formats
