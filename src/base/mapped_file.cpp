@@ -1,0 +1,45 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace rodeo::base {
+
+Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
+  const auto failed = [&](const char* code, std::string what, std::string next = {}) {
+    return std::unexpected(Error{code, std::move(what), path, std::move(next)});
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("file.open", std::string("cannot open the file: ") + std::strerror(errno));
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(fd);
+    return S_ISDIR(status.st_mode) ? failed("file.not_regular", "is a directory, not a file", "name the files in it: " + path + "/*")
+                                   : failed("file.not_regular", "is not a regular file");
+  }
+  MappedFile file;
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > 0) {
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) {
+      const int error = errno;
+      ::close(fd);
+      return failed("file.map", std::string("cannot map the file: ") + std::strerror(error));
+    }
+    if (access == Access::sequential) ::madvise(address, size, MADV_SEQUENTIAL);
+    file.bytes_ = {static_cast<const std::byte*>(address), size};
+  }
+  ::close(fd);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace rodeo::base

@@ -1,0 +1,45 @@
+#include "formats/event_file_reader.h"
+
+#include "formats/words.h"
+#include "formats/zlib_stream.h"
+
+namespace rodeo::formats {
+
+Decoded<EventFileReader> EventFileReader::open(std::span<const std::byte> file) {
+  Decoded<DecodedFileHeader> header = decode_file_header(file);
+  if (!header) return std::unexpected(header.error());
+  return EventFileReader(file, std::move(*header));
+}
+
+Decoded<std::optional<EventBlock>> EventFileReader::next() {
+  if (end_ || failed_) return std::nullopt;
+  const std::span<const std::byte> rest = file_.subspan(position_);
+  if (rest.size() >= kWordBytes && load_word(rest.data()) == kFileEndMarker) {
+    const Decoded<FileEnd> end = decode_file_end(rest);
+    if (!end) {
+      failed_ = true;
+      return std::unexpected(end.error().from(position_));
+    }
+    end_ = *end;
+    position_ += kFileEndBytes;
+    return std::nullopt;
+  }
+  const Decoded<Separator> separator = decode_separator(rest);
+  if (!separator) {
+    failed_ = true;
+    return std::unexpected(separator.error().from(position_));
+  }
+  EventBlock block{.number = separator->block_number,
+                   .offset = position_,
+                   .stored = rest.subspan(kSeparatorBytes, separator->block_bytes)};
+  position_ += kSeparatorBytes + separator->block_bytes;
+  return block;
+}
+
+std::span<const std::byte> EventFileReader::event(const EventBlock& block, std::vector<std::byte>& buffer) const {
+  if (!header_.compressed_blocks()) return block.stored;
+  buffer = zlib_decompress_all(block.stored, kLargestEventBytes);
+  return buffer;
+}
+
+}  // namespace rodeo::formats

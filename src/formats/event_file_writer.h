@@ -1,0 +1,63 @@
+// Event files on disk: the plain synchronous writer for tools and tests, and the closing step that every writer shares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/event_file_encoder.h"
+#include "formats/file_marks.h"
+
+namespace rodeo::formats {
+
+/// Closes a file for good: writes the CRC digits, flushes file and directory to the disk, renames `writing` to `closed` (never
+/// over an existing file). All bytes are in the file already. Blocks. Errors "file.write", "file.exists".
+Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset, std::uint32_t crc);
+
+/// One closed file.
+struct ClosedFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+  std::uint32_t events = 0;
+  std::uint32_t adler32 = 0;  ///< of the whole file, for the catalogue
+};
+
+/// Writes events to a sequence of files, synchronously. One thread.
+class EventFileWriter {
+ public:
+  /// `clock` says the time that stands in the records.
+  EventFileWriter(std::string directory, EventFileSettings settings, std::function<std::time_t()> clock = [] {
+    return std::time(nullptr);
+  });
+  ~EventFileWriter();  ///< a file that is still open stays behind as .writing
+  EventFileWriter(const EventFileWriter&) = delete;
+  EventFileWriter& operator=(const EventFileWriter&) = delete;
+
+  /// Writes one event, to a new file if the current one is full. Errors "file.write", "file.exists".
+  Result<void> add(std::span<const std::byte> event);
+
+  /// Ends the sequence; without an event there is one file without events.
+  Result<void> close();
+
+  const std::vector<ClosedFile>& files() const { return files_; }
+
+ private:
+  Result<void> open_file();
+  Result<void> close_file(bool last);
+  Result<void> put(std::span<const std::byte> bytes);
+  std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
+
+  std::string directory_;
+  EventFileEncoder encoder_;
+  std::function<std::time_t()> clock_;
+  FileDigest digest_;
+  std::vector<ClosedFile> files_;
+  int fd_ = -1;
+};
+
+}  // namespace rodeo::formats

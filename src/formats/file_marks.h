@@ -1,0 +1,63 @@
+// Free strings by which Rodeo protects its own event files: a CRC-32 over the whole file, and how the payload proves itself.
+// Ours, not ATLAS's; foreign readers pass over them. Specified in docs/formats/eventstorage-file.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rodeo::formats {
+
+inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
+inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
+inline constexpr std::string_view kFormatString = "Rodeo-Format=1";  ///< in every file of ours: the CRC string must be there
+inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
+inline constexpr std::size_t kCrcDigits = 8;
+
+/// "Rodeo-CRC32=00000000", as it is while a file is written.
+std::string open_crc_string();
+
+/// Eight lower-case hex digits.
+std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
+
+/// The value of exactly eight lower-case hex digits.
+std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
+
+/// "Rodeo-Payload=provable seed=N crc=0|1 [trigger=l1id]": chunks are those of formats::Provable.
+struct ProvableMark {
+  std::uint64_t seed = 0;
+  bool crc = false;
+  bool full_trigger = true;  ///< false ("trigger=l1id"): BCID and trigger type of the fragments are not those of the payload
+
+  std::string text() const;
+
+  /// Reads what stands behind "Rodeo-Payload="; nothing if it is anything else.
+  static std::optional<ProvableMark> parse(std::string_view value);
+
+  bool operator==(const ProvableMark&) const = default;
+};
+
+/// Digest of a file while its bytes pass by, in order, with '0' for the CRC digits. One thread at a time.
+class FileDigest {
+ public:
+  void update(std::span<const std::byte> bytes);
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  /// What belongs into the CRC string.
+  std::uint32_t crc32() const { return crc_; }
+
+  /// Adler-32 of the file as it is once the digits are written: the value for catalogues.
+  std::uint32_t adler32_when_sealed(std::size_t crc_offset) const;
+
+ private:
+  std::uint64_t bytes_ = 0;
+  std::uint32_t crc_ = 0;
+  std::uint32_t adler_ = 1;
+};
+
+}  // namespace rodeo::formats
