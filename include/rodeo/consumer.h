@@ -1,6 +1,7 @@
 // FragmentConsumer: what happens to built fragments (software ROD paper, section VI.C; slides "ROBFragmentConsumer interface").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,11 +61,30 @@ class FragmentWork {
   /// The payload is one contiguous piece if wants_contiguous(), else the fragment's parts.
   virtual bool wants_contiguous() const { return false; }
 
+  /// The payload is only looked at (the fragment's status may still be set). Otherwise a fragment whose memory must not be written
+  /// (Fragment::writable == false) is copied before it is worked on.
+  virtual bool read_only() const { return false; }
+
   /// Works on one fragment. What it throws is caught, flags the fragment as corrupt and is counted.
   virtual void process(Fragment& fragment) = 0;
 
-  /// Totals for the report, for example "verified_chunks" and "mismatches".
+  /// Totals for the report, for example "verified_chunks" and "mismatches". Any thread, while process() runs.
   virtual std::vector<NamedCounter> counters() const { return {}; }
+
+  /// Set by whoever owns the work, before the first fragment: the most bytes that a contiguous payload may have.
+  void set_max_payload(std::size_t bytes) { max_payload_ = bytes; }
+
+ protected:
+  /// Cuts or grows the payload of the fragment that process() was given; new bytes are undefined. For works that want a contiguous
+  /// payload and are not read_only(). False, and nothing changes, if `bytes` is no multiple of 4 or beyond the limit.
+  bool resize(Fragment& fragment, std::size_t bytes) const {
+    if (!wants_contiguous() || read_only() || fragment.part_count != 1 || bytes % 4 != 0 || bytes > max_payload_) return false;
+    fragment.parts[0].size = bytes;
+    return true;
+  }
+
+ private:
+  std::size_t max_payload_ = 0;
 };
 
 }  // namespace rodeo

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "rodeo/ids.h"
@@ -42,13 +43,43 @@ class Provable {
     return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * 0xd1342543de82ef95);
   }
 
+  /// The first eight bytes of every chunk of a trigger.
+  std::uint64_t header(L1Id l1id) const {
+    const ProvableTrigger named = trigger(l1id);
+    return std::uint64_t{kMark} << 56 | std::uint64_t{named.trigger_type} << 48 | std::uint64_t{named.bcid} << 32 | l1id.value;
+  }
+
   /// Writes a chunk of chunk.size() bytes. Sizes below 8 (12 with CRC) hold as much of the header as fits.
   void write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
 
   /// True if the chunk is, byte for byte, what write() makes for this link and trigger.
-  bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
+  bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
+    return matches(chunk, header(l1id), key(link_id, l1id));
+  }
+
+  /// The same with header() and key() computed before, for whoever checks all links of a trigger.
+  bool matches(std::span<const std::byte> chunk, std::uint64_t header, std::uint64_t key) const {
+    const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;
+    const std::size_t body = chunk.size() - crc_bytes;
+    const std::byte* const bytes = chunk.data();
+    if (body < kHeaderBytes) return body == 0 || std::memcmp(bytes, &header, body) == 0;
+    std::uint64_t difference = load(bytes) ^ header;
+    std::size_t at = kHeaderBytes;
+    for (; at + 8 <= body; at += 8, key += kStep) difference |= load(bytes + at) ^ key;
+    if (difference != 0) return false;
+    if (at < body && std::memcmp(bytes + at, &key, body - at) != 0) return false;
+    return crc_bytes == 0 || crc_matches(chunk);
+  }
 
  private:
+  static std::uint64_t load(const std::byte* at) {
+    std::uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+
+  static bool crc_matches(std::span<const std::byte> chunk);
+
   static constexpr std::uint64_t mix(std::uint64_t x) {
     x ^= x >> 32;
     x *= 0xe9846af9b1a615d;

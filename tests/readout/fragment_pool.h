@@ -1,10 +1,13 @@
 // Fragments for tests: real memory, provable payload, an owner that knows how many are still out.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
-#include <memory>
-#include <utility>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/provable.h"
@@ -24,7 +27,7 @@ class FragmentPool final : public FragmentOwner {
     std::uint64_t seed = 1;
   };
 
-  FragmentPool() = default;
+  FragmentPool() : FragmentPool(Shape{}) {}
   explicit FragmentPool(Shape shape) : shape_(shape) {}
   ~FragmentPool() = default;
 
@@ -87,7 +90,7 @@ class FragmentPool final : public FragmentOwner {
     std::vector<FragmentPart> parts;
   };
 
-  Shape shape_{};
+  const Shape shape_;
   mutable std::atomic<std::uint64_t> made_{0};
   std::atomic<std::uint64_t> returned_{0};
 };

@@ -84,6 +84,8 @@ class QueuedConsumer : public FragmentConsumer {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
   const QueueSettings& settings() const { return settings_; }
+  /// Workers that start() will make.
+  unsigned seats() const { return static_cast<unsigned>(seats_.size()); }
 
  private:
   enum class Count : std::uint8_t { consumed, exceptions, count };

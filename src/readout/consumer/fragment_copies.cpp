@@ -1,0 +1,64 @@
+#include "readout/consumer/fragment_copies.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+
+}  // namespace
+
+FragmentCopies::FragmentCopies(std::size_t count, std::size_t payload_bytes)
+    : payload_bytes_((payload_bytes + kAlign - 1) / kAlign * kAlign), copies_(std::make_unique<Copy[]>(count)), free_(count) {
+  Result<base::Arena> arena = base::Arena::create(std::max<std::size_t>(count * payload_bytes_, 1));
+  if (!arena) throw SetupError(arena.error().within("cannot have memory for copies of fragments"));
+  arena_ = std::move(*arena);
+  for (std::size_t i = 0; i < count; ++i) {
+    copies_[i].memory = arena_.data() + i * payload_bytes_;
+    free_.try_push(&copies_[i]);
+  }
+}
+
+FragmentCopies::~FragmentCopies() = default;
+
+FragmentPtr FragmentCopies::copy(const Fragment& original) {
+  const std::size_t size = original.payload_bytes();
+  Copy* copy = nullptr;
+  if (size > payload_bytes_ || !free_.try_pop(copy)) return {};
+  Fragment& fragment = copy->fragment;
+  copy_identity(original, fragment);
+  original.copy_to(copy->memory);
+  copy->part = {copy->memory, size};
+  fragment.parts = &copy->part;
+  fragment.part_count = 1;
+  fragment.writable = true;
+  fragment.owner = this;
+  fragment.references.store(1, std::memory_order_relaxed);
+  return FragmentPtr::adopt(&fragment);
+}
+
+void FragmentCopies::reclaim(Fragment& fragment) noexcept {
+  static_assert(offsetof(Copy, fragment) == 0);
+  free_.try_push(reinterpret_cast<Copy*>(&fragment));
+}
+
+void copy_identity(const Fragment& from, Fragment& to) {
+  to.sequence = from.sequence;
+  to.l1id = from.l1id;
+  to.source_id = from.source_id;
+  to.bcid = from.bcid;
+  to.trigger_type = from.trigger_type;
+  to.writable = from.writable;
+  to.status = from.status;
+  to.chunks = from.chunks;
+  to.missing = from.missing;
+  to.missing_listed = from.missing_listed;
+  std::copy(std::begin(from.missing_links), std::end(from.missing_links), std::begin(to.missing_links));
+  to.handed_over_ns = from.handed_over_ns;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,46 @@
+// Fragments of our own: copies whose payload lies in one contiguous buffer, for consumers that must not keep or change the builder's
+// memory.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/arena.h"
+#include "base/bounded_queue.h"
+#include "rodeo/fragment.h"
+
+namespace rodeo::readout {
+
+/// A fixed number of fragments with `payload_bytes` of memory each, taken at construction. Copies come back by themselves when their last
+/// reference is dropped, and have to before the pool is destroyed. Any thread; nothing blocks.
+class FragmentCopies final : public FragmentOwner {
+ public:
+  /// Throws SetupError if the memory is not there.
+  FragmentCopies(std::size_t count, std::size_t payload_bytes);
+  ~FragmentCopies();
+
+  std::size_t payload_bytes() const { return payload_bytes_; }
+  std::size_t free() const { return free_.size(); }
+
+  /// A copy with one part, writable; null if none is free or the payload is too large.
+  FragmentPtr copy(const Fragment& original);
+
+  void reclaim(Fragment& fragment) noexcept override;
+
+ private:
+  struct Copy {
+    Fragment fragment;
+    FragmentPart part;
+    std::byte* memory = nullptr;
+  };
+
+  const std::size_t payload_bytes_;
+  base::Arena arena_;
+  std::unique_ptr<Copy[]> copies_;
+  base::BoundedQueue<Copy*> free_;
+};
+
+/// Copies what a fragment says of itself, not its data, owner or references.
+void copy_identity(const Fragment& from, Fragment& to);
+
+}  // namespace rodeo::readout

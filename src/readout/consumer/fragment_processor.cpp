@@ -1,0 +1,191 @@
+#include "readout/consumer/fragment_processor.h"
+
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "base/counters.h"
+#include "base/registry.h"
+
+namespace rodeo::readout {
+namespace {
+
+enum class WorkCount : std::uint8_t { threw, too_large, waited_for_copy, count };
+
+}  // namespace
+
+class FragmentProcessor::ProcessorWorker final : public Worker {
+ public:
+  ProcessorWorker(FragmentProcessor& processor, FragmentWork& work) : processor_(processor), work_(work) {
+    if (work.read_only() && work.wants_contiguous()) {
+      scratch_ = std::make_unique<std::byte[]>(processor.settings_.max_payload_bytes);
+    }
+  }
+
+  void work(FragmentPtr fragment) override {
+    if (work_.read_only()) {
+      look(*fragment);
+    } else if (work_.wants_contiguous() || !fragment->writable) {
+      if (FragmentPtr copy = copy_of(*fragment)) {
+        fragment = std::move(copy);
+        process(*fragment);
+      }
+    } else {
+      process(*fragment);
+    }
+    processor_.pass_on(std::move(fragment));
+  }
+
+  std::uint64_t read(WorkCount counter) const { return counters_.read(counter); }
+
+ private:
+  void look(Fragment& fragment) {
+    if (!work_.wants_contiguous() || fragment.part_count == 1) {
+      process(fragment);
+      return;
+    }
+    const std::size_t size = fragment.payload_bytes();
+    if (size > processor_.settings_.max_payload_bytes) {
+      refuse(fragment);
+      return;
+    }
+    FragmentPart part{scratch_.get(), fragment.copy_to(scratch_.get())};
+    copy_identity(fragment, view_);
+    view_.parts = &part;
+    view_.part_count = 1;
+    process(view_);
+    fragment.status = view_.status;
+  }
+
+  // Waits for a copy to come back from the end of the list: back-pressure, like a full queue.
+  FragmentPtr copy_of(Fragment& fragment) {
+    if (fragment.payload_bytes() > processor_.settings_.max_payload_bytes) {
+      refuse(fragment);
+      return {};
+    }
+    FragmentPtr copy = processor_.copies_->copy(fragment);
+    if (!copy) {
+      counters_.add(WorkCount::waited_for_copy);
+      base::Backoff backoff(processor_.settings_.queue.idle);
+      while (!(copy = processor_.copies_->copy(fragment))) backoff.idle();
+    }
+    return copy;
+  }
+
+  void refuse(Fragment& fragment) {
+    fragment.status |= fragment_status::kOverflow;
+    counters_.add(WorkCount::too_large);
+  }
+
+  void process(Fragment& fragment) {
+    try {
+      work_.process(fragment);
+    } catch (const std::exception& problem) {
+      threw(fragment, problem.what());
+    } catch (...) {
+      threw(fragment, "unknown exception");
+    }
+  }
+
+  void threw(Fragment& fragment, std::string_view what) {
+    fragment.status |= fragment_status::kDataCorruption;
+    counters_.add(WorkCount::threw);
+    if (const auto turn = processor_.log_.turn()) {
+      base::log_error("{}: work threw on L1 id {:#010x}: {}{}", processor_.settings().name, fragment.l1id.value, what, turn.suffix());
+    }
+  }
+
+  FragmentProcessor& processor_;
+  FragmentWork& work_;
+  Fragment view_;
+  std::unique_ptr<std::byte[]> scratch_;
+  base::CounterBlock<WorkCount> counters_;
+};
+
+FragmentProcessor::FragmentProcessor(ProcessorSettings settings, const std::function<std::unique_ptr<FragmentWork>()>& make_work)
+    : QueuedConsumer(settings.queue), settings_(std::move(settings)) {
+  for (unsigned i = 0; i < seats(); ++i) {
+    works_.push_back(make_work());
+    works_.back()->set_max_payload(settings_.max_payload_bytes);
+  }
+  if (!works_.front()->read_only()) {
+    copies_ = std::make_unique<FragmentCopies>(settings_.copies, settings_.max_payload_bytes);
+  }
+  for (const auto& work : works_) {
+    made_.push_back(std::make_unique<ProcessorWorker>(*this, *work));
+    workers_.push_back(made_.back().get());
+  }
+}
+
+FragmentProcessor::~FragmentProcessor() { stop(); }
+
+std::unique_ptr<QueuedConsumer::Worker> FragmentProcessor::make_worker(unsigned index) {
+  return std::move(made_[index]);
+}
+
+FragmentConsumer::Status FragmentProcessor::status() const {
+  Status out = QueuedConsumer::status();
+  std::uint64_t threw = 0;
+  std::uint64_t too_large = 0;
+  std::uint64_t waited = 0;
+  for (const ProcessorWorker* worker : workers_) {
+    threw += worker->read(WorkCount::threw);
+    too_large += worker->read(WorkCount::too_large);
+    waited += worker->read(WorkCount::waited_for_copy);
+  }
+  out.counters.push_back({"work_threw", threw});
+  out.counters.push_back({"too_large_for_work", too_large});
+  out.counters.push_back({"waited_for_copy", waited});
+  const std::size_t first_of_work = out.counters.size();
+  for (const auto& work : works_) {
+    std::size_t at = first_of_work;
+    for (NamedCounter& counter : work->counters()) {
+      if (at < out.counters.size()) {
+        out.counters[at].value += counter.value;
+      } else {
+        out.counters.push_back(std::move(counter));
+      }
+      ++at;
+    }
+  }
+  return out;
+}
+
+std::vector<Key> FragmentProcessor::keys() {
+  std::vector<Key> keys = queue_keys(1, 1024);
+  keys.push_back({.name = "work",
+                  .type = KeyType::text,
+                  .fallback = "release",
+                  .help = "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys stand in the same table."});
+  keys.push_back({.name = "max_payload",
+                  .type = KeyType::size,
+                  .fallback = "64KiB",
+                  .help = "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
+                  .minimum = 64,
+                  .maximum = 1 << 30});
+  keys.push_back({.name = "copies",
+                  .type = KeyType::integer,
+                  .fallback = "256",
+                  .help = "Copied fragments that may be under way at once, for works that write into a contiguous or copied payload.",
+                  .minimum = 1,
+                  .maximum = 1 << 20});
+  return keys;
+}
+
+std::unique_ptr<FragmentConsumer> FragmentProcessor::create(const Parameters& parameters, const Registry& registry) {
+  const auto* components = dynamic_cast<const base::ComponentRegistry*>(&registry);
+  if (components == nullptr) throw std::logic_error("a processor needs the registry of the application");
+  const auto make_work = [&] {
+    Result<std::unique_ptr<FragmentWork>> work = components->make_work(parameters.text("work"), parameters);
+    if (!work) throw SetupError(work.error());
+    return std::move(*work);
+  };
+  return std::make_unique<FragmentProcessor>(ProcessorSettings{.queue = queue_settings(parameters, "processor"),
+                                                               .max_payload_bytes = parameters.bytes("max_payload"),
+                                                               .copies = static_cast<std::size_t>(parameters.integer("copies"))},
+                                             make_work);
+}
+
+}  // namespace rodeo::readout

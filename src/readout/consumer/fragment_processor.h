@@ -1,0 +1,50 @@
+// FragmentProcessor: runs a user's work on every fragment, then passes it on (software ROD paper, section VI.C: custom processing).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/log.h"
+#include "readout/consumer/fragment_copies.h"
+#include "readout/consumer/queued_consumer.h"
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+struct ProcessorSettings {
+  QueueSettings queue = {};
+  std::size_t max_payload_bytes = 64 * 1024;  ///< of a fragment that has to be copied
+  std::size_t copies = 256;                   ///< how many of them there may be between here and the end of the list
+};
+
+/// One FragmentWork per thread. A work that only reads gets the fragment as it is, or its bytes in a scratch buffer if it wants them
+/// contiguous. One that writes gets the fragment itself where that is enough; a copy of it in one piece, which replaces it, if it wants
+/// that or if the fragment's memory must not be written. What a work throws flags its fragment as corrupt.
+class FragmentProcessor final : public QueuedConsumer {
+ public:
+  /// Makes the works at once, so that a bad setting is found before the run. Throws what `make_work` throws.
+  FragmentProcessor(ProcessorSettings settings, const std::function<std::unique_ptr<FragmentWork>()>& make_work);
+  ~FragmentProcessor() override;
+
+  Status status() const override;
+
+  static std::vector<Key> keys();
+  /// `registry` makes the work that the parameters name and outlives the processor. The work's own keys stand in the same table.
+  static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const Registry& registry);
+
+ private:
+  class ProcessorWorker;
+  std::unique_ptr<Worker> make_worker(unsigned index) override;
+
+  const ProcessorSettings settings_;
+  std::vector<std::unique_ptr<FragmentWork>> works_;
+  std::unique_ptr<FragmentCopies> copies_;  // only for works that write
+  std::vector<std::unique_ptr<ProcessorWorker>> made_;  // until start() hands them to the base
+  std::vector<const ProcessorWorker*> workers_;         // the same, for status()
+  base::LogThrottle log_;
+};
+
+}  // namespace rodeo::readout

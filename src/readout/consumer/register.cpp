@@ -1,0 +1,22 @@
+#include "readout/consumer/register.h"
+
+#include "readout/consumer/fragment_processor.h"
+#include "readout/consumer/works.h"
+
+namespace rodeo::readout {
+
+void register_consumers(Registry& registry) {
+  registry.add_consumer({.name = "processor", .help = "Runs a work on every fragment, then passes it on.", .keys = FragmentProcessor::keys()},
+                        [&registry](const Parameters& parameters) { return FragmentProcessor::create(parameters, registry); });
+}
+
+void register_works(Registry& registry) {
+  registry.add_work({.name = "verify", .help = "Proves every byte of emulated payload.", .keys = VerifyWork::keys()},
+                    [](const Parameters& parameters) { return std::make_unique<VerifyWork>(VerifyWork::settings(parameters)); });
+  registry.add_work({.name = "read", .help = "Reads every byte and does nothing with it."},
+                    [](const Parameters&) { return std::make_unique<ReadWork>(); });
+  registry.add_work({.name = "release", .help = "Does nothing: lets fragments go as fast as they come."},
+                    [](const Parameters&) { return std::make_unique<ReleaseWork>(); });
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,156 @@
+#include "readout/consumer/works.h"
+
+#include <cstring>
+
+namespace rodeo::readout {
+namespace {
+
+void add(std::atomic<std::uint64_t>& cell, std::uint64_t n) {
+  cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
+                              Tally& tally) {
+  ++tally.chunks;
+  if (header.felix_status != 0 || header.rodeo_status != 0) [[unlikely]] {
+    ++tally.flagged_chunks;
+  } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, l1id)) ||
+             (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
+    ++tally.wrong_chunks;
+    return;  // its link id may be what is wrong
+  } else {
+    ++tally.verified_chunks;
+  }
+  if (!links_.add(header.link_id)) [[unlikely]] ++tally.duplicate_links;
+}
+
+std::size_t VerifyWork::verify_part(std::span<const std::byte> part, L1Id l1id, std::uint64_t first_word, Tally& tally) {
+  std::size_t at = 0;
+  while (part.size() - at >= sizeof(ChunkHeader)) {
+    ChunkHeader header;
+    std::memcpy(&header, part.data() + at, sizeof header);
+    const std::size_t padded = (std::size_t{header.size} + 3) / 4 * 4;
+    if (header.size < sizeof header || header.size == kLongChunk || padded > part.size() - at) break;
+    verify_chunk(header, part.subspan(at + sizeof header, header.size - sizeof header), l1id, first_word, tally);
+    at += padded;
+  }
+  return at;
+}
+
+void VerifyWork::process(Fragment& fragment) {
+  links_.next_fragment();
+  Tally tally;
+  const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
+  const std::uint64_t first_word = provable_.header(fragment.l1id);
+
+  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode, long chunks), the general walk starts again.
+  bool whole = true;
+  for (const FragmentPart& part : fragment.all_parts()) {
+    if (verify_part({part.data, part.size}, fragment.l1id, first_word, tally) != part.size) {
+      whole = false;
+      break;
+    }
+  }
+  if (!whole) {
+    links_.next_fragment();
+    tally = {};
+    const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
+      verify_chunk(header, bytes, fragment.l1id, first_word, tally);
+    });
+    if (!sound) ++tally.broken_fragments;
+  }
+  if (tally.chunks != fragment.chunks && tally.broken_fragments == 0) ++tally.broken_fragments;
+  if (settings_.trigger && fragment.chunks > 0 && (fragment.status & fragment_status::kBcidMismatch) == 0 &&
+      (fragment.bcid != expected.bcid || fragment.trigger_type != expected.trigger_type)) {
+    ++tally.wrong_triggers;
+  }
+  for (std::uint32_t i = 0; i < fragment.missing_listed && i < Fragment::kMissingListed; ++i) {
+    if (links_.contains(fragment.missing_links[i])) ++tally.missing_but_present;
+  }
+
+  const std::uint64_t mismatches = tally.wrong_chunks + tally.duplicate_links + tally.wrong_triggers + tally.broken_fragments +
+                                   tally.missing_but_present;
+  add(published_.verified_chunks, tally.verified_chunks);
+  add(published_.flagged_chunks, tally.flagged_chunks);
+  if (mismatches == 0) return;
+  add(published_.mismatches, mismatches);
+  add(published_.mismatching_fragments, 1);
+  add(published_.wrong_chunks, tally.wrong_chunks);
+  add(published_.duplicate_links, tally.duplicate_links);
+  add(published_.wrong_triggers, tally.wrong_triggers);
+  add(published_.broken_fragments, tally.broken_fragments);
+  add(published_.missing_but_present, tally.missing_but_present);
+}
+
+std::vector<NamedCounter> VerifyWork::counters() const {
+  const auto get = [](const std::atomic<std::uint64_t>& cell) { return cell.load(std::memory_order_relaxed); };
+  return {{"verified_chunks", get(published_.verified_chunks)},
+          {"mismatches", get(published_.mismatches)},
+          {"mismatching_fragments", get(published_.mismatching_fragments)},
+          {"flagged_chunks", get(published_.flagged_chunks)},
+          {"wrong_chunks", get(published_.wrong_chunks)},
+          {"duplicate_links", get(published_.duplicate_links)},
+          {"wrong_triggers", get(published_.wrong_triggers)},
+          {"broken_fragments", get(published_.broken_fragments)},
+          {"missing_but_present", get(published_.missing_but_present)}};
+}
+
+std::vector<Key> VerifyWork::keys() {
+  return {{.name = "seed", .type = KeyType::integer, .fallback = "1", .help = "Seed of the provable payload: that of the generator.", .minimum = 0},
+          {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Chunks end in a CRC-32."},
+          {.name = "check_trigger",
+           .type = KeyType::boolean,
+           .fallback = "true",
+           .help = "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."},
+          {.name = "chunk_bytes",
+           .type = KeyType::size,
+           .fallback = "0",
+           .help = "Size of every whole chunk; finds chunks cut short without a flag. 0: any size."}};
+}
+
+VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) {
+  return {.seed = static_cast<std::uint64_t>(parameters.integer("seed")),
+          .crc = parameters.boolean("crc"),
+          .trigger = parameters.boolean("check_trigger"),
+          .chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_bytes"))};
+}
+
+std::uint64_t xor_of(std::span<const std::byte> bytes) {
+  // Eight independent sums, so that the loop is as wide as the machine and waits for memory alone.
+  constexpr std::size_t kLanes = 8;
+  std::uint64_t lanes[kLanes] = {};
+  const std::byte* at = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= sizeof lanes; left -= sizeof lanes, at += sizeof lanes) {
+    std::uint64_t words[kLanes];
+    std::memcpy(words, at, sizeof words);
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] ^= words[i];
+  }
+  if (left > 0) {
+    std::uint64_t words[kLanes] = {};
+    std::memcpy(words, at, left);
+    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] ^= words[i];
+  }
+  std::uint64_t sum = 0;
+  for (const std::uint64_t lane : lanes) sum ^= lane;
+  return sum;
+}
+
+void ReadWork::process(Fragment& fragment) {
+  std::uint64_t sum = 0;
+  std::uint64_t bytes = 0;
+  for (const FragmentPart& part : fragment.all_parts()) {
+    sum ^= xor_of({part.data, part.size});
+    bytes += part.size;
+  }
+  add(bytes_, bytes);
+  sum_.store(sum_.load(std::memory_order_relaxed) ^ sum, std::memory_order_relaxed);
+}
+
+std::vector<NamedCounter> ReadWork::counters() const {
+  return {{"read_bytes", bytes_.load(std::memory_order_relaxed)}, {"read_sum", sum_.load(std::memory_order_relaxed)}};
+}
+
+}  // namespace rodeo::readout
