@@ -17,21 +17,33 @@ struct Unit {
 };
 
 constexpr double kKi = 1024.0;
-constexpr std::array kSizeUnits = {
-    Unit{"", 1},          Unit{"B", 1},           Unit{"k", 1e3},         Unit{"kB", 1e3},
-    Unit{"KB", 1e3},      Unit{"M", 1e6},         Unit{"MB", 1e6},        Unit{"G", 1e9},
-    Unit{"GB", 1e9},      Unit{"T", 1e12},        Unit{"TB", 1e12},       Unit{"Ki", kKi},
-    Unit{"KiB", kKi},     Unit{"kiB", kKi},       Unit{"Mi", kKi * kKi},  Unit{"MiB", kKi * kKi},
-    Unit{"Gi", kKi * kKi * kKi}, Unit{"GiB", kKi * kKi * kKi}, Unit{"TiB", kKi * kKi * kKi * kKi}};
-constexpr std::array kRateUnits = {Unit{"", 1},      Unit{"Hz", 1},   Unit{"k", 1e3},   Unit{"kHz", 1e3},
-                                   Unit{"M", 1e6},   Unit{"MHz", 1e6}, Unit{"G", 1e9},  Unit{"GHz", 1e9},
-                                   Unit{"mHz", 1e-3}};
-constexpr std::array kBitRateUnits = {Unit{"", 1},          Unit{"bps", 1},       Unit{"bit/s", 1},    Unit{"kbps", 1e3},
-                                      Unit{"kbit/s", 1e3},  Unit{"Mbps", 1e6},    Unit{"Mbit/s", 1e6}, Unit{"Gbps", 1e9},
-                                      Unit{"Gbit/s", 1e9},  Unit{"Tbps", 1e12},   Unit{"Tbit/s", 1e12}, Unit{"G", 1e9},
+constexpr std::array kSizeUnits = {Unit{"", 1},
+                                   Unit{"B", 1},
+                                   Unit{"k", 1e3},
+                                   Unit{"kB", 1e3},
+                                   Unit{"KB", 1e3},
+                                   Unit{"M", 1e6},
+                                   Unit{"MB", 1e6},
+                                   Unit{"G", 1e9},
+                                   Unit{"GB", 1e9},
+                                   Unit{"T", 1e12},
+                                   Unit{"TB", 1e12},
+                                   Unit{"Ki", kKi},
+                                   Unit{"KiB", kKi},
+                                   Unit{"kiB", kKi},
+                                   Unit{"Mi", kKi* kKi},
+                                   Unit{"MiB", kKi* kKi},
+                                   Unit{"Gi", kKi* kKi* kKi},
+                                   Unit{"GiB", kKi* kKi* kKi},
+                                   Unit{"TiB", kKi* kKi* kKi* kKi}};
+constexpr std::array kRateUnits = {Unit{"", 1},      Unit{"Hz", 1},  Unit{"k", 1e3},   Unit{"kHz", 1e3}, Unit{"M", 1e6},
+                                   Unit{"MHz", 1e6}, Unit{"G", 1e9}, Unit{"GHz", 1e9}, Unit{"mHz", 1e-3}};
+constexpr std::array kBitRateUnits = {Unit{"", 1},         Unit{"bps", 1},     Unit{"bit/s", 1},     Unit{"kbps", 1e3},
+                                      Unit{"kbit/s", 1e3}, Unit{"Mbps", 1e6},  Unit{"Mbit/s", 1e6},  Unit{"Gbps", 1e9},
+                                      Unit{"Gbit/s", 1e9}, Unit{"Tbps", 1e12}, Unit{"Tbit/s", 1e12}, Unit{"G", 1e9},
                                       Unit{"M", 1e6}};
-constexpr std::array kDurationUnits = {Unit{"ns", 1},    Unit{"us", 1e3},   Unit{"µs", 1e3},  Unit{"ms", 1e6}, Unit{"s", 1e9},
-                                       Unit{"min", 6e10}, Unit{"h", 3.6e12}, Unit{"d", 8.64e13}};
+constexpr std::array kDurationUnits = {Unit{"ns", 1},  Unit{"us", 1e3},   Unit{"µs", 1e3},   Unit{"ms", 1e6},
+                                       Unit{"s", 1e9}, Unit{"min", 6e10}, Unit{"h", 3.6e12}, Unit{"d", 8.64e13}};
 
 /// A quantity in the base unit of `units`, or nothing. Exact for whole numbers up to 2^53 and for the units used.
 std::expected<double, std::string> parse(std::string_view text, std::span<const Unit> units) {
@@ -53,7 +65,9 @@ std::expected<double, std::string> parse(std::string_view text, std::span<const 
 
 std::unexpected<Error> refuse(std::string_view code, std::string_view text, std::string_view noun, std::string_view why,
                               std::string_view examples) {
-  return std::unexpected(Error{fmt::format("base.{}", code), fmt::format("\"{}\" is not a {}: {}", text, noun, why), {},
+  return std::unexpected(Error{std::string(code),
+                               fmt::format("\"{}\" is not a {}: {}", text, noun, why),
+                               {},
                                fmt::format("write it like {}", examples)});
 }
 
@@ -73,28 +87,29 @@ std::string three_digits(double value) {
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   const auto bytes = parse(text, kSizeUnits);
-  if (!bytes) return refuse("bad_size", text, "size", bytes.error(), "2MiB, 5MB, 512k or 4096");
-  if (*bytes > 9e18) return refuse("bad_size", text, "size", "it is too large", "2MiB, 5MB, 512k or 4096");
-  if (*bytes != std::floor(*bytes)) return refuse("bad_size", text, "size", "it is not a whole number of bytes", "2MiB or 1500");
+  if (!bytes) return refuse("base.bad_size", text, "size", bytes.error(), "2MiB, 5MB, 512k or 4096");
+  if (*bytes > 9e18) return refuse("base.bad_size", text, "size", "it is too large", "2MiB, 5MB, 512k or 4096");
+  if (*bytes != std::floor(*bytes))
+    return refuse("base.bad_size", text, "size", "it is not a whole number of bytes", "2MiB or 1500");
   return static_cast<std::uint64_t>(*bytes);
 }
 
 Result<double> parse_rate_hz(std::string_view text) {
   const auto rate = parse(text, kRateUnits);
-  if (!rate) return refuse("bad_rate", text, "rate", rate.error(), "100kHz, 1.5MHz or 40000");
+  if (!rate) return refuse("base.bad_rate", text, "rate", rate.error(), "100kHz, 1.5MHz or 40000");
   return *rate;
 }
 
 Result<double> parse_bits_per_second(std::string_view text) {
   const auto rate = parse(text, kBitRateUnits);
-  if (!rate) return refuse("bad_bit_rate", text, "bit rate", rate.error(), "25Gbps or 100Mbps");
+  if (!rate) return refuse("base.bad_bit_rate", text, "bit rate", rate.error(), "25Gbps or 100Mbps");
   return *rate;
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto duration = parse(text, kDurationUnits);
-  if (!duration) return refuse("bad_duration", text, "duration", duration.error(), "5s, 10ms or 1000us");
-  if (*duration > 9e18) return refuse("bad_duration", text, "duration", "it is too long", "5s, 10ms or 1000us");
+  if (!duration) return refuse("base.bad_duration", text, "duration", duration.error(), "5s, 10ms or 1000us");
+  if (*duration > 9e18) return refuse("base.bad_duration", text, "duration", "it is too long", "5s, 10ms or 1000us");
   return std::chrono::nanoseconds{std::llround(*duration)};
 }
 
@@ -125,7 +140,8 @@ std::string format_size(std::uint64_t bytes) {
   };
   static constexpr std::array kBinary = {Binary{40, "TiB"}, Binary{30, "GiB"}, Binary{20, "MiB"}, Binary{10, "KiB"}};
   for (const Binary& unit : kBinary) {
-    if (bytes != 0 && bytes % (std::uint64_t{1} << unit.shift) == 0) return fmt::format("{} {}", bytes >> unit.shift, unit.name);
+    if (bytes != 0 && bytes % (std::uint64_t{1} << unit.shift) == 0)
+      return fmt::format("{} {}", bytes >> unit.shift, unit.name);
   }
   return format_quantity(static_cast<double>(bytes), "B");
 }

@@ -1,0 +1,384 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/units.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+constexpr std::string_view kExitCodes =
+    "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 unreachable or timed out,\n"
+    "  5 refused (state or lock), 6 partial, 7 data did not verify";
+
+Error bad_value(std::string_view text, std::string_view expected) {
+  return {"cli.bad_value", fmt::format("\"{}\" is not {}", text, expected)};
+}
+
+template <typename T>
+Result<void> read_number(std::string_view text, T& value, std::string_view expected) {
+  T number{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{} || end != text.data() + text.size()) return std::unexpected(bad_value(text, expected));
+  value = number;
+  return {};
+}
+
+std::vector<std::string> split_names(const std::string& names) {
+  std::vector<std::string> list;
+  std::size_t from = 0;
+  while (from <= names.size()) {
+    const std::size_t comma = std::min(names.find(',', from), names.size());
+    list.push_back(names.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return list;
+}
+
+}  // namespace
+
+namespace detail {
+
+Result<void> read(std::string_view text, std::string& value) {
+  value = text;
+  return {};
+}
+Result<void> read(std::string_view text, double& value) { return read_number(text, value, "a number"); }
+Result<void> read(std::string_view text, std::int64_t& value) { return read_number(text, value, "a whole number"); }
+Result<void> read(std::string_view text, std::uint64_t& value) {
+  return read_number(text, value, "a whole number, zero or more");
+}
+Result<void> read(std::string_view text, int& value) { return read_number(text, value, "a whole number"); }
+Result<void> read(std::string_view text, unsigned& value) {
+  return read_number(text, value, "a whole number, zero or more");
+}
+
+std::string show(const std::string& value) { return value; }
+std::string show(double value) { return fmt::format("{}", value); }
+std::string show(std::int64_t value) { return fmt::format("{}", value); }
+std::string show(std::uint64_t value) { return fmt::format("{}", value); }
+std::string show(int value) { return fmt::format("{}", value); }
+std::string show(unsigned value) { return fmt::format("{}", value); }
+
+Result<std::uint64_t> read_size(std::string_view text) { return base::parse_size(text); }
+Result<double> read_rate(std::string_view text) { return base::parse_rate_hz(text); }
+Result<double> read_bit_rate(std::string_view text) { return base::parse_bits_per_second(text); }
+Result<std::chrono::nanoseconds> read_duration(std::string_view text) { return base::parse_duration(text); }
+
+namespace {
+/// As one types it: without the blank before the unit.
+std::string typed(std::string text) {
+  std::erase(text, ' ');
+  return text;
+}
+}  // namespace
+
+std::string show_size(std::uint64_t bytes) { return typed(base::format_size(bytes)); }
+std::string show_rate(double rate_hz) { return typed(base::format_quantity(rate_hz, "Hz")); }
+std::string show_bit_rate(double bits_per_second) { return typed(base::format_quantity(bits_per_second, "bps")); }
+std::string show_duration(std::chrono::nanoseconds duration) { return typed(base::format_duration(duration)); }
+
+}  // namespace detail
+
+Command& Command::verb(std::string name, std::string help) {
+  return *verbs_.emplace_back(std::make_unique<Command>(std::move(name), std::move(help)));
+}
+
+Command& Command::example(std::string command, std::string says) {
+  examples_.emplace_back(std::move(command), std::move(says));
+  return *this;
+}
+
+Command& Command::paragraph(std::string text) {
+  paragraphs_.push_back(std::move(text));
+  return *this;
+}
+
+Command& Command::run(Action action) {
+  action_ = std::move(action);
+  return *this;
+}
+
+Option& Command::add(std::string names, std::string help, std::function<Result<void>(std::string_view)> assign) {
+  Option& added = *options_.emplace_back(std::make_unique<Option>());
+  added.names_ = std::move(names);
+  added.help_ = std::move(help);
+  added.assign_ = std::move(assign);
+  return added;
+}
+
+Option& Command::flag(std::string names, bool& value, std::string help) {
+  Option& added = add(std::move(names), std::move(help), [&value](std::string_view) -> Result<void> {
+    value = true;
+    return {};
+  });
+  added.flag_ = true;
+  return added;
+}
+
+Option& Command::choice(std::string names, std::string& value, std::vector<std::string> choices, std::string help) {
+  std::string list;
+  for (const std::string& choice : choices) list += (list.empty() ? "" : "|") + choice;
+  Option& added = add(std::move(names), std::move(help), [&value, choices, list](std::string_view text) -> Result<void> {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      Error error = bad_value(text, "one of " + list);
+      error.next = base::did_you_mean(text, choices);
+      return std::unexpected(std::move(error));
+    }
+    value = text;
+    return {};
+  });
+  added.fallback_ = value;
+  return added.value_name(list);
+}
+
+Option& Command::output(OutputFormat& format) {
+  Option& added = add("-o,--output", "How data is printed", [&format](std::string_view text) -> Result<void> {
+    if (text == "table")
+      format = OutputFormat::table;
+    else if (text == "json")
+      format = OutputFormat::json;
+    else if (text == "csv")
+      format = OutputFormat::csv;
+    else
+      return std::unexpected(bad_value(text, "one of table, json, csv"));
+    return {};
+  });
+  added.fallback_ = "table";
+  return added.value_name("table|json|csv");
+}
+
+Option& Command::json_file(std::string& file) {
+  return option("--json", file, "Write the result as JSON to FILE; - is stdout").value_name("FILE");
+}
+
+/// Finds the verb that a command line means, reads its options with the option library, and writes help.
+class Parser {
+ public:
+  Parser(const Command& root, std::vector<std::string> arguments) : root_(root), arguments_(std::move(arguments)) {}
+
+  int run() {
+    const Command* command = &root_;
+    path_ = root_.name_;
+    while (const Command* next = next_verb(*command)) {
+      command = next;
+      path_ += " " + next->name_;
+    }
+    if (wants_help(*command)) {
+      print(help(*command));
+      return 0;
+    }
+    if (!command->action_) return complain(missing_verb(*command));
+    if (const auto read = read_options(*command); !read) return complain(read.error());
+    return act(*command);
+  }
+
+ private:
+  /// The verb that the next argument names; consumes it.
+  const Command* next_verb(const Command& command) {
+    if (position_ == arguments_.size()) return nullptr;
+    for (const auto& verb : command.verbs_) {
+      if (verb->name_ != arguments_[position_]) continue;
+      ++position_;
+      return verb.get();
+    }
+    return nullptr;
+  }
+
+  bool wants_help(const Command& command) const {
+    for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
+      if (arguments_[i] == "--help" || arguments_[i] == "-h") return true;
+    }
+    // `rodeo data help` and `rodeo help` are tried by people who do not know --help yet.
+    return !command.action_ && position_ < arguments_.size() && arguments_[position_] == "help";
+  }
+
+  Error missing_verb(const Command& command) const {
+    std::vector<std::string> names;
+    std::string list;
+    for (const auto& verb : command.verbs_) {
+      names.push_back(verb->name_);
+      list += (list.empty() ? "" : ", ") + verb->name_;
+    }
+    if (position_ == arguments_.size())
+      return {"cli.missing_verb", fmt::format("{}: which verb? {}", path_, list), {}, hint()};
+    const std::string& given = arguments_[position_];
+    if (given.starts_with("-")) return {"cli.usage", fmt::format("{}: a verb comes before {}", path_, given), {}, hint()};
+    std::string next = base::did_you_mean(given, names);
+    next = next.empty() ? fmt::format("there are: {}    {}", list, hint()) : next + "    " + hint();
+    return {"cli.unknown_verb", fmt::format("{}: there is no verb `{}`", path_, given), {}, std::move(next)};
+  }
+
+  Result<void> read_options(const Command& command) {
+    CLI::App app;
+    app.set_help_flag();
+    app.allow_windows_style_options(false);
+    std::string level;
+    app.add_option("--log", level);
+    std::vector<std::vector<std::string>> values(command.options_.size());
+    std::vector<CLI::Option*> given;
+    std::vector<std::string> known = {"--log", "--help"};
+    for (std::size_t i = 0; i < command.options_.size(); ++i) {
+      const Option& option = *command.options_[i];
+      const bool positional = !option.names_.starts_with("-");
+      for (std::string& name : split_names(option.names_)) known.push_back(std::move(name));
+      if (option.flag_) {
+        given.push_back(app.add_flag(option.names_));
+        continue;
+      }
+      CLI::Option* added = app.add_option(option.names_, values[i]);
+      added->required(option.required_)->allow_extra_args(option.many_ && positional);
+      added->multi_option_policy(option.many_ ? CLI::MultiOptionPolicy::TakeAll : CLI::MultiOptionPolicy::TakeLast);
+      if (!option.many_) added->expected(1);
+      given.push_back(added);
+    }
+    try {
+      app.parse(std::vector<std::string>(arguments_.rbegin(), arguments_.rend() - static_cast<std::ptrdiff_t>(position_)));
+    } catch (const CLI::ExtrasError&) {
+      return std::unexpected(unexpected_argument(app, known));
+    } catch (const CLI::ParseError& failure) {
+      return std::unexpected(Error{"cli.usage", fmt::format("{}: {}", path_, failure.what()), {}, hint()});
+    }
+    if (!level.empty()) {
+      const auto wanted = base::log_level_of(level, base::LogLevel::off);
+      if (wanted == base::LogLevel::off && level != "off") {
+        return std::unexpected(bad_value(level, "one of debug, info, warning, error, off").within(path_ + ": --log"));
+      }
+      base::set_log_level(wanted);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const Option& option = *command.options_[i];
+      if (option.flag_ && given[i]->count() > 0) values[i] = {""};
+      for (const std::string& value : values[i]) {
+        if (const auto read = option.assign_(value); !read) {
+          Error error = read.error().within(fmt::format("{}: {}", path_, split_names(option.names_).back()));
+          error.next += (error.next.empty() ? "" : "    ") + hint();
+          error.code = "cli.bad_value";
+          return std::unexpected(std::move(error));
+        }
+      }
+    }
+    return {};
+  }
+
+  Error unexpected_argument(const CLI::App& app, const std::vector<std::string>& known) const {
+    std::string stranger;
+    for (const std::string& one : app.remaining()) {
+      if (stranger.empty() || (one.starts_with("-") && !stranger.starts_with("-"))) stranger = one;
+    }
+    const std::string name = stranger.substr(0, stranger.find('='));
+    std::string next = name.starts_with("-") ? base::did_you_mean(name, known) : std::string{};
+    next += (next.empty() ? "" : "    ") + hint();
+    return {"cli.usage",
+            fmt::format("{}: {} `{}`", path_, name.starts_with("-") ? "there is no option" : "unexpected argument", name),
+            {},
+            std::move(next)};
+  }
+
+  int act(const Command& command) const {
+    try {
+      const Result<ExitCode> outcome = command.action_();
+      if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        return complain({"cli.output", "what was to be printed could not be written to stdout"});
+      }
+      return outcome ? static_cast<int>(*outcome) : complain(outcome.error());
+    } catch (const SetupError& failure) {
+      return complain(failure.error());
+    } catch (const std::exception& failure) {
+      return complain({"cli.unexpected", fmt::format("{}: {}", path_, failure.what())});
+    }
+  }
+
+  int complain(const Error& error) const {
+    std::fflush(stdout);
+    print_error(error);
+    return static_cast<int>(control::exit_code_of(error.code));
+  }
+
+  std::string hint() const { return path_ + " --help"; }
+
+  std::string help(const Command& command) const {
+    const bool colours = colours_on_stdout();
+    std::string text;
+    if (!command.examples_.empty()) {
+      text += styled("Examples", Style::strong, colours) + "\n";
+      for (const auto& [line, says] : command.examples_) text += fmt::format("  {}\n      {}\n", line, says);
+      text += "\n";
+    }
+    text += styled("Usage", Style::strong, colours) + "\n  " + usage(command) + "\n\n" + command.help_ + "\n";
+    if (!command.verbs_.empty()) {
+      text += "\n" + styled("Verbs", Style::strong, colours) + "\n";
+      std::size_t widest = 0;
+      for (const auto& verb : command.verbs_) widest = std::max(widest, verb->name_.size());
+      for (const auto& verb : command.verbs_) text += fmt::format("  {:{}}  {}\n", verb->name_, widest, verb->help_);
+    }
+    if (command.action_) text += "\n" + styled("Options", Style::strong, colours) + "\n" + options_help(command);
+    for (const std::string& paragraph : command.paragraphs_) text += "\n" + paragraph + "\n";
+    text += fmt::format("\n{}\n  {}\n", styled("Exit status", Style::strong, colours), kExitCodes);
+    return text;
+  }
+
+  std::string usage(const Command& command) const {
+    std::string text = path_;
+    if (!command.verbs_.empty()) text += command.action_ ? " [VERB]" : " VERB";
+    if (command.action_) text += " [options]";
+    for (const auto& option : command.options_) {
+      if (option->names_.starts_with("-")) continue;
+      const std::string name = option->names_ + (option->many_ ? "..." : "");
+      text += option->required_ ? " " + name : " [" + name + "]";
+    }
+    return text;
+  }
+
+  static std::string options_help(const Command& command) {
+    std::vector<std::pair<std::string, std::string>> lines;
+    for (const auto& option : command.options_) {
+      std::string left;
+      for (const std::string& name : split_names(option->names_)) left += (left.empty() ? "" : ", ") + name;
+      if (option->names_.starts_with("--")) left = "    " + left;
+      if (!option->flag_ && option->names_.starts_with("-")) left += " " + option->value_name_;
+      std::string right = option->help_;
+      if (option->required_) right += " (required)";
+      if (!option->fallback_.empty()) right += fmt::format(" (default {})", option->fallback_);
+      if (option->many_ && option->names_.starts_with("-")) right += " (may be repeated)";
+      lines.emplace_back(std::move(left), std::move(right));
+    }
+    lines.emplace_back("    --log LEVEL",
+                       "Say more or less: debug, info, warning, error, off (default: RODEO_LOG, or info)");
+    lines.emplace_back("-h, --help", "This text");
+    std::size_t widest = 0;
+    for (const auto& [left, right] : lines) widest = std::max(widest, left.size());
+    std::string text;
+    for (const auto& [left, right] : lines) {
+      text +=
+          widest > 40 ? fmt::format("  {}\n          {}\n", left, right) : fmt::format("  {:{}}  {}\n", left, widest, right);
+    }
+    return text;
+  }
+
+  const Command& root_;
+  std::vector<std::string> arguments_;
+  std::size_t position_ = 0;
+  std::string path_;
+};
+
+void print_error(const Error& error) {
+  std::string text = error.message();
+  if (const std::string word = "error"; text.starts_with(word)) {
+    text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
+  }
+  fmt::print(stderr, "{}\n", text);
+}
+
+int run_command(const Command& root, int argc, const char* const* argv) {
+  return Parser(root, std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc)).run();
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,9 @@
+// The `rodeo` command: gathers the nouns and runs what is asked for.
+#include "cli/verbs.h"
+
+int main(int argc, char** argv) {
+  using namespace rodeo::cli;
+  Command root("rodeo", "Rodeo: software readout for physics experiments, from detector links to verified event files.");
+  add_version(root);
+  return run_command(root, argc, argv);
+}

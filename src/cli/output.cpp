@@ -1,0 +1,186 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace rodeo::cli {
+
+namespace {
+
+bool colours_on(int descriptor) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  const char* terminal = std::getenv("TERM");
+  return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+}
+
+std::string shown(const Cell& cell) {
+  if (!cell.text.empty()) return cell.text;
+  if (cell.value.is_null()) return "-";
+  if (cell.value.is_boolean()) return cell.value.boolean() ? "yes" : "no";
+  if (cell.value.is_string()) return cell.value.string();
+  if (cell.value.is_array()) {
+    std::string list;
+    for (const Json& element : cell.value.elements()) list += (list.empty() ? "" : ", ") + shown(Cell(element));
+    return list;
+  }
+  return cell.value.dump(0);
+}
+
+std::string csv_field(const Json& value) {
+  const std::string text = value.is_null() ? "" : value.is_string() ? value.string() : value.dump(0);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, std::size_t to, bool right) {
+  const std::string blanks(to > width(text) ? to - width(text) : 0, ' ');
+  return right ? blanks + text : text + blanks;
+}
+
+}  // namespace
+
+bool colours_on_stdout() { return colours_on(STDOUT_FILENO); }
+bool colours_on_stderr() { return colours_on(STDERR_FILENO); }
+
+std::string styled(std::string_view text, Style style, bool colours) {
+  if (!colours || style == Style::plain) return std::string(text);
+  const char* sequence = "";
+  switch (style) {
+    case Style::good: sequence = "\x1b[32m"; break;
+    case Style::warning: sequence = "\x1b[33m"; break;
+    case Style::bad: sequence = "\x1b[31m"; break;
+    case Style::faint: sequence = "\x1b[2m"; break;
+    case Style::strong: sequence = "\x1b[1m"; break;
+    case Style::plain: break;
+  }
+  return fmt::format("{}{}\x1b[0m", sequence, text);
+}
+
+void Table::add_row(std::vector<Cell> cells) {
+  cells.resize(columns_.size(), Cell(Json()));
+  rows_.push_back(std::move(cells));
+}
+
+Json Table::json() const {
+  Json list = Json::array();
+  for (const auto& row : rows_) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < columns_.size(); ++i) object[columns_[i].key] = row[i].value;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+std::string Table::csv() const {
+  std::string text;
+  for (std::size_t i = 0; i < columns_.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(columns_[i].key);
+  text += '\n';
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(row[i].value);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string Table::text(bool colours) const {
+  std::vector<std::size_t> widths;
+  std::vector<bool> right;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t widest = width(columns_[i].title);
+    bool numbers = !rows_.empty();
+    for (const auto& row : rows_) {
+      widest = std::max(widest, width(shown(row[i])));
+      numbers = numbers && (row[i].value.is_number() || row[i].value.is_null());
+    }
+    widths.push_back(widest);
+    right.push_back(numbers);
+  }
+  std::string text;
+  const auto add_line = [&](const auto& cell_text, const auto& cell_style) {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const std::string field = padded(cell_text(i), widths[i], right[i]);
+      line += (i == 0 ? "" : "  ") + styled(field, cell_style(i), colours);
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    text += line + '\n';
+  };
+  add_line([&](std::size_t i) { return columns_[i].title; }, [](std::size_t) { return Style::strong; });
+  for (const auto& row : rows_) {
+    add_line([&](std::size_t i) { return shown(row[i]); }, [&](std::size_t i) { return row[i].style; });
+  }
+  return text;
+}
+
+void Table::print(OutputFormat format) const {
+  switch (format) {
+    case OutputFormat::table: return cli::print(text(colours_on_stdout()));
+    case OutputFormat::json: return cli::print(json().dump() + "\n");
+    case OutputFormat::csv: return cli::print(csv());
+  }
+}
+
+Json Properties::json() const {
+  Json object = Json::object();
+  for (const Entry& entry : entries_) object[entry.key] = entry.cell.value;
+  return object;
+}
+
+void Properties::print(OutputFormat format) const {
+  if (format == OutputFormat::json) return cli::print(json().dump() + "\n");
+  if (format == OutputFormat::csv) {
+    std::vector<Column> columns;
+    std::vector<Cell> row;
+    for (const Entry& entry : entries_) {
+      columns.push_back({entry.title, entry.key});
+      row.push_back(entry.cell);
+    }
+    Table table(std::move(columns));
+    table.add_row(std::move(row));
+    return cli::print(table.csv());
+  }
+  std::size_t widest = 0;
+  for (const Entry& entry : entries_) widest = std::max(widest, width(entry.title));
+  const bool colours = colours_on_stdout();
+  for (const Entry& entry : entries_) {
+    cli::print(
+        fmt::format("{}  {}\n", padded(entry.title, widest, false), styled(shown(entry.cell), entry.cell.style, colours)));
+  }
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+Result<void> write_json(const std::string& file, const Json& value) {
+  const std::string text = value.dump() + "\n";
+  if (file == "-") {
+    print(text);
+    return {};
+  }
+  std::FILE* out = std::fopen(file.c_str(), "we");
+  bool good = out != nullptr;
+  if (good) {
+    good = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+    good = std::fclose(out) == 0 && good;
+  }
+  if (!good) return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", file, std::strerror(errno))});
+  return {};
+}
+
+}  // namespace rodeo::cli

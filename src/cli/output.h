@@ -1,0 +1,93 @@
+// Data on stdout: tables for people, JSON and CSV for programs, from one description.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "control/json.h"
+
+namespace rodeo::cli {
+
+using control::Json;
+
+enum class OutputFormat : std::uint8_t { table, json, csv };
+
+/// Meaning of a cell, shown as colour on a terminal that wants colours.
+enum class Style : std::uint8_t { plain, good, warning, bad, faint, strong };
+
+/// Whether colours are wanted there: a terminal, and no NO_COLOR.
+bool colours_on_stdout();
+bool colours_on_stderr();
+
+/// The text in the colours of a style, or as it is if `colours` is false.
+std::string styled(std::string_view text, Style style, bool colours);
+
+struct Column {
+  std::string title;  ///< for people, with the unit: "rate [MHz]"
+  std::string key;    ///< for JSON and CSV, with the base unit: "rate_hz"
+};
+
+/// A value, how a table shows it (empty: as it is) and what it means.
+struct Cell {
+  Json value;
+  std::string text = {};
+  Style style = Style::plain;
+
+  Cell(Json given, std::string shown = {}, Style meaning = Style::plain)
+      : value(std::move(given)), text(std::move(shown)), style(meaning) {}
+  template <typename T>
+    requires std::constructible_from<Json, T>
+  Cell(T given) : value(std::move(given)) {}
+};
+
+/// Rows of cells under columns. Numbers are aligned to the right.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// As many cells as there are columns.
+  void add_row(std::vector<Cell> cells);
+
+  std::size_t rows() const { return rows_.size(); }
+
+  /// An array with one object a row.
+  Json json() const;
+  std::string csv() const;
+  std::string text(bool colours) const;
+
+  /// On stdout, in the format asked for.
+  void print(OutputFormat format) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// Names and values below each other, for one object: keys in JSON, titles for people. CSV gives two lines.
+class Properties {
+ public:
+  void add(std::string title, std::string key, Cell cell) {
+    entries_.push_back({std::move(title), std::move(key), std::move(cell)});
+  }
+  Json json() const;
+  void print(OutputFormat format) const;
+
+ private:
+  struct Entry {
+    std::string title;
+    std::string key;
+    Cell cell;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// Writes text to stdout as it is.
+void print(std::string_view text);
+
+/// Writes a JSON value for programs: to stdout if `file` is "-", else to the file (error cli.output).
+Result<void> write_json(const std::string& file, const Json& value);
+
+}  // namespace rodeo::cli

@@ -1,0 +1,10 @@
+// One function per noun: adds it with its verbs to the command. Defined in the file of the noun's name, called by main.cpp.
+#pragma once
+
+#include "cli/command.h"
+
+namespace rodeo::cli {
+
+void add_version(Command& root);
+
+}  // namespace rodeo::cli

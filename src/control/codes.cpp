@@ -1,0 +1,119 @@
+#include "control/codes.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rodeo::control {
+
+namespace {
+
+using enum ExitCode;
+
+// Sorted by code; a test compares the table with the codes that the sources use.
+constexpr auto kCodes = std::to_array<ErrorCode>({
+    {"base.bad_bit_rate", usage,
+     "A bit rate could not be read. Write a number and bps, kbps, Mbps, Gbps or Tbps (or bit/s and so on), "
+     "for example 25Gbps. Prefixes are decimal. Bytes per second are not accepted: 1 Gbps is 125 MB/s."},
+    {"base.bad_component", failed,
+     "A library registers a component whose name or keys are malformed. Names and keys are snake_case: a "
+     "small letter, then small letters, digits and _. A component declares each key once, and never `type`."},
+    {"base.bad_duration", usage,
+     "A duration could not be read. Write a number and ns, us, ms, s, min, h or d, for example 10ms. The unit "
+     "is required, because nobody can tell what a bare 10 was meant to be."},
+    {"base.bad_rate", usage,
+     "A rate could not be read. Write a number in hertz, or with kHz, MHz or GHz, for example 100kHz."},
+    {"base.bad_size", usage,
+     "A size could not be read. KiB, MiB, GiB and TiB count in 1024s; k, kB, MB, GB and TB in 1000s; a bare number "
+     "is bytes. For example 2MiB, 5MB or 512k."},
+    {"base.component_failed", failed,
+     "A component (input, builder, consumer, ...) could not be made with the settings it was given. The "
+     "message repeats what the component said; its keys are shown by `rodeo plugin list` and `rodeo explain`."},
+    {"base.duplicate_component", invalid_configuration,
+     "Two libraries register a component of one kind under one name. Only one of them can "
+     "be loaded: take the other out of `plugins`, or rename its component and rebuild it."},
+    {"base.memory", failed,
+     "Memory could not be had: the arena that a component asked for is larger than what the machine has free. Lower the "
+     "number of "
+     "links, the window or the buffer sizes, or see `rodeo doctor` for huge pages and limits."},
+    {"base.not_a_plugin", invalid_configuration,
+     "A library was found under the name of a plug-in, but it does not export rodeo_plugin_abi "
+     "and rodeo_plugin_register. A plug-in defines both with RODEO_PLUGIN(registry) { ... }."},
+    {"base.plugin_abi", invalid_configuration,
+     "A plug-in was built against headers of another plug-in ABI. Nothing of it was called. Rebuild "
+     "it against the headers of the Rodeo that loads it."},
+    {"base.plugin_not_found", invalid_configuration,
+     "A plug-in library was not found. A name is looked for as libNAME.so in RODEO_PLUGIN_PATH, "
+     "beside the configuration, in the installed lib/rodeo/plugins and beside the command; what contains a / is a path."},
+    {"base.plugin_unloadable", invalid_configuration,
+     "The dynamic linker refused a plug-in library; its own words are in the message. Usually a "
+     "library that the plug-in needs is missing (see `ldd`), or it was built for another machine."},
+    {"base.registration_threw", failed,
+     "The registration function of a plug-in threw an exception. Nothing that the plug-in had registered until "
+     "then remains."},
+    {"base.runtime_dir", failed,
+     "The runtime directory, where control sockets and locks live, cannot be used. It must exist, be yours and be closed to "
+     "others; "
+     "XDG_RUNTIME_DIR names its parent."},
+    {"base.unknown_component", invalid_configuration,
+     "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
+     "there is; components of plug-ins are there once the configuration names the plug-in."},
+    {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
+    {"cli.missing_verb", usage, "The command needs a verb; its --help lists them."},
+    {"cli.output", failed, "What was to be printed could not be written, for example because the disk is full."},
+    {"cli.unexpected", failed,
+     "Something failed that no message was foreseen for. The text is that of the exception; please report it with the "
+     "command line."},
+    {"cli.unknown_verb", usage, "There is no such verb; --help lists those there are."},
+    {"cli.usage", usage, "The command line does not fit the command; its --help shows examples and options."},
+    {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
+    {"control.name_taken", refused,
+     "Another process runs under this name. Give this one another `name`, or end the other first."},
+    {"control.path_too_long", failed,
+     "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
+    {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},
+    {"control.unreachable", unreachable,
+     "Nobody answers on a control socket. Check that the process runs on this host, as the same user, under this name."},
+    {"file.exists", refused,
+     "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
+     "number or the directory."},
+    {"file.map", failed, "A file could not be mapped into memory; the message has the system's reason."},
+    {"file.not_regular", usage, "A regular file was expected, but the name is that of a directory, a socket or a device."},
+    {"file.open", failed, "A file could not be opened; the message has the system's reason."},
+    {"file.write", failed,
+     "A file could not be written; the message has the system's reason. A full disk ends a run in order: files are closed "
+     "and readable."},
+    {"formats.block_decoder", invalid_configuration,
+     "The settings of a FELIX block decoder cannot be: block size, trailer width or links are out of range."},
+    {"readout.duplicate_link", invalid_configuration,
+     "A link stands twice in the list of one ROB or in those of two. Every link belongs to one ROB."},
+    {"readout.duplicate_rob", invalid_configuration,
+     "Two ROBs of a readout have the same source id. Fragments could not be told apart."},
+    {"readout.link_ids", invalid_configuration,
+     "A ROB has a list of link ids (those written into chunk headers) of another length than its list of links."},
+    {"readout.link_state", refused, "A link is already removed, or already active."},
+    {"readout.no_links", invalid_configuration,
+     "A ROB lists no links, and the input does not deliver any either. List them in `links`."},
+    {"readout.no_rob", invalid_configuration, "A readout needs at least one [[readout.rob]] table."},
+    {"readout.start", failed, "A component failed to start; the message has its own reason."},
+    {"readout.unknown_link", invalid_configuration,
+     "A ROB lists a link that the input does not deliver, or a command names a link that no ROB has."},
+});
+
+static_assert(std::is_sorted(kCodes.begin(), kCodes.end(), [](const auto& a, const auto& b) { return a.code < b.code; }));
+
+}  // namespace
+
+std::span<const ErrorCode> error_codes() { return kCodes; }
+
+const ErrorCode* find_error_code(std::string_view code) {
+  const auto found = std::lower_bound(kCodes.begin(), kCodes.end(), code,
+                                      [](const ErrorCode& entry, std::string_view wanted) { return entry.code < wanted; });
+  return found != kCodes.end() && found->code == code ? &*found : nullptr;
+}
+
+ExitCode exit_code_of(std::string_view code) {
+  const ErrorCode* entry = find_error_code(code);
+  return entry == nullptr ? failed : entry->exit;
+}
+
+}  // namespace rodeo::control
