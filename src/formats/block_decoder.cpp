@@ -25,9 +25,10 @@ struct alignas(64) BlockDecoder::Link {
   std::uint8_t next_sequence;
   std::uint8_t status;  // of the open chunk
   std::uint8_t part_count;
-  bool open : 1;
-  bool oversize : 1;
-  bool listed : 1;  // in to_park_
+  bool joined;  // the begin of a chunk was seen
+  bool open;
+  bool oversize;
+  bool listed;  // in to_park_
   std::array<Part, kPieces> parts;
 };
 
@@ -226,6 +227,7 @@ inline bool BlockDecoder::decode_regular(const std::byte* block, Link& link, Bat
     return false;
   }
 
+  link.joined = true;
   batch.nulls += nulls;
   if (count != 0) {
     batch.chunks += count;
@@ -273,10 +275,12 @@ void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) 
     switch (type_of<Trailer>(piece.trailer)) {
       case TrailerType::both:
         unterminated();
+        link.joined = true;
         n -= add_wholes<Trailer>(block, n, extra, link, batch);
         break;
       case TrailerType::first:
         unterminated();
+        link.joined = true;
         link.open = true;
         link.status = status;
         append(link, data, size);
@@ -285,7 +289,7 @@ void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) 
       case TrailerType::last: {
         const bool last = type_of<Trailer>(piece.trailer) == TrailerType::last;
         if (!link.open) {
-          counters_.add(last ? BlockCounter::orphan_last : BlockCounter::orphan_middle);
+          counters_.add(!link.joined ? BlockCounter::before_join : last ? BlockCounter::orphan_last : BlockCounter::orphan_middle);
           break;
         }
         link.status |= status;
@@ -299,6 +303,7 @@ void BlockDecoder::decode_any(const std::byte* block, Link& link, Batch& batch) 
           break;
         }
         counters_.add(BlockCounter::given_up);
+        link.joined = true;
         link.open = true;
         append(link, data, size);
         close(link, status | chunk_status::kTimeout, batch);
@@ -426,6 +431,7 @@ void BlockDecoder::finish(DecodeBuffer& out) {
   Batch batch{out};
   for (Link& link : std::span{links_.get(), link_count_}) {
     link.next_sequence = Link::kNoSequence;
+    link.joined = false;
     if (!link.open) continue;
     counters_.add(BlockCounter::unfinished);
     close(link, chunk_status::kSoftwareTruncated, batch);
