@@ -66,7 +66,7 @@ void check_crc(std::span<const std::byte> file, EventFileReport& report) {
 
 EventExpectations expectations_of(EventFileReport& report) {
   EventExpectations expectations;
-  expectations.ours = report.ours();
+  expectations.ours = report.ours() && report.header->free_string(kFormatKey) != "0";
   if (!expectations.ours) return expectations;
   expectations.run_number = report.header->run.run_number;
   const std::string_view value = report.header->free_string(kProvableKey);
