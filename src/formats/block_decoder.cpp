@@ -165,9 +165,9 @@ inline void BlockDecoder::check_sequence(Link& link, std::uint32_t sequence, Bat
   }
 }
 
-/// The block that a busy link sends: [last | middle] both* [first] null*, where all whole chunks have one size and nobody raised a flag. Because
-/// equal trailers have equal distances, the trailers of the whole chunks are found without following a chain: they are compared
-/// at their places four at a time. False, and nothing is done, if the block is anything else.
+/// The block that a busy link sends: [last | middle] both* [first] null*, without any flag. Because equal trailers have equal distances, those of
+/// whole chunks of one size are found without following a chain: they are compared at their places, four at a time. False,
+/// and nothing is done, if the block is anything else.
 template <typename Trailer>
 inline bool BlockDecoder::decode_regular(const std::byte* block, Link& link, Batch& batch) {
   constexpr std::uint32_t kTrailer = Trailer::kBytes;
@@ -213,6 +213,27 @@ inline bool BlockDecoder::decode_regular(const std::byte* block, Link& link, Bat
     }
   }
 
+  // Sizes that differ: the chain is followed after all, and each chunk gets an entry.
+  ChunkEntry* const entries_end = batch.out.entries_end();
+  ChunkEntry* entry = entries_end;
+  std::uint64_t bytes = std::uint64_t{count} * size;
+  if (count != 0 && front - kBlockHeaderBytes >= kTrailer &&
+      is_plain<Trailer>(load<Trailer>(block + front - kTrailer), TrailerType::both)) {
+    bytes = 0;
+    front = end;
+    while (front - kBlockHeaderBytes >= kTrailer) {
+      trailer = load<Trailer>(block + front - kTrailer);
+      if (!is_plain<Trailer>(trailer, TrailerType::both)) break;
+      size = trailer & Trailer::kLengthMask;
+      stride = padded<Trailer>(size) + kTrailer;
+      if (size > options_.max_chunk_bytes || front - kBlockHeaderBytes < stride) return false;
+      front -= stride;
+      bytes += size;
+      *--entry = {front, size, chunk_status::kOk};
+    }
+    count = static_cast<std::uint32_t>(entries_end - entry);
+  }
+
   if (front != kBlockHeaderBytes) {
     if (front - kBlockHeaderBytes < kTrailer || !link.open) return false;
     const std::uint32_t head = load<Trailer>(block + front - kTrailer);
@@ -231,8 +252,13 @@ inline bool BlockDecoder::decode_regular(const std::byte* block, Link& link, Bat
   batch.nulls += nulls;
   if (count != 0) {
     batch.chunks += count;
-    batch.bytes += std::uint64_t{count} * size;
-    batch.out.add({block + front, nullptr, size, stride, count, index_of(link), chunk_status::kOk, false});
+    batch.bytes += bytes;
+    if (entry == entries_end) {
+      batch.out.add({block + front, nullptr, size, stride, count, index_of(link), chunk_status::kOk, false});
+    } else {
+      batch.out.keep_entries(entry);
+      batch.out.add({block, entry, 0, 0, count, index_of(link), chunk_status::kOk, false});
+    }
   }
   if (tail_begin != 0) {
     link.open = true;
