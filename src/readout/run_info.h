@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
-#include "rodeo/ids.h"
+#include "formats/file_marks.h"
 
 namespace rodeo::readout {
 
@@ -12,12 +13,12 @@ struct RunInfo {
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;  ///< 0 physics, 1 calibration, 2 cosmics, 0xf test
   std::uint32_t lumi_block = 1;
-  SourceId event_source_id;                ///< of the full event header
   std::string project = "rodeo";
   std::string stream_type = "calibration";
   std::string stream_name = "readout";
   std::string readout_name = "readout";  ///< of the process: names files, sockets
-  bool emulated = false;                   ///< ors 0x80000000 to the run type
+  bool emulated = false;                 ///< ors 0x80000000 to the run type
+  std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself: files say so, `rodeo data verify` uses it
 };
 
 /// Replaces the process-wide description. Before any component is created; not while a run is under way.

@@ -1,5 +1,6 @@
 #include "readout/consumer/register.h"
 
+#include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
 #include "readout/consumer/works.h"
 
@@ -8,6 +9,8 @@ namespace rodeo::readout {
 void register_consumers(Registry& registry) {
   registry.add_consumer({.name = "processor", .help = "Runs a work on every fragment, then passes it on.", .keys = FragmentProcessor::keys()},
                         [&registry](const Parameters& parameters) { return FragmentProcessor::create(parameters, registry); });
+  registry.add_consumer({.name = "file_writer", .help = "Writes fragments as full events to ATLAS data files.", .keys = FileWriter::keys()},
+                        [](const Parameters& parameters) { return FileWriter::create(parameters, run_info()); });
 }
 
 void register_works(Registry& registry) {

@@ -1,0 +1,132 @@
+#include "readout/consumer/block_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace rodeo::readout {
+namespace {
+
+int open_new(const std::string& path, int flags) {
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
+}
+
+}  // namespace
+
+bool means_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+
+Result<BlockFile> BlockFile::create(const std::string& path, const Settings& settings) {
+  bool direct = settings.direct;
+  int fd = open_new(path, direct ? O_DIRECT : 0);
+  if (fd < 0 && direct && errno == EINVAL) {
+    // The file system knows no O_DIRECT; Linux has made the file before it found out.
+    ::unlink(path.c_str());
+    direct = false;
+    fd = open_new(path, 0);
+  }
+  if (fd < 0) {
+    const int error = errno;
+    return std::unexpected(Error{"readout.cannot_write", fmt::format("cannot make the file: {}", std::strerror(error)), path,
+                                 error == EEXIST ? "this run was written here before: choose another run number or directory"
+                                                 : "name a directory that you may write to"});
+  }
+  return BlockFile(path, fd, direct, settings);
+}
+
+BlockFile::BlockFile(BlockFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      direct_(other.direct_),
+      can_reserve_(other.can_reserve_),
+      settings_(other.settings_),
+      reserved_(other.reserved_),
+      written_(other.written_),
+      flushed_(other.flushed_) {}
+
+BlockFile::~BlockFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Room BlockFile::make_room(std::uint64_t bytes) {
+  if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
+  if (settings_.min_free_bytes > 0) {
+    struct statvfs disk{};
+    const std::uint64_t wanted = bytes - reserved_ + settings_.min_free_bytes;
+    if (::fstatvfs(fd_, &disk) == 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < wanted) return Room::full;
+  }
+  // A step ahead if the disk has it, else just what is asked for.
+  const std::uint64_t step = settings_.reserve_step;
+  for (const std::uint64_t target : {bytes + step, (bytes + kAlign - 1) / kAlign * kAlign}) {
+    if (step == 0 || !can_reserve_) {
+      reserved_ = bytes + (64 << 20);  // when to look at the free space again
+      can_reserve_ = false;
+      return Room::unknown;
+    }
+    if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(reserved_), static_cast<off_t>(target - reserved_)) == 0) {
+      reserved_ = target;
+      return Room::reserved;
+    }
+    if (!means_full(errno)) can_reserve_ = false;
+  }
+  if (can_reserve_) return Room::full;
+  reserved_ = bytes + (64 << 20);
+  return Room::unknown;
+}
+
+BlockFile::Written BlockFile::write(std::span<const std::byte> block) {
+  Written out;
+  while (out.bytes < block.size()) {
+    const ssize_t n = ::pwrite(fd_, block.data() + out.bytes, block.size() - out.bytes, static_cast<off_t>(written_));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINVAL && direct_) {
+      // O_DIRECT was taken at open() but not here (an odd remainder after a short write): go on through the cache.
+      ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT);
+      direct_ = false;
+      continue;
+    }
+    if (n <= 0) {
+      out.error = n < 0 ? errno : ENOSPC;
+      return out;
+    }
+    out.bytes += static_cast<std::size_t>(n);
+    written_ += static_cast<std::uint64_t>(n);
+  }
+  if (!direct_) {
+    // Start this block's way to the disk; wait for the one before and drop it. These are hints: what they return is no error of the data.
+    const std::uint64_t start = written_ - block.size();
+    ::sync_file_range(fd_, static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
+    if (start > flushed_) {
+      ::sync_file_range(fd_, static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
+                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+      ::posix_fadvise(fd_, static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
+      flushed_ = start;
+    }
+  }
+  return out;
+}
+
+int BlockFile::finish(std::uint64_t size) {
+  if (direct_) {
+    ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT);
+    direct_ = false;
+  }
+  return ::ftruncate(fd_, static_cast<off_t>(size)) == 0 ? 0 : errno;
+}
+
+int BlockFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : ENOSPC;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return 0;
+}
+
+}  // namespace rodeo::readout

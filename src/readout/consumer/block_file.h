@@ -1,0 +1,77 @@
+// One file that is written in large aligned blocks past the page cache, with room for its end kept in reserve.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+
+namespace rodeo::readout {
+
+/// How much of a request was there.
+enum class Room : std::uint8_t {
+  reserved,  ///< the disk holds it for this file
+  unknown,   ///< this file system cannot reserve: writing will tell
+  full,      ///< not there (no space, quota, or less than the minimum would stay free)
+};
+
+/// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was written pushed to the disk
+/// at once and dropped from the page cache, so that neither the cache nor a late flush stalls anybody. One thread at a time; everything blocks.
+class BlockFile {
+ public:
+  static constexpr std::size_t kAlign = 4096;
+
+  struct Settings {
+    bool direct = true;                  ///< try O_DIRECT
+    std::uint64_t reserve_step = 64 << 20;  ///< bytes reserved at once; 0: nothing is reserved
+    std::uint64_t min_free_bytes = 0;    ///< stop while so much is still free on the file system
+  };
+
+  /// Fails if the file is there already or cannot be made (readout.cannot_write).
+  static Result<BlockFile> create(const std::string& path, const Settings& settings);
+
+  BlockFile(BlockFile&& other) noexcept;
+  BlockFile& operator=(BlockFile&&) = delete;
+  ~BlockFile();
+
+  const std::string& path() const { return path_; }
+  bool direct() const { return direct_; }
+
+  /// Sees to it that the file may grow to `bytes`. Reserves a step ahead, so that most calls compare two numbers.
+  Room make_room(std::uint64_t bytes);
+
+  struct Written {
+    std::size_t bytes = 0;  ///< of the block that are in the file
+    int error = 0;          ///< errno; 0: all of them
+  };
+  /// Appends a block: a multiple of kAlign, aligned to it, all but the last one of a file.
+  Written write(std::span<const std::byte> block);
+
+  /// Cuts the file to its true size and gives back what was reserved beyond; no block may follow. The errno, or 0.
+  int finish(std::uint64_t size);
+
+  /// After finish(): writes a few bytes at the end or over old ones. The errno, or 0.
+  int patch(std::uint64_t offset, std::span<const std::byte> bytes);
+
+  int descriptor() const { return fd_; }
+
+ private:
+  BlockFile(std::string path, int fd, bool direct, const Settings& settings)
+      : path_(std::move(path)), fd_(fd), direct_(direct), settings_(settings) {}
+
+  std::string path_;
+  int fd_ = -1;
+  bool direct_ = false;
+  bool can_reserve_ = true;
+  Settings settings_;
+  std::uint64_t reserved_ = 0;
+  std::uint64_t written_ = 0;
+  std::uint64_t flushed_ = 0;  // buffered: up to here on disk and out of the cache
+};
+
+/// True for the errors that mean that no more fits: no space, quota, file size limit.
+bool means_full(int error);
+
+}  // namespace rodeo::readout

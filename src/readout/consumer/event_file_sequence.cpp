@@ -1,0 +1,347 @@
+#include "readout/consumer/event_file_sequence.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "formats/event_file_writer.h"
+#include "formats/file_marks.h"
+
+namespace rodeo::readout {
+namespace {
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + BlockFile::kAlign - 1) / BlockFile::kAlign * BlockFile::kAlign; }
+
+std::string full_text(const std::string& path) {
+  return fmt::format("the disk is full ({}): the file was closed with the events that fit", path);
+}
+
+// The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any event.
+constexpr std::size_t kEndsKept = 2;
+
+}  // namespace
+
+struct EventFileSequence::Buffer {
+  std::byte* memory = nullptr;
+  std::size_t used = 0;
+  std::vector<std::uint64_t> event_ends;  // offsets in the file
+};
+
+struct EventFileSequence::OpenFile {
+  BlockFile file;
+  std::string closed_path;
+  std::size_t header_bytes = 0;
+  std::size_t crc_offset = 0;
+  std::uint32_t events_before = 0;  // in the files before, of this sequence
+  std::uint64_t bytes_before = 0;   // of those events
+  // Of the writing thread
+  formats::FileDigest digest;
+  std::uint64_t ends_seen = 0;
+  std::vector<std::uint64_t> last_ends;
+};
+
+struct EventFileSequence::Job {
+  std::shared_ptr<OpenFile> file;
+  Buffer* buffer = nullptr;  // to write and give back; null: nothing
+  bool close = false;        // then close the file
+  bool last = false;
+  std::uint64_t size = 0;    // of the closed file
+};
+
+EventFileSequence::EventFileSequence(Settings settings)
+    : settings_(std::move(settings)), buffer_bytes_(aligned(settings_.buffer_bytes)), encoder_(settings_.files) {
+  std::error_code error;
+  std::filesystem::create_directories(settings_.directory, error);
+  const auto refuse = [&](const std::string& why, const std::string& next) {
+    throw SetupError(Error{"readout.cannot_write", why, settings_.directory.string(), next});
+  };
+  if (error) refuse(fmt::format("cannot make the directory: {}", error.message()), "name a directory that you may write to");
+  const std::string core = formats::core_file_name(settings_.files);
+  for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
+    if (entry.path().filename().string().starts_with(core + "._")) {
+      refuse(fmt::format("{} is there already", entry.path().filename().string()), "choose another run number or directory");
+    }
+  }
+  if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
+  // A file is really made, since permissions, read-only mounts and quotas speak only then.
+  const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
+  Result<BlockFile> made = BlockFile::create(probe, settings_.disk);
+  if (!made) throw SetupError(made.error());
+  ::unlink(probe.c_str());
+
+  Result<base::Arena> arena = base::Arena::create(buffer_bytes_ * settings_.buffers);
+  if (!arena) throw SetupError(arena.error().within("cannot have file buffers"));
+  arena_ = std::move(*arena);
+  for (unsigned i = 0; i < settings_.buffers; ++i) {
+    auto& buffer = buffers_.emplace_back(std::make_unique<Buffer>());
+    buffer->memory = arena_.data() + i * buffer_bytes_;
+    buffer->event_ends.reserve(buffer_bytes_ / 128);
+    free_.push_back(buffer.get());
+  }
+}
+
+EventFileSequence::~EventFileSequence() { close(); }
+
+void EventFileSequence::start() {
+  if (Result<void> opened = open_file(); !opened) throw SetupError(opened.error());
+  thread_ = std::thread([this] { run(); });
+}
+
+Result<void> EventFileSequence::open_file() {
+  const std::uint32_t events_before = encoder_.blocks_in_sequence();
+  const auto header = encoder_.begin_file(std::time(nullptr), formats::make_guid());
+  Result<BlockFile> made = BlockFile::create(path_of(encoder_.writing_name()), settings_.disk);
+  if (!made) return std::unexpected(made.error());
+  file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(*made),
+                                              .closed_path = path_of(encoder_.file_name()),
+                                              .header_bytes = header.size(),
+                                              .crc_offset = encoder_.crc_offset(),
+                                              .events_before = events_before,
+                                              .bytes_before = event_bytes_,
+                                              .digest = {},
+                                              .ends_seen = 0,
+                                              .last_ends = {}});
+  direct_.store(file_->file.direct(), std::memory_order_relaxed);
+  if (file_->file.make_room(aligned(header.size() + formats::kFileEndBytes)) == Room::full) {
+    ::unlink(file_->file.path().c_str());
+    file_.reset();
+    return std::unexpected(Error{"readout.disk_full", "no space for another file", settings_.directory.string(), "free space there"});
+  }
+  put(header);
+  return {};
+}
+
+EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes) {
+  if (!ended_ && failed_.load(std::memory_order_acquire)) ended_ = true;  // the disk failed while it wrote
+  if (ended_) return Outcome::refused;
+  if (encoder_.must_roll_over(bytes)) {
+    close_file(false);
+    if (Result<void> opened = open_file(); !opened) {
+      give_up(opened.error().message());
+      return Outcome::refused;
+    }
+  }
+  // Room for the event and for the end record after it, so that the file can be closed whatever comes.
+  const std::uint64_t end = encoder_.file_bytes() + formats::kSeparatorBytes + bytes;
+  if (file_->file.make_room(aligned(end + formats::kFileEndBytes)) == Room::full) {
+    give_up(full_text(file_->file.path()));
+    close_file(true);
+    return Outcome::refused;
+  }
+  put(encoder_.separator(static_cast<std::uint32_t>(bytes)));
+  event_bytes_ += bytes;
+  for (const auto& piece : pieces) put(piece);
+  // A buffer that has just been handed over full ends with this event: the next one may know it as well.
+  if (filling_ == nullptr) filling_ = take_buffer();
+  filling_->event_ends.push_back(end);
+  events_.fetch_add(1, std::memory_order_relaxed);
+  return Outcome::taken;
+}
+
+void EventFileSequence::put(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    if (filling_ == nullptr) filling_ = take_buffer();
+    const std::size_t n = std::min(bytes.size(), buffer_bytes_ - filling_->used);
+    std::memcpy(filling_->memory + filling_->used, bytes.data(), n);
+    filling_->used += n;
+    bytes = bytes.subspan(n);
+    if (filling_->used == buffer_bytes_) hand_over({.file = file_, .buffer = std::exchange(filling_, nullptr)});
+  }
+}
+
+void EventFileSequence::close_file(bool last) {
+  if (file_ == nullptr) return;
+  put(encoder_.end_file(std::time(nullptr), last));
+  const std::uint64_t size = encoder_.file_bytes();
+  hand_over({.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .last = last, .size = size});
+  file_ = nullptr;
+  if (last) ended_ = true;
+}
+
+void EventFileSequence::close() {
+  if (!thread_.joinable()) return;
+  if (!ended_ || file_ != nullptr) close_file(true);
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+EventFileSequence::Buffer* EventFileSequence::take_buffer() {
+  std::unique_lock lock(mutex_);
+  if (free_.empty()) {
+    waits_.fetch_add(1, std::memory_order_relaxed);
+    changed_.wait(lock, [this] { return !free_.empty(); });
+  }
+  Buffer* buffer = free_.back();
+  free_.pop_back();
+  buffer->used = 0;
+  buffer->event_ends.clear();
+  return buffer;
+}
+
+void EventFileSequence::hand_over(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+}
+
+void EventFileSequence::give_up(const std::string& why) {
+  ended_ = true;
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = why;
+  failed_.store(true, std::memory_order_release);
+}
+
+void EventFileSequence::run() {
+  cpu_.attach();
+  base::set_thread_name(settings_.thread_name);
+  // A file size limit is one more full disk, not a reason to die.
+  sigset_t size_limit;
+  sigemptyset(&size_limit);
+  sigaddset(&size_limit, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &size_limit, nullptr);
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !jobs_.empty() || ending_; });
+      if (jobs_.empty()) break;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    write(job);
+    if (job.buffer != nullptr) {
+      {
+        const std::lock_guard lock(mutex_);
+        free_.push_back(job.buffer);
+      }
+      changed_.notify_all();
+    }
+  }
+  done_.store(true, std::memory_order_release);
+  cpu_.detach();
+}
+
+void EventFileSequence::write(Job& job) {
+  OpenFile& file = *job.file;
+  if (disk_failed_) {
+    // A file begun after the failure holds nothing that is on disk.
+    if (job.close && file.ends_seen == 0 && file.digest.bytes() == 0) ::unlink(file.file.path().c_str());
+    return;
+  }
+  if (job.buffer != nullptr) {
+    Buffer& buffer = *job.buffer;
+    const std::uint64_t before = file.digest.bytes();
+    const std::size_t padded = static_cast<std::size_t>(aligned(buffer.used));
+    std::memset(buffer.memory + buffer.used, 0, padded - buffer.used);
+    const BlockFile::Written written = file.file.write({buffer.memory, padded});
+    if (written.error != 0) {
+      disk_failed_ = true;
+      const std::string why = means_full(written.error)
+                                  ? full_text(file.file.path())
+                                  : fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error));
+      salvage(file, buffer, before + std::min(written.bytes, buffer.used), true);
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = why;
+      failed_.store(true, std::memory_order_release);
+      return;
+    }
+    file.digest.update({buffer.memory, buffer.used});
+    bytes_written_.fetch_add(buffer.used, std::memory_order_relaxed);
+    file.ends_seen += buffer.event_ends.size();
+    file.last_ends.insert(file.last_ends.end(), buffer.event_ends.begin(), buffer.event_ends.end());
+    if (file.last_ends.size() > kEndsKept) file.last_ends.erase(file.last_ends.begin(), file.last_ends.end() - kEndsKept);
+  }
+  if (job.close) seal(file, job.size);
+}
+
+void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
+  const std::string path = file.file.path();
+  std::string problem;
+  if (const int error = file.file.finish(size); error != 0) {
+    problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
+  } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32()); !sealed) {
+    problem = sealed.error().message();
+  }
+  if (problem.empty()) {
+    closed(file, file.ends_seen);
+    return;
+  }
+  disk_failed_ = true;
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = problem;
+  failed_.store(true, std::memory_order_release);
+}
+
+// The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what is there.
+void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t durable_bytes, bool last) {
+  std::vector<std::uint64_t> ends = file.last_ends;
+  ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());
+  std::uint64_t events = file.ends_seen + failed.event_ends.size();
+  while (!ends.empty() && ends.back() + formats::kFileEndBytes > durable_bytes) {
+    ends.pop_back();
+    --events;
+  }
+  const std::uint64_t end = ends.empty() ? file.header_bytes : ends.back();
+  const std::string path = file.file.path();
+  if ((ends.empty() && events > 0) || end + formats::kFileEndBytes > durable_bytes) {
+    ::unlink(path.c_str());  // not even the records in front of the first event are there
+    return;
+  }
+  const std::uint64_t block_bytes = end - file.header_bytes - events * formats::kSeparatorBytes;
+  const auto record = formats::encode_file_end({.closed = formats::FileTime::of(std::time(nullptr)),
+                                                .blocks_in_file = static_cast<std::uint32_t>(events),
+                                                .mib_in_file = formats::rounded_mib(block_bytes),
+                                                .blocks_in_sequence = file.events_before + static_cast<std::uint32_t>(events),
+                                                .mib_in_sequence = formats::rounded_mib(file.bytes_before + block_bytes),
+                                                .last_file = last ? 1u : 0u});
+  const std::uint64_t size = end + record.size();
+  if (file.file.finish(durable_bytes) != 0 || file.file.patch(end, record) != 0 || file.file.finish(size) != 0) return;
+  // The digest of the bytes as they are now: read back, since buffers that were digested before are gone.
+  formats::FileDigest digest;
+  std::vector<std::byte> piece(1 << 20);
+  for (std::uint64_t at = 0; at < size;) {
+    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
+    const ssize_t n = ::pread(file.file.descriptor(), piece.data(), wanted, static_cast<off_t>(at));
+    if (n <= 0) return;
+    digest.update({piece.data(), static_cast<std::size_t>(n)});
+    at += static_cast<std::uint64_t>(n);
+  }
+  if (formats::seal_event_file(path, file.closed_path, file.crc_offset, digest.crc32())) {
+    bytes_written_.fetch_add(size - std::min(size, file.digest.bytes()), std::memory_order_relaxed);
+    closed(file, events);
+  }
+}
+
+void EventFileSequence::closed(OpenFile& file, std::uint64_t events) {
+  events_kept_.fetch_add(events, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  files_.push_back(file.closed_path);
+}
+
+EventFileSequence::Status EventFileSequence::status() const {
+  Status out;
+  out.events = events_.load(std::memory_order_relaxed);
+  if (done_.load(std::memory_order_acquire)) out.events_lost = out.events - events_kept_.load(std::memory_order_relaxed);
+  out.bytes_written = bytes_written_.load(std::memory_order_relaxed);
+  out.waits = waits_.load(std::memory_order_relaxed);
+  out.direct = direct_.load(std::memory_order_relaxed);
+  out.cpu_seconds = cpu_.seconds();
+  const std::lock_guard lock(mutex_);
+  out.files = files_;
+  out.failure = failure_;
+  return out;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,62 @@
+// Which fragments a consumer takes part in: a share of them, a rate, a number of bytes. Decided in the thread that inserts, without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "rodeo/fragment.h"
+
+namespace rodeo::readout {
+
+enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, beyond_bytes };
+
+/// Any thread may call take().
+class EventShare {
+ public:
+  struct Settings {
+    double fraction = 1;             ///< of the fragments, spread evenly over the sequence
+    double max_rate_hz = 0;          ///< 0: no limit
+    std::uint64_t max_bytes = 0;     ///< of all that is taken; 0: no limit
+    bool keep_incomplete = false;    ///< incomplete fragments count as inside fraction and rate
+  };
+
+  explicit EventShare(Settings settings)
+      : settings_(settings), interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
+
+  /// `bytes`: what taking it costs. A fragment's own time stands for the clock.
+  ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
+    if (!(settings_.keep_incomplete && !fragment.complete())) {
+      if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
+      if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns)) return ShareVerdict::beyond_rate;
+    }
+    if (settings_.max_bytes == 0) return ShareVerdict::taken;
+    if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;
+    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    return ShareVerdict::taken;
+  }
+
+ private:
+  // The number of fragments due up to and including this one grows by one: no state, so any thread gives the same answer.
+  bool in_fraction(Sequence sequence) const {
+    const auto due = [this](double n) { return static_cast<std::uint64_t>(n * settings_.fraction); };
+    return due(static_cast<double>(sequence + 1)) != due(static_cast<double>(sequence));
+  }
+
+  // A token each interval; a tenth of a second's worth may be taken at once.
+  bool in_rate(std::uint64_t now_ns) {
+    constexpr std::uint64_t kBurstNs = 100'000'000;
+    std::uint64_t next = next_ns_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (next > now_ns) return false;
+      const std::uint64_t start = next + kBurstNs < now_ns ? now_ns - kBurstNs : next;
+      if (next_ns_.compare_exchange_weak(next, start + interval_ns_, std::memory_order_relaxed)) return true;
+    }
+  }
+
+  const Settings settings_;
+  const std::uint64_t interval_ns_;
+  std::atomic<std::uint64_t> next_ns_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+}  // namespace rodeo::readout

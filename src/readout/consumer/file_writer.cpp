@@ -1,0 +1,242 @@
+#include "readout/consumer/file_writer.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "formats/stream_tags.h"
+
+namespace rodeo::readout {
+namespace {
+
+// More than a fragment's size in a file beyond its payload: header, frame, separator.
+constexpr std::uint64_t kOverheadBytes = 256;
+
+std::int64_t unix_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+QueueSettings with_defaults(QueueSettings queue) {
+  if (queue.threads == 0) queue.threads = 1;  // never in the builder's thread: a disk may stall
+  return queue;
+}
+
+}  // namespace
+
+class FileWriter::WritingWorker final : public Worker {
+ public:
+  explicit WritingWorker(FileWriter& writer)
+      : writer_(writer), head_(writer.frame_.max_head_bytes()), tail_(formats::EventFrame::kMaxTailBytes) {
+    if (writer.settings_.compression_level > 0) compressor_.emplace(writer.settings_.compression_level);
+    pieces_.reserve(64);
+  }
+
+  void work(FragmentPtr fragment) override {
+    if (writer_.failed()) {
+      writer_.leave_out(Unwritten::disk_full, std::move(fragment));
+      return;
+    }
+    const EventFileSequence::Outcome outcome = compressor_ ? write_compressed(*fragment) : write(*fragment);
+    if (outcome == EventFileSequence::Outcome::taken) {
+      writer_.pass_on(std::move(fragment));
+      return;
+    }
+    writer_.fail(writer_.files_.status().failure);
+    writer_.leave_out(Unwritten::disk_full, std::move(fragment));
+  }
+
+ private:
+  formats::EventStamp stamp_of(const Fragment& fragment) const {
+    const std::int64_t steady = static_cast<std::int64_t>(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns());
+    const std::int64_t unix_ns = steady + writer_.unix_minus_steady_ns_;
+    return {.global_id = fragment.sequence,
+            .bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
+            .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
+  }
+
+  EventFileSequence::Outcome write(const Fragment& fragment) {
+    const auto sizes = writer_.frame_.store(fragment, stamp_of(fragment), head_.data(), tail_.data());
+    pieces_.clear();
+    pieces_.emplace_back(head_.data(), sizes.head_bytes);
+    for (const FragmentPart& part : fragment.all_parts()) pieces_.emplace_back(part.data, part.size);
+    pieces_.emplace_back(tail_.data(), sizes.tail_bytes);
+    return writer_.append(pieces_, sizes.event_bytes);
+  }
+
+  EventFileSequence::Outcome write_compressed(const Fragment& fragment) {
+    const std::size_t bound = writer_.frame_.max_compressed_bytes(fragment.payload_bytes(), *compressor_);
+    if (compressed_.size() < bound) compressed_.resize(bound);  // settles at the largest fragment
+    const std::size_t size = writer_.frame_.store_compressed(fragment, stamp_of(fragment), *compressor_, compressed_);
+    const std::span<const std::byte> event(compressed_.data(), size);
+    return writer_.append({&event, 1}, size);
+  }
+
+  FileWriter& writer_;
+  std::vector<std::byte> head_;
+  std::vector<std::byte> tail_;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::optional<formats::ZlibCompressor> compressor_;
+  std::vector<std::byte> compressed_;
+};
+
+FileWriter::FileWriter(FileWriterSettings settings)
+    : QueuedConsumer(with_defaults(settings.queue)),
+      settings_(std::move(settings)),
+      frame_(settings_.frame),
+      share_(settings_.share),
+      files_(settings_.files) {}
+
+FileWriter::~FileWriter() { FileWriter::stop(); }
+
+void FileWriter::start() {
+  unix_minus_steady_ns_ = unix_now_ns() - static_cast<std::int64_t>(base::steady_now_ns());
+  files_.start();
+  QueuedConsumer::start();
+}
+
+void FileWriter::stop() {
+  QueuedConsumer::stop();
+  files_.close();
+  if (const auto files = files_.status(); !files.failure.empty()) fail(files.failure);
+}
+
+void FileWriter::insert(FragmentPtr fragment) {
+  switch (share_.take(*fragment, settings_.share.max_bytes == 0 ? 0 : fragment->payload_bytes() + kOverheadBytes)) {
+    case ShareVerdict::taken:
+      if (settings_.wait_when_full) {
+        enqueue(std::move(fragment));
+      } else if (!try_enqueue(fragment)) {
+        leave_out(Unwritten::queue_full, std::move(fragment));
+      }
+      return;
+    case ShareVerdict::beyond_fraction:
+      return leave_out(Unwritten::fraction, std::move(fragment));
+    case ShareVerdict::beyond_rate:
+      return leave_out(Unwritten::rate, std::move(fragment));
+    case ShareVerdict::beyond_bytes:
+      return leave_out(Unwritten::bytes, std::move(fragment));
+  }
+}
+
+void FileWriter::leave_out(Unwritten why, FragmentPtr fragment) {
+  unwritten_[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+  pass_on(std::move(fragment));
+}
+
+EventFileSequence::Outcome FileWriter::append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes) {
+  const std::lock_guard lock(append_mutex_);
+  return files_.append(pieces, bytes);
+}
+
+std::unique_ptr<QueuedConsumer::Worker> FileWriter::make_worker(unsigned) { return std::make_unique<WritingWorker>(*this); }
+
+FragmentConsumer::Status FileWriter::status() const {
+  Status out = QueuedConsumer::status();
+  EventFileSequence::Status files = files_.status();
+  const auto unwritten = [this](Unwritten why) { return unwritten_[static_cast<std::size_t>(why)].load(std::memory_order_relaxed); };
+  out.counters.insert(out.counters.end(), {{"events_written", files.events - files.events_lost},
+                                           {"bytes_written", files.bytes_written},
+                                           {"disk_waits", files.waits},
+                                           {"past_page_cache", files.direct ? 1U : 0U},
+                                           {"unwritten_beyond_fraction", unwritten(Unwritten::fraction)},
+                                           {"unwritten_beyond_rate", unwritten(Unwritten::rate)},
+                                           {"unwritten_beyond_bytes", unwritten(Unwritten::bytes)},
+                                           {"unwritten_queue_full", unwritten(Unwritten::queue_full)},
+                                           {"unwritten_disk_full", unwritten(Unwritten::disk_full) + files.events_lost}});
+  out.files = std::move(files.files);
+  out.cpu_seconds += files.cpu_seconds;
+  if (out.failure.empty()) out.failure = std::move(files.failure);
+  return out;
+}
+
+std::vector<Key> FileWriter::keys() {
+  std::vector<Key> keys = queue_keys(1, 4096);
+  keys.insert(
+      keys.end(),
+      {{.name = "directory", .type = KeyType::path, .fallback = ".", .help = "Where the files go; made if it is not there."},
+       {.name = "full_queue",
+        .type = KeyType::choice,
+        .fallback = "wait",
+        .help = "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted).",
+        .choices = {"wait", "skip"}},
+       {.name = "fraction", .type = KeyType::real, .fallback = "1", .help = "Share of the fragments that is written.", .minimum = 0, .maximum = 1},
+       {.name = "max_rate", .type = KeyType::rate, .fallback = "0Hz", .help = "Most fragments written in a second. 0: no limit.", .minimum = 0},
+       {.name = "max_bytes", .type = KeyType::size, .fallback = "0", .help = "Most bytes written in a run. 0: no limit.", .minimum = 0},
+       {.name = "keep_incomplete",
+        .type = KeyType::boolean,
+        .fallback = "false",
+        .help = "Incomplete fragments are written whatever fraction and max_rate say."},
+       {.name = "max_file_size",
+        .type = KeyType::size,
+        .fallback = "2GiB",
+        .help = "A file is closed and the next one begun before it becomes larger, in whole MiB. 0: no limit.",
+        .minimum = 0},
+       {.name = "max_file_events", .type = KeyType::integer, .fallback = "0", .help = "The same by number of events. 0: no limit.", .minimum = 0, .maximum = 4294967295.0},
+       {.name = "min_free",
+        .type = KeyType::size,
+        .fallback = "64MiB",
+        .help = "Space that stays free on the file system: the run stops cleanly before it is used.",
+        .minimum = 0},
+       {.name = "event_checksum", .type = KeyType::choice, .fallback = "adler32", .help = "Checksum of each event's payload.", .choices = {"none", "adler32"}},
+       {.name = "rob_checksum", .type = KeyType::choice, .fallback = "none", .help = "Checksum of each ROB.", .choices = {"none", "adler32"}},
+       {.name = "compression",
+        .type = KeyType::integer,
+        .fallback = "0",
+        .help = "zlib level of the payload, 1 (fast) to 9. 0: not compressed. More threads compress more.",
+        .minimum = 0,
+        .maximum = 9},
+       {.name = "status_position",
+        .type = KeyType::choice,
+        .fallback = "before_data",
+        .help = "Where the ROD's status words stand.",
+        .choices = {"before_data", "after_data"}},
+       {.name = "direct_io",
+        .type = KeyType::boolean,
+        .fallback = "true",
+        .help = "Write past the page cache where the file system can."},
+       {.name = "buffer", .type = KeyType::size, .fallback = "4MiB", .help = "Size of a write.", .minimum = 65536, .maximum = 1 << 30},
+       {.name = "buffers", .type = KeyType::integer, .fallback = "4", .help = "Buffers that may wait for the disk.", .minimum = 2, .maximum = 1024}});
+  return keys;
+}
+
+std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameters, const RunInfo& run) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const auto checksum = [&](const char* key) {
+    return parameters.text(key) == "adler32" ? formats::ChecksumType::adler32 : formats::ChecksumType::none;
+  };
+  const formats::StreamTag tag{.name = run.stream_name, .type = run.stream_type};
+  FileWriterSettings settings;
+  settings.queue = queue_settings(parameters, "file_writer");
+  settings.wait_when_full = parameters.text("full_queue") == "wait";
+  settings.share = {.fraction = parameters.real("fraction"),
+                    .max_rate_hz = parameters.rate_hz("max_rate"),
+                    .max_bytes = parameters.bytes("max_bytes"),
+                    .keep_incomplete = parameters.boolean("keep_incomplete")};
+  settings.frame = {.run_number = run.run_number,
+                    .run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0),
+                    .lumi_block = run.lumi_block,
+                    .stream_tags = formats::encode_stream_tags({&tag, 1}),
+                    .event_checksum = checksum("event_checksum"),
+                    .rob_checksum = checksum("rob_checksum"),
+                    .status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
+                                                                                          : formats::StatusPosition::before_data};
+  settings.compression_level = static_cast<int>(parameters.integer("compression"));
+  const std::uint64_t max_file = parameters.bytes("max_file_size");
+  settings.files = {.directory = parameters.text("directory"),
+                    .files = {.project = run.project,
+                              .stream_type = run.stream_type,
+                              .stream_name = run.stream_name,
+                              .application = run.readout_name,
+                              .lumi_block = run.lumi_block,
+                              .run = {.run_number = run.run_number},
+                              .max_blocks = static_cast<std::uint32_t>(parameters.integer("max_file_events")),
+                              .max_mib = static_cast<std::uint32_t>((max_file + kMiB - 1) / kMiB),
+                              .provable = run.provable},
+                    .disk = {.direct = parameters.boolean("direct_io"), .min_free_bytes = parameters.bytes("min_free")},
+                    .buffer_bytes = parameters.bytes("buffer"),
+                    .buffers = static_cast<unsigned>(parameters.integer("buffers")),
+                    .thread_name = settings.queue.name.substr(0, 12) + "-io"};
+  return std::make_unique<FileWriter>(std::move(settings));
+}
+
+}  // namespace rodeo::readout
