@@ -28,7 +28,7 @@ std::filesystem::path runtime_directory_name() {
 }
 
 Result<std::filesystem::path> runtime_directory() {
-  const std::filesystem::path directory = runtime_directory_name();
+  std::filesystem::path directory = runtime_directory_name();
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return std::unexpected(refused(directory, std::strerror(errno)));
   }
@@ -51,7 +51,7 @@ Result<std::filesystem::path> runtime_socket(std::string_view file_name) {
   }
   Result<std::filesystem::path> directory = runtime_directory();
   if (!directory) return directory;
-  const std::filesystem::path path = *directory / file_name;
+  std::filesystem::path path = *directory / file_name;
   if (path.native().size() >= sizeof(sockaddr_un::sun_path)) {
     return std::unexpected(refused(path, fmt::format("a socket's path has at most {} characters", sizeof(sockaddr_un::sun_path) - 1)));
   }

@@ -162,7 +162,8 @@ void QueuedConsumer::work_inline(FragmentPtr fragment) {
 void QueuedConsumer::wait_and_push(FragmentPtr fragment) {
   stalls_.fetch_add(1, std::memory_order_relaxed);
   base::Backoff backoff(settings_.idle);
-  while (!queue_.try_push(std::move(fragment))) backoff.idle();
+  // A refused value stays where it is.
+  while (!queue_.try_push(std::move(fragment))) backoff.idle();  // NOLINT(bugprone-use-after-move)
 }
 
 void QueuedConsumer::fail(std::string why) {

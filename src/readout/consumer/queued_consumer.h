@@ -68,7 +68,7 @@ class QueuedConsumer : public FragmentConsumer {
     if (inline_) {
       work_inline(std::move(fragment));
     } else if (!queue_.try_push(std::move(fragment))) [[unlikely]] {
-      wait_and_push(std::move(fragment));
+      wait_and_push(std::move(fragment));  // NOLINT(bugprone-use-after-move): a refused value stays where it is
     }
   }
 
