@@ -1,12 +1,16 @@
 #include "readout/defaults.h"
 
+#include "readout/builder/gbt_builder.h"
 #include "readout/consumer/register.h"
+#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 
 void register_defaults(Registry& registry) {
   register_consumers(registry);
   register_works(registry);
+  register_extractors(registry);
+  register_gbt_builder(registry);
 }
 
 }  // namespace rodeo::readout

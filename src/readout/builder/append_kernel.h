@@ -1,0 +1,33 @@
+// The inner loop of GBT-mode building: spreads a run of equal chunks of one link over consecutive events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+#include "readout/builder/event_slot.h"
+
+namespace rodeo::readout {
+
+/// A uniform run, checked: chunk i belongs to event first + i, all of which are in the window.
+struct AppendRun {
+  const std::byte* data = nullptr;
+  std::uint32_t size = 0;             ///< bytes of a chunk
+  std::uint32_t stride = 0;           ///< bytes from chunk to chunk
+  std::uint32_t count = 0;
+  std::uint64_t header = 0;           ///< ChunkHeader of every chunk, as the 8 bytes in memory
+  const std::uint16_t* bcids = nullptr;
+  Sequence first = 0;
+};
+
+/// Appends header, bytes and padding of each chunk to its event's slice and counts the link as done there. Stops before the first
+/// chunk whose slice has no room (or no buffer yet) and returns how many were appended.
+using AppendKernel = std::uint32_t (*)(EventSlot* ring, std::size_t mask, const AppendRun& run);
+
+/// The fastest kernel for chunks of this size on this CPU level.
+AppendKernel append_kernel(std::uint32_t size, base::CpuLevel level);
+
+/// Bytes of a chunk record: header, chunk, padding to a word.
+constexpr std::uint32_t record_bytes(std::uint32_t size) { return 8 + (size + 3) / 4 * 4; }
+
+}  // namespace rodeo::readout

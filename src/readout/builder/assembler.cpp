@@ -1,0 +1,148 @@
+#include "readout/builder/assembler.h"
+
+#include "base/thread.h"
+
+namespace rodeo::readout {
+
+Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
+    : settings_(settings),
+      mask_(settings.window - 1),
+      consumer_(consumer),
+      counters_(std::make_unique<FragmentCounters[]>(settings.workers)),
+      events_without_(std::make_unique<std::atomic<std::uint64_t>[]>(settings.workers)) {
+  if (settings.workers > 1) {
+    slots_ = std::make_unique<AssemblySlot[]>(settings.window);
+    parts_.resize(settings.window * settings.workers);
+  }
+  for (std::uint32_t worker = 0; worker < settings.workers; ++worker) {
+    pools_.push_back(std::make_unique<RecyclePool<BuiltFragment>>());
+    for (std::size_t i = 0; i < settings.fragments_per_worker; ++i) {
+      auto fragment = std::make_unique<BuiltFragment>();
+      fragment->pool = pools_.back().get();
+      fragment->slices.resize(settings.workers);
+      fragment->storage.resize(std::size_t{settings.workers} * settings.parts_per_slice);
+      fragment->owner = this;
+      fragment->source_id = settings.source_id;
+      pools_.back()->add(fragment.get());
+      fragments_.push_back(std::move(fragment));
+    }
+  }
+}
+
+void Assembler::start(Sequence first) {
+  for (std::uint64_t i = 0; settings_.workers > 1 && i < settings_.window; ++i) {
+    slots_[(first + i) & mask_].sequence.store(first + i, std::memory_order_release);
+  }
+}
+
+void Assembler::publish(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::atomic<bool>& held) {
+  if (settings_.workers == 1) {
+    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) build(worker, sequence, {&part, 1}, held);
+    return;
+  }
+  AssemblySlot& slot = slots_[sequence & mask_];
+  WorkerPart* parts = &parts_[(sequence & mask_) * settings_.workers];
+  parts[worker] = part;
+  if (slot.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != settings_.workers) return;
+  bool real = false;
+  for (std::uint32_t i = 0; i < settings_.workers; ++i) {
+    real = real || parts[i].slice != nullptr || (parts[i].flags & slot_flag::kTriggered) != 0;
+  }
+  if (real) build(worker, sequence, {parts, settings_.workers}, held);
+  slot.arrived.store(0, std::memory_order_relaxed);
+  slot.sequence.store(sequence + settings_.window, std::memory_order_release);
+}
+
+void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart> parts, std::atomic<bool>& held) {
+  BuiltFragment* fragment = pools_[worker]->take();
+  if (fragment == nullptr) {
+    // Every fragment is with the consumers: wait for one, which is back-pressure.
+    held.store(true, std::memory_order_relaxed);
+    base::Backoff backoff;
+    while ((fragment = pools_[worker]->take()) == nullptr) backoff.idle();
+    held.store(false, std::memory_order_relaxed);
+  }
+
+  fragment->sequence = sequence;
+  fragment->writable = true;
+  fragment->chunks = 0;
+  fragment->missing = 0;
+  fragment->missing_listed = 0;
+  fragment->handed_over_ns = 0;
+  fragment->slice_count = 0;
+  fragment->part_count = 0;
+  fragment->parts = fragment->storage.data();
+  std::uint32_t flags = 0;
+  std::uint32_t difference = 0;
+  std::size_t bytes = 0;
+  const WorkerPart* named = nullptr;  // the part that names the event: the first with data, or with the trigger's word
+  bool triggered = true;
+  for (const WorkerPart& part : parts) {
+    if ((part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) && named == nullptr) named = &part;
+    if ((part.flags & slot_flag::kBcidKnown) != 0 && named != nullptr && (named->flags & slot_flag::kBcidKnown) != 0) {
+      difference |= part.bcid ^ named->bcid;
+    }
+    triggered = triggered && (part.flags & slot_flag::kTriggered) != 0;
+    flags |= part.flags;
+    difference |= part.bcid_difference;
+    fragment->chunks += part.chunks;
+    fragment->missing += part.missing;
+    for (std::uint32_t i = 0; i < part.missing_listed && fragment->missing_listed < Fragment::kMissingListed; ++i) {
+      fragment->missing_links[fragment->missing_listed++] = part.missing_links[i];
+    }
+    if (part.handed_over_ns > fragment->handed_over_ns) fragment->handed_over_ns = part.handed_over_ns;
+    if (part.slice == nullptr) {
+      events_without_[&part - parts.data()].fetch_add(1, std::memory_order_relaxed);
+      continue;
+    }
+    fragment->slices[fragment->slice_count++] = part.slice;
+    for (Slice* slice = part.slice; slice != nullptr; slice = slice->extension) {
+      fragment->parts[fragment->part_count++] = {slice->data, slice->used};
+      bytes += slice->used;
+    }
+  }
+  fragment->l1id = named->l1id;
+  fragment->bcid = named->bcid;
+  fragment->trigger_type = named->trigger_type;
+  const bool not_triggered = settings_.trigger_list && !triggered;
+  fragment->status = status_of(flags, fragment->missing, difference != 0, fragment->chunks == 0, not_triggered);
+  fragment->references.store(1, std::memory_order_relaxed);
+
+  FragmentCounters& counters = counters_[worker];
+  counters.add(FragmentCounter::built);
+  counters.add(FragmentCounter::chunks, fragment->chunks);
+  counters.add(FragmentCounter::payload_bytes, bytes);
+  if (!fragment->complete()) {
+    counters.add(FragmentCounter::incomplete);
+    if ((flags & slot_flag::kTimedOut) != 0) counters.add(FragmentCounter::timeout);
+    else if ((flags & slot_flag::kRingFull) != 0) counters.add(FragmentCounter::ring_full);
+    else if ((flags & slot_flag::kRunEnded) != 0) counters.add(FragmentCounter::run_ended);
+    else if (fragment->missing != 0) counters.add(FragmentCounter::missing);
+    if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) counters.add(FragmentCounter::corrupt);
+    if ((flags & slot_flag::kTruncated) != 0) counters.add(FragmentCounter::truncated);
+    if (difference != 0) counters.add(FragmentCounter::bcid_mismatch);
+    if (not_triggered) counters.add(FragmentCounter::not_triggered);
+    if (fragment->chunks == 0) counters.add(FragmentCounter::empty);
+  }
+  consumer_.insert(FragmentPtr::adopt(fragment));
+}
+
+std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered) {
+  std::uint32_t status = 0;
+  if (bcid_mismatch) status |= fragment_status::kBcidMismatch;
+  if (not_triggered) status |= fragment_status::kL1IdMismatch;
+  if (missing != 0) status |= fragment_status::kTimeout;
+  if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) status |= fragment_status::kDataCorruption;
+  if ((flags & slot_flag::kTruncated) != 0) status |= fragment_status::kOverflow;
+  if (empty) status |= fragment_status::kDummy;
+  return status;
+}
+
+void Assembler::reclaim(Fragment& fragment) noexcept {
+  auto& built = static_cast<BuiltFragment&>(fragment);
+  for (std::uint32_t i = 0; i < built.slice_count; ++i) give_back(built.slices[i]);
+  built.slice_count = 0;
+  built.pool->give(&built);
+}
+
+}  // namespace rodeo::readout

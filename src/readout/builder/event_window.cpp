@@ -1,0 +1,207 @@
+#include "readout/builder/event_window.h"
+
+#include <bit>
+#include <cstring>
+
+namespace rodeo::readout {
+EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links,
+                         std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress, EventWindowHost& host)
+    : settings_(settings),
+      mask_(settings.size - 1),
+      store_(std::move(store)),
+      links_(links),
+      link_counters_(link_counters),
+      assembler_(assembler),
+      progress_(progress),
+      host_(host),
+      ring_(std::make_unique<EventSlot[]>(settings.size)),
+      events_(std::make_unique<OpenEvent[]>(settings.size)),
+      active_links_(static_cast<std::uint32_t>(link_counters.size())),
+      seen_(link_counters.size()) {
+  for (std::size_t i = 0; i < link_counters.size(); ++i) {
+    const auto header = std::bit_cast<ChunkHeader>(links[i].header);
+    link_of_id_.emplace(header.link_id, i);
+  }
+}
+
+void EventWindow::begin(Sequence first) {
+  oldest_ = first;
+  head_ = first - 1;
+  progress_.passed.store(head_, std::memory_order_release);
+  progress_.head.store(head_, std::memory_order_release);
+}
+
+void EventWindow::open_to(Sequence to) {
+  while (head_ < to) {
+    if (head_ + 1 - oldest_ >= settings_.size) {
+      publish_ready();
+      if (head_ + 1 - oldest_ >= settings_.size) force_oldest(slot_flag::kRingFull);
+    }
+    ++head_;
+    EventSlot& slot = ring_[head_ & mask_];
+    slot = EventSlot{};
+    slot.links = static_cast<std::uint16_t>(active_links_);
+    slot.remaining = active_links_ + (settings_.trigger_list ? 1 : 0);
+    OpenEvent& event = events_[head_ & mask_];
+    event.first = event.last = nullptr;
+    event.extensions = 0;
+    event.opened_at = event_clock_;
+  }
+  progress_.head.store(head_, std::memory_order_release);
+}
+
+bool EventWindow::make_buffer(Sequence wanted_by) {
+  // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
+  if (store_->open_buffers() < store_->pool().total()) {
+    held_.store(true, std::memory_order_relaxed);
+    base::Backoff backoff;
+    while (store_->pool().in_use() >= store_->pool().total()) backoff.idle();
+    held_.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  if (oldest_ >= wanted_by) return false;
+  force_oldest(slot_flag::kRingFull);
+  return true;
+}
+
+std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done) {
+  TrackedLink& link = links_[chunks.link];
+  std::uint32_t lost = 0;
+  AppendKernel kernel = append_kernel(run.size, base::cpu_level());
+  while (done < run.count) {
+    // Only this one wants a buffer or has outgrown its own; the rest may go the fast way again.
+    if (!append_one(run.first + done, link, chunks.chunk(first_chunk + done), 0, 0, run.bcids[done], 0)) ++lost;
+    ++done;
+    if (done == run.count) break;
+    AppendRun rest = run;
+    rest.data = run.data + std::size_t{done} * run.stride;
+    rest.count = run.count - done;
+    rest.bcids = run.bcids + done;
+    rest.first = run.first + done;
+    done += kernel(ring_.get(), mask_, rest);
+  }
+  return run.count - lost;
+}
+
+bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
+                             std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
+  // Making room may close events, this one included: then the chunk is late, which the caller's count of overflow covers.
+  EventSlot& slot = ring_[sequence & mask_];
+  OpenEvent& event = events_[sequence & mask_];
+  auto header = std::bit_cast<ChunkHeader>(link.header);
+  header.felix_status = felix_status;
+  header.rodeo_status = rodeo_status;
+  if (slot.write == nullptr && (slot.flags & slot_flag::kTriggered) == 0) host_.name(sequence, chunk, event);
+  SliceStore::Outcome outcome;
+  while ((outcome = store_->append(slot, event, header, chunk)) == SliceStore::Outcome::no_buffer) {
+    if (!make_buffer(sequence)) {
+      outcome = SliceStore::Outcome::overflow;
+      flags |= slot_flag::kTruncated;
+      break;
+    }
+  }
+  slot.remaining -= 1;
+  slot.flags = static_cast<std::uint16_t>(slot.flags | flags);
+  if (outcome == SliceStore::Outcome::overflow) {
+    slot.missing += 1;
+    return false;
+  }
+  if ((slot.flags & slot_flag::kBcidKnown) == 0) {
+    slot.bcid = bcid;
+    slot.flags |= slot_flag::kBcidKnown;
+  }
+  slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));
+  return true;
+}
+
+void EventWindow::mark_triggered(Sequence sequence, L1Id l1id, std::uint16_t bcid, std::uint8_t trigger_type) {
+  EventSlot& slot = ring_[sequence & mask_];
+  if ((slot.flags & slot_flag::kBcidKnown) != 0) {
+    slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));
+  }
+  slot.bcid = bcid;
+  slot.flags |= slot_flag::kTriggered | slot_flag::kBcidKnown;
+  slot.remaining -= 1;
+  events_[sequence & mask_].l1id = l1id;
+  events_[sequence & mask_].trigger_type = trigger_type;
+}
+
+void EventWindow::skip(const TrackedLink& link, Sequence from, Sequence to) {
+  for (Sequence sequence = std::max(from, oldest_); sequence < to; ++sequence) {
+    EventSlot& slot = ring_[sequence & mask_];
+    slot.remaining -= 1;
+    slot.missing = static_cast<std::uint16_t>(slot.missing + (link.trigger_list ? 0 : 1));
+  }
+}
+
+void EventWindow::force_oldest(std::uint16_t reason) {
+  EventSlot& slot = ring_[oldest_ & mask_];
+  if (slot.remaining != 0) {
+    // What remains are links that have not come this far, and the trigger's list if it has not either.
+    std::uint32_t remaining = slot.remaining;
+    if (settings_.trigger_list && (slot.flags & slot_flag::kTriggered) == 0 && links_.back().next <= oldest_) --remaining;
+    slot.missing = static_cast<std::uint16_t>(slot.missing + remaining);
+    slot.remaining = 0;
+    slot.flags |= reason;
+  }
+  publish_oldest();
+}
+
+void EventWindow::publish_run() {
+  while (oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_oldest();
+}
+
+void EventWindow::publish_oldest() {
+  EventSlot& slot = ring_[oldest_ & mask_];
+  OpenEvent& event = events_[oldest_ & mask_];
+  if (!assembler_.ready(oldest_)) {
+    held_.store(true, std::memory_order_relaxed);
+    base::Backoff backoff;
+    while (!assembler_.ready(oldest_)) backoff.idle();
+    held_.store(false, std::memory_order_relaxed);
+  }
+  store_->close(slot, event);
+  WorkerPart part;
+  part.slice = event.first;
+  part.handed_over_ns = page_time_ns_;
+  part.l1id = event.l1id;
+  part.trigger_type = event.trigger_type;
+  part.chunks = static_cast<std::uint32_t>(slot.links - slot.missing);
+  part.missing = slot.missing;
+  part.flags = slot.flags;
+  part.bcid = slot.bcid;
+  part.bcid_difference = slot.bcid_difference;
+  if (slot.missing != 0) list_missing(event, part);
+  const Sequence sequence = oldest_++;
+  assembler_.publish(settings_.worker, sequence, part, held_);
+  progress_.passed.store(sequence, std::memory_order_release);
+}
+
+void EventWindow::list_missing(const OpenEvent& event, WorkerPart& part) {
+  std::fill(seen_.begin(), seen_.end(), std::uint8_t{0});
+  for (const Slice* slice = event.first; slice != nullptr; slice = slice->extension) {
+    for (std::size_t at = 0; at + sizeof(ChunkHeader) <= slice->used;) {
+      ChunkHeader header;
+      std::memcpy(&header, slice->data + at, sizeof header);
+      const auto found = link_of_id_.find(header.link_id);
+      if (found != link_of_id_.end()) seen_[found->second] = 1;
+      std::size_t size = header.size;
+      if (header.size == kLongChunk) {
+        std::uint32_t true_size = 0;
+        std::memcpy(&true_size, slice->data + at + sizeof header, sizeof true_size);
+        size = sizeof header + sizeof true_size + true_size;
+      }
+      at += (size + 3) / 4 * 4;
+    }
+  }
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    if (seen_[i] != 0 || links_[i].removed) continue;
+    // Whether an event without any of this worker's links is one at all, only its assembly knows: it counts those.
+    if (event.first != nullptr) link_counters_[i].missing.add(1);
+    if (part.missing_listed < Fragment::kMissingListed) {
+      part.missing_links[part.missing_listed++] = std::bit_cast<ChunkHeader>(links_[i].header).link_id;
+    }
+  }
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,130 @@
+// The window of open events of one worker: opens events as links reach them, fills their slices, closes and publishes them in order.
+//
+// Links are in order, so the events that all links have passed are always the oldest: a slice is complete exactly when it is the
+// oldest and nothing remains. Events are therefore published strictly in sequence.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/thread.h"
+#include "readout/builder/assembler.h"
+#include "readout/builder/link_tracker.h"
+#include "readout/builder/slice_store.h"
+#include "readout/builder/worker_counters.h"
+
+namespace rodeo::readout {
+
+/// What the window asks its worker, once per event.
+class EventWindowHost {
+ public:
+  /// Fills in what the first chunk of an event tells of it.
+  virtual void name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+
+ protected:
+  ~EventWindowHost() = default;
+};
+
+class EventWindow {
+ public:
+  struct Settings {
+    std::uint32_t worker = 0;
+    std::uint64_t size = 16384;  ///< open events; a power of two
+    bool trigger_list = false;   ///< the trigger's own list must pass an event, too
+  };
+
+  EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links, std::span<LinkCounters> link_counters,
+              Assembler& assembler, WorkerProgress& progress, EventWindowHost& host);
+
+  /// Sets the lowest number of the run; before anything else.
+  void begin(Sequence first);
+  bool begun() const { return head_ + 1 != 0; }
+
+  Sequence oldest() const { return oldest_; }
+  Sequence head() const { return head_; }
+  Window window() const { return {oldest_, head_, settings_.size, 0}; }
+  std::uint64_t open_events() const { return begun() ? head_ + 1 - oldest_ : 0; }
+  RecyclePool<Slice>& pool() { return store_->pool(); }
+  const RecyclePool<Slice>& pool() const { return store_->pool(); }
+  const SliceStore& store() const { return *store_; }
+
+  /// Links that take part in events opened from now on.
+  void set_active_links(std::uint32_t links) { active_links_ = links; }
+
+  /// Opens all events up to this one. A full ring closes its oldest as incomplete.
+  void advance(Sequence to) {
+    if (to > head_ || !begun()) open_to(to);
+  }
+
+  /// Appends a checked uniform run; all its events are open. Returns how many chunks got into a fragment (all, unless slices overflow).
+  std::uint32_t append_run(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, AppendKernel kernel) {
+    const std::uint32_t done = kernel(ring_.get(), mask_, run);
+    return done == run.count ? done : append_rest(run, chunks, first_chunk, done);
+  }
+
+  /// Appends one chunk to an open event and counts its link as done there. False: not even a header fits (overflow).
+  bool append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
+                  std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags);
+
+  /// The trigger's own list names an open event.
+  void mark_triggered(Sequence sequence, L1Id l1id, std::uint16_t bcid, std::uint8_t trigger_type);
+
+  /// Counts the link as missing in the open events [from, to).
+  void skip(const TrackedLink& link, Sequence from, Sequence to);
+
+  /// Publishes every event at the old end that nothing is missing to any more.
+  void publish_ready() {
+    if (begun() && oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_run();
+  }
+
+  /// Closes the oldest event as it is, for a reason (slot_flag), and publishes it.
+  void force_oldest(std::uint16_t reason);
+
+  /// Age of the oldest open event on the event clock; 0 if none is open.
+  std::uint64_t oldest_age(std::uint64_t event_clock) const {
+    return open_events() != 0 ? event_clock - events_[oldest_ & mask_].opened_at : 0;
+  }
+  /// Both clocks of what is done next: the event clock opens events, the steady time of the page's hand-over closes them.
+  void set_clocks(std::uint64_t event_clock, std::uint64_t page_time_ns) {
+    event_clock_ = event_clock;
+    page_time_ns_ = page_time_ns;
+  }
+
+  /// True while the worker waits for consumers or for a slower peer.
+  std::atomic<bool>& held() { return held_; }
+  const std::atomic<bool>& held() const { return held_; }
+
+ private:
+  void open_to(Sequence to);
+  void publish_run();
+  void publish_oldest();
+  std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
+  void list_missing(const OpenEvent& event, WorkerPart& part);
+  bool make_buffer(Sequence wanted_by);
+
+  const Settings settings_;
+  const std::uint64_t mask_;
+  const std::unique_ptr<SliceStore> store_;
+  const std::span<TrackedLink> links_;
+  const std::span<LinkCounters> link_counters_;
+  Assembler& assembler_;
+  WorkerProgress& progress_;
+  EventWindowHost& host_;
+  std::unique_ptr<EventSlot[]> ring_;
+  std::unique_ptr<OpenEvent[]> events_;
+  Sequence oldest_ = 0;
+  Sequence head_ = static_cast<Sequence>(-1);
+  std::uint32_t active_links_ = 0;
+  std::uint64_t event_clock_ = 0;
+  std::uint64_t page_time_ns_ = 0;
+  std::atomic<bool> held_{false};
+  std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // link id to position; filled at construction
+  std::vector<std::uint8_t> seen_;
+};
+
+}  // namespace rodeo::readout

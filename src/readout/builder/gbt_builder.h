@@ -1,0 +1,53 @@
+// GBT-mode builder: many small chunks of many links, copied into slices by workers that share nothing (software ROD paper, VIII).
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "readout/builder/assembler.h"
+#include "readout/builder/epoch_map.h"
+#include "readout/builder/gbt_worker.h"
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+struct GbtSettings {
+  std::uint32_t workers = 1;
+  std::chrono::nanoseconds timeout{10'000'000};
+  std::uint64_t window = 16384;        ///< open events; rounded up to a power of two
+  std::uint32_t chunk_bytes = 64;      ///< size of a typical chunk; sets the size of a slice's first buffer
+  std::uint64_t buffers = 0;           ///< slice buffers of each worker; 0: the window and a quarter of it more
+  std::uint32_t max_extensions = 4;
+  std::uint32_t step_limit = 8;
+  std::size_t largest_held_chunk = 4096;
+  base::IdlePolicy idle = base::IdlePolicy::sleep;
+  std::vector<int> cpus;               ///< one per worker, or empty
+  bool trigger_list = false;
+};
+
+class GbtBuilder final : public FragmentBuilder {
+ public:
+  /// Opens the streams and takes all memory. Throws SetupError.
+  GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
+  ~GbtBuilder() override;
+
+  void start() override;
+  void join() override;
+  bool set_link(Fid fid, LinkState state) override;
+  Status status() const override;
+
+ private:
+  std::unique_ptr<WorkerProgress[]> progress_;
+  std::unique_ptr<EpochMap> epochs_;
+  std::unique_ptr<Assembler> assembler_;
+  std::vector<std::unique_ptr<GbtWorker>> workers_;
+  std::vector<std::thread> threads_;
+  std::uint64_t window_ = 0;
+};
+
+/// Registers the builder "gbt".
+void register_gbt_builder(Registry& registry);
+
+}  // namespace rodeo::readout

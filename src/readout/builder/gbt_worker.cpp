@@ -1,0 +1,500 @@
+#include "readout/builder/gbt_worker.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <exception>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint32_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
+
+std::vector<TrackedLink> link_states(std::span<const BuilderLink> links, bool trigger_list) {
+  std::vector<TrackedLink> states(links.size() + (trigger_list ? 1 : 0));
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    states[i].header = std::bit_cast<std::uint64_t>(ChunkHeader{.link_id = links[i].link_id});
+  }
+  if (trigger_list) states.back().trigger_list = true;
+  return states;
+}
+
+}  // namespace
+
+GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs,
+                     Assembler& assembler, std::span<WorkerProgress> progress)
+    : settings_(settings),
+      builder_links_(links.begin(), links.end()),
+      equipment_(std::move(equipment)),
+      epochs_(epochs),
+      assembler_(assembler),
+      progress_(progress),
+      links_(link_states(links, equipment_.trigger_list != nullptr)),
+      link_counters_(std::make_unique<LinkCounters[]>(links.size())),
+      tracker_({settings.step_limit}, IdFormat(equipment_.extractor->fields()), epochs),
+      trigger_tracker_({settings.step_limit},
+                       equipment_.trigger_extractor ? IdFormat(equipment_.trigger_extractor->fields()) : IdFormat(), epochs),
+      window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(equipment_.store), links_,
+              {link_counters_.get(), links.size()}, assembler, progress[settings.index], *this),
+      held_(links.size()),
+      held_bytes_(links.size() * settings.held_chunk_bytes),
+      active_links_(static_cast<std::uint32_t>(links.size())) {
+  commands_.reserve(links.size());
+  progress_[settings_.index].active_links.store(active_links_, std::memory_order_relaxed);
+}
+
+void GbtWorker::run() {
+  base::set_thread_name(settings_.thread_name);
+  base::pin_thread(settings_.cpu);
+  cpu_.attach();
+  window_.pool().own();
+  assembler_.own(settings_.index);
+  base::Backoff backoff(settings_.idle);
+  input_clock_ = equipment_.stream->clock_ns();
+  for (;;) {
+    if (commanded_.load(std::memory_order_relaxed)) obey();
+    poll_triggers();
+    const Flow flow = poll_data();
+    if (flow == kEnded) break;
+    tick(flow == kDrained);
+    if (flow == kDrained) backoff.idle();
+    else backoff.reset();
+  }
+  finish();
+  cpu_.detach();
+}
+
+GbtWorker::Flow GbtWorker::poll_data() {
+  Page* page = nullptr;
+  const PollStatus status = equipment_.stream->poll(page);
+  if (status == PollStatus::end) return kEnded;
+  if (status == PollStatus::empty) return kDrained;
+  page_time_ns_ = base::steady_now_ns();
+  window_.set_clocks(event_clock_, page_time_ns_);
+  for (const ChunkRun& run : page->runs) process_run(run);
+  page->drop();
+  open_events_.set(window_.open_events());
+  return kMore;
+}
+
+void GbtWorker::process_run(const ChunkRun& run) {
+  TrackedLink& link = links_[run.link];
+  if (link.continuing || run.more_follows) {
+    const bool first = !link.continuing;
+    link.continuing = run.more_follows;
+    if (!first) {
+      counters_.add(WorkerCounter::continuations);
+      return;
+    }
+  }
+  counters_.add(WorkerCounter::received, run.count);
+  link_counters_[run.link].chunks.add(run.count);
+  if (link.removed) {
+    lose(link, LostCounter::link_removed, run.count);
+    return;
+  }
+  current_link_ = &link;
+
+  for (std::uint32_t at = 0; at < run.count;) {
+    const std::uint32_t n = std::min(kBatch, run.count - at);
+    std::uint32_t got = 0;
+    std::uint32_t good = 0;
+    try {
+      got = std::min(n, equipment_.extractor->extract(run, at, n, ids_.data(), bcids_.data()));
+      good = equipment_.checker == nullptr ? got : std::min(got, equipment_.checker->check(run, at, got));
+    } catch (const std::exception& error) {
+      counters_.add(WorkerCounter::plugin_errors);
+      if (const auto turn = plugin_errors_.turn()) {
+        base::log_warning("a plug-in threw while it looked at chunks: {}{}", error.what(), turn.suffix());
+      }
+      got = good = 0;
+    }
+    std::uint32_t i = 0;
+    while (i < good) {
+      if (link.regular) {
+        std::uint32_t m = tracker_.format().consecutive(&ids_[i], good - i, link.expected);
+        m = static_cast<std::uint32_t>(std::min<Sequence>(m, link.epoch_end - link.next));
+        if (m != 0) {
+          regular(link, run, at + i, m, &bcids_[i]);
+          i += m;
+          continue;
+        }
+      }
+      const bool has_following = i + 1 < got;
+      single(link, run, at + i, ids_[i], bcids_[i], false, has_following, has_following ? ids_[i + 1] : 0);
+      ++i;
+    }
+    at += good;
+    if (good < got) {
+      const bool has_following = good + 1 < got;
+      single(link, run, at, ids_[good], bcids_[good], true, has_following, has_following ? ids_[good + 1] : 0);
+      ++at;
+    } else if (got < n) {
+      lose(link, LostCounter::malformed);
+      ++at;
+    }
+  }
+  window_.publish_ready();
+}
+
+void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids) {
+  Sequence sequence = link.next;
+  window_.advance(sequence + n - 1);
+  link.next = sequence + n;
+  link.expected = tracker_.format().advance(link.expected, n);
+  link.history = n >= 64 ? ~std::uint64_t{0} : link.history << n | ((std::uint64_t{1} << n) - 1);
+  if (link.ahead) set_ahead(link, false);
+  if (sequence < std::max(window_.oldest(), link.rejoin)) {
+    const Sequence bound = std::max(window_.oldest(), link.rejoin);
+    const auto cut = static_cast<std::uint32_t>(std::min<Sequence>(n, bound - sequence));
+    lose(link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut);
+    sequence += cut;
+    first += cut;
+    bcids += cut;
+    n -= cut;
+    if (n == 0) return;
+  }
+  if (run.entries == nullptr && run.status == 0 && run.size < kShortChunk && !run.more_follows) {
+    if (run.size != kernel_size_ || kernel_ == nullptr) {
+      kernel_size_ = run.size;
+      kernel_ = append_kernel(run.size, base::cpu_level());
+    }
+    const AppendRun job{.data = run.data + std::size_t{first} * run.stride,
+                        .size = run.size,
+                        .stride = run.stride,
+                        .count = n,
+                        .header = link.header | (sizeof(ChunkHeader) + run.size),
+                        .bcids = bcids,
+                        .first = sequence};
+    const std::uint32_t appended = window_.append_run(job, run, first, kernel_);
+    if (appended != n) lose(link, LostCounter::overflow, n - appended);
+    return;
+  }
+  const Sequence after = link.next;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    link.next = sequence + i;
+    deliver(link, run.chunk(first + i), bcids[i], run.chunk_status(first + i), false);
+  }
+  link.next = after;
+}
+
+// Appends a chunk to the event link.next, which is open.
+void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
+  std::uint8_t rodeo_status = corrupt ? chunk_flag::kCorrupt : 0;
+  std::uint16_t flags = 0;
+  if (corrupt || (felix_status & ~chunk_status::kBusy) != 0) {
+    flags |= slot_flag::kCorrupt;
+    counters_.add(WorkerCounter::corrupt);
+  }
+  if (link.continuing) {
+    rodeo_status |= chunk_flag::kTruncated;
+    flags |= slot_flag::kTruncated;
+    counters_.add(WorkerCounter::truncated);
+  }
+  if (!window_.append_one(link.next, link, chunk, felix_status, rodeo_status, bcid, flags)) lose(link, LostCounter::overflow);
+}
+
+void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
+                       bool has_following, std::uint32_t following) {
+  const std::size_t position = position_of(link);
+  if (!window_.begun() && epochs_.run_first()) begin_window();  // a peer has seen the first event
+  if (link.held_count != 0) settle_held(link, position, id == tracker_.format().advance(link.held_id, 1), id);
+  const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
+  const Decision decision = expected ? Decision{Verdict::take, link.next, link.epoch}
+                                     : tracker_.decide(link, id, has_following, following, window_for(link), majority_ahead());
+  if (decision.verdict == Verdict::hold) {
+    hold(link, position, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
+    return;
+  }
+  apply(link, tracker_, decision, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
+}
+
+void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
+                      std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
+  if (!window_.begun() && epochs_.run_first()) begin_window();
+  const auto move_on = [&] {
+    ++link.next;
+    link.expected = tracker.format().advance(link.expected, 1);
+    link.history <<= 1;
+    link.regular = true;
+  };
+  switch (decision.verdict) {
+    case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
+    case Verdict::out_of_sequence:
+      lose(link, LostCounter::out_of_sequence);
+      if (decision.sequence >= window_.oldest() + settings_.window && !link.ahead && link.synchronised) set_ahead(link, true);
+      return;
+    case Verdict::late:
+      lose(link, LostCounter::late);
+      if (!link.synchronised || decision.sequence >= link.next) {
+        tracker.settle(link, decision);
+        move_on();
+      }
+      return;
+    case Verdict::hold: lose(link, LostCounter::out_of_sequence); return;
+    case Verdict::take: break;
+  }
+  const bool moved = link.synchronised && decision.sequence != link.next;
+  const bool crossed = link.synchronised && decision.epoch.resets != link.epoch.resets;
+  if (link.ahead) set_ahead(link, false);
+  window_.advance(decision.sequence);
+  window_.skip(link, std::max(link.next, link.rejoin), decision.sequence);
+  if (moved) counters_.add(WorkerCounter::resynchronised);
+  const Sequence left_at = link.next;
+  tracker.settle(link, decision);
+  if (crossed) limit_epochs(decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
+  if (decision.sequence < link.rejoin) {
+    lose(link, LostCounter::link_removed);
+  } else if (decision.sequence < window_.oldest()) {
+    lose(link, LostCounter::late);  // making room for it has closed it
+  } else if (link.trigger_list) {
+    window_.mark_triggered(link.next, tracker.format().has_ecr() ? L1Id{id} : link.epoch.l1id(link.next), bcid, felix_status);
+  } else {
+    deliver(link, chunk, bcid, felix_status, corrupt);
+  }
+  move_on();
+  link.history |= 1;
+}
+
+void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
+                     std::uint8_t felix_status, bool corrupt) {
+  if (chunk.size() > settings_.held_chunk_bytes) {
+    lose(link, LostCounter::out_of_sequence);
+    return;
+  }
+  Held& held = held_[position];
+  held = {static_cast<std::uint32_t>(chunk.size()), bcid, felix_status, corrupt};
+  std::memcpy(held_bytes_.data() + position * settings_.held_chunk_bytes, chunk.data(), chunk.size());
+  link.held_id = id;
+  link.held_count = 1;
+  link.regular = false;
+}
+
+void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following) {
+  const Held& held = held_[position];
+  link.held_count = 0;
+  link.regular = link.synchronised;
+  const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
+  Decision decision;
+  if (confirmed) {
+    decision = tracker_.decide(link, link.held_id, true, following, window_for(link), majority_ahead());
+  }
+  apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);
+}
+
+void GbtWorker::lose(TrackedLink& link, LostCounter reason, std::uint64_t n) {
+  if (link.trigger_list) return;  // its entries are no chunks
+  lost_.add(reason, n);
+  link_counters_[position_of(link)].bad.add(n);
+}
+
+void GbtWorker::begin_window() {
+  window_.begin(*epochs_.run_first());
+  for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
+}
+
+Window GbtWorker::window_for(const TrackedLink& link) const {
+  Window window = window_.window();
+  if (link.synchronised) return window;
+  for (const TrackedLink& other : links_) {
+    if (other.synchronised) window.near = std::max(window.near, other.next);
+  }
+  return window;
+}
+
+// More than half of all links, with those of the other workers, have left the window: it is the window that is wrong.
+bool GbtWorker::majority_ahead() const {
+  std::uint32_t ahead = 0;
+  std::uint32_t active = 0;
+  for (const WorkerProgress& worker : progress_) {
+    ahead += worker.links_ahead.load(std::memory_order_relaxed);
+    active += worker.active_links.load(std::memory_order_relaxed);
+  }
+  return 2 * ahead > active;
+}
+
+void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
+  link.ahead = ahead;
+  std::atomic<std::uint32_t>& count = progress_[settings_.index].links_ahead;
+  count.store(count.load(std::memory_order_relaxed) + (ahead ? 1U : ~0U), std::memory_order_relaxed);
+}
+
+// Tells the links that are still in the old epoch where it ends.
+void GbtWorker::limit_epochs(const Epoch& epoch, Sequence end) {
+  for (TrackedLink& link : links_) {
+    if (link.synchronised && link.epoch.resets < epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
+  }
+}
+
+void GbtWorker::poll_triggers() {
+  if (equipment_.trigger_list == nullptr) return;
+  Page* page = nullptr;
+  while (equipment_.trigger_list->poll(page) == PollStatus::page) {
+    window_.set_clocks(event_clock_, base::steady_now_ns());
+    for (const ChunkRun& run : page->runs) take_triggers(run);
+    page->drop();
+  }
+}
+
+void GbtWorker::take_triggers(const ChunkRun& run) {
+  TrackedLink& list = links_.back();
+  for (std::uint32_t at = 0; at < run.count;) {
+    const std::uint32_t n = std::min(kBatch, run.count - at);
+    const std::uint32_t got = std::min(n, equipment_.trigger_extractor->extract(run, at, n, ids_.data(), bcids_.data()));
+    if (!window_.begun() && epochs_.run_first()) begin_window();
+    for (std::uint32_t i = 0; i < got; ++i) {
+      const bool expected = list.regular && ids_[i] == list.expected;
+      const bool has_following = i + 1 < got;
+      const Decision decision = expected ? Decision{Verdict::take, list.next, list.epoch}
+                                         : trigger_tracker_.decide(list, ids_[i], has_following, has_following ? ids_[i + 1] : 0,
+                                                                   window_for(list), true);
+      const std::uint8_t type = equipment_.trigger_extractor->trigger_type(run.chunk(at + i));
+      if (decision.verdict == Verdict::hold) continue;
+      apply(list, trigger_tracker_, decision, {}, ids_[i], bcids_[i], type, false);
+    }
+    at += got < n ? got + 1 : got;
+  }
+  window_.publish_ready();
+}
+
+// The clock of events runs only while the input is drained, on the input's own time, and never in leaps: a machine that stopped
+// for a while must not find everything overdue.
+void GbtWorker::tick(bool drained) {
+  if (drained) {
+    const std::uint64_t now = equipment_.stream->clock_ns();
+    if (was_drained_ && now > input_clock_) {
+      const std::uint64_t leap = std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000);
+      event_clock_ += std::min(now - input_clock_, leap);
+    }
+    input_clock_ = now;
+    window_.set_clocks(event_clock_, base::steady_now_ns());
+    follow_peers();
+    while (window_.oldest_age(event_clock_) >= settings_.timeout_ns && window_.open_events() != 0) {
+      window_.force_oldest(slot_flag::kTimedOut);
+    }
+    window_.publish_ready();
+    open_events_.set(window_.open_events());
+  }
+  was_drained_ = drained;
+}
+
+// Events that none of this worker's links has delivered exist all the same if a peer has passed them.
+void GbtWorker::follow_peers() {
+  if (progress_.size() == 1) return;
+  if (!window_.begun()) {
+    if (!epochs_.run_first()) return;
+    begin_window();
+  }
+  Sequence passed = 0;
+  for (const WorkerProgress& peer : progress_) passed = std::max(passed, peer.passed.load(std::memory_order_acquire));
+  const Sequence to = std::min(passed, window_.oldest() + settings_.window - 1);
+  if (to > window_.head() && passed != 0) window_.advance(to);
+}
+
+void GbtWorker::finish() {
+  for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+    if (links_[i].held_count != 0) settle_held(links_[i], i, false, 0);
+  }
+  poll_triggers();
+  WorkerProgress& mine = progress_[settings_.index];
+  const auto close_all = [&] {
+    while (window_.open_events() != 0) window_.force_oldest(slot_flag::kRunEnded);
+  };
+  window_.set_clocks(event_clock_, base::steady_now_ns());
+  window_.publish_ready();
+  close_all();
+  mine.ended.store(true, std::memory_order_release);
+  // Peers may still be at work: pass what they pass, so that their events can be assembled.
+  base::Backoff backoff;
+  for (;;) {
+    const bool all_ended = std::all_of(progress_.begin(), progress_.end(),
+                                       [](const WorkerProgress& peer) { return peer.ended.load(std::memory_order_acquire); });
+    const Sequence before = window_.head();
+    follow_peers();
+    close_all();
+    if (window_.head() != before) {
+      backoff.reset();
+    } else if (all_ended) {
+      break;
+    } else {
+      backoff.idle();
+    }
+  }
+  open_events_.set(0);
+}
+
+void GbtWorker::command(std::size_t link, LinkState status) {
+  const std::lock_guard lock(command_mutex_);
+  commands_.emplace_back(link, status);
+  commanded_.store(true, std::memory_order_release);
+}
+
+void GbtWorker::obey() {
+  const std::lock_guard lock(command_mutex_);
+  commanded_.store(false, std::memory_order_relaxed);
+  for (const auto& [position, status] : commands_) {
+    const bool removed = links_[position].removed;
+    if (status == LinkState::removed && !removed) remove(position);
+    if (status == LinkState::active && removed) take_back(position);
+  }
+  commands_.clear();
+}
+
+void GbtWorker::remove(std::size_t position) {
+  TrackedLink& link = links_[position];
+  if (link.held_count != 0) settle_held(link, position, false, 0);
+  if (window_.begun()) window_.skip(link, std::max(link.next, link.rejoin), window_.head() + 1);
+  if (link.ahead) set_ahead(link, false);
+  link.removed = true;
+  link.regular = false;
+  --active_links_;
+  window_.set_active_links(active_links_);
+  progress_[settings_.index].active_links.store(active_links_, std::memory_order_relaxed);
+  link_counters_[position].removed.set(true);
+  counters_.add(WorkerCounter::removed);
+  window_.publish_ready();
+}
+
+void GbtWorker::take_back(std::size_t position) {
+  TrackedLink& link = links_[position];
+  link.removed = false;
+  link.synchronised = false;
+  link.regular = false;
+  // It takes part in events that are not open yet.
+  link.rejoin = window_.begun() ? window_.head() + 1 : 0;
+  link.next = link.rejoin;
+  ++active_links_;
+  window_.set_active_links(active_links_);
+  progress_[settings_.index].active_links.store(active_links_, std::memory_order_relaxed);
+  link_counters_[position].removed.set(false);
+  counters_.add(WorkerCounter::taken_back);
+}
+
+void GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) {
+  event.l1id = current_link_->epoch.l1id(sequence);
+  event.trigger_type = 0;
+  if (!equipment_.extractor->fields().has_trigger_type) return;
+  try {
+    event.trigger_type = equipment_.extractor->trigger_type(chunk);
+  } catch (const std::exception&) {
+    counters_.add(WorkerCounter::plugin_errors);
+  }
+}
+
+FragmentBuilder::Link GbtWorker::link_status(std::size_t position) const {
+  const LinkCounters& counters = link_counters_[position];
+  return {.fid = builder_links_[position].fid,
+          .state = counters.removed.get() ? LinkState::removed : LinkState::active,
+          .chunks = counters.chunks.get(),
+          .missing = counters.missing.get() + assembler_.events_without(settings_.index),
+          .bad = counters.bad.get()};
+}
+
+double GbtWorker::pool_fill() const {
+  return static_cast<double>(window_.pool().in_use()) / static_cast<double>(window_.pool().total());
+}
+
+}  // namespace rodeo::readout

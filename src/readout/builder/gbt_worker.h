@@ -1,0 +1,145 @@
+// One worker of the GBT builder: reads its links' runs and spreads their chunks over the slices of open events, in one thread and
+// without a word to its peers until a slice is ready (software ROD paper, section VIII, stage 1).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "readout/builder/event_window.h"
+#include "readout/builder/link_tracker.h"
+#include "readout/builder/worker_counters.h"
+#include "rodeo/builder.h"
+
+namespace rodeo::readout {
+
+class GbtWorker final : private EventWindowHost {
+ public:
+  struct Settings {
+    std::uint32_t index = 0;
+    std::uint64_t window = 16384;  ///< open events; a power of two
+    std::uint64_t timeout_ns = 10'000'000;
+    base::IdlePolicy idle = base::IdlePolicy::sleep;
+    int cpu = -1;                    ///< pinned to it unless negative
+    std::uint32_t step_limit = 8;    ///< events that a link may skip and be believed at once
+    std::size_t held_chunk_bytes = 4096;  ///< largest chunk that can be held until its id is confirmed
+    std::string thread_name = "rodeo-gbt";
+  };
+
+  struct Equipment {
+    std::unique_ptr<DataStream> stream;
+    std::unique_ptr<DataStream> trigger_list;             ///< may be null
+    std::unique_ptr<TriggerExtractor> extractor;
+    std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
+    std::unique_ptr<IntegrityChecker> checker;            ///< may be null
+    std::unique_ptr<SliceStore> store;
+  };
+
+  GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs, Assembler& assembler,
+            std::span<WorkerProgress> progress);
+
+  /// The thread's function: until the stream has ended and everything is published.
+  void run();
+
+  /// Removes a link or takes it back, between two pages. Any thread.
+  void command(std::size_t link, LinkState state);
+
+  std::span<const BuilderLink> links() const { return builder_links_; }
+
+  // Read by any thread.
+  std::uint64_t lost(LostCounter counter) const { return lost_.read(counter); }
+  std::uint64_t counted(WorkerCounter counter) const { return counters_.read(counter); }
+  FragmentBuilder::Link link_status(std::size_t link) const;
+  std::uint64_t open_events() const { return open_events_.get(); }
+  double pool_fill() const;
+  bool held() const { return window_.held().load(std::memory_order_relaxed); }
+  double cpu_seconds() const { return cpu_.seconds(); }
+  std::string memory() const { return window_.store().arena().description(); }
+
+ private:
+  static constexpr std::uint32_t kBatch = 64;
+
+  enum Flow { kMore, kDrained, kEnded };
+  Flow poll_data();
+  void poll_triggers();
+  void process_run(const ChunkRun& run);
+  void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
+  void single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
+              bool has_following, std::uint32_t following);
+  void apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk, std::uint32_t id,
+             std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
+  void deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
+  void hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
+            std::uint8_t felix_status, bool corrupt);
+  void settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following);
+  void lose(TrackedLink& link, LostCounter reason, std::uint64_t n = 1);
+  void begin_window();
+  Window window_for(const TrackedLink& link) const;
+  bool majority_ahead() const;
+  void set_ahead(TrackedLink& link, bool ahead);
+  void limit_epochs(const Epoch& epoch, Sequence end);
+  void take_triggers(const ChunkRun& run);
+
+  void tick(bool drained);
+  void follow_peers();
+  void finish();
+
+  void obey();
+  void remove(std::size_t position);
+  void take_back(std::size_t position);
+  std::size_t position_of(const TrackedLink& link) const { return static_cast<std::size_t>(&link - links_.data()); }
+
+  void name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) override;
+
+  const Settings settings_;
+  const std::vector<BuilderLink> builder_links_;
+  Equipment equipment_;
+  EpochMap& epochs_;
+  Assembler& assembler_;
+  const std::span<WorkerProgress> progress_;
+  std::vector<TrackedLink> links_;                 // the builder's, then the trigger's list if there is one
+  std::unique_ptr<LinkCounters[]> link_counters_;
+  LinkTracker tracker_;
+  LinkTracker trigger_tracker_;
+  EventWindow window_;
+
+  std::array<std::uint32_t, kBatch> ids_{};
+  std::array<std::uint16_t, kBatch> bcids_{};
+  AppendKernel kernel_ = nullptr;
+  std::uint32_t kernel_size_ = 0;
+
+  struct Held {  // one chunk per link, kept until the next tells whether its id is true
+    std::uint32_t size = 0;
+    std::uint16_t bcid = 0;
+    std::uint8_t felix_status = 0;
+    bool corrupt = false;
+  };
+  std::vector<Held> held_;
+  std::vector<std::byte> held_bytes_;
+
+  std::uint32_t active_links_ = 0;
+  const TrackedLink* current_link_ = nullptr;  // whose chunk is being appended, for name()
+  std::uint64_t page_time_ns_ = 0;
+  std::uint64_t event_clock_ = 0;
+  std::uint64_t input_clock_ = 0;
+  bool was_drained_ = false;
+
+  std::mutex command_mutex_;
+  std::vector<std::pair<std::size_t, LinkState>> commands_;
+  std::atomic<bool> commanded_{false};
+
+  base::LogThrottle plugin_errors_;
+  LostCounters lost_;
+  WorkerCounters counters_;
+  base::Gauge<std::uint64_t> open_events_;
+  base::ThreadCpu cpu_;
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,133 @@
+#include "readout/builder/link_tracker.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint64_t kHistory = 64;
+constexpr std::uint32_t kNarrowest = 0xffff;  // counters of fewer bits wrap too often to tell a reset from a jump
+
+}  // namespace
+
+std::uint32_t IdFormat::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
+  const std::uint32_t fixed = expected & ~low_mask_;
+  const std::uint32_t low = expected & low_mask_;
+  if (low_mask_ - low >= n) {
+    // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
+    std::uint32_t difference = 0;
+    for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
+    if (difference == 0) return n;
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (ids[i] != (fixed | ((low + i) & low_mask_))) return i;
+  }
+  return n;
+}
+
+Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following, const Window& window,
+                             bool majority_ahead) const {
+  const bool confirmed = has_following && following == format_.advance(id, 1);
+  if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window) : begin(id, confirmed);
+  // The chunk after this one goes on where the link was: this id alone is wrong.
+  if (has_following && following == format_.advance(link.expected, 1)) return {};
+
+  const std::uint32_t l1 = id & format_.low_mask();
+  if (format_.has_ecr()) {
+    const std::uint32_t ahead = ((id >> 24) - static_cast<std::uint32_t>(link.epoch.resets)) & 0xffU;
+    if (ahead != 0 && ahead < 0x80) return cross(link, link.epoch.resets + ahead, l1, confirmed, window);
+    if (ahead != 0) {
+      const auto older = epochs_.find(link.epoch.resets + ahead - 0x100);
+      return older ? behind(link, older->base + l1, window) : Decision{};
+    }
+  } else {
+    // No ECR counter to tell: the reset shows as a restart near zero, which others (or the trigger's list) may have announced.
+    const std::int64_t forward = format_.distance(link.expected, id);
+    const bool goes_on = forward >= 0 && forward <= std::int64_t{settings_.step_limit} &&
+                         link.next + static_cast<Sequence>(forward) < link.epoch_end;
+    const bool restart = l1 <= settings_.step_limit && !goes_on;
+    const bool announced = restart && epochs_.find(link.epoch.resets + 1).has_value();
+    const bool plain = restart && format_.low_mask() >= kNarrowest && forward < -2 * std::int64_t{settings_.step_limit};
+    if (announced || plain) return cross(link, link.epoch.resets + 1, l1, confirmed, window);
+  }
+
+  const std::int64_t step = format_.distance(link.expected, id);
+  const Sequence sequence = link.next + static_cast<Sequence>(step);
+  if (step < 0) return behind(link, sequence, window);
+  if (sequence >= link.epoch_end) return {};
+  const bool small = step <= std::int64_t{settings_.step_limit};
+  if (!small && !confirmed) return {has_following ? Verdict::out_of_sequence : Verdict::hold, sequence, link.epoch};
+  if (sequence >= window.oldest + window.size && !small && !majority_ahead) return {Verdict::out_of_sequence, sequence, link.epoch};
+  if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
+  return {Verdict::take, sequence, link.epoch};
+}
+
+Decision LinkTracker::begin(std::uint32_t id, bool confirmed) const {
+  const std::uint32_t l1 = id & format_.low_mask();
+  const std::uint32_t ecr = format_.has_ecr() ? id >> 24 : 0;
+  // Runs begin near L1 id 0; anything else could be a flipped bit and wants a second opinion.
+  if (l1 > epochs_.gap() && !confirmed) return {Verdict::hold, 0, {}};
+  const Epoch epoch = epochs_.start(ecr, l1);
+  return {Verdict::take, epoch.base + l1, epoch};
+}
+
+Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& window) const {
+  Epoch epoch = *epochs_.newest();
+  const std::uint32_t l1 = id & format_.low_mask();
+  Sequence sequence = 0;
+  if (format_.has_ecr()) {
+    const std::uint32_t ahead = ((id >> 24) - static_cast<std::uint32_t>(epoch.resets)) & 0xffU;
+    if (ahead != 0) {
+      const std::uint64_t resets = ahead < 0x80 ? epoch.resets + ahead : epoch.resets + ahead - 0x100;
+      const auto known = epochs_.find(resets);
+      if (!known && !confirmed) return {Verdict::hold, 0, {}};
+      if (!known && ahead >= 0x80) return {};
+      epoch = known ? *known : epochs_.open(resets, l1);
+    }
+    sequence = epoch.base + l1;
+  } else {
+    // A narrow counter says only where within its span the link is; its neighbours say in which.
+    const Sequence near = std::max(window.near, epoch.begin);
+    sequence = near + static_cast<Sequence>(format_.distance(format_.of(epoch, near), id));
+  }
+  const bool plausible = sequence + epochs_.gap() >= window.oldest && sequence <= window.head + epochs_.gap() + settings_.step_limit;
+  if (!plausible && !confirmed) return {Verdict::hold, sequence, epoch};
+  if (!plausible && sequence >= window.oldest + window.size) return {Verdict::out_of_sequence, sequence, epoch};
+  if (sequence < window.oldest) return {Verdict::late, sequence, epoch};
+  return {Verdict::take, sequence, epoch};
+}
+
+Decision LinkTracker::cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window) const {
+  const auto known = epochs_.find(resets);
+  if (known) {
+    const Sequence sequence = known->base + l1;
+    if (sequence > window.head + settings_.step_limit + epochs_.gap() && !confirmed) return {Verdict::hold, sequence, *known};
+    if (sequence < window.oldest) return {Verdict::late, sequence, *known};
+    return {Verdict::take, sequence, *known};
+  }
+  // A flipped bit could pass for a reset only while the link itself is near the start of an epoch.
+  const std::uint32_t at = link.expected & format_.low_mask();
+  const bool clear = format_.has_ecr() && resets == link.epoch.resets + 1 && l1 <= settings_.step_limit && at > 2 * settings_.step_limit;
+  if (!clear && !confirmed) return {Verdict::hold, 0, link.epoch};
+  const Epoch epoch = epochs_.open(resets, l1);
+  return {Verdict::take, epoch.base + l1, epoch};
+}
+
+Decision LinkTracker::behind(const TrackedLink& link, Sequence sequence, const Window& window) const {
+  const Sequence back = link.next - sequence;
+  if (back >= 1 && back <= kHistory && (link.history >> (back - 1) & 1U) != 0) return {Verdict::duplicate, sequence, link.epoch};
+  if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
+  return {Verdict::out_of_sequence, sequence, link.epoch};
+}
+
+void LinkTracker::settle(TrackedLink& link, const Decision& decision) const {
+  const Sequence skipped = link.synchronised ? decision.sequence - link.next : kHistory;
+  link.history = skipped >= kHistory ? 0 : link.history << skipped;
+  link.next = decision.sequence;
+  if (!link.synchronised || link.epoch.resets != decision.epoch.resets) link.epoch_end = std::numeric_limits<Sequence>::max();
+  link.epoch = decision.epoch;
+  link.expected = format_.of(link.epoch, link.next);
+  link.synchronised = true;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,125 @@
+// Which event a chunk belongs to: follows each link's L1 ids through gaps, flipped bits, jumps and event counter resets
+// (architecture, "Builder": missing, resynchronisation).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "readout/builder/epoch_map.h"
+#include "rodeo/chunk.h"
+#include "rodeo/trigger.h"
+
+namespace rodeo::readout {
+
+/// What a worker knows of one link. The first cache line is all that an undisturbed run touches.
+struct TrackedLink {
+  Sequence next = 0;                     ///< sequence number expected next
+  Sequence epoch_end = std::numeric_limits<Sequence>::max();  ///< first number that is not of `epoch` any more
+  std::uint64_t history = 0;             ///< bit k: the event next - 1 - k was delivered
+  std::uint64_t header = 0;              ///< ChunkHeader without size and status
+  std::uint64_t chunks = 0;              ///< received
+  std::uint32_t expected = 0;            ///< id that a chunk of `next` carries
+  bool regular = false;                  ///< synchronised, not removed, nothing held: the fast path may be taken
+  bool synchronised = false;
+  bool removed = false;
+  bool trigger_list = false;             ///< the trigger's own list: marks events, brings no data
+
+  // Touched only when something is wrong.
+  Epoch epoch{};
+  Sequence rejoin = 0;                   ///< taken back: events below this are built without it
+  std::uint32_t held_id = 0;             ///< id of the last held chunk
+  std::uint32_t held_count = 0;
+  bool ahead = false;                    ///< its ids have left the window of the others
+  bool continuing = false;               ///< its last run said that its chunk goes on in the next
+};
+
+/// A link's ids as the extractor gives them.
+class IdFormat {
+ public:
+  IdFormat() = default;
+  explicit IdFormat(const TriggerFields& fields)
+      : low_mask_(fields.l1id_bits >= 24 ? 0xffffffU : (1U << fields.l1id_bits) - 1), has_ecr_(fields.has_ecr) {}
+
+  std::uint32_t low_mask() const { return low_mask_; }
+  bool has_ecr() const { return has_ecr_; }
+
+  /// The id that follows by n.
+  std::uint32_t advance(std::uint32_t id, std::uint64_t n) const {
+    const std::uint32_t low = static_cast<std::uint32_t>(id + n) & low_mask_;
+    return has_ecr_ ? (id & 0xff000000U) | low : low;
+  }
+  std::uint32_t of(const Epoch& epoch, Sequence sequence) const {
+    const std::uint32_t low = static_cast<std::uint32_t>(sequence - epoch.base) & low_mask_;
+    return has_ecr_ ? static_cast<std::uint32_t>(epoch.resets & 0xff) << 24 | low : low;
+  }
+  /// Signed distance from one id to another within an epoch, by the shorter way round.
+  std::int64_t distance(std::uint32_t from, std::uint32_t to) const {
+    const std::uint32_t delta = (to - from) & low_mask_;
+    const std::int64_t span = std::int64_t{low_mask_} + 1;
+    return delta <= low_mask_ / 2 ? std::int64_t{delta} : std::int64_t{delta} - span;
+  }
+
+  /// How many leading ids count up from `expected`.
+  std::uint32_t consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const;
+
+ private:
+  std::uint32_t low_mask_ = 0xffffff;
+  bool has_ecr_ = false;
+};
+
+/// What is to be done with a chunk whose id is not the one expected.
+enum class Verdict : std::uint8_t {
+  take,             ///< it belongs to `sequence` (>= link.next), of `epoch`
+  hold,             ///< nothing is known until the link's next chunk: keep it aside
+  duplicate,        ///< the link has delivered this event
+  late,             ///< the event was closed without it
+  out_of_sequence,  ///< the id does not fit: flipped bits, disorder, or a link that has lost its way
+};
+
+struct Decision {
+  Verdict verdict = Verdict::out_of_sequence;
+  Sequence sequence = 0;
+  Epoch epoch{};
+};
+
+/// The worker's window, for decisions.
+struct Window {
+  Sequence oldest = 0;
+  Sequence head = 0;
+  std::uint64_t size = 0;
+  Sequence near = 0;  ///< where the worker's other links are; 0: none has delivered yet
+};
+
+class LinkTracker {
+ public:
+  struct Settings {
+    std::uint32_t step_limit = 8;  ///< a step up to this many events is believed at once
+  };
+
+  LinkTracker(const Settings& settings, const IdFormat& format, EpochMap& epochs)
+      : settings_(settings), format_(format), epochs_(epochs) {}
+
+  const IdFormat& format() const { return format_; }
+
+  /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
+  /// May open an epoch. `majority_ahead`: more than half of the links are out of the window the same way, so it must move.
+  Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following, const Window& window,
+                  bool majority_ahead) const;
+
+  /// Puts the link behind the event that it has just been given.
+  void settle(TrackedLink& link, const Decision& decision) const;
+
+ private:
+  Decision begin(std::uint32_t id, bool confirmed) const;
+  Decision join(std::uint32_t id, bool confirmed, const Window& window) const;
+  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window) const;
+  Decision behind(const TrackedLink& link, Sequence sequence, const Window& window) const;
+
+  const Settings settings_;
+  const IdFormat format_;
+  EpochMap& epochs_;
+};
+
+}  // namespace rodeo::readout

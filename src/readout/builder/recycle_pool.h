@@ -1,0 +1,83 @@
+// Recycling pool: fixed objects that one thread takes and any thread gives back, handed out last-freed-first so that a healthy run
+// keeps reusing memory that is still in cache.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/counters.h"
+
+namespace rodeo::readout {
+
+/// T has a member `T* next_free`. add() and take() belong to the owner thread (the one that last called own()); give() to any.
+/// Empty is a value: take() returns nullptr and the caller decides whether to wait.
+template <typename T>
+class RecyclePool {
+ public:
+  /// Makes the calling thread the owner.
+  void own() { owner_of_this_thread() = this; }
+
+  /// Puts a new object in, before the threads run.
+  void add(T* object) {
+    object->next_free = local_;
+    local_ = object;
+    ++total_;
+  }
+
+  T* take() {
+    if (returned_.load(std::memory_order_relaxed) != nullptr) collect();
+    T* object = local_;
+    if (object == nullptr) return nullptr;
+    local_ = object->next_free;
+    taken_.add(1);
+    return object;
+  }
+
+  void give(T* object) noexcept {
+    if (owner_of_this_thread() == this) {
+      object->next_free = local_;
+      local_ = object;
+      given_here_.add(1);
+      return;
+    }
+    given_elsewhere_.fetch_add(1, std::memory_order_relaxed);
+    T* head = returned_.load(std::memory_order_relaxed);
+    do {
+      object->next_free = head;
+    } while (!returned_.compare_exchange_weak(head, object, std::memory_order_release, std::memory_order_relaxed));
+  }
+
+  std::size_t total() const { return total_; }
+  /// Objects out of the pool; an estimate while threads run.
+  std::size_t in_use() const {
+    const std::uint64_t given = given_here_.get() + given_elsewhere_.load(std::memory_order_relaxed);
+    const std::uint64_t taken = taken_.get();
+    return taken > given ? static_cast<std::size_t>(taken - given) : 0;
+  }
+
+ private:
+  static const void*& owner_of_this_thread() {
+    thread_local const void* owner = nullptr;
+    return owner;
+  }
+
+  // Moves what other threads gave back on top of the local list, the last given first.
+  void collect() {
+    T* first = returned_.exchange(nullptr, std::memory_order_acquire);
+    if (first == nullptr) return;
+    T* last = first;
+    while (last->next_free != nullptr) last = last->next_free;
+    last->next_free = local_;
+    local_ = first;
+  }
+
+  T* local_ = nullptr;
+  std::size_t total_ = 0;
+  base::Gauge<std::uint64_t> taken_;
+  base::Gauge<std::uint64_t> given_here_;
+  alignas(base::kCacheLine) std::atomic<T*> returned_{nullptr};
+  std::atomic<std::uint64_t> given_elsewhere_{0};
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,105 @@
+#include "readout/builder/slice_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::size_t kLine = base::kCacheLine;
+constexpr std::size_t kLongHeader = sizeof(ChunkHeader) + 4;
+constexpr std::size_t kShortLimit = kLongChunk - sizeof(ChunkHeader);  // chunks of this size and above carry a size word
+
+std::size_t record_of(std::size_t size) {
+  return (size >= kShortLimit ? kLongHeader : sizeof(ChunkHeader)) + (size + 3) / 4 * 4;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SliceStore>> SliceStore::create(const Settings& settings) {
+  auto store = std::unique_ptr<SliceStore>(new SliceStore(settings));
+  // An odd number of cache lines from buffer to buffer keeps equal offsets of neighbouring events out of the same cache set.
+  const std::size_t lines = (settings.buffer_bytes + kStoreSlack + kLine - 1) / kLine | 1;
+  const std::size_t stride = lines * kLine;
+  auto arena = base::Arena::create(stride * settings.buffers);
+  if (!arena) return std::unexpected(arena.error().within("slice buffers of a builder's worker"));
+  store->arena_ = std::move(*arena);
+  store->slices_ = std::make_unique<Slice[]>(settings.buffers);
+  for (std::size_t i = settings.buffers; i-- > 0;) {
+    Slice& slice = store->slices_[i];
+    slice.data = store->arena_.data() + i * stride;
+    slice.pool = &store->pool_;
+    store->pool_.add(&slice);
+  }
+  return store;
+}
+
+bool SliceStore::open(EventSlot& slot, OpenEvent& event) {
+  Slice* slice = pool_.take();
+  if (slice == nullptr) return false;
+  slice->extension = nullptr;
+  event.first = event.last = slice;
+  ++open_buffers_;
+  slot.write = slice->data;
+  slot.end = slice->data + settings_.buffer_bytes;
+  return true;
+}
+
+bool SliceStore::extend(EventSlot& slot, OpenEvent& event) {
+  Slice* slice = pool_.take();
+  if (slice == nullptr) return false;
+  slice->extension = nullptr;
+  event.last->used = static_cast<std::uint32_t>(slot.write - event.last->data);
+  event.last->extension = slice;
+  event.last = slice;
+  ++event.extensions;
+  ++open_buffers_;
+  slot.write = slice->data;
+  slot.end = slice->data + settings_.buffer_bytes;
+  return true;
+}
+
+void SliceStore::write_record(EventSlot& slot, ChunkHeader header, std::span<const std::byte> chunk) {
+  std::byte* out = slot.write;
+  if (chunk.size() >= kShortLimit) {
+    header.size = kLongChunk;
+    const auto size = static_cast<std::uint32_t>(chunk.size());
+    std::memcpy(out, &header, sizeof header);
+    std::memcpy(out + sizeof header, &size, sizeof size);
+    out += kLongHeader;
+  } else {
+    header.size = static_cast<std::uint16_t>(sizeof header + chunk.size());
+    std::memcpy(out, &header, sizeof header);
+    out += sizeof header;
+  }
+  if (!chunk.empty()) std::memcpy(out, chunk.data(), chunk.size());
+  const std::size_t padding = (4 - chunk.size() % 4) % 4;
+  std::memset(out + chunk.size(), 0, padding);
+  slot.write = out + chunk.size() + padding;
+}
+
+SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk) {
+  if (slot.write == nullptr && !open(slot, event)) return Outcome::no_buffer;
+  const auto room = [&] { return static_cast<std::size_t>(slot.end - slot.write); };
+  const std::size_t wanted = record_of(chunk.size());
+  if (room() < wanted && event.extensions < settings_.max_extensions && !extend(slot, event)) return Outcome::no_buffer;
+  if (room() >= wanted) {
+    write_record(slot, header, chunk);
+    return Outcome::appended;
+  }
+  // No room for all of it anywhere: as much as fits, said so.
+  slot.flags |= slot_flag::kTruncated;
+  if (room() < sizeof header) return Outcome::overflow;
+  header.rodeo_status |= chunk_flag::kTruncated;
+  const std::size_t fit = room() > kLongHeader ? (room() - kLongHeader) / 4 * 4 : 0;
+  write_record(slot, header, chunk.first(std::min(fit, chunk.size())));
+  return Outcome::truncated;
+}
+
+void SliceStore::close(EventSlot& slot, OpenEvent& event) {
+  if (event.last == nullptr) return;
+  event.last->used = static_cast<std::uint32_t>(slot.write - event.last->data);
+  open_buffers_ -= 1 + event.extensions;
+}
+
+}  // namespace rodeo::readout

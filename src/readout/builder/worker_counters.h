@@ -1,0 +1,50 @@
+// What a worker counts, declared once.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/counters.h"
+
+namespace rodeo::readout {
+
+/// Chunks that are in no fragment, by reason; received = built + their sum.
+enum class LostCounter : std::size_t { late, duplicate, out_of_sequence, malformed, link_removed, overflow, count };
+
+inline constexpr base::CounterInfo kLostInfo[] = {
+    {"late", "chunks", "The event was closed (time-out or full ring) before the chunk came"},
+    {"duplicate", "chunks", "The link had delivered this event already"},
+    {"out_of_sequence", "chunks", "The L1 id does not fit the link's sequence: flipped bits, disorder or a lost link"},
+    {"malformed", "chunks", "The extractor found no trigger information in the chunk"},
+    {"link_removed", "chunks", "The link is removed from the build"},
+    {"overflow", "chunks", "The event's slice had no room left, not even for a cut chunk"},
+};
+static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
+
+/// What else a worker counts.
+enum class WorkerCounter : std::size_t { received, corrupt, truncated, continuations, resynchronised, removed, taken_back, plugin_errors, count };
+
+inline constexpr base::CounterInfo kWorkerInfo[] = {
+    {"received", "chunks", "Chunks that the input handed over"},
+    {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
+    {"truncated", "chunks", "Chunks in fragments that were cut to fit"},
+    {"continuations", "parts", "Further parts of chunks too large for one run; the first stands in its fragment, cut"},
+    {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
+    {"removed", "times", "Links removed from the build"},
+    {"taken_back", "times", "Links taken back into the build"},
+    {"plugin_errors", "exceptions", "Exceptions that a plug-in threw at the builder"},
+};
+static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));
+
+using LostCounters = base::CounterBlock<LostCounter>;
+using WorkerCounters = base::CounterBlock<WorkerCounter>;
+
+/// Of one link; written by its worker, read by any thread.
+struct LinkCounters {
+  base::Gauge<std::uint64_t> chunks;
+  base::Gauge<std::uint64_t> missing;
+  base::Gauge<std::uint64_t> bad;
+  base::Gauge<bool> removed;
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,128 @@
+#include "readout/extractor/field_extractor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include <isa-l/crc.h>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint16_t kBcidMask = 0xfff;
+
+template <typename T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+class FieldExtractor final : public TriggerExtractor {
+ public:
+  explicit FieldExtractor(const FieldLayout& layout)
+      : layout_(layout),
+        mask_(layout.l1id_bits >= 32 ? 0xffffffffU : (1U << layout.l1id_bits) - 1),
+        l1id_bytes_(layout.l1id_bits > 16 ? 4 : layout.l1id_bits > 8 ? 2 : 1),
+        needed_(std::max({layout.l1id_offset + l1id_bytes_,
+                          layout.bcid_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.bcid_offset) + 2,
+                          layout.trigger_type_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.trigger_type_offset) + 1})),
+        one_word_(l1id_bytes_ == 4 && layout.bcid_offset == static_cast<std::int32_t>(layout.l1id_offset) + 4 &&
+                  needed_ <= layout.l1id_offset + 8) {}
+
+  TriggerFields fields() const override {
+    return {.l1id_bits = static_cast<std::uint8_t>(std::min(layout_.l1id_bits, 24U)),
+            .has_ecr = layout_.l1id_bits >= 32,
+            .has_bcid = layout_.bcid_offset >= 0,
+            .has_trigger_type = layout_.trigger_type_offset >= 0};
+  }
+
+  std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
+                        std::uint16_t* bcids) override {
+    if (run.entries == nullptr && run.size >= layout_.l1id_offset + 8 && one_word_) {
+      // Both fields in one load: the shape of the default format and of most others.
+      const std::byte* at = run.data + std::size_t{first} * run.stride + layout_.l1id_offset;
+      for (std::uint32_t i = 0; i < n; ++i, at += run.stride) {
+        const auto word = read<std::uint64_t>(at);
+        l1ids[i] = static_cast<std::uint32_t>(word) & mask_;
+        bcids[i] = static_cast<std::uint16_t>(word >> 32 & kBcidMask);
+      }
+      return n;
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::span<const std::byte> chunk = run.chunk(first + i);
+      if (chunk.size() < needed_) return i;
+      const std::byte* at = chunk.data() + layout_.l1id_offset;
+      const std::uint32_t l1id = l1id_bytes_ == 4   ? read<std::uint32_t>(at)
+                                 : l1id_bytes_ == 2 ? read<std::uint16_t>(at)
+                                                    : read<std::uint8_t>(at);
+      l1ids[i] = l1id & mask_;
+      bcids[i] = layout_.bcid_offset < 0 ? std::uint16_t{0}
+                                         : static_cast<std::uint16_t>(read<std::uint16_t>(chunk.data() + layout_.bcid_offset) & kBcidMask);
+    }
+    return n;
+  }
+
+  std::uint8_t trigger_type(std::span<const std::byte> chunk) override {
+    if (layout_.trigger_type_offset < 0 || chunk.size() < needed_) return 0;
+    return read<std::uint8_t>(chunk.data() + layout_.trigger_type_offset);
+  }
+
+ private:
+  const FieldLayout layout_;
+  const std::uint32_t mask_;
+  const std::uint32_t l1id_bytes_;
+  const std::uint32_t needed_;
+  const bool one_word_;
+};
+
+class Crc32Checker final : public IntegrityChecker {
+ public:
+  std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) override {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::span<const std::byte> chunk = run.chunk(first + i);
+      if (chunk.size() < 4) return i;
+      const std::size_t body = chunk.size() - 4;
+      const std::uint32_t crc = crc32_gzip_refl(0, reinterpret_cast<const unsigned char*>(chunk.data()), body);
+      if (crc != read<std::uint32_t>(chunk.data() + body)) return i;
+    }
+    return n;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout) { return std::make_unique<FieldExtractor>(layout); }
+
+std::unique_ptr<TriggerExtractor> make_ttc_extractor() {
+  return make_field_extractor({.l1id_offset = 4, .l1id_bits = 32, .bcid_offset = 2, .trigger_type_offset = 12});
+}
+
+std::unique_ptr<IntegrityChecker> make_crc32_checker() { return std::make_unique<Crc32Checker>(); }
+
+void register_extractors(Registry& registry) {
+  registry.add_extractor(
+      {.name = "rodeo",
+       .help = "L1 id, BCID and trigger type at fixed places of the chunk; the defaults are those of the provable payload",
+       .keys = {{.name = "l1id_offset", .type = KeyType::integer, .fallback = "0", .help = "Byte at which the L1 id begins.", .minimum = 0, .maximum = 65535},
+                {.name = "l1id_bits",
+                 .type = KeyType::integer,
+                 .fallback = "32",
+                 .help = "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
+                 .minimum = 4,
+                 .maximum = 32},
+                {.name = "bcid_offset", .type = KeyType::integer, .fallback = "4", .help = "Byte at which the 16 bits with the BCID begin; -1 if there is none.", .minimum = -1, .maximum = 65535},
+                {.name = "trigger_type_offset", .type = KeyType::integer, .fallback = "6", .help = "Byte of the trigger type; -1 if there is none.", .minimum = -1, .maximum = 65535}}},
+      [](const Parameters& parameters) -> std::unique_ptr<TriggerExtractor> {
+        const std::int64_t bits = parameters.integer("l1id_bits");
+        if (bits > 24 && bits != 32) throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
+        return make_field_extractor({.l1id_offset = static_cast<std::uint32_t>(parameters.integer("l1id_offset")),
+                                     .l1id_bits = static_cast<std::uint32_t>(bits),
+                                     .bcid_offset = static_cast<std::int32_t>(parameters.integer("bcid_offset")),
+                                     .trigger_type_offset = static_cast<std::int32_t>(parameters.integer("trigger_type_offset"))});
+      });
+  registry.add_checker({.name = "crc32", .help = "CRC-32 (IEEE 802.3, as zlib's) in the last four bytes of each chunk"},
+                       [](const Parameters&) { return make_crc32_checker(); });
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,29 @@
+// The default trigger-information extraction: L1 id, BCID and trigger type at fixed places of the chunk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+/// Where a chunk carries its trigger information (little-endian fields). The defaults are those of the provable payload.
+struct FieldLayout {
+  std::uint32_t l1id_offset = 0;
+  std::uint32_t l1id_bits = 32;          ///< 32: ECR counter and L1 id; 24, 16 or 8: that many low bits of the L1 id
+  std::int32_t bcid_offset = 4;          ///< 16 bits, of which the low 12 count; negative: none
+  std::int32_t trigger_type_offset = 6;  ///< 8 bits; negative: none
+};
+
+std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout);
+
+/// TTC-to-host packets as a trigger's own list.
+std::unique_ptr<TriggerExtractor> make_ttc_extractor();
+
+/// CRC-32 (IEEE 802.3) in the last four bytes of a chunk, over all before them.
+std::unique_ptr<IntegrityChecker> make_crc32_checker();
+
+void register_extractors(Registry& registry);
+
+}  // namespace rodeo::readout

@@ -1,0 +1,216 @@
+// A GBT builder between a scripted input and a collector: what a test sends, and what came of it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "formats/provable.h"
+#include "readout/builder/gbt_builder.h"
+#include "readout/extractor/field_extractor.h"
+#include "readout/scripted_input.h"
+
+namespace rodeo::test {
+
+/// A fragment as the first consumer saw it, copied.
+struct SeenFragment {
+  L1Id l1id;
+  Sequence sequence = 0;
+  std::uint16_t bcid = 0;
+  std::uint32_t status = 0;
+  std::uint32_t chunks = 0;
+  std::uint32_t missing = 0;
+  std::vector<std::uint32_t> missing_links;
+  std::map<std::uint32_t, std::vector<std::byte>> data;  // by link id
+  std::map<std::uint32_t, ChunkHeader> headers;
+  bool well_formed = true;
+  bool link_twice = false;
+};
+
+class FragmentCollector final : public FragmentConsumer {
+ public:
+  void insert(FragmentPtr fragment) override {
+    SeenFragment seen;
+    seen.l1id = fragment->l1id;
+    seen.sequence = fragment->sequence;
+    seen.bcid = fragment->bcid;
+    seen.status = fragment->status;
+    seen.chunks = fragment->chunks;
+    seen.missing = fragment->missing;
+    seen.missing_links.assign(fragment->missing_links, fragment->missing_links + fragment->missing_listed);
+    seen.well_formed = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
+      seen.link_twice = seen.link_twice || seen.data.count(header.link_id) != 0;
+      seen.data[header.link_id].assign(bytes.begin(), bytes.end());
+      seen.headers[header.link_id] = header;
+    });
+    const std::lock_guard lock(mutex_);
+    if (keep_first && kept_.empty()) kept_.push_back(fragment);
+    fragments_.push_back(std::move(seen));
+  }
+  Status status() const override { return {}; }
+
+  std::vector<SeenFragment> fragments() {
+    const std::lock_guard lock(mutex_);
+    return fragments_;
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return fragments_.size();
+  }
+  /// Fragments must not outlive their builder.
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    kept_.clear();
+  }
+  bool keep_first = false;
+
+ private:
+  std::mutex mutex_;
+  std::vector<SeenFragment> fragments_;
+  std::vector<FragmentPtr> kept_;
+};
+
+/// Time that a test grants what must happen soon, scaled for slow builds.
+inline std::chrono::milliseconds patience() {
+  const char* scale = std::getenv("RODEO_TEST_TIMEOUT_SCALE");
+  return std::chrono::milliseconds(static_cast<int>(20'000 * (scale != nullptr ? std::atof(scale) : 1.0)));
+}
+
+class GbtFixture {
+ public:
+  static constexpr std::uint64_t kSeed = 5;
+
+  explicit GbtFixture(std::uint32_t links, readout::GbtSettings settings = {}, std::uint32_t l1id_bits = 32, bool crc = false)
+      : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids) {
+    for (const Fid fid : fids) builder_links.push_back({fid, fid.default_link_id(), 0});
+    BuilderContext context{.source_id = SourceId{0x610001},
+                           .links = builder_links,
+                           .input = &input,
+                           .consumer = &collector,
+                           .make_extractor = [l1id_bits] { return readout::make_field_extractor({.l1id_bits = l1id_bits}); },
+                           .make_checker = {}};
+    if (crc) context.make_checker = [] { return readout::make_crc32_checker(); };
+    builder = std::make_unique<readout::GbtBuilder>(settings, context);
+  }
+
+  static std::vector<Fid> make_fids(std::uint32_t links) {
+    std::vector<Fid> fids;
+    for (std::uint32_t i = 0; i < links; ++i) fids.push_back(Fid::of(0x61, 0, i / 8, i % 8));
+    return fids;
+  }
+
+  std::uint32_t link_id(std::size_t link) const { return fids[link].default_link_id(); }
+
+  std::vector<std::byte> chunk(std::size_t link, L1Id l1id, std::size_t size = 40) const {
+    std::vector<std::byte> bytes(size);
+    provable.write(bytes, link_id(link), l1id);
+    if (bits < 32 && size >= 4) {  // a narrow counter sends its low bits only
+      std::uint32_t id = 0;
+      std::memcpy(&id, bytes.data(), 4);
+      id &= (1U << bits) - 1;
+      std::memcpy(bytes.data(), &id, 4);
+    }
+    return bytes;
+  }
+
+  ScriptedRun run(std::size_t link, L1Id first, std::uint32_t count, std::size_t size = 40) const {
+    ScriptedRun made{.fid = fids[link], .chunks = {}, .statuses = {}};
+    for (std::uint32_t i = 0; i < count; ++i) made.chunks.push_back(chunk(link, L1Id{first.value + i}, size));
+    return made;
+  }
+
+  /// One page in which every link delivers `count` events.
+  void push_all(L1Id first, std::uint32_t count) {
+    std::vector<ScriptedRun> runs;
+    for (std::size_t link = 0; link < fids.size(); ++link) runs.push_back(run(link, first, count));
+    input.push(runs);
+  }
+
+  void start() {
+    builder->start();
+    running = true;
+  }
+
+  void finish() {
+    input.stop();
+    if (running) builder->join();
+    running = false;
+  }
+
+  ~GbtFixture() {
+    if (running) finish();
+    collector.let_go();
+  }
+
+  void wait_for_fragments(std::size_t n) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (collector.count() < n && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_GE(collector.count(), n);
+  }
+
+  /// Lets the input's clock run on until n fragments are there.
+  void let_time_pass(std::size_t n) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    std::uint64_t now = 1;
+    while (collector.count() < n && std::chrono::steady_clock::now() < deadline) {
+      input.set_clock(now += 1'000'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    ASSERT_GE(collector.count(), n);
+  }
+
+  std::uint64_t lost(std::string_view reason) const {
+    for (const NamedCounter& counter : builder->status().lost) {
+      if (counter.name == reason) return counter.value;
+    }
+    ADD_FAILURE() << "no counter " << reason;
+    return 0;
+  }
+
+  /// What must hold whatever was sent: nothing without a place, nothing in the wrong place, nothing twice.
+  void check_invariants() {
+    const FragmentBuilder::Status status = builder->status();
+    std::uint64_t lost_sum = 0;
+    for (const NamedCounter& counter : status.lost) lost_sum += counter.value;
+    EXPECT_EQ(status.chunks_received, status.chunks_built + lost_sum);
+    std::uint64_t chunks = 0;
+    std::set<Sequence> sequences;
+    for (const SeenFragment& seen : collector.fragments()) {
+      EXPECT_TRUE(seen.well_formed);
+      EXPECT_FALSE(seen.link_twice);
+      EXPECT_TRUE(sequences.insert(seen.sequence).second) << "event built twice";
+      EXPECT_EQ(seen.data.size(), seen.chunks);
+      chunks += seen.chunks;
+      for (const std::uint32_t missing : seen.missing_links) EXPECT_EQ(seen.data.count(missing), 0U);
+      EXPECT_EQ(seen.missing_links.size(), std::min<std::size_t>(seen.missing, Fragment::kMissingListed));
+    }
+    EXPECT_EQ(chunks, status.chunks_built);
+  }
+
+  /// True if every chunk is the one that its link sent for this event.
+  bool proves(const SeenFragment& seen) const {
+    return std::all_of(seen.data.begin(), seen.data.end(), [&](const auto& entry) {
+      std::vector<std::byte> expected(entry.second.size());
+      provable.write(expected, entry.first, seen.l1id);
+      if (bits < 32) return std::equal(expected.begin() + 4, expected.end(), entry.second.begin() + 4);
+      return expected == entry.second;
+    });
+  }
+
+  const formats::Provable provable;
+  const std::uint32_t bits;
+  const std::vector<Fid> fids;
+  ScriptedInput input;
+  FragmentCollector collector;
+  std::vector<BuilderLink> builder_links;
+  std::unique_ptr<readout::GbtBuilder> builder;
+  bool running = false;
+};
+
+}  // namespace rodeo::test
