@@ -20,15 +20,19 @@ void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1i
   const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;
   const std::size_t body = chunk.size() - crc_bytes;
   const std::uint64_t first = header(l1id);
-  std::memcpy(chunk.data(), &first, std::min(body, sizeof first));
-  std::uint64_t word = key(link_id, l1id);
-  std::size_t at = kHeaderBytes;
-  for (; at + 8 <= body; at += 8, word += kStep) std::memcpy(chunk.data() + at, &word, 8);
-  if (at < body) std::memcpy(chunk.data() + at, &word, body - at);
-  if (crc_bytes != 0) {
-    const std::uint32_t crc = crc_of(chunk.data(), body);
-    std::memcpy(chunk.data() + body, &crc, sizeof crc);
+  if (body < kHeaderBytes) {
+    std::memcpy(chunk.data(), &first, body);
+    return;
   }
+  fill(chunk.data(), body, first, key(link_id, l1id));
+  seal(chunk);
+}
+
+void Provable::seal(std::span<std::byte> chunk) const {
+  if (!crc_ || chunk.size() < kHeaderBytes + 4) return;
+  const std::size_t body = chunk.size() - 4;
+  const std::uint32_t crc = crc_of(chunk.data(), body);
+  std::memcpy(chunk.data() + body, &crc, sizeof crc);
 }
 
 bool Provable::crc_matches(std::span<const std::byte> chunk) {

@@ -6,6 +6,8 @@
 //   byte  6      trigger type              byte  7     0xC5
 //   bytes 8..    64-bit words word(i) = key + i * kStep; the last one is cut to the chunk's size
 // With a trailing CRC (crc = true) the last four bytes are the CRC-32 (IEEE 802.3, as zlib's) of all before them.
+// Narrow formats (l1id_bits 24, 16 or 8) send only that many low bits of the L1 id in bytes 0..3, the others are zero; everything else
+// still belongs to the whole L1 id.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +31,14 @@ class Provable {
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint8_t kMark = 0xc5;
 
-  explicit Provable(std::uint64_t seed, bool crc = false) : seed_(seed), crc_(crc) {}
+  /// `l1id_bits` is 1 to 32; 32 sends the ECR counter too.
+  explicit Provable(std::uint64_t seed, bool crc = false, std::uint32_t l1id_bits = 32)
+      : seed_(seed), l1id_mask_(l1id_bits >= 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << l1id_bits) - 1), crc_(crc) {}
 
   std::uint64_t seed() const { return seed_; }
   bool has_crc() const { return crc_; }
+  /// The bits of an L1 id that chunks carry.
+  std::uint32_t l1id_mask() const { return l1id_mask_; }
 
   ProvableTrigger trigger(L1Id l1id) const {
     const std::uint64_t h = mix(seed_ ^ (std::uint64_t{l1id.value} << 16 | 0x7719));
@@ -43,14 +49,26 @@ class Provable {
     return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * 0xd1342543de82ef95);
   }
 
-  /// The first eight bytes of every chunk of a trigger.
+  /// Bytes 0..7 of every chunk of one trigger.
   std::uint64_t header(L1Id l1id) const {
-    const ProvableTrigger named = trigger(l1id);
-    return std::uint64_t{kMark} << 56 | std::uint64_t{named.trigger_type} << 48 | std::uint64_t{named.bcid} << 32 | l1id.value;
+    const ProvableTrigger of = trigger(l1id);
+    return std::uint64_t{kMark} << 56 | std::uint64_t{of.trigger_type} << 48 | std::uint64_t{of.bcid} << 32 |
+           (l1id.value & l1id_mask_);
+  }
+
+  /// Writes `size` bytes (8 or more) of header and words, no CRC: the inner loop of emulators.
+  static void fill(std::byte* chunk, std::size_t size, std::uint64_t header, std::uint64_t key) {
+    std::memcpy(chunk, &header, kHeaderBytes);
+    std::size_t at = kHeaderBytes;
+    for (; at + 8 <= size; at += 8, key += kStep) std::memcpy(chunk + at, &key, 8);
+    if (at < size) std::memcpy(chunk + at, &key, size - at);
   }
 
   /// Writes a chunk of chunk.size() bytes. Sizes below 8 (12 with CRC) hold as much of the header as fits.
   void write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const;
+
+  /// Recomputes the trailing CRC of a chunk that was changed; nothing without CRC.
+  void seal(std::span<std::byte> chunk) const;
 
   /// True if the chunk is, byte for byte, what write() makes for this link and trigger.
   bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
@@ -89,6 +107,7 @@ class Provable {
   }
 
   std::uint64_t seed_;
+  std::uint32_t l1id_mask_;
   bool crc_;
 };
 

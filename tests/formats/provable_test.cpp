@@ -35,6 +35,17 @@ TEST_P(ProvablePayload, BelongsToOneLinkAndOneTrigger) {
   EXPECT_FALSE(Provable(8).matches(chunk, 3, L1Id::of(1, 99)));
 }
 
+TEST_P(ProvablePayload, OfANarrowFormatCarriesTheLowBitsAndBelongsToTheWholeId) {
+  if (GetParam() < 12) GTEST_SKIP() << "too short to carry a key";
+  const Provable provable(7, false, 8);
+  std::vector<std::byte> chunk(GetParam());
+  provable.write(chunk, 3, L1Id::of(1, 0x345));
+  EXPECT_EQ(chunk[0], std::byte{0x45});
+  EXPECT_EQ(chunk[1] | chunk[2] | chunk[3], std::byte{0});
+  EXPECT_TRUE(provable.matches(chunk, 3, L1Id::of(1, 0x345)));
+  EXPECT_FALSE(provable.matches(chunk, 3, L1Id::of(1, 0x445)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ProvablePayload, ::testing::Values(1, 7, 8, 11, 12, 13, 16, 40, 41, 5000));
 
 }  // namespace

@@ -1,0 +1,96 @@
+#include "readout/input/generator_input.h"
+
+#include <ctime>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace rodeo::readout {
+namespace {
+
+// Waking up more often costs a laptop more than it brings: a chunk waits for its run longer than this anyway.
+constexpr std::uint64_t kShortestSleep = 200'000;
+
+void sleep_until(std::uint64_t time_ns) {
+  timespec until{};
+  until.tv_sec = static_cast<time_t>(time_ns / 1'000'000'000U);
+  until.tv_nsec = static_cast<long>(time_ns % 1'000'000'000U);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+}
+
+}  // namespace
+
+InternalDataGenerator::InternalDataGenerator(GeneratorSettings settings)
+    : generator_(std::move(settings)), taken_(generator_.settings().links.size()) {}
+
+InternalDataGenerator::~InternalDataGenerator() {
+  abandoned_.store(true, std::memory_order_release);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> links) {
+  if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
+  std::unordered_map<Fid, LinkIndex> positions;
+  for (std::size_t i = 0; i < taken_.size(); ++i) positions.emplace(generator_.settings().links[i], static_cast<LinkIndex>(i));
+  std::vector<LinkIndex> wanted;
+  for (const Fid fid : links) {
+    const auto found = positions.find(fid);
+    if (found == positions.end()) {
+      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {} links, 0x{:016x} to 0x{:016x}.", fid.value,
+                                           taken_.size(), generator_.settings().links.front().value,
+                                           generator_.settings().links.back().value));
+    }
+    if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {
+      throw std::runtime_error(fmt::format("Link 0x{:016x} of the generator is already taken.", fid.value));
+    }
+    wanted.push_back(found->second);
+  }
+  if (wanted.empty()) throw std::runtime_error("A stream without links was asked for.");
+  PagedStream& stream = generator_.add_stream(wanted);
+  for (const LinkIndex position : wanted) taken_[position] = true;
+  return std::make_unique<StreamHandle>(stream);
+}
+
+std::unique_ptr<DataStream> InternalDataGenerator::open_trigger_list() {
+  if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
+  return std::make_unique<StreamHandle>(generator_.add_trigger_list());
+}
+
+void InternalDataGenerator::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void InternalDataGenerator::run() {
+  base::set_thread_name("rodeo-gen");
+  if (generator_.settings().cpu >= 0) base::pin_thread(generator_.settings().cpu);
+  cpu_.attach();
+  generator_.start(base::steady_now_ns());
+  bool finishing = false;
+  while (!abandoned_.load(std::memory_order_acquire)) {
+    const std::uint64_t now = base::steady_now_ns();
+    finishing = finishing || stopping_.load(std::memory_order_acquire) || generator_.exhausted();
+    if (finishing) {
+      if (generator_.finish(now)) break;
+      sleep_until(now + kShortestSleep);
+      continue;
+    }
+    const std::uint64_t next = generator_.advance(now);
+    if (next > now && !generator_.exhausted()) sleep_until(std::max(next, now + kShortestSleep));
+  }
+  cpu_.detach();
+}
+
+std::vector<NamedCounter> InternalDataGenerator::counters() const {
+  std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}};
+  for (std::size_t i = 0; i < kGeneratorCounterNames.size(); ++i) {
+    all.push_back({std::string(kGeneratorCounterNames[i]), generator_.counters().read(static_cast<GeneratorCounter>(i))});
+  }
+  return all;
+}
+
+}  // namespace rodeo::readout
