@@ -20,6 +20,7 @@ enum class BlockCounter : std::uint8_t {
   lost_blocks,
   cut_by_gap,
   bad_trailer,
+  before_join,
   orphan_middle,
   orphan_last,
   unterminated,
@@ -52,6 +53,7 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"lost_blocks", "blocks", "blocks missing at sequence gaps (modulo 32: at least so many)"},
     {"cut_by_gap", "chunks", "chunks cut short because the block with their rest is missing"},
     {"bad_trailer", "blocks", "blocks whose trailers do not add up; their chunks are marked software-malformed"},
+    {"before_join", "pieces", "pieces dropped because their chunk began before the stream was joined"},
     {"orphan_middle", "pieces", "middle pieces dropped because their chunk's begin was not seen"},
     {"orphan_last", "pieces", "last pieces dropped because their chunk's begin was not seen"},
     {"unterminated", "chunks", "chunks cut short because another began before their last piece"},
@@ -67,5 +69,22 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"firmware_crc", "chunks", "chunks that the firmware marked with a CRC error"},
     {"busy", "chunks", "chunks during which the front-end said busy"},
 }};
+
+/// True if the counter tells of damage or loss between the card's input and here; false if it just describes the data or the stream's two ends.
+constexpr bool is_anomaly(BlockCounter counter) {
+  switch (counter) {
+    case BlockCounter::bad_marker:
+    case BlockCounter::sequence_gaps:
+    case BlockCounter::lost_blocks:
+    case BlockCounter::cut_by_gap:
+    case BlockCounter::bad_trailer:
+    case BlockCounter::orphan_middle:
+    case BlockCounter::orphan_last:
+    case BlockCounter::unterminated:
+    case BlockCounter::undefined_trailer:
+    case BlockCounter::oversize: return true;
+    default: return false;
+  }
+}
 
 }  // namespace rodeo::formats

@@ -25,16 +25,21 @@ class DecodeBuffer {
       : capacity_(capacity),
         runs_(std::make_unique_for_overwrite<ChunkRun[]>(capacity.runs)),
         entries_(std::make_unique_for_overwrite<ChunkEntry[]>(capacity.entries)),
-        carry_(std::make_unique_for_overwrite<std::byte[]>(capacity.carry_bytes)) {}
+        carry_(std::make_unique_for_overwrite<std::byte[]>(capacity.carry_bytes)) {
+    clear();
+  }
 
   std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
   const Capacity& capacity() const { return capacity_; }
 
-  void clear() { run_count_ = entry_count_ = carry_used_ = 0; }
+  void clear() {
+    run_count_ = carry_used_ = 0;
+    entries_left_ = capacity_.entries;
+  }
 
   /// True if so much can still be put in.
   bool has_room(const Capacity& more) const {
-    return capacity_.runs - run_count_ >= more.runs && capacity_.entries - entry_count_ >= more.entries &&
+    return capacity_.runs - run_count_ >= more.runs && entries_left_ >= more.entries &&
            capacity_.carry_bytes - carry_used_ >= more.carry_bytes;
   }
 
@@ -45,11 +50,14 @@ class DecodeBuffer {
     runs_[run_count_++] = run;
   }
   ChunkEntry* take_entries(std::size_t n) {
-    assert(n <= capacity_.entries - entry_count_);
-    ChunkEntry* const first = entries_.get() + entry_count_;
-    entry_count_ += n;
-    return first;
+    assert(n <= entries_left_);
+    entries_left_ -= n;
+    return entries_.get() + entries_left_;
   }
+  /// Entries are handed out from the end of their memory to its begin, the way blocks are walked: what a walk wrote below
+  /// entries_end() is kept by giving its lowest entry.
+  ChunkEntry* entries_end() { return entries_.get() + entries_left_; }
+  void keep_entries(const ChunkEntry* first) { entries_left_ = static_cast<std::size_t>(first - entries_.get()); }
   std::byte* take_carry(std::size_t bytes) {
     assert(bytes <= capacity_.carry_bytes - carry_used_);
     std::byte* const first = carry_.get() + carry_used_;
@@ -60,7 +68,7 @@ class DecodeBuffer {
  private:
   Capacity capacity_;
   std::size_t run_count_ = 0;
-  std::size_t entry_count_ = 0;
+  std::size_t entries_left_ = 0;
   std::size_t carry_used_ = 0;
   std::unique_ptr<ChunkRun[]> runs_;
   std::unique_ptr<ChunkEntry[]> entries_;

@@ -29,6 +29,7 @@ struct EventFileSettings {
   std::uint32_t max_mib = 0;     ///< per file; 0: no limit
   std::vector<std::string> free_strings = {};
   std::optional<ProvableMark> provable = {};  ///< the payload proves itself
+  bool foreign_events = false;                ///< not made by Rodeo: nothing is promised of their ROD data
 };
 
 /// <project>.<run>.<type>_<stream>.daq.RAW._lb<lumi block>._<application>, or the simple name.

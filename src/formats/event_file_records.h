@@ -53,7 +53,7 @@ struct RunParameters {
 struct EventFileHeader {
   std::uint32_t version = kFileVersion;
   std::uint32_t file_number = 1;
-  FileTime opened;
+  FileTime opened = {};
   std::uint32_t max_blocks = 0;  ///< 0: no limit
   std::uint32_t max_mib = 0;     ///< 0: no limit
   std::string application;
@@ -90,7 +90,7 @@ Decoded<Separator> decode_separator(std::span<const std::byte> bytes);
 std::array<std::byte, kSeparatorBytes> encode_separator(const Separator& separator);
 
 struct FileEnd {
-  FileTime closed;
+  FileTime closed = {};
   std::uint32_t blocks_in_file = 0;
   std::uint32_t mib_in_file = 0;  ///< of blocks, without records, rounded to the nearest
   std::uint32_t blocks_in_sequence = 0;

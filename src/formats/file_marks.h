@@ -14,7 +14,9 @@ namespace rodeo::formats {
 
 inline constexpr std::string_view kRodeoPrefix = "Rodeo-";
 inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
-inline constexpr std::string_view kFormatString = "Rodeo-Format=1";  ///< in every file of ours: the CRC string must be there
+/// In every file of ours, and then the CRC string must be there too. 1: events are Rodeo's; 0: Rodeo wrote the file around events of
+/// others (recovered from a foreign file).
+inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
 inline constexpr std::size_t kCrcDigits = 8;
 

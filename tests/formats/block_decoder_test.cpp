@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -82,8 +85,9 @@ Bytes join(const std::vector<Bytes>& blocks) {
   return all;
 }
 
-slow::Decoded decode(BlockFormat format, const Bytes& data, std::vector<std::uint16_t> elinks = {5}, std::uint32_t max_chunk = 65536) {
-  return twins::fast({format, max_chunk}, elinks, data, 3);
+slow::Decoded decode(BlockFormat format, const Bytes& data, std::vector<std::uint16_t> elinks = {5}, std::uint32_t max_chunk = 65536,
+                     std::size_t page_blocks = 3) {
+  return twins::fast({format, max_chunk}, elinks, data, page_blocks);
 }
 
 class EveryFamily : public ::testing::TestWithParam<BlockFormat> {};
@@ -91,13 +95,16 @@ class EveryFamily : public ::testing::TestWithParam<BlockFormat> {};
 TEST_P(EveryFamily, ChunksOfAnySizeComeBackWhole) {
   Stream stream(GetParam(), 5);
   std::vector<slow::Chunk> sent;
-  for (std::size_t size = 0; size < 9000; size += 1 + size / 10) {
+  for (std::size_t size = 0; size < 40000; size += 1 + size / 10) {
     sent.push_back({chunk_of(size, static_cast<std::uint32_t>(size)), 0});
     stream.add(sent.back().bytes);
   }
-  const auto found = decode(GetParam(), join(stream.finish()));
-  EXPECT_EQ(found.chunks.at(5), sent);
-  EXPECT_EQ(found.counters.at("chunks"), sent.size());
+  const Bytes data = join(stream.finish());
+  for (const std::size_t page_blocks : {1, 3, 100}) {
+    const auto found = decode(GetParam(), data, {5}, 65536, page_blocks);
+    EXPECT_EQ(found.chunks.at(5), sent) << page_blocks << " blocks a page";
+    EXPECT_EQ(found.counters.at("chunks"), sent.size());
+  }
 }
 
 TEST_P(EveryFamily, StatusFlagsOfTheFirmwareReachTheirChunk) {
@@ -350,6 +357,48 @@ TEST(BlockDecoderTwins, AgreeOnSoundAndDamagedRecordings) {
     for (const auto& [name, value] : fast.counters) seen[name] += value;
   }
   for (const auto& info : kBlockCounterInfo) EXPECT_TRUE(seen.contains(std::string(info.name))) << info.name << " never happened";
+}
+
+/// A block of pieces of any type in any order, most of them plain, that add up.
+Bytes block_of_pieces(std::mt19937& random, BlockFormat format, std::uint16_t elink, std::uint32_t sequence) {
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  Bytes block(format.block_bytes);
+  for (std::uint8_t& byte : block) byte = static_cast<std::uint8_t>(random());
+  const BlockHeader header = BlockHeader::of(elink, sequence, format.marker());
+  std::memcpy(block.data(), &header.word, sizeof header.word);
+  const std::uint32_t width = format.trailer_bytes();
+  const std::uint32_t usual_size = below(60);
+  const std::uint32_t oddity = 1 + below(12);
+  for (std::uint32_t end = format.block_bytes; end != kBlockHeaderBytes;) {
+    const std::uint32_t type = below(oddity) == 0 ? below(8) : 3;
+    const std::uint32_t most = end - kBlockHeaderBytes - width;
+    const std::uint32_t size = std::min(most, below(4) == 0 ? below(most + 1) : usual_size);
+    const std::uint32_t flags = below(3 * oddity) == 0 ? below(8) : 0;
+    const std::uint32_t wide = type << 29 | flags << 26 | size;
+    const auto narrow = static_cast<std::uint16_t>(type << 13 | flags << 10 | size);
+    std::memcpy(block.data() + end - width, width == 2 ? static_cast<const void*>(&narrow) : &wide, width);
+    end -= width;
+    if (type != 0 && type != 7) end -= (size + width - 1) / width * width;
+  }
+  return block;
+}
+
+TEST(BlockDecoderTwins, AgreeOnPiecesInAnyOrder) {
+  const std::vector<std::uint16_t> elinks{5, 6};
+  for (std::uint32_t seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    const BlockFormat format = std::array{kNarrow, kWide, kNarrow, BlockFormat{BlockFamily::phase2, 2048}}[seed % 4];
+    Bytes data;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      const Bytes block = block_of_pieces(random, format, static_cast<std::uint16_t>(5 + i % 2), i / 2);
+      data.insert(data.end(), block.begin(), block.end());
+    }
+    const BlockDecoder::Options options{format, seed % 3 == 0 ? 50U : 9000U};
+    const auto fast = twins::fast(options, elinks, data, 1 + seed % 13, seed % 5 != 0);
+    const auto slow = twins::slow_twin(options, elinks, data);
+    ASSERT_EQ(fast.counters, slow.counters) << "seed " << seed;
+    ASSERT_EQ(fast.chunks, slow.chunks) << "seed " << seed;
+  }
 }
 
 TEST(BlockDecoderTwins, AgreeOnRandomBytesBehindGoodHeaders) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -138,7 +139,7 @@ class Decoder {
         return;
       default:
         if (!open_.contains(elink)) {
-          n[piece.type == 2 ? "orphan_last" : "orphan_middle"] += 1;
+          n[!begun_.contains(elink) ? "before_join" : piece.type == 2 ? "orphan_last" : "orphan_middle"] += 1;
           return;
         }
         join(elink, piece, status);
@@ -147,6 +148,7 @@ class Decoder {
   }
 
   void join(unsigned elink, const Piece& piece, unsigned status) {
+    begun_.insert(elink);
     Chunk& chunk = open_[elink];
     chunk.bytes.insert(chunk.bytes.end(), piece.bytes.begin(), piece.bytes.end());
     chunk.status |= status;
@@ -181,6 +183,7 @@ class Decoder {
   Setup setup_;
   std::map<unsigned, unsigned> last_;
   std::map<unsigned, Chunk> open_;
+  std::set<unsigned> begun_;
   Decoded result_;
 };
 

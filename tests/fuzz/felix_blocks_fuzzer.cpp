@@ -17,7 +17,7 @@ using namespace rodeo::formats;
 std::vector<std::uint8_t> blocks_of_recipes(const BlockFormat& format, const std::uint8_t* data, std::size_t size) {
   constexpr std::size_t kRecipeBytes = 3;
   std::vector<std::uint8_t> blocks;
-  while (size >= kRecipeBytes && blocks.size() < 64 * kBlockUnitBytes) {
+  while (size >= kRecipeBytes && blocks.size() < 24 * kBlockUnitBytes) {
     const std::size_t begin = blocks.size();
     blocks.resize(begin + format.block_bytes);
     std::uint8_t* const block = blocks.data() + begin;
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < kParameterBytes) return 0;
   constexpr std::array kFormats{BlockFormat{BlockFamily::trailer16, 1024}, BlockFormat{BlockFamily::trailer32, 1024},
                                 BlockFormat{BlockFamily::phase2, 2048}, BlockFormat{BlockFamily::trailer32, 2048}};
-  const BlockDecoder::Options options{kFormats[data[0] & 3], std::array{65536U, 1500U, 1U, 40U}[data[2] & 3]};
+  const BlockDecoder::Options options{kFormats[data[0] & 3], std::array{9000U, 1500U, 1U, 40U}[data[2] & 3]};
   const std::size_t page_blocks = 1 + (data[1] & 7);
   const bool roomy = (data[1] & 8) == 0;
   const bool recipes = (data[0] & 0x80) != 0;

@@ -1,0 +1,49 @@
+// What a recording of FELIX blocks holds: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md, "Recordings").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "formats/block.h"
+#include "formats/block_counters.h"
+
+namespace rodeo::formats {
+
+struct BlockFileInfo {
+  struct Elink {
+    std::uint16_t elink = 0;  ///< the card's 11-bit number
+    std::uint64_t blocks = 0;
+    std::uint64_t chunks = 0;
+    std::uint64_t chunk_bytes = 0;
+    std::uint64_t flagged_chunks = 0;  ///< with any chunk_status bit
+    std::uint32_t smallest_chunk_bytes = 0;
+    std::uint32_t largest_chunk_bytes = 0;
+  };
+
+  BlockFormat format;
+  std::uint64_t blocks = 0;      ///< whole ones
+  std::uint64_t rest_bytes = 0;  ///< behind the last whole block: the recording was cut
+  std::vector<Elink> elinks;     ///< by number
+  std::array<std::uint64_t, kBlockCounters> counters{};
+
+  std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
+
+  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted.
+  bool sound() const;
+};
+
+/// Family and block size from the first blocks. Errors, each with what was found: formats.block_file.empty, .too_short, .zeros, .marker.
+Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
+
+/// The E-links that have a block in `file`, by number.
+std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
+
+/// Decodes the whole file and adds up what is in it. Damage is counted, not an error; errors are those of detect_block_format().
+/// Reads every byte once or twice: put a mapped file behind it.
+Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file);
+
+}  // namespace rodeo::formats

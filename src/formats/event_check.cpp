@@ -1,0 +1,153 @@
+#include "formats/event_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/checksum.h"
+#include "formats/rod_data.h"
+
+namespace rodeo::formats {
+
+struct EventChecker::Place {
+  const std::string& event;
+  std::string rob;  // ", ROB 0x00610001", or nothing
+  std::uint64_t offset = 0;  // of the event in the file
+  bool exact = true;  // offsets inside the event are offsets in the file (not compressed)
+  Findings& findings;
+
+  void report(std::uint64_t at, const std::string& what) const {
+    findings.add(exact ? offset + at : offset, fmt::format("{}{}: {}", event, rob, what));
+  }
+};
+
+namespace {
+
+std::string differs(const char* field, std::uint64_t found, const char* from, std::uint64_t expected) {
+  return fmt::format("{} is {:#x}, that of the {} {:#x}", field, found, from, expected);
+}
+
+constexpr std::uint32_t kTruncatedRob = 0x08000000;
+
+}  // namespace
+
+EventChecker::EventChecker(EventExpectations expectations) : expectations_(std::move(expectations)) {
+  if (expectations_.provable) provable_.emplace(expectations_.provable->seed, expectations_.provable->crc);
+}
+
+bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings) {
+  const std::uint64_t before = findings.total();
+  Place place{name, {}, offset, true, findings};
+  ++totals_.events;
+  const Decoded<FullEventView> event = decode_full_event(bytes);
+  if (!event) {
+    place.report(event.error().offset, event.error().what());
+    return false;
+  }
+  if (event->words.size() * kWordBytes != bytes.size()) {
+    place.report(kWordBytes, fmt::format("event size is {} bytes, its data block has {}", event->words.size() * kWordBytes, bytes.size()));
+  }
+  if (event->checksum_type == ChecksumType::adler32) ++totals_.events_with_checksum;
+  if (event->checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;
+  if (!event->checksum_holds()) {
+    place.report(event->words.size() * kWordBytes - kWordBytes,
+                 DecodeError{DecodeFault::checksum, 0, "event checksum", adler32(event->payload.bytes()), event->checksum}.what());
+  }
+  if (expectations_.ours && expectations_.run_number && event->run_number != *expectations_.run_number) {
+    place.report(0, differs("run number", event->run_number, "file", *expectations_.run_number));
+  }
+  const Decoded<WordView> robs = event->robs(buffer_);
+  if (!robs) {
+    place.report(robs.error().offset, robs.error().what());
+    return false;
+  }
+  if (event->compression != Compression::none) {
+    ++totals_.compressed_events;
+    place.exact = false;
+  }
+  const std::size_t payload_offset = event->header_words * kWordBytes;
+  const Decoded<void> all = for_each_rob(*robs, [&](const RobView& rob, std::size_t at) {
+    check_rob(rob, *event, payload_offset + at, place);
+  });
+  if (!all) place.report(payload_offset + all.error().offset, all.error().what());
+  return findings.total() == before;
+}
+
+void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std::size_t offset, const Place& in_event) {
+  Place place = in_event;
+  place.rob = fmt::format(", ROB {:#010x}", rob.source_id.value);
+  ++totals_.robs;
+  if (rob.checksum_type == ChecksumType::adler32) ++totals_.robs_with_checksum;
+  if (rob.checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;
+  if (!rob.checksum_holds()) {
+    place.report(offset + (rob.words.size() - 1) * kWordBytes,
+                 DecodeError{DecodeFault::checksum, 0, "ROB checksum", adler32(rob.payload.bytes()), rob.checksum}.what());
+  }
+  const std::uint32_t status = rob.status.empty() ? 0 : rob.status[0];
+  if (status != 0) ++totals_.incomplete_robs;
+  const Decoded<RodView> rod = rob.rod();
+  if (!rod) {
+    // A truncated ROD that says so is what its source sent, not damage of the file.
+    if (expectations_.ours || (status & kTruncatedRob) == 0) place.report(offset + rod.error().offset, rod.error().what());
+    return;
+  }
+  totals_.rod_data_bytes += rod->data.bytes().size();
+  if (!expectations_.ours) return;
+  if (rod->header.source_id != rob.source_id) {
+    place.report(offset, differs("ROD source id", rod->header.source_id.value, "ROB", rob.source_id.value));
+  }
+  check_rod(*rod, event, offset + rob.payload_offset_bytes(), place);
+}
+
+void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std::size_t offset, const Place& place) {
+  const RodHeader& header = rod.header;
+  if (header.l1id != event.l1id) place.report(offset, differs("ROD L1 id", header.l1id.value, "event", event.l1id.value));
+  if (header.run_number != event.run_number) {
+    place.report(offset, differs("ROD run number", header.run_number, "event", event.run_number));
+  }
+  if (header.bcid != event.bcid) place.report(offset, differs("ROD BCID", header.bcid, "event", event.bcid));
+  if (header.trigger_type != event.trigger_type) {
+    place.report(offset, differs("ROD trigger type", header.trigger_type, "event", event.trigger_type));
+  }
+  if (rod.status.size() > 1) totals_.missing_links += rod.status[1];
+  const std::uint64_t chunks_before = totals_.chunks;
+  check_chunks(rod, static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
+               place);
+
+  // A fragment without chunks may know nothing of its trigger but the L1 id.
+  const bool knows_trigger = totals_.chunks > chunks_before;
+  const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
+  if (!provable_ || !expectations_.provable->full_trigger || !knows_trigger) return;
+  const ProvableTrigger trigger = provable_->trigger(header.l1id);
+  if (header.bcid != trigger.bcid && (status & fragment_status::kBcidMismatch) == 0) {
+    place.report(offset, differs("ROD BCID", header.bcid, "trigger", trigger.bcid));
+  }
+  if (header.trigger_type != trigger.trigger_type && (status & fragment_status::kBcidMismatch) == 0) {
+    place.report(offset, differs("ROD trigger type", header.trigger_type, "trigger", trigger.trigger_type));
+  }
+}
+
+void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Place& place) {
+  link_ids_.clear();
+  const Decoded<void> all = for_each_chunk_record(rod.data.bytes(), [&](const ChunkRecord& record) {
+    ++totals_.chunks;
+    link_ids_.push_back(record.header.link_id);
+    const bool flagged = (record.header.rodeo_status | record.header.felix_status) != 0;
+    if (flagged) ++totals_.flagged_chunks;
+    if (!provable_) return;
+    if (provable_->matches(record.bytes, record.header.link_id, rod.header.l1id)) {
+      ++totals_.proven_chunks;
+    } else if (!flagged) {
+      place.report(offset + record.offset, fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
+                                                       record.header.link_id, record.bytes.size(), rod.header.l1id.value));
+    }
+  });
+  if (!all) place.report(offset + all.error().offset, all.error().what());
+  if (!provable_) return;
+  std::ranges::sort(link_ids_);
+  if (const auto twice = std::ranges::adjacent_find(link_ids_); twice != link_ids_.end()) {
+    place.report(offset, fmt::format("link {:#010x} is there twice", *twice));
+  }
+}
+
+}  // namespace rodeo::formats

@@ -1,0 +1,46 @@
+// Saving what is whole in a damaged event file: cut anywhere, never closed, or broken in the middle.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+#include "formats/event_file_records.h"
+#include "formats/event_file_writer.h"
+#include "formats/findings.h"
+
+namespace rodeo::formats {
+
+/// A whole event as it was found.
+struct FoundEvent {
+  std::uint64_t offset = 0;            ///< of the event in the file
+  std::span<const std::byte> stored;   ///< as it lies in the file; compressed if the file compresses whole blocks
+  std::uint32_t run_number = 0;        ///< from the event itself
+};
+
+struct ScanTotals {
+  std::optional<DecodedFileHeader> header;  ///< none: the first records could not be read
+  bool closed = false;                      ///< an end record was found where it should be
+  std::uint64_t events = 0;
+  std::uint64_t damaged_places = 0;  ///< how often the scan had to search for the next whole event
+  std::uint64_t skipped_bytes = 0;   ///< in these places
+  Findings findings;                 ///< what was damaged, where
+};
+
+/// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
+/// checksums hold. After damage the scan goes on at the next separator or event that is whole. Survives any bytes.
+Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found);
+
+struct RecoverResult {
+  ScanTotals scan;
+  std::optional<ClosedFile> written;  ///< none if there was no whole event
+};
+
+/// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are
+/// those of the damaged file as far as they could be read. `name` is the damaged file's, without directory and ending.
+Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,171 @@
+#include "formats/file_verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "formats/checksum.h"
+#include "formats/event_file_reader.h"
+#include "formats/words.h"
+
+namespace rodeo::formats {
+namespace {
+
+constexpr std::size_t kProbeBytes = 4096;
+
+// FELIX blocks: the second half-word names family and trailer width.
+bool starts_like_a_block(std::uint32_t word) {
+  const std::uint32_t family = word >> 16;
+  return family == 0xabcd || family == 0xabce || (family & 0xc0ff) == 0xc0ce;
+}
+
+// The CRC over the file with '0' for its digits, which are at `digits`.
+std::uint32_t crc_without_digits(std::span<const std::byte> file, std::size_t digits) {
+  std::array<std::byte, kCrcDigits> zeros;
+  zeros.fill(std::byte{'0'});
+  const std::uint32_t before = crc32(zeros, crc32(file.first(digits)));
+  return crc32(file.subspan(digits + kCrcDigits), before);
+}
+
+// Offset of the value of a free string: the header was decoded, so it is found by walking the record again.
+std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHeader& header, std::string_view key) {
+  std::size_t at = header.free_strings_offset + 2 * kWordBytes;
+  for (const std::string& text : header.free_strings) {
+    if (text.starts_with(key) && text[key.size()] == '=') return at + kWordBytes + key.size() + 1;
+    at += kWordBytes + padded_to_word(text.size());
+  }
+  return file.size();
+}
+
+void check_crc(std::span<const std::byte> file, EventFileReport& report) {
+  const DecodedFileHeader& header = *report.header;
+  const bool ours = std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
+  if (!ours) return;
+  const std::string_view digits = header.free_string(kCrcKey);
+  const std::optional<std::uint32_t> stored = read_crc_digits(digits);
+  if (!stored) {
+    report.crc = FileCrc::missing;
+    report.findings.add(header.free_strings_offset,
+                        digits.empty() ? fmt::format("the free string {} is missing in a file that Rodeo wrote", kCrcKey)
+                                       : fmt::format("{}={} is not eight lower-case hex digits", kCrcKey, digits));
+    return;
+  }
+  const std::size_t at = offset_of_value(file, header, kCrcKey);
+  const std::uint32_t found = crc_without_digits(file, at);
+  if (found == *stored) {
+    report.crc = FileCrc::holds;
+  } else if (*stored == 0) {
+    report.crc = FileCrc::open;
+    report.findings.add(at, "the file was never closed: its CRC is still open");
+  } else {
+    report.crc = FileCrc::wrong;
+    report.findings.add(at, DecodeError{DecodeFault::checksum, at, "CRC-32 of the whole file", found, *stored}.what());
+  }
+}
+
+EventExpectations expectations_of(EventFileReport& report) {
+  EventExpectations expectations;
+  expectations.ours = report.ours() && report.header->free_string(kFormatKey) != "0";
+  if (!expectations.ours) return expectations;
+  expectations.run_number = report.header->run.run_number;
+  const std::string_view value = report.header->free_string(kProvableKey);
+  report.provable = ProvableMark::parse(value);
+  if (!value.empty() && !report.provable) {
+    report.findings.add(report.header->free_strings_offset, fmt::format("{}={} is not understood", kProvableKey, value));
+  }
+  expectations.provable = report.provable;
+  return expectations;
+}
+
+void check_end(const EventFileReport& report, std::uint64_t position, std::uint32_t last_number, std::uint64_t file_bytes,
+               Findings& findings) {
+  const FileEnd& end = *report.end;
+  const std::uint64_t at = position - kFileEndBytes;
+  const auto compare = [&](const char* field, std::uint64_t found, std::uint64_t expected) {
+    if (found != expected) findings.add(at, fmt::format("end record: {} is {}, counted are {}", field, found, expected));
+  };
+  compare("number of blocks in the file", end.blocks_in_file, report.blocks);
+  if (position != file_bytes) findings.add(position, fmt::format("{} bytes follow the end record", file_bytes - position));
+  if (!report.ours()) return;
+  compare("MiB in the file", end.mib_in_file, rounded_mib(report.block_bytes));
+  if (report.blocks > 0) compare("number of blocks in the sequence", end.blocks_in_sequence, last_number);
+  if (report.header->file_number == 1) compare("MiB in the sequence", end.mib_in_sequence, end.mib_in_file);
+  if (end.last_file > 1) findings.add(at + 32, fmt::format("end record: status is {}, neither 0 nor 1", end.last_file));
+}
+
+void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFileReport& report) {
+  Decoded<EventFileReader> reader = EventFileReader::open(file);
+  if (!reader) {
+    report.findings.add(reader.error().offset, reader.error().what());
+    return;
+  }
+  report.header = reader->header();
+  check_crc(file, report);
+  EventChecker checker(expectations_of(report));
+  Findings& findings = report.findings;
+  std::vector<std::byte> buffer;
+  std::uint32_t last_number = 0;
+  while (true) {
+    const Decoded<std::optional<EventBlock>> next = reader->next();
+    if (!next) {
+      const bool cut = reader->position() == file.size();
+      findings.add(next.error().offset, cut ? "the file ends without an end record: it was not closed, or was cut" : next.error().what());
+      break;
+    }
+    if (!*next) break;
+    const EventBlock& block = **next;
+    const bool first = report.blocks == 0;
+    if (first ? report.ours() && report.header->file_number == 1 && block.number != 1 : block.number != last_number + 1) {
+      findings.add(block.offset + 8, fmt::format("data block has number {}, not {}", block.number, first ? 1 : last_number + 1));
+    }
+    last_number = block.number;
+    ++report.blocks;
+    report.block_bytes += block.stored.size();
+    if (!options.contents) continue;
+    const std::string name = fmt::format("event {}", block.number);
+    const std::span<const std::byte> event = reader->event(block, buffer);
+    if (event.empty() && !block.stored.empty()) {
+      findings.add(block.offset + kSeparatorBytes, name + ": data block does not decompress");
+    } else {
+      checker.check(event, block.offset + kSeparatorBytes, name, findings);
+    }
+  }
+  report.end = reader->end();
+  report.totals = checker.totals();
+  if (report.end) check_end(report, reader->position(), last_number, file.size(), findings);
+}
+
+}  // namespace
+
+FileKind file_kind(std::span<const std::byte> file) {
+  if (file.empty()) return FileKind::empty;
+  if (file.size() >= kWordBytes) {
+    const std::uint32_t word = load_word(file.data());
+    if (word == kFileStartMarker) return FileKind::event_file;
+    if (starts_like_a_block(word)) return FileKind::block_recording;
+  }
+  const auto probe = file.first(std::min(file.size(), kProbeBytes));
+  return std::ranges::all_of(probe, [](std::byte b) { return b == std::byte{0}; }) ? FileKind::zeros : FileKind::unknown;
+}
+
+EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options) {
+  EventFileReport report;
+  report.bytes = file.size();
+  report.adler32 = adler32(file);
+  walk(file, options, report);
+  return report;
+}
+
+std::vector<std::string> EventFileReport::unprotected() const {
+  std::vector<std::string> gaps;
+  if (crc == FileCrc::holds) return gaps;
+  gaps.push_back("no CRC over the file: damage to records, event headers, dates and padding can go unnoticed");
+  if (totals.events_with_checksum < totals.events) {
+    gaps.push_back(fmt::format("{} of {} events have no checksum that can be checked", totals.events - totals.events_with_checksum,
+                               totals.events));
+  }
+  return gaps;
+}
+
+}  // namespace rodeo::formats

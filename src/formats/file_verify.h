@@ -1,0 +1,61 @@
+// Is a data file what was written? Structure, totals, checksums, CRC over the whole file, and every byte of provable payload.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/event_check.h"
+#include "formats/event_file_records.h"
+#include "formats/findings.h"
+
+namespace rodeo::formats {
+
+enum class FileKind : std::uint8_t {
+  event_file,       ///< starts with a start record
+  block_recording,  ///< starts like a FELIX block
+  empty,
+  zeros,  ///< nothing but zeros at the start
+  unknown,
+};
+
+/// What a file is, by its first bytes.
+FileKind file_kind(std::span<const std::byte> file);
+
+/// Whether and how the file as a whole is protected.
+enum class FileCrc : std::uint8_t {
+  holds,
+  wrong,
+  open,     ///< digits still zero: never closed
+  missing,  ///< one of our files, but its CRC string is gone or unreadable
+  foreign,  ///< not one of our files
+};
+
+struct EventFileReport {
+  std::uint64_t bytes = 0;
+  std::uint32_t adler32 = 1;  ///< of the whole file: the catalogue's value
+  std::optional<DecodedFileHeader> header;
+  std::optional<FileEnd> end;  ///< none: the file was not closed, or was cut
+  FileCrc crc = FileCrc::foreign;
+  std::uint64_t blocks = 0;
+  std::uint64_t block_bytes = 0;
+  std::optional<ProvableMark> provable;
+  EventTotals totals;  ///< only if the contents were looked into
+  Findings findings;
+
+  bool ours() const { return crc != FileCrc::foreign; }
+  bool sound() const { return findings.total() == 0; }
+
+  /// What no check here would have noticed, one sentence each; empty for a file under CRC.
+  std::vector<std::string> unprotected() const;
+};
+
+struct VerifyOptions {
+  bool contents = true;  ///< look into the events; false: records and CRC only
+};
+
+EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options = {});
+
+}  // namespace rodeo::formats

@@ -1,0 +1,32 @@
+// What is wrong with a file: where and what, the first of them in full, all of them counted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rodeo::formats {
+
+struct Finding {
+  std::uint64_t offset = 0;  ///< bytes from the start of the file
+  std::string what;          ///< "event 3: event checksum is ..., the data give ..."
+};
+
+class Findings {
+ public:
+  static constexpr std::size_t kListed = 20;
+
+  void add(std::uint64_t offset, std::string what) {
+    ++total_;
+    if (listed_.size() < kListed) listed_.push_back({offset, std::move(what)});
+  }
+
+  std::uint64_t total() const { return total_; }
+  const std::vector<Finding>& listed() const { return listed_; }
+
+ private:
+  std::uint64_t total_ = 0;
+  std::vector<Finding> listed_;
+};
+
+}  // namespace rodeo::formats

@@ -1,0 +1,109 @@
+#include "formats/block_file.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "formats/block_encoder.h"
+
+namespace {
+
+using namespace rodeo::formats;
+using Bytes = std::vector<std::byte>;
+
+/// `blocks` blocks of each E-link, interleaved, full of chunks of `chunk_bytes`.
+Bytes recording(BlockFormat format, std::vector<std::uint16_t> elinks, std::size_t blocks, std::size_t chunk_bytes) {
+  Bytes file(elinks.size() * blocks * format.block_bytes);
+  Bytes payload(chunk_bytes, std::byte{0x33});
+  std::vector<BlockEncoder> encoders;
+  std::vector<std::span<const std::byte>> rests(elinks.size(), payload);
+  for (const std::uint16_t elink : elinks) encoders.emplace_back(format, elink);
+  for (std::size_t b = 0; b < elinks.size() * blocks; ++b) {
+    BlockEncoder& encoder = encoders[b % elinks.size()];
+    auto& rest = rests[b % elinks.size()];
+    encoder.begin(std::span{file}.subspan(b * format.block_bytes, format.block_bytes));
+    while (encoder.push(rest)) rest = payload;
+  }
+  return file;
+}
+
+TEST(BlockFile, FamilyAndSizeAreFoundForEveryFormat) {
+  std::vector<BlockFormat> formats{{BlockFamily::trailer16, 1024}};
+  for (const std::uint32_t n : {1U, 2U, 4U, 5U, 64U}) {
+    formats.push_back({BlockFamily::trailer32, n * 1024});
+    formats.push_back({BlockFamily::phase2, n * 1024});
+  }
+  for (const BlockFormat& format : formats) {
+    const auto found = detect_block_format(recording(format, {1, 2, 3}, 4, 100));
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(*found, format) << format.block_bytes;
+  }
+}
+
+TEST(BlockFile, SoundRecordingIsDescribedByElink) {
+  const auto info = inspect_block_file(recording({BlockFamily::trailer16, 1024}, {0x7c3, 5, 70}, 42, 40));
+  ASSERT_TRUE(info.has_value());
+  EXPECT_TRUE(info->sound());
+  EXPECT_EQ(info->blocks, 126U);
+  ASSERT_EQ(info->elinks.size(), 3U);
+  EXPECT_EQ(info->elinks[0].elink, 5);
+  EXPECT_EQ(info->elinks[2].elink, 0x7c3);
+  for (const auto& elink : info->elinks) {
+    EXPECT_EQ(elink.blocks, 42U);
+    EXPECT_EQ(elink.largest_chunk_bytes, 40U);
+    EXPECT_GT(elink.chunks, 1000U);
+    EXPECT_LE(elink.flagged_chunks, 1U);
+  }
+  EXPECT_LE(info->counter(BlockCounter::unfinished), 3U);
+}
+
+TEST(BlockFile, RecordingThatBeginsInsideAChunkIsSound) {
+  const Bytes file = recording({BlockFamily::phase2, 2048}, {5}, 10, 10000);
+  const auto info = inspect_block_file(std::span{file}.subspan(2 * 2048));
+  ASSERT_TRUE(info.has_value());
+  EXPECT_TRUE(info->sound());
+  EXPECT_EQ(info->counter(BlockCounter::before_join), 3U);
+}
+
+TEST(BlockFile, CutRecordingIsReadAsFarAsItIsWholeAndSaysWhatIsLeft) {
+  Bytes file = recording({BlockFamily::trailer16, 1024}, {5}, 10, 40);
+  file.resize(file.size() - 300);
+  const auto info = inspect_block_file(file);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->blocks, 9U);
+  EXPECT_EQ(info->rest_bytes, 724U);
+  EXPECT_FALSE(info->sound());
+}
+
+TEST(BlockFile, ARemovedBlockIsCountedAsAGap) {
+  Bytes file = recording({BlockFamily::trailer32, 2048}, {5}, 10, 40);
+  file.erase(file.begin() + 3 * 2048, file.begin() + 4 * 2048);
+  const auto info = inspect_block_file(file);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_FALSE(info->sound());
+  EXPECT_EQ(info->counter(BlockCounter::sequence_gaps), 1U);
+  EXPECT_EQ(info->counter(BlockCounter::lost_blocks), 1U);
+}
+
+TEST(BlockFile, WhatIsNoRecordingIsRefusedWithTheReason) {
+  const auto code = [](const Bytes& file) { return inspect_block_file(file).error().code; };
+  EXPECT_EQ(code({}), "formats.block_file.empty");
+  EXPECT_EQ(code(Bytes(1 << 20)), "formats.block_file.zeros");
+  EXPECT_EQ(code(Bytes(3)), "formats.block_file.too_short");
+  EXPECT_EQ(code(Bytes(5000, std::byte{0x20})), "formats.block_file.marker");
+  Bytes cut = recording({BlockFamily::phase2, 8192}, {5}, 1, 40);
+  cut.resize(8191);
+  EXPECT_EQ(code(cut), "formats.block_file.too_short");
+}
+
+TEST(BlockFile, ZerosBehindTheFirstBlockAreBadBlocks) {
+  Bytes file = recording({BlockFamily::trailer16, 1024}, {5}, 1, 40);
+  file.resize(10 * 1024);
+  const auto info = inspect_block_file(file);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->counter(BlockCounter::bad_marker), 9U);
+  EXPECT_FALSE(info->sound());
+}
+
+}  // namespace

@@ -1,0 +1,207 @@
+// rodeo data verify: any one flipped bit of a file, and two swapped chunks, are found; what is sound passes.
+#include "formats/file_verify.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "formats/checksum.h"
+#include "formats/event_names.h"
+#include "formats/random_event.h"
+#include "formats/sample_file.h"
+
+namespace {
+
+using namespace rodeo::formats;
+using rodeo::test::sample_event;
+using rodeo::test::sample_file;
+using rodeo::test::SampleSettings;
+
+std::string first_finding(const EventFileReport& report) {
+  return report.sound() ? "" : report.findings.listed().front().what;
+}
+
+std::size_t find(const std::vector<std::byte>& file, std::string_view text) {
+  return std::string_view(reinterpret_cast<const char*>(file.data()), file.size()).find(text);
+}
+
+TEST(FileVerify, ASoundFilePassesAndIsCounted) {
+  const std::vector<std::byte> file = sample_file({.events = 5, .links = 4, .missing_in_event = 2});
+  const EventFileReport report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.crc, FileCrc::holds);
+  EXPECT_EQ(report.blocks, 5u);
+  EXPECT_EQ(report.totals.robs, 5u);
+  EXPECT_EQ(report.totals.chunks, 19u);
+  EXPECT_EQ(report.totals.proven_chunks, 19u);
+  EXPECT_EQ(report.totals.incomplete_robs, 1u);
+  EXPECT_EQ(report.totals.missing_links, 1u);
+  EXPECT_EQ(report.totals.events_with_checksum, 5u);
+  EXPECT_EQ(report.adler32, adler32(file));
+  EXPECT_TRUE(report.unprotected().empty());
+  EXPECT_TRUE(report.end.has_value());
+}
+
+TEST(FileVerify, EveryWayToStoreEventsPasses) {
+  for (const bool compress : {false, true}) {
+    for (const ChecksumType event : {ChecksumType::none, ChecksumType::adler32}) {
+      for (const ChecksumType rob : {ChecksumType::none, ChecksumType::adler32}) {
+        const EventFileReport report =
+            verify_event_file(sample_file({.event_checksum = event, .rob_checksum = rob, .compress = compress}));
+        EXPECT_TRUE(report.sound()) << first_finding(report);
+        EXPECT_EQ(report.totals.proven_chunks, 9u);
+        EXPECT_EQ(report.totals.robs_with_checksum, rob == ChecksumType::none ? 0u : 3u);
+        EXPECT_EQ(report.totals.compressed_events, compress ? 3u : 0u);
+      }
+    }
+  }
+}
+
+class AnyFlippedBit : public ::testing::TestWithParam<SampleSettings> {};
+
+TEST_P(AnyFlippedBit, OfAFileIsFound) {
+  std::vector<std::byte> file = sample_file(GetParam());
+  ASSERT_TRUE(verify_event_file(file).sound());
+  for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
+    file[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(verify_event_file(file).sound()) << "byte " << bit / 8 << " bit " << bit % 8;
+    file[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, AnyFlippedBit,
+                         ::testing::Values(SampleSettings{.events = 2}, SampleSettings{.events = 0},
+                                           SampleSettings{.events = 1, .event_checksum = ChecksumType::none},
+                                           SampleSettings{.events = 1, .compress = true},
+                                           SampleSettings{.events = 2, .missing_in_event = 1}));
+
+// The parts of a file that the provable payload protects are found even by someone who writes the right checksums over the damage.
+TEST(FileVerify, EveryChunkByteIsProvenWithoutAnyChecksum) {
+  const SampleSettings settings{.events = 1, .links = 2, .event_checksum = ChecksumType::none};
+  const std::vector<std::byte> sound = sample_file(settings);
+  const rodeo::formats::Provable provable(settings.seed);
+  std::vector<std::byte> chunk(settings.chunk_bytes);
+  provable.write(chunk, 0x540000, rodeo::L1Id::of(1, 1));
+  const std::size_t at = find(sound, std::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size()));
+  ASSERT_LT(at, sound.size());
+  for (std::size_t bit = 0; bit < chunk.size() * 8; ++bit) {
+    std::vector<std::byte> file = sound;
+    file[at + bit / 8] ^= std::byte{1} << (bit % 8);
+    rodeo::test::reseal(file);
+    const EventFileReport report = verify_event_file(file);
+    EXPECT_EQ(report.crc, FileCrc::holds);
+    EXPECT_NE(first_finding(report).find("not what the link sent"), std::string::npos) << bit;
+  }
+}
+
+TEST(FileVerify, TwoSwappedChunksAreFound) {
+  const SampleSettings settings{.events = 2, .links = 4, .chunk_bytes = 16};
+  const std::vector<std::byte> sound = sample_file(settings);
+  std::vector<std::pair<std::size_t, std::size_t>> chunks;  // offset and size of each record's bytes
+  for (std::uint32_t event = 1; event <= 2; ++event) {
+    for (std::uint32_t link = 0; link < settings.links; ++link) {
+      std::vector<std::byte> chunk(settings.chunk_bytes + link);
+      rodeo::formats::Provable(settings.seed).write(chunk, 0x540000 + link, rodeo::L1Id::of(1, event));
+      chunks.emplace_back(find(sound, std::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size())), 16);
+    }
+  }
+  for (std::size_t a = 0; a < chunks.size(); ++a) {
+    for (std::size_t b = a + 1; b < chunks.size(); ++b) {
+      std::vector<std::byte> file = sound;
+      std::swap_ranges(file.begin() + static_cast<std::ptrdiff_t>(chunks[a].first),
+                       file.begin() + static_cast<std::ptrdiff_t>(chunks[a].first + 16),
+                       file.begin() + static_cast<std::ptrdiff_t>(chunks[b].first));
+      EXPECT_FALSE(verify_event_file(file).sound());
+      rodeo::test::reseal(file);
+      EXPECT_FALSE(verify_event_file(file).sound()) << "resealed";
+    }
+  }
+}
+
+TEST(FileVerify, SwappedEventsAreFoundByTheirNumbers) {
+  std::vector<std::byte> file = sample_file({.events = 2});
+  const std::size_t size = kSeparatorBytes + sample_event({.events = 2}, 1).size();
+  const std::size_t first = file.size() - kFileEndBytes - 2 * size;
+  std::swap_ranges(file.begin() + static_cast<std::ptrdiff_t>(first), file.begin() + static_cast<std::ptrdiff_t>(first + size),
+                   file.begin() + static_cast<std::ptrdiff_t>(first + size));
+  rodeo::test::reseal(file);
+  EXPECT_NE(first_finding(verify_event_file(file)).find("data block has number 2, not 1"), std::string::npos);
+}
+
+TEST(FileVerify, AFlaggedChunkThatWasDamagedBeforeIsNoFault) {
+  const SampleSettings settings{.events = 1, .links = 1, .event_checksum = ChecksumType::none};
+  std::vector<std::byte> file = sample_file(settings);
+  std::vector<std::byte> chunk(settings.chunk_bytes);
+  rodeo::formats::Provable(settings.seed).write(chunk, 0x540000, rodeo::L1Id::of(1, 1));
+  const std::size_t at = find(file, std::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size()));
+  file[at + 9] ^= std::byte{1};
+  file[at - 5] = std::byte{rodeo::chunk_flag::kCorrupt};
+  rodeo::test::reseal(file);
+  const EventFileReport report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.totals.flagged_chunks, 1u);
+  EXPECT_EQ(report.totals.proven_chunks, 0u);
+}
+
+TEST(FileVerify, AnUnclosedFileSaysSo) {
+  const EventFileReport report = verify_event_file(sample_file({.seal = false}));
+  EXPECT_EQ(report.crc, FileCrc::open);
+  EXPECT_NE(first_finding(report).find("never closed"), std::string::npos);
+}
+
+TEST(FileVerify, EveryCutFileIsFound) {
+  const std::vector<std::byte> file = sample_file();
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    EXPECT_FALSE(verify_event_file(std::span(file).first(size)).sound()) << size;
+  }
+}
+
+TEST(FileVerify, AForeignFileIsCheckedAndSaysWhatWasNotProtected) {
+  EventFileHeader header;
+  header.free_strings = {"GUID=0", "Stream=physics_Main"};
+  std::vector<std::byte> file = encode_file_header(header);
+  rodeo::test::RandomEvents random(1);
+  FullEventHeader fields = random.event_header();
+  fields.checksum_type = ChecksumType::none;
+  fields.compression = Compression::none;
+  const std::vector<std::byte> event = encode_full_event(fields, random.rob());
+  append_bytes(file, encode_separator({77, static_cast<std::uint32_t>(event.size())}));
+  append_bytes(file, event);
+  append_bytes(file, encode_file_end({.blocks_in_file = 1}));
+  const EventFileReport report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.crc, FileCrc::foreign);
+  EXPECT_EQ(report.unprotected().size(), 2u);
+}
+
+TEST(FileVerify, RandomDamageIsSurvivedAndFound) {
+  rodeo::test::RandomEvents random(2);
+  const std::vector<std::byte> sound = sample_file({.events = 4});
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> file = sound;
+    for (int n = 0; n < 5; ++n) file[random.below(static_cast<std::uint32_t>(file.size()))] = static_cast<std::byte>(random.word());
+    file.resize(random.below(static_cast<std::uint32_t>(file.size())) + 1);
+    if (!std::equal(file.begin(), file.end(), sound.begin()) || file.size() < sound.size()) {
+      EXPECT_FALSE(verify_event_file(file).sound());
+    }
+  }
+}
+
+TEST(FileKind, IsToldByTheFirstBytes) {
+  EXPECT_EQ(file_kind({}), FileKind::empty);
+  EXPECT_EQ(file_kind(sample_file({.events = 0})), FileKind::event_file);
+  EXPECT_EQ(file_kind(std::vector<std::byte>(10000)), FileKind::zeros);
+  EXPECT_EQ(file_kind(std::as_bytes(std::span("hello, world"))), FileKind::unknown);
+  const std::uint32_t block = 0xabcd0040;
+  EXPECT_EQ(file_kind(std::as_bytes(std::span(&block, 1))), FileKind::block_recording);
+}
+
+TEST(EventNames, StatusBitsAreSaidInWords) {
+  EXPECT_EQ(joined_or_ok(status_names(0, FragmentKind::rob)), "ok");
+  EXPECT_EQ(joined_or_ok(status_names(0x20000014, FragmentKind::rob)), "time-out, internal overflow, fragment lost");
+  EXPECT_EQ(joined_or_ok(status_names(0x80000001, FragmentKind::event)), "BCID mismatch, partial event");
+  EXPECT_EQ(joined_or_ok(status_names(0x00010000, FragmentKind::rod)), "bit 16");
+  EXPECT_EQ(subdetector_name(0x6b), "NSW Micromegas");
+}
+
+}  // namespace

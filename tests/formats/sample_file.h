@@ -1,0 +1,110 @@
+// Small sealed event files with provable payload, in memory, made by the same parts that the readout's writer uses.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "formats/event_file_encoder.h"
+#include "formats/event_frame.h"
+#include "formats/provable.h"
+#include "formats/rod_data.h"
+#include "formats/stream_tags.h"
+#include "formats/words.h"
+
+namespace rodeo::test {
+
+struct SampleSettings {
+  std::uint32_t events = 3;
+  std::uint32_t links = 3;
+  std::uint32_t chunk_bytes = 14;
+  std::uint64_t seed = 7;
+  formats::ChecksumType event_checksum = formats::ChecksumType::adler32;
+  formats::ChecksumType rob_checksum = formats::ChecksumType::none;
+  bool compress = false;
+  bool seal = true;
+  std::uint32_t missing_in_event = 0;  ///< event (from 1) whose last link is missing; 0: none
+};
+
+inline constexpr std::time_t kSampleTime = 1795231845;
+
+inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::uint32_t number) {
+  const formats::Provable provable(settings.seed);
+  const L1Id l1id = L1Id::of(1, number);
+  const bool incomplete = settings.missing_in_event == number;
+  std::vector<std::byte> data;
+  for (std::uint32_t link = 0; link + (incomplete ? 1 : 0) < settings.links; ++link) {
+    std::vector<std::byte> chunk(settings.chunk_bytes + link);
+    provable.write(chunk, 0x540000 + link, l1id);
+    formats::append_chunk_record(data, {.link_id = 0x540000 + link}, chunk);
+  }
+  FragmentPart part{data.data(), data.size()};
+  Fragment fragment;
+  fragment.l1id = l1id;
+  fragment.sequence = 0x1000000 + number;
+  fragment.source_id = {0x610001};
+  fragment.bcid = provable.trigger(l1id).bcid;
+  fragment.trigger_type = provable.trigger(l1id).trigger_type;
+  fragment.parts = &part;
+  fragment.part_count = 1;
+  if (incomplete) {
+    fragment.status = fragment_status::kTimeout;
+    fragment.missing = fragment.missing_listed = 1;
+    fragment.missing_links[0] = 0x540000 + settings.links - 1;
+  }
+  const formats::EventFrame frame({.run_number = 431493,
+                                   .run_type = formats::run_type::kTest,
+                                   .lumi_block = 1,
+                                   .stream_tags = formats::encode_stream_tags(std::vector<formats::StreamTag>{{}}),
+                                   .event_checksum = settings.event_checksum,
+                                   .rob_checksum = settings.rob_checksum});
+  const formats::EventStamp stamp{fragment.sequence, 1795231845, number * 1000};
+  if (settings.compress) {
+    formats::ZlibCompressor compressor(1);
+    std::vector<std::byte> event(frame.max_compressed_bytes(data.size(), compressor));
+    event.resize(frame.store_compressed(fragment, stamp, compressor, event));
+    return event;
+  }
+  std::vector<std::byte> event(frame.max_head_bytes());
+  std::byte tail[formats::EventFrame::kMaxTailBytes];
+  const formats::EventFrame::Sizes sizes = frame.store(fragment, stamp, event.data(), tail);
+  event.resize(sizes.head_bytes);
+  formats::append_bytes(event, data);
+  formats::append_bytes(event, std::span(tail).first(sizes.tail_bytes));
+  return event;
+}
+
+inline std::vector<std::byte> sample_file(const SampleSettings& settings = {}) {
+  formats::EventFileSettings file_settings;
+  file_settings.application = "test";
+  file_settings.run.run_number = 431493;
+  file_settings.provable = formats::ProvableMark{.seed = settings.seed};
+  formats::EventFileEncoder encoder(file_settings);
+  const auto header = encoder.begin_file(kSampleTime, "01234567-89AB-4DEF-8123-456789ABCDEF");
+  std::vector<std::byte> file(header.begin(), header.end());
+  for (std::uint32_t number = 1; number <= settings.events; ++number) {
+    const std::vector<std::byte> event = sample_event(settings, number);
+    formats::append_bytes(file, encoder.separator(static_cast<std::uint32_t>(event.size())));
+    formats::append_bytes(file, event);
+  }
+  formats::append_bytes(file, encoder.end_file(kSampleTime + 10, true));
+  if (settings.seal) {
+    formats::FileDigest digest;
+    digest.update(file);
+    const auto digits = formats::crc_digits(digest.crc32());
+    std::memcpy(file.data() + encoder.crc_offset(), digits.data(), digits.size());
+  }
+  return file;
+}
+
+/// Writes the right CRC into a file that a test has changed.
+inline void reseal(std::vector<std::byte>& file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  std::byte* digits = file.data() + text.find("Rodeo-CRC32=") + 12;
+  std::memset(digits, '0', 8);
+  formats::FileDigest digest;
+  digest.update(file);
+  std::memcpy(digits, formats::crc_digits(digest.crc32()).data(), 8);
+}
+
+}  // namespace rodeo::test
