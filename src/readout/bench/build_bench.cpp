@@ -1,0 +1,235 @@
+#include "readout/bench/build_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "base/units.h"
+#include "readout/bench/prepared_input.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint64_t kKeepEvery = 1000;
+constexpr std::size_t kKeepMost = 4096;
+constexpr double kWarmUpSeconds = 0.3;
+
+/// First of the list: counts chunks from fragments, keeps one fragment in a thousand, passes all on to the product's own consumer.
+class Counter final : public FragmentConsumer {
+ public:
+  void insert(FragmentPtr fragment) override {
+    Lane& lane = lanes_[lane_of_this_thread()];
+    lane.fragments.store(lane.fragments.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    lane.chunks.store(lane.chunks.load(std::memory_order_relaxed) + fragment->chunks, std::memory_order_relaxed);
+    if (--lane.until_kept == 0) [[unlikely]] {
+      lane.until_kept = kKeepEvery;
+      if (keeping_.load(std::memory_order_relaxed) && lane.kept.size() < lane.kept.capacity()) lane.kept.push_back(fragment);
+    }
+    next_->insert(std::move(fragment));
+  }
+  Status status() const override { return {}; }
+
+  void begin_keeping() { keeping_.store(true, std::memory_order_relaxed); }
+  std::uint64_t fragments() const { return sum(&Lane::fragments); }
+  std::uint64_t chunks() const { return sum(&Lane::chunks); }
+
+  /// After the clock has stopped: checks what was kept, byte by byte, and lets it go.
+  void verify(const PreparedInput& input, std::size_t expected_chunks, BuildBenchResult& result) {
+    for (Lane& lane : lanes_) {
+      for (FragmentPtr& fragment : lane.kept) {
+        std::size_t chunks = 0;
+        bool good = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
+          ++chunks;
+          if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment->l1id)) ++result.mismatches;
+        });
+        if (!good || chunks != expected_chunks) ++result.mismatches;
+        ++result.verified_fragments;
+        fragment.reset();
+      }
+      lane.kept.clear();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLanes = 32;
+  struct alignas(64) Lane {
+    Lane() { kept.reserve(kKeepMost / 4); }
+    std::atomic<std::uint64_t> fragments{0};
+    std::atomic<std::uint64_t> chunks{0};
+    std::uint64_t until_kept = kKeepEvery;
+    std::vector<FragmentPtr> kept;
+  };
+
+  std::size_t lane_of_this_thread() {
+    thread_local const std::size_t lane = next_lane_.fetch_add(1) % kLanes;
+    return lane;
+  }
+  std::uint64_t sum(std::atomic<std::uint64_t> Lane::*member) const {
+    std::uint64_t total = 0;
+    for (const Lane& lane : lanes_) total += (lane.*member).load(std::memory_order_relaxed);
+    return total;
+  }
+
+  std::atomic<std::size_t> next_lane_{0};
+  std::atomic<bool> keeping_{false};
+  std::vector<Lane> lanes_ = std::vector<Lane>(kLanes);
+};
+
+// Plain copying of the prepared memory into a buffer that stays in cache, and plain reading: what no builder can beat.
+void measure_ceilings(const PreparedInput& input, BuildBenchResult& result) {
+  constexpr std::size_t kPiece = 64 << 10;
+  std::vector<std::byte> target(4 * kPiece);
+  const auto pass = [&](auto&& work) {
+    double best = 0;
+    for (int round = 0; round < 3; ++round) {
+      const double before = base::thread_cpu_seconds();
+      for (const auto memory : input.memory()) {
+        for (std::size_t at = 0; at < memory.size(); at += kPiece) work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
+      }
+      best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
+    }
+    return best;
+  };
+  result.copy_ceiling_bytes_per_second = pass([&](std::span<const std::byte> piece, std::size_t at) {
+    std::memcpy(target.data() + at % target.size(), piece.data(), piece.size());
+    asm volatile("" : : "r"(target.data()) : "memory");
+  });
+  result.read_ceiling_bytes_per_second = pass([&](std::span<const std::byte> piece, std::size_t) {
+    std::uint64_t sums[8] = {};
+    for (std::size_t i = 0; i + 64 <= piece.size(); i += 64) {
+      std::uint64_t words[8];
+      std::memcpy(words, piece.data() + i, 64);
+      for (int k = 0; k < 8; ++k) sums[k] ^= words[k];
+    }
+    asm volatile("" : : "r"(sums[0] ^ sums[1] ^ sums[2] ^ sums[3] ^ sums[4] ^ sums[5] ^ sums[6] ^ sums[7]));
+  });
+}
+
+const ComponentInfo& info_of(const base::ComponentRegistry& registry, base::ComponentKind kind, std::string_view name) {
+  const auto found = registry.find(kind, name);
+  if (!found) throw SetupError(found.error());
+  return (*found)->info;
+}
+
+template <typename T>
+T made(Result<T> result) {
+  if (!result) throw SetupError(result.error());
+  return std::move(*result);
+}
+
+}  // namespace
+
+Parameters parameters_of(const ComponentInfo& info) {
+  Parameters parameters;
+  for (const Key& key : info.keys) {
+    const std::string& text = key.fallback;
+    switch (key.type) {
+      case KeyType::boolean: parameters.set(key.name, text == "true"); break;
+      case KeyType::integer:
+      case KeyType::fid:
+      case KeyType::source_id: parameters.set(key.name, static_cast<std::int64_t>(std::stoll(text.empty() ? "0" : text, nullptr, 0))); break;
+      case KeyType::real: parameters.set(key.name, text.empty() ? 0.0 : std::stod(text)); break;
+      case KeyType::duration: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count())); break;
+      case KeyType::size: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_size(text)))); break;
+      case KeyType::rate: parameters.set(key.name, made(base::parse_rate(text))); break;
+      case KeyType::text:
+      case KeyType::choice:
+      case KeyType::path: parameters.set(key.name, text); break;
+      case KeyType::text_list: parameters.set(key.name, std::vector<std::string>{}); break;
+      case KeyType::fid_list: parameters.set(key.name, std::vector<std::uint64_t>{}); break;
+    }
+  }
+  return parameters;
+}
+
+BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry) {
+  const bool full = settings.mode == "full";
+  const std::uint32_t groups = full ? (settings.groups == 0 ? settings.links : settings.groups) : 0;
+  if (full && settings.links % groups != 0) throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
+  BuildBenchResult result;
+  PreparedInput input({.links = settings.links,
+                       .groups = groups,
+                       .chunk_bytes = settings.chunk_bytes,
+                       .run_length = full ? 1 : settings.run_length,
+                       .blocks = settings.source == "blocks",
+                       .crc = settings.checker == "crc32"});
+
+  Parameters consumer_parameters = parameters_of(info_of(registry, base::ComponentKind::consumer, "processor"));
+  consumer_parameters.set("threads", std::int64_t{0});
+  consumer_parameters.set("work", std::string(full ? "read" : "release"));
+  const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
+  Counter counter;
+  counter.link(consumer.get());
+
+  std::vector<BuilderLink> links;
+  for (std::size_t i = 0; i < input.links().size(); ++i) {
+    links.push_back({input.links()[i], input.links()[i].default_link_id(), input.group_of(i)});
+  }
+  Parameters extractor_parameters = parameters_of(info_of(registry, base::ComponentKind::extractor, settings.extractor));
+  extractor_parameters.set("l1id_bits", static_cast<std::int64_t>(input.l1id_bits()));
+  BuilderContext context{.source_id = SourceId{0x610001},
+                         .links = links,
+                         .input = &input,
+                         .consumer = &counter,
+                         .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
+                         .make_checker = {}};
+  if (!settings.checker.empty()) {
+    const Parameters checker_parameters = parameters_of(info_of(registry, base::ComponentKind::checker, settings.checker));
+    context.make_checker = [&registry, &settings, checker_parameters] { return made(registry.make_checker(settings.checker, checker_parameters)); };
+  }
+  Parameters builder_parameters = parameters_of(info_of(registry, base::ComponentKind::builder, settings.mode));
+  builder_parameters.set("workers", static_cast<std::int64_t>(settings.workers));
+  builder_parameters.set("window", static_cast<std::int64_t>(settings.window));
+  if (!full) {
+    builder_parameters.set("chunk_size", static_cast<std::int64_t>(settings.chunk_bytes));
+    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window + kKeepMost + 1024));
+  }
+  if (settings.pinned) {
+    std::vector<std::string> cpus;
+    for (std::uint32_t i = 0; i < settings.workers; ++i) cpus.push_back(std::to_string(i % std::max(1U, std::thread::hardware_concurrency())));
+    builder_parameters.set("cpus", cpus);
+  }
+  auto builder = made(registry.make_builder(settings.mode, builder_parameters, context));
+  measure_ceilings(input, result);
+
+  const auto sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
+  consumer->start();
+  builder->start();
+  sleep(kWarmUpSeconds);
+  counter.begin_keeping();
+  const FragmentBuilder::Status before = builder->status();
+  const std::uint64_t chunks_before = counter.chunks();
+  const std::uint64_t fragments_before = counter.fragments();
+  const double cpu_before = base::process_cpu_seconds();
+  const std::uint64_t start = base::steady_now_ns();
+  sleep(settings.seconds);
+  result.cpu_seconds = base::process_cpu_seconds() - cpu_before;
+  result.seconds = static_cast<double>(base::steady_now_ns() - start) * 1e-9;
+  result.chunks = counter.chunks() - chunks_before;
+  result.fragments = counter.fragments() - fragments_before;
+  const FragmentBuilder::Status after = builder->status();
+  input.stop();
+  builder->join();
+  consumer->stop();
+
+  result.payload_bytes = result.chunks * settings.chunk_bytes;
+  result.input_bytes = input.bytes();
+  result.window_events = after.window_events;
+  result.incomplete = after.incomplete - before.incomplete;
+  const auto lost_of = [](const FragmentBuilder::Status& status) {
+    std::uint64_t sum = 0;
+    for (const NamedCounter& lost : status.lost) sum += lost.value;
+    return sum;
+  };
+  result.lost = lost_of(after) - lost_of(before);
+  counter.verify(input, full ? 1 : settings.links, result);
+  return result;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,49 @@
+// The builder's benchmark: pages made beforehand, the product's own builder, extractor and consumer, the CPU time of the whole process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/registry.h"
+
+namespace rodeo::readout {
+
+struct BuildBenchSettings {
+  std::string mode = "gbt";     ///< gbt | full
+  std::string source = "runs";  ///< runs | blocks
+  std::uint32_t run_length = 24;
+  std::uint32_t links = 192;
+  std::uint32_t groups = 0;     ///< FULL mode: independent streams; 0: one per link
+  std::uint32_t chunk_bytes = 40;
+  std::uint32_t workers = 1;
+  double seconds = 3;
+  std::string checker;          ///< "crc32", or empty
+  std::string extractor = "rodeo";
+  std::uint64_t window = 16384;
+  bool pinned = true;           ///< worker i on CPU i
+};
+
+struct BuildBenchResult {
+  double seconds = 0;
+  double cpu_seconds = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t fragments = 0;
+  std::uint64_t payload_bytes = 0;   ///< of chunks, without headers
+  std::uint64_t input_bytes = 0;     ///< prepared and cycled through
+  double copy_ceiling_bytes_per_second = 0;
+  double read_ceiling_bytes_per_second = 0;
+  std::uint64_t window_events = 0;
+  std::uint64_t incomplete = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t verified_fragments = 0;
+  std::uint64_t mismatches = 0;
+  std::string memory;
+};
+
+/// Runs it; throws SetupError for settings that cannot be.
+BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
+
+/// The defaults of a component's keys, with some set otherwise.
+Parameters parameters_of(const ComponentInfo& info);
+
+}  // namespace rodeo::readout
