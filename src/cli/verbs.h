@@ -5,6 +5,7 @@
 
 namespace rodeo::cli {
 
+void add_bench(Command& root);
 void add_version(Command& root);
 
 }  // namespace rodeo::cli

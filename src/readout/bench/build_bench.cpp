@@ -137,7 +137,7 @@ Parameters parameters_of(const ComponentInfo& info) {
       case KeyType::real: parameters.set(key.name, text.empty() ? 0.0 : std::stod(text)); break;
       case KeyType::duration: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count())); break;
       case KeyType::size: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_size(text)))); break;
-      case KeyType::rate: parameters.set(key.name, made(base::parse_rate(text))); break;
+      case KeyType::rate: parameters.set(key.name, made(base::parse_rate_hz(text))); break;
       case KeyType::text:
       case KeyType::choice:
       case KeyType::path: parameters.set(key.name, text); break;

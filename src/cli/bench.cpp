@@ -1,0 +1,105 @@
+// `rodeo bench`: how fast the product is here, by its own components, against a ceiling measured in the same run.
+#include <fmt/core.h>
+
+#include "cli/verbs.h"
+#include "readout/bench/build_bench.h"
+#include "readout/defaults.h"
+
+namespace rodeo::cli {
+namespace {
+
+using readout::BuildBenchResult;
+using readout::BuildBenchSettings;
+
+Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result) {
+  const double chunks = static_cast<double>(result.chunks);
+  return Json::object({{"mode", settings.mode},
+                       {"source", settings.source},
+                       {"run_length", settings.run_length},
+                       {"links", settings.links},
+                       {"groups", settings.groups},
+                       {"chunk_bytes", settings.chunk_bytes},
+                       {"workers", settings.workers},
+                       {"checker", settings.checker.empty() ? "none" : settings.checker},
+                       {"extractor", settings.extractor},
+                       {"seconds", result.seconds},
+                       {"chunks_per_second", chunks / result.seconds},
+                       {"chunks_per_core_second", chunks / result.cpu_seconds},
+                       {"cpu_seconds", result.cpu_seconds},
+                       {"input_bytes", result.input_bytes},
+                       {"fragments_per_second", static_cast<double>(result.fragments) / result.seconds},
+                       {"fragments_per_core_second", static_cast<double>(result.fragments) / result.cpu_seconds},
+                       {"payload_bytes_per_second", static_cast<double>(result.payload_bytes) / result.seconds},
+                       {"payload_bytes_per_core_second", static_cast<double>(result.payload_bytes) / result.cpu_seconds},
+                       {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second},
+                       {"read_ceiling_bytes_per_second", result.read_ceiling_bytes_per_second},
+                       {"window_events", result.window_events},
+                       {"incomplete", result.incomplete},
+                       {"lost", result.lost},
+                       {"verified_fragments", result.verified_fragments},
+                       {"mismatches", result.mismatches}});
+}
+
+void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
+  const double per_core = static_cast<double>(result.chunks) / result.cpu_seconds;
+  const double ceiling = settings.mode == "full" ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
+  fmt::print("{} {}, {} links x {} B, runs of {}, {} worker(s){}\n", settings.mode, settings.source, settings.links, settings.chunk_bytes,
+             settings.run_length, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
+  fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n", static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
+  fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
+  fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
+             static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
+             settings.mode == "full" ? "read" : "copy", ceiling * 1e-9);
+  fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments, result.mismatches,
+             result.incomplete, result.lost);
+}
+
+void add_build(Command& bench) {
+  struct Options {
+    BuildBenchSettings settings;
+    std::optional<std::uint32_t> chunk_bytes;
+    std::string json;
+    bool not_pinned = false;
+  };
+  auto options = std::make_shared<Options>();
+  BuildBenchSettings& settings = options->settings;
+  Command& build = bench.verb("build", "Chunks to fragments: the builder, its extractor and a consumer, from pages made beforehand");
+  build.example("rodeo bench build", "192 links x 40 B, runs of 24, one worker")
+      .example("rodeo bench build --run-length 1", "links interleaved chunk by chunk")
+      .example("rodeo bench build --source blocks", "from raw FELIX blocks, decoded in the worker")
+      .example("rodeo bench build --mode full --links 24 --groups 1", "one FULL-mode stream, 24 links in turn");
+  build.choice("--mode", settings.mode, {"gbt", "full"}, "Builder");
+  build.choice("--source", settings.source, {"runs", "blocks"}, "What the input hands over");
+  build.option("--run-length", settings.run_length, "Chunks in a run");
+  build.option("--links", settings.links, "Links");
+  build.option("--groups", settings.groups, "FULL mode: independent streams, whose links take turns; 0: one per link");
+  build.option("--chunk-bytes", options->chunk_bytes, "Size of a chunk [B]; 40, in FULL mode 5000");
+  build.option("--workers", settings.workers, "Builder threads");
+  build.option("--seconds", settings.seconds, "Length of the measurement [s]");
+  build.option("--window", settings.window, "Events that may be open at once");
+  build.option("--checker", settings.checker, "Integrity check per chunk: crc32");
+  build.option("--extractor", settings.extractor, "Trigger-information extraction");
+  build.flag("--not-pinned", options->not_pinned, "Leave the workers to the scheduler");
+  build.json_file(options->json);
+  build.run([options]() -> Result<ExitCode> {
+    options->settings.chunk_bytes = options->chunk_bytes.value_or(options->settings.mode == "full" ? 5000 : 40);
+    options->settings.pinned = !options->not_pinned;
+    base::ComponentRegistry registry;
+    if (auto added = registry.add_library("built in", readout::register_defaults); !added) return std::unexpected(added.error());
+    const BuildBenchResult result = readout::run_build_bench(options->settings, registry);
+    if (options->json != "-") print(options->settings, result);
+    if (!options->json.empty()) {
+      if (auto written = write_json(options->json, json_of(options->settings, result)); !written) return std::unexpected(written.error());
+    }
+    return result.mismatches == 0 ? ExitCode::done : ExitCode::not_verified;
+  });
+}
+
+}  // namespace
+
+void add_bench(Command& root) {
+  Command& bench = root.verb("bench", "Measures the product on this machine");
+  add_build(bench);
+}
+
+}  // namespace rodeo::cli
