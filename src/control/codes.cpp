@@ -65,6 +65,28 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "command line."},
     {"cli.unknown_verb", usage, "There is no such verb; --help lists those there are."},
     {"cli.usage", usage, "The command line does not fit the command; its --help shows examples and options."},
+    {"config.bad_choice", invalid_configuration, "A key that takes one of a few words has another. The message lists them."},
+    {"config.bad_default", invalid_configuration,
+     "A component declares a default that does not fit its own type or range. This is a mistake in the component, not in "
+     "the configuration."},
+    {"config.bad_override", usage,
+     "An override on the command line is not KEY=VALUE. Write it like --set readout.builder.timeout=20ms; elements of "
+     "arrays take a position: readout.rob[0].source_id=0x00610001."},
+    {"config.bad_value", invalid_configuration,
+     "A quantity or an identifier could not be read; the message says why and how to write it."},
+    {"config.missing_key", invalid_configuration, "A key that has no default is not given."},
+    {"config.out_of_range", invalid_configuration,
+     "A number lies outside of what its key allows; the message has the range."},
+    {"config.syntax", invalid_configuration,
+     "The file is not TOML: a bracket or quote is missing, or a key or table comes twice. The place is that of the first "
+     "character that cannot be."},
+    {"config.unknown_key", invalid_configuration,
+     "A key or table is not known. Keys are never ignored, because a misspelt one would silently leave its default in "
+     "force. Keys of a component are known only in a table of its `type`."},
+    {"config.unreadable", invalid_configuration,
+     "The configuration file could not be read; the message has the system's reason."},
+    {"config.wrong_type", invalid_configuration,
+     "A value has another type than its key takes. Quantities with a unit are texts, in quotes: timeout = \"10ms\"."},
     {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
     {"control.name_taken", refused,
      "Another process runs under this name. Give this one another `name`, or end the other first."},
@@ -84,6 +106,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "and readable."},
     {"formats.block_decoder", invalid_configuration,
      "The settings of a FELIX block decoder cannot be: block size, trailer width or links are out of range."},
+    {"formats.fid", usage,
+     "A FELIX identifier could not be read. Write it like 0x1000000000540000, or as a range 0x1000000000540000+24 of "
+     "consecutive E-links."},
     {"readout.bad_generator", invalid_configuration,
      "The settings of the internal data generator do not fit together, or its memory is too small for its links. The message says which and what "
      "would do; its keys are shown by `rodeo explain`."},

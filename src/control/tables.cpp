@@ -1,0 +1,129 @@
+#include "control/tables.h"
+
+namespace rodeo::control {
+
+namespace {
+
+using Form = TableDeclaration::Form;
+
+TableDeclaration run_table() {
+  return {.path = "run",
+          .help = "What the headers of events and files say of the run.",
+          .keys = {
+              {.name = "number",
+               .type = KeyType::integer,
+               .fallback = "1",
+               .help = "Run number.",
+               .minimum = 1,
+               .maximum = 0xffffffffLL},
+              {.name = "type",
+               .type = KeyType::choice,
+               .fallback = "test",
+               .help = "Kind of run, as in the ATLAS event header.",
+               .choices = {"physics", "calibration", "cosmics", "test"}},
+              {.name = "lumi_block",
+               .type = KeyType::integer,
+               .fallback = "1",
+               .help = "Luminosity block.",
+               .minimum = 0,
+               .maximum = 0xffff},
+              {.name = "source_id",
+               .type = KeyType::source_id,
+               .fallback = "0x007c0000",
+               .help = "Source id of the full event header; subdetector 0x7c is that of event building."},
+              {.name = "project",
+               .type = KeyType::text,
+               .fallback = "rodeo",
+               .help = "Project tag: the first part of a file's name."},
+              {.name = "stream_type",
+               .type = KeyType::text,
+               .fallback = "calibration",
+               .help = "Type of the stream, in the stream tag and in file names."},
+              {.name = "stream",
+               .type = KeyType::text,
+               .fallback = "readout",
+               .help = "Name of the stream, in the stream tag and in file names."},
+          }};
+}
+
+}  // namespace
+
+std::vector<TableDeclaration> system_tables() {
+  return {
+      run_table(),
+      {.path = "readout",
+       .help = "One software ROD process: an input, a builder for each ROB, and the consumers that fragments pass through.",
+       .keys = {{.name = "name",
+                 .type = KeyType::text,
+                 .fallback = "readout",
+                 .help = "Name of the process: names its control socket, and stands in its files."},
+                {.name = "plugins",
+                 .type = KeyType::text_list,
+                 .fallback = "[]",
+                 .help = "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative "
+                         "to this file)."},
+                {.name = "plugin_directories",
+                 .type = KeyType::text_list,
+                 .fallback = "[]",
+                 .help = "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."}}},
+      {.path = "readout.input", .help = "Where chunks come from.", .component = ComponentKind::input},
+      {.path = "readout.builder",
+       .help = "How chunks become fragments. One builder of this type is made for each ROB.",
+       .component = ComponentKind::builder,
+       .default_type = "gbt"},
+      {.path = "readout.extractor",
+       .help = "What reads trigger information out of a chunk. Made once for each worker.",
+       .component = ComponentKind::extractor,
+       .default_type = "rodeo"},
+      {.path = "readout.checker",
+       .help = "What checks the integrity of a chunk. Left out, chunks are not checked.",
+       .optional = true,
+       .component = ComponentKind::checker},
+      {.path = "readout.link_policy",
+       .help = "When links leave the build and come back without anybody asking.",
+       .keys = {{.name = "remove_after_events",
+                 .type = KeyType::integer,
+                 .fallback = "0",
+                 .help = "Removes a link after so many consecutive events without it, which would each cost their time-out. "
+                         "0: never.",
+                 .minimum = 0},
+                {.name = "restore",
+                 .type = KeyType::boolean,
+                 .fallback = "true",
+                 .help = "Takes a link back when it delivers again, if it was removed by this policy."}}},
+      {.path = "readout.rob",
+       .help = "One ROB: the links whose chunks become the fragments of one source id.",
+       .keys = {{.name = "source_id",
+                 .type = KeyType::source_id,
+                 .help = "Source id of the ROB; unique in the readout.",
+                 .required = true},
+                {.name = "links",
+                 .type = KeyType::fid_list,
+                 .fallback = "[]",
+                 .help = "Links of the ROB: FIDs, or ranges FID+N. Left out: every link of the input."},
+                {.name = "link_ids",
+                 .type = KeyType::text_list,
+                 .fallback = "[]",
+                 .help = "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."},
+                {.name = "links_per_group",
+                 .type = KeyType::integer,
+                 .fallback = "0",
+                 .help = "FULL mode: so many neighbours in `links` are one data channel and carry its events in turn. 0: "
+                         "all of them are one.",
+                 .minimum = 0,
+                 .maximum = 65535}},
+       .form = Form::array},
+      {.path = "readout.consumer",
+       .help = "What happens to built fragments. Consumers form a list in the order of the file: each passes fragments on "
+               "to the next.",
+       .keys = {{.name = "name",
+                 .type = KeyType::text,
+                 .fallback = "{type}",
+                 .help = "Name in reports and messages; of use where a type comes twice."}},
+       .form = Form::array,
+       .component = ComponentKind::consumer,
+       .joined = {{"work", ComponentKind::work}}},
+  };
+}
+
+}  // namespace rodeo::control

@@ -1,0 +1,63 @@
+// A TOML file as a tree of values that know their place in it. The library behind it is included by toml_file.cpp alone.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace rodeo::control {
+
+/// Counted from 1; 0 where there is none.
+struct Place {
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+};
+
+struct RawValue {
+  enum class Kind : std::uint8_t {
+    boolean,
+    integer,
+    real,
+    text,
+    other,  ///< dates and times, which no key takes
+    array,
+    table,
+    word,  ///< from a flag or the environment: text whose type the key decides
+  };
+
+  struct Member;
+
+  Kind kind = Kind::table;
+  bool boolean = false;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string text;  ///< of text and word
+  std::vector<RawValue> elements;
+  std::vector<Member> members;  ///< in the order of the file
+  Place place;                  ///< of the value
+
+  RawValue* find(std::string_view name);
+  const RawValue* find(std::string_view name) const;
+
+  /// "the integer 10", "the text \"abc\"", "a table".
+  std::string describe() const;
+  /// As one would write it in a file.
+  std::string written() const;
+};
+
+struct RawValue::Member {
+  std::string name;
+  Place place;  ///< of the key
+  RawValue value;
+};
+
+/// Errors: config.unreadable, config.syntax (with file:line:column; duplicate keys and tables are among them).
+Result<RawValue> read_toml_file(const std::filesystem::path& file);
+Result<RawValue> parse_toml(std::string_view text, std::string_view name);
+
+}  // namespace rodeo::control
