@@ -122,17 +122,29 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "and readable."},
     {"formats.block_decoder", invalid_configuration,
      "The settings of a FELIX block decoder cannot be: block size, trailer width or links are out of range."},
+    {"formats.empty_recording", failed, "A recording of FELIX blocks has no byte in it."},
     {"formats.fid", usage,
      "A FELIX identifier could not be read. Write it like 0x1000000000540000, or as a range 0x1000000000540000+24 of "
      "consecutive E-links."},
+    {"formats.not_a_recording", failed,
+     "A file does not begin with a FELIX block: bytes 2 and 3 of a block hold one of the known markers."},
+    {"formats.short_recording", failed,
+     "A recording of FELIX blocks is shorter than one block: it was cut off, or it is something else."},
+    {"formats.zero_recording", failed,
+     "A file that should be a recording of FELIX blocks starts with nothing but zeros: space was reserved for it and never "
+     "written."},
     {"readout.bad_generator", invalid_configuration,
-     "The settings of the internal data generator do not fit together, or its memory is too small for its links. The message says which and what "
+     "The settings of the internal data generator do not fit together, or its memory is too small for its links. The "
+     "message says which and what "
      "would do; its keys are shown by `rodeo explain`."},
+    {"readout.bench", usage, "The numbers that a benchmark was given do not fit together; the message says which."},
     {"readout.cannot_write", failed,
-     "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and see that nothing "
+     "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and "
+     "see that nothing "
      "else holds a file of the same run there."},
     {"readout.disk_full", failed,
-     "The disk that the file writer writes to is full. The run stops, the files that are open are closed whole, and what came after is counted "
+     "The disk that the file writer writes to is full. The run stops, the files that are open are closed whole, and what "
+     "came after is counted "
      "as not written. Free space there, or name another directory."},
     {"readout.duplicate_link", invalid_configuration,
      "A link stands twice in the list of one ROB or in those of two. Every link belongs to one ROB."},
@@ -144,16 +156,25 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.no_links", invalid_configuration,
      "A ROB lists no links, and the input does not deliver any either. List them in `links`."},
     {"readout.no_rob", invalid_configuration, "A readout needs at least one [[readout.rob]] table."},
+    {"readout.no_sampler", unreachable,
+     "No event sampler answers. Run a readout with an event_sampler among its consumers, as the same user on this host."},
     {"readout.no_trigger_list", invalid_configuration,
-     "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC link to read it from. "
+     "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
+     "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
+    {"readout.sample_protocol", failed,
+     "What a sampler sent is no sampled event of the version that this command knows. Use command and readout of one "
+     "version."},
+    {"readout.socket", failed,
+     "The socket of an event sampler could not be made or used; the message has the system's reason."},
     {"readout.start", failed, "A component failed to start; the message has its own reason."},
     {"readout.too_many_links", invalid_configuration,
      "A ROB lists more links than a process can number. Split them over several ROBs or processes."},
     {"readout.unknown_link", invalid_configuration,
      "A ROB lists a link that the input does not deliver, or a command names a link that no ROB has."},
     {"readout.workers", invalid_configuration,
-     "A builder needs at least one worker, and at most as many as its ROB has links: links are split over workers, and each needs one."},
+     "A builder needs at least one worker, and at most as many as its ROB has links: links are split over workers, and each "
+     "needs one."},
 });
 
 static_assert(std::is_sorted(kCodes.begin(), kCodes.end(), [](const auto& a, const auto& b) { return a.code < b.code; }));
