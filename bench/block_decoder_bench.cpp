@@ -1,7 +1,7 @@
 // What decoding FELIX blocks costs per chunk, beside the cost of just reading and just copying the same memory.
 //
-// 96 MiB of blocks are made beforehand, links interleaved block by block with random phase, and cycled through in pages, so that nothing is
-// in cache that would not be there in a readout.
+// 96 MiB of blocks are made beforehand, links interleaved block by block with random phase, and cycled through in pages,
+// so that nothing is in cache that would not be there in a readout.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -79,7 +79,8 @@ BlockFormat format_of(std::int64_t family) {
 }
 
 void decode(benchmark::State& state) {
-  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)));
+  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)),
+                                     static_cast<std::size_t>(state.range(2)));
   BlockDecoder decoder({input.format}, input.elinks);
   DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
   std::size_t at = 0;
@@ -95,7 +96,8 @@ void decode(benchmark::State& state) {
 
 /// The decoder and then a reader of the first eight bytes of every chunk, as a trigger extraction does.
 void decode_and_extract(benchmark::State& state) {
-  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)), static_cast<std::size_t>(state.range(2)));
+  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)),
+                                     static_cast<std::size_t>(state.range(2)));
   BlockDecoder decoder({input.format}, input.elinks);
   DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
   std::size_t at = 0;
@@ -167,6 +169,10 @@ BENCHMARK(decode)
     ->Args({-4, 192, 40})
     ->Args({-4, 24, 5000})
     ->Args({32, 24, 5000});
-BENCHMARK(decode_and_extract)->ArgNames({"family", "links", "bytes"})->Args({16, 192, 40})->Args({32, 192, 40})->Args({16, 192, 0});
+BENCHMARK(decode_and_extract)
+    ->ArgNames({"family", "links", "bytes"})
+    ->Args({16, 192, 40})
+    ->Args({32, 192, 40})
+    ->Args({16, 192, 0});
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What a block decoder counts: the names under which anomalies of FELIX blocks are reported (docs/formats/felix-blocks.md, "Reading").
+// What a block decoder counts: the names under which anomalies of FELIX blocks are reported
+// (docs/formats/felix-blocks.md, "Reading").
 #pragma once
 
 #include <array>
@@ -70,7 +71,8 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"busy", "chunks", "chunks during which the front-end said busy"},
 }};
 
-/// True if the counter tells of damage or loss between the card's input and here; false if it just describes the data or the stream's two ends.
+/// True if the counter tells of damage or loss between the card's input and here; false if it just describes the data or
+/// the stream's two ends.
 constexpr bool is_anomaly(BlockCounter counter) {
   switch (counter) {
     case BlockCounter::bad_marker:

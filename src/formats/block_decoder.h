@@ -15,9 +15,9 @@
 
 namespace rodeo::formats {
 
-/// The decoder of one stream. Whole chunks are pointed to where they lie in the blocks; chunks split over blocks are joined in the
-/// DecodeBuffer. Runs of a link come in its order. One thread calls; any thread reads counters(). Blocks may hold any bytes.
-/// Never allocates after construction.
+/// The decoder of one stream. Whole chunks are pointed to where they lie in the blocks; chunks split over blocks are
+/// joined in the DecodeBuffer. Runs of a link come in its order. One thread calls; any thread reads counters(). Blocks
+/// may hold any bytes. Never allocates after construction.
 class BlockDecoder {
  public:
   struct Options {
@@ -36,10 +36,10 @@ class BlockDecoder {
   /// Room that makes decode() take `blocks` blocks whatever is in them. Most of it is never touched.
   DecodeBuffer::Capacity capacity_for(std::size_t blocks) const;
 
-  /// Decodes whole blocks from the front and appends to `out`. Returns the bytes taken, a multiple of the block size: less than
-  /// the whole blocks there are only if `out` may not hold the next block's content (at least one is taken if `out` is empty and
-  /// has capacity_for(1)). Runs point into `blocks`, which must stay as it is as long as they are used; the decoder itself keeps
-  /// nothing of it.
+  /// Decodes whole blocks from the front and appends to `out`. Returns the bytes taken, a multiple of the block size:
+  /// less than the whole blocks there are only if `out` may not hold the next block's content (at least one is taken if
+  /// `out` is empty and has capacity_for(1)). Runs point into `blocks`, which must stay as it is as long as they are
+  /// used; the decoder itself keeps nothing of it.
   std::size_t decode(std::span<const std::byte> blocks, DecodeBuffer& out);
 
   /// Ends the stream: chunks that are still open are handed over, marked software-truncated. `out` needs capacity_for(0).
@@ -60,7 +60,8 @@ class BlockDecoder {
   template <typename Trailer>
   void decode_any(const std::byte* block, Link& link, Batch& batch);
   template <typename Trailer>
-  std::size_t add_wholes(const std::byte* block, std::size_t last_piece, std::uint8_t extra_status, const Link& link, Batch& batch);
+  std::size_t add_wholes(const std::byte* block, std::size_t last_piece, std::uint8_t extra_status, const Link& link,
+                         Batch& batch);
 
   void check_sequence(Link& link, std::uint32_t sequence, Batch& batch);
   void append(Link& link, const std::byte* data, std::uint32_t size);

@@ -6,7 +6,8 @@
 namespace rodeo::formats {
 
 std::uint32_t BlockEncoder::flags(std::uint8_t status) const {
-  return format_.family == BlockFamily::trailer16 ? trailer_flags_of<Trailer16>(status) : trailer_flags_of<Trailer32>(status);
+  return format_.family == BlockFamily::trailer16 ? trailer_flags_of<Trailer16>(status)
+                                                  : trailer_flags_of<Trailer32>(status);
 }
 
 void BlockEncoder::put(TrailerType type, std::uint32_t flags_and_length) {
@@ -50,8 +51,8 @@ bool BlockEncoder::push(std::span<const std::byte>& rest, std::uint8_t status) {
   const bool complete = taken == rest.size();
   copy(rest.first(taken));
   rest = rest.subspan(taken);
-  const TrailerType type = in_chunk_ ? (complete ? TrailerType::last : TrailerType::middle)
-                                     : (complete ? TrailerType::both : TrailerType::first);
+  const TrailerType type =
+      in_chunk_ ? (complete ? TrailerType::last : TrailerType::middle) : (complete ? TrailerType::both : TrailerType::first);
   put(type, static_cast<std::uint32_t>(taken) | (complete ? flags(status) : 0));
   in_chunk_ = !complete;
   if (complete) close_if_no_room_for_data();

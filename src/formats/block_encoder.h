@@ -35,8 +35,9 @@ class BlockEncoder {
   /// Begins a block in `block`, which MUST be of the format's size and stay until full(). Requires full().
   void begin(std::span<std::byte> block);
 
-  /// Appends what fits of `rest` and takes it off its front. True: the chunk is complete. False: the block is full; begin() the
-  /// next one and push the rest. `status` (chunk_status bits that firmware can set) goes into the chunk's last trailer.
+  /// Appends what fits of `rest` and takes it off its front. True: the chunk is complete. False: the block is full;
+  /// begin() the next one and push the rest. `status` (chunk_status bits that firmware can set) goes into the chunk's
+  /// last trailer.
   bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
 
   /// push() and begin() until the chunk is complete; `next` returns memory for a block each time it is called.
@@ -48,8 +49,8 @@ class BlockEncoder {
   /// Fills the rest of the block with zeros and a timeout trailer, as a card does when no data come. Requires !full().
   void timeout();
 
-  /// Ends the chunk whose rest is owed with `last_bytes`, as many of them as fit, under a timeout trailer with the truncation
-  /// flag. Requires !full(); in_chunk() is false afterwards.
+  /// Ends the chunk whose rest is owed with `last_bytes`, as many of them as fit, under a timeout trailer with the
+  /// truncation flag. Requires !full(); in_chunk() is false afterwards.
   void give_up(std::span<const std::byte> last_bytes);
 
   /// Fills the rest of the block with null trailers. Requires !full().

@@ -24,16 +24,17 @@ double matching_share(std::span<const std::byte> file, const BlockFormat& format
   return blocks == 0 ? 0 : static_cast<double>(matching) / static_cast<double>(blocks);
 }
 
-Error file_error(std::string_view reason, std::string what) {
-  return {fmt::format("formats.block_file.{}", reason), std::move(what), {}, "a recording of FELIX blocks is expected"};
+Error file_error(const char* code, std::string what) {
+  return {code, std::move(what), {}, "a recording of FELIX blocks is expected"};
 }
 
 }  // namespace
 
 Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
-  if (file.empty()) return std::unexpected(file_error("empty", "the file is empty"));
+  if (file.empty()) return std::unexpected(file_error("formats.empty_recording", "the file is empty"));
   const auto too_short = [&](std::uint32_t needed) {
-    return std::unexpected(file_error("too_short", fmt::format("the file has {} bytes, less than one block of {}", file.size(), needed)));
+    return std::unexpected(file_error("formats.short_recording",
+                                      fmt::format("the file has {} bytes, less than one block of {}", file.size(), needed)));
   };
   if (file.size() < kBlockHeaderBytes) return too_short(kBlockUnitBytes);
 
@@ -41,18 +42,22 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
   const auto format = BlockFormat::of_marker(first.marker());
   if (!format) {
     const std::size_t probed = std::min<std::size_t>(file.size(), kMaxBlockBytes);
-    if (std::all_of(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(probed), [](std::byte b) { return b == std::byte{0}; })) {
-      return std::unexpected(file_error("zeros", fmt::format("the first {} bytes are all zero", probed)));
+    if (std::all_of(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(probed),
+                    [](std::byte b) { return b == std::byte{0}; })) {
+      return std::unexpected(file_error("formats.zero_recording", fmt::format("the first {} bytes are all zero", probed)));
     }
-    return std::unexpected(file_error(
-        "marker", fmt::format("bytes 2 and 3 are 0x{:04x}, which is no marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)", first.marker())));
+    return std::unexpected(
+        file_error("formats.not_a_recording",
+                   fmt::format("bytes 2 and 3 are 0x{:04x}, which is no marker (0xabcd, 0xabce, 0xc0ce, 0xc1ce and so on)",
+                               first.marker())));
   }
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);
   if (format->family != BlockFamily::trailer32) return *format;
 
   BlockFormat best = *format;
   double best_share = matching_share(file, best);
-  for (std::uint32_t bytes = 2 * kBlockUnitBytes; bytes <= std::min<std::size_t>(kMaxBlockBytes, file.size()); bytes += kBlockUnitBytes) {
+  for (std::uint32_t bytes = 2 * kBlockUnitBytes; bytes <= std::min<std::size_t>(kMaxBlockBytes, file.size());
+       bytes += kBlockUnitBytes) {
     const BlockFormat candidate{BlockFamily::trailer32, bytes};
     const double share = matching_share(file, candidate);
     if (share > best_share) {

@@ -1,4 +1,5 @@
-// What a recording of FELIX blocks holds: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md, "Recordings").
+// What a recording of FELIX blocks holds: format, E-links, chunks, and whether it is sound (docs/formats/felix-blocks.md,
+// "Recordings").
 #pragma once
 
 #include <array>
@@ -36,14 +37,15 @@ struct BlockFileInfo {
   bool sound() const;
 };
 
-/// Family and block size from the first blocks. Errors, each with what was found: formats.block_file.empty, .too_short, .zeros, .marker.
+/// Family and block size from the first blocks. Errors, each with what was found: formats.empty_recording, .short_recording,
+/// .zero_recording, .not_a_recording.
 Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
 
 /// The E-links that have a block in `file`, by number.
 std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
 
-/// Decodes the whole file and adds up what is in it. Damage is counted, not an error; errors are those of detect_block_format().
-/// Reads every byte once or twice: put a mapped file behind it.
+/// Decodes the whole file and adds up what is in it. Damage is counted, not an error; errors are those of
+/// detect_block_format(). Reads every byte once or twice: put a mapped file behind it.
 Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file);
 
 }  // namespace rodeo::formats

@@ -11,8 +11,8 @@
 
 namespace rodeo::formats {
 
-/// One per page, made once and reused: runs() and what it points to are valid until clear(). Never allocates after construction.
-/// Written by one thread at a time; may be read by others once they have been told of it.
+/// One per page, made once and reused: runs() and what it points to are valid until clear(). Never allocates after
+/// construction. Written by one thread at a time; may be read by others once they have been told of it.
 class DecodeBuffer {
  public:
   struct Capacity {

@@ -22,7 +22,10 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 }
 
 Error bad_fid(std::string what) {
-  return {"formats.fid", std::move(what), {}, "a FID is written like 0x1000000000540000, a range of 24 like 0x1000000000540000+24"};
+  return {"formats.fid",
+          std::move(what),
+          {},
+          "a FID is written like 0x1000000000540000, a range of 24 like 0x1000000000540000+24"};
 }
 
 }  // namespace
@@ -34,7 +37,8 @@ Result<Fid> parse_fid(std::string_view text) {
   if (!value) return std::unexpected(bad_fid(fmt::format("`{}` is not a 64-bit number", text)));
   const Fid fid{*value};
   if (fid.version() != Fid::kVersion) {
-    return std::unexpected(bad_fid(fmt::format("`{}` has version {} in bits 63..60; only version 1 is known", text, fid.version())));
+    return std::unexpected(
+        bad_fid(fmt::format("`{}` has version {} in bits 63..60; only version 1 is known", text, fid.version())));
   }
   return fid;
 }
@@ -53,7 +57,8 @@ Result<std::vector<Fid>> parse_fid_range(std::string_view text) {
   if (plus == std::string_view::npos) return std::vector<Fid>{*first};
 
   const auto count = parse_number(text.substr(plus + 1));
-  if (!count || *count == 0) return std::unexpected(bad_fid(fmt::format("`{}` needs a count of 1 or more after the +", text)));
+  if (!count || *count == 0)
+    return std::unexpected(bad_fid(fmt::format("`{}` needs a count of 1 or more after the +", text)));
   if (*count > std::uint64_t{1} << kElinkCounterBits || !advance(*first, static_cast<std::uint32_t>(*count - 1))) {
     return std::unexpected(bad_fid(fmt::format("`{}` runs past e-link 63 of link 8191", text)));
   }

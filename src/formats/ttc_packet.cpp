@@ -63,7 +63,8 @@ Decoded<TtcPacket> TtcPacket::read(std::span<const std::byte> chunk) {
   const auto format = get<std::uint8_t>(chunk, 0);
   const std::size_t least = least_bytes(format);
   if (least == 0) return std::unexpected(DecodeError{DecodeFault::unknown, 0, "TTC packet format", format, 0});
-  if (chunk.size() < least) return std::unexpected(DecodeError{DecodeFault::truncated, 0, "TTC packet", chunk.size(), least});
+  if (chunk.size() < least)
+    return std::unexpected(DecodeError{DecodeFault::truncated, 0, "TTC packet", chunk.size(), least});
 
   TtcPacket packet;
   packet.bcid = get<std::uint16_t>(chunk, kBcidAt) & 0xfffU;

@@ -17,13 +17,13 @@ struct TtcPacket {
   static constexpr std::size_t kFormat2Bytes = 26;
   static constexpr std::size_t kTaggedBytes = 27;
 
-  L1Id l1id;                                   ///< with the ECR counter (XL1ID)
-  std::uint16_t bcid = 0;                      ///< 12 bits
+  L1Id l1id;               ///< with the ECR counter (XL1ID)
+  std::uint16_t bcid = 0;  ///< 12 bits
   std::uint16_t trigger_type = 0;
   std::uint32_t orbit = 0;
   std::uint32_t l0id = 0;
-  std::optional<std::uint64_t> l1a_counter;    ///< 48 bits; not in format 1
-  std::optional<std::uint8_t> trigger_tag;     ///< Phase 2 only; needs an l1a_counter
+  std::optional<std::uint64_t> l1a_counter;  ///< 48 bits; not in format 1
+  std::optional<std::uint8_t> trigger_tag;   ///< Phase 2 only; needs an l1a_counter
 
   /// 20, 26 or 27, after the optional fields.
   std::size_t size_bytes() const { return trigger_tag ? kTaggedBytes : l1a_counter ? kFormat2Bytes : kFormat1Bytes; }
@@ -37,7 +37,8 @@ struct TtcPacket {
   bool operator==(const TtcPacket&) const = default;
 };
 
-/// Reads extended L1 id, BCID and trigger type from chunks that are TTC packets. Chunks that read() would refuse are malformed.
+/// Reads extended L1 id, BCID and trigger type from chunks that are TTC packets. Chunks that read() would refuse are
+/// malformed.
 class TtcTriggerExtractor final : public TriggerExtractor {
  public:
   TriggerFields fields() const override { return {24, true, true, true}; }

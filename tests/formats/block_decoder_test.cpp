@@ -85,8 +85,8 @@ Bytes join(const std::vector<Bytes>& blocks) {
   return all;
 }
 
-slow::Decoded decode(BlockFormat format, const Bytes& data, std::vector<std::uint16_t> elinks = {5}, std::uint32_t max_chunk = 65536,
-                     std::size_t page_blocks = 3) {
+slow::Decoded decode(BlockFormat format, const Bytes& data, std::vector<std::uint16_t> elinks = {5},
+                     std::uint32_t max_chunk = 65536, std::size_t page_blocks = 3) {
   return twins::fast({format, max_chunk}, elinks, data, page_blocks);
 }
 
@@ -327,14 +327,17 @@ void damage(std::mt19937& random, BlockFormat format, Bytes& data) {
     switch (random() % 6) {
       case 0: data.erase(data.begin() + at, data.begin() + at + static_cast<std::ptrdiff_t>(block)); break;
       case 1: data[random() % data.size()] ^= static_cast<std::uint8_t>(1U << random() % 8); break;
-      case 2: data[static_cast<std::size_t>(at) + block - 1 - random() % 8] ^= static_cast<std::uint8_t>(1U << random() % 8); break;
+      case 2:
+        data[static_cast<std::size_t>(at) + block - 1 - random() % 8] ^= static_cast<std::uint8_t>(1U << random() % 8);
+        break;
       case 3: data[static_cast<std::size_t>(at) + random() % 4] ^= static_cast<std::uint8_t>(1U << random() % 8); break;
       case 4: {
         const Bytes copy(data.begin() + at, data.begin() + at + static_cast<std::ptrdiff_t>(block));
         data.insert(data.begin() + at, copy.begin(), copy.end());
         break;
       }
-      default: std::fill_n(data.begin() + at + static_cast<std::ptrdiff_t>(random() % block / 2), block / 4, std::uint8_t{0});
+      default:
+        std::fill_n(data.begin() + at + static_cast<std::ptrdiff_t>(random() % block / 2), block / 4, std::uint8_t{0});
     }
   }
   if (random() % 4 == 0) data.resize(data.size() - random() % block);
@@ -356,7 +359,8 @@ TEST(BlockDecoderTwins, AgreeOnSoundAndDamagedRecordings) {
     ASSERT_EQ(fast.chunks, slow.chunks) << "seed " << seed;
     for (const auto& [name, value] : fast.counters) seen[name] += value;
   }
-  for (const auto& info : kBlockCounterInfo) EXPECT_TRUE(seen.contains(std::string(info.name))) << info.name << " never happened";
+  for (const auto& info : kBlockCounterInfo)
+    EXPECT_TRUE(seen.contains(std::string(info.name))) << info.name << " never happened";
 }
 
 /// A block of pieces of any type in any order, most of them plain, that add up.
@@ -407,7 +411,8 @@ TEST(BlockDecoderTwins, AgreeOnRandomBytesBehindGoodHeaders) {
     std::mt19937 random(seed);
     const BlockFormat format = seed % 2 == 0 ? kNarrow : kWide;
     Bytes data(5 * 1024);
-    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(random() & (seed % 3 == 0 ? 0xff : 0x21 << seed % 3));
+    for (std::size_t i = 0; i < data.size(); ++i)
+      data[i] = static_cast<std::uint8_t>(random() & (seed % 3 == 0 ? 0xff : 0x21 << seed % 3));
     for (std::uint32_t block = 0; block < 5; ++block) {
       const BlockHeader header = BlockHeader::of(5, block, format.marker());
       std::memcpy(data.data() + block * 1024, &header.word, 4);

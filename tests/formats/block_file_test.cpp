@@ -88,13 +88,13 @@ TEST(BlockFile, ARemovedBlockIsCountedAsAGap) {
 
 TEST(BlockFile, WhatIsNoRecordingIsRefusedWithTheReason) {
   const auto code = [](const Bytes& file) { return inspect_block_file(file).error().code; };
-  EXPECT_EQ(code({}), "formats.block_file.empty");
-  EXPECT_EQ(code(Bytes(1 << 20)), "formats.block_file.zeros");
-  EXPECT_EQ(code(Bytes(3)), "formats.block_file.too_short");
-  EXPECT_EQ(code(Bytes(5000, std::byte{0x20})), "formats.block_file.marker");
+  EXPECT_EQ(code({}), "formats.empty_recording");
+  EXPECT_EQ(code(Bytes(1 << 20)), "formats.zero_recording");
+  EXPECT_EQ(code(Bytes(3)), "formats.short_recording");
+  EXPECT_EQ(code(Bytes(5000, std::byte{0x20})), "formats.not_a_recording");
   Bytes cut = recording({BlockFamily::phase2, 8192}, {5}, 1, 40);
   cut.resize(8191);
-  EXPECT_EQ(code(cut), "formats.block_file.too_short");
+  EXPECT_EQ(code(cut), "formats.short_recording");
 }
 
 TEST(BlockFile, ZerosBehindTheFirstBlockAreBadBlocks) {

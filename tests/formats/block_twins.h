@@ -13,8 +13,8 @@ namespace twins {
 
 using namespace rodeo::formats;
 
-/// Decodes `data` in pages of `page_blocks` blocks, each from memory that is scribbled over afterwards, so that a decoder which keeps a
-/// pointer into an old page is found out.
+/// Decodes `data` in pages of `page_blocks` blocks, each from memory that is scribbled over afterwards, so that a decoder
+/// which keeps a pointer into an old page is found out.
 inline slow::Decoded fast(const BlockDecoder::Options& options, std::span<const std::uint16_t> elinks,
                           std::span<const std::uint8_t> data, std::size_t page_blocks, bool roomy = true) {
   BlockDecoder decoder(options, elinks);
@@ -57,8 +57,11 @@ inline slow::Decoded fast(const BlockDecoder::Options& options, std::span<const 
 
 inline slow::Decoded slow_twin(const BlockDecoder::Options& options, std::span<const std::uint16_t> elinks,
                                std::span<const std::uint8_t> data) {
-  slow::Decoder decoder({options.format.family != BlockFamily::trailer16, options.format.marker(), options.format.block_bytes,
-                         options.max_chunk_bytes, {elinks.begin(), elinks.end()}});
+  slow::Decoder decoder({options.format.family != BlockFamily::trailer16,
+                         options.format.marker(),
+                         options.format.block_bytes,
+                         options.max_chunk_bytes,
+                         {elinks.begin(), elinks.end()}});
   return decoder.decode(data.data(), data.size());
 }
 

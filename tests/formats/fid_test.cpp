@@ -23,8 +23,8 @@ TEST(FidText, UpperCaseAndDecimalAreRead) {
 }
 
 TEST(FidText, WhatIsNotAFidIsRefusedWithItsText) {
-  for (const char* text : {"", "0x", "hello", "0x1000000000540000z", "0x10000000005400000", "-1", " 0x1000000000540000", "0x0000000000540000",
-                           "0x2000000000540000"}) {
+  for (const char* text : {"", "0x", "hello", "0x1000000000540000z", "0x10000000005400000", "-1", " 0x1000000000540000",
+                           "0x0000000000540000", "0x2000000000540000"}) {
     const auto fid = parse_fid(text);
     ASSERT_FALSE(fid.has_value()) << text;
     EXPECT_EQ(fid.error().code, "formats.fid");

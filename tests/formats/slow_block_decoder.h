@@ -1,4 +1,5 @@
-// The slow twin of BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, with nothing in common with the product's code.
+// The slow twin of BlockDecoder: the same rules (docs/formats/felix-blocks.md, "Reading"), byte by byte, with nothing in
+// common with the product's code.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ class Decoder {
       result_.counters["unfinished"] += 1;
       emit_open(elink, open, 0x02);
     }
-    for (auto it = result_.counters.begin(); it != result_.counters.end();) it = it->second == 0 ? result_.counters.erase(it) : ++it;
+    for (auto it = result_.counters.begin(); it != result_.counters.end();)
+      it = it->second == 0 ? result_.counters.erase(it) : ++it;
     return result_;
   }
 
@@ -90,7 +92,8 @@ class Decoder {
       if (setup_.wide_trailers) {
         length = b[end - 4] + 256 * b[end - 3];
         piece.type = b[end - 1] / 32;
-        piece.flags = (b[end - 1] & 16 ? 0x01 : 0) + (b[end - 1] & 8 ? 0x04 : 0) + (b[end - 1] & 4 ? 0x10 : 0) + (b[end - 1] & 2 ? 0x40 : 0);
+        piece.flags = (b[end - 1] & 16 ? 0x01 : 0) + (b[end - 1] & 8 ? 0x04 : 0) + (b[end - 1] & 4 ? 0x10 : 0) +
+                      (b[end - 1] & 2 ? 0x40 : 0);
       } else {
         length = b[end - 2] + 256 * (b[end - 1] & 3);
         piece.type = b[end - 1] / 32;

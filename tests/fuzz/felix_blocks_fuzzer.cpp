@@ -1,7 +1,7 @@
-// FELIX blocks: BlockDecoder must agree with its slow twin on any blocks, in chunks, status and counters.
-// Input: 1 byte format, 1 byte page size, 1 byte maximum chunk size, then (top bit of the first byte clear) the blocks themselves, or (set) recipes of
-// blocks, which lets the fuzzer say much in few bytes: 2 bytes of sequence number and E-link, 1 byte number of trailers, then that
-// many trailers of 2 bytes each, from the end of the block to its begin.
+// FELIX blocks: BlockDecoder must agree with its slow twin on any blocks, in chunks, status and counters. Input: 1 byte
+// format, 1 byte page size, 1 byte maximum chunk size, then (top bit of the first byte clear) the blocks themselves, or
+// (set) recipes of blocks, which lets the fuzzer say much in few bytes: 2 bytes of sequence number and E-link, 1 byte
+// number of trailers, then that many trailers of 2 bytes each, from the end of the block to its begin.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -56,8 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool recipes = (data[0] & 0x80) != 0;
   const std::vector<std::uint16_t> elinks{5, 0x054, 0, 2047};
 
-  const std::vector<std::uint8_t> blocks = recipes ? blocks_of_recipes(options.format, data + kParameterBytes, size - kParameterBytes)
-                                                   : std::vector<std::uint8_t>(data + kParameterBytes, data + size);
+  const std::vector<std::uint8_t> blocks =
+      recipes ? blocks_of_recipes(options.format, data + kParameterBytes, size - kParameterBytes)
+              : std::vector<std::uint8_t>(data + kParameterBytes, data + size);
   const slow::Decoded fast = twins::fast(options, elinks, blocks, page_blocks, roomy);
   const slow::Decoded slow = twins::slow_twin(options, elinks, blocks);
   FUZZ_CHECK(fast.counters == slow.counters);

@@ -6,7 +6,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rodeo::formats;
-  const std::vector<std::byte> file(reinterpret_cast<const std::byte*>(data), reinterpret_cast<const std::byte*>(data) + size);
+  const std::vector<std::byte> file(reinterpret_cast<const std::byte*>(data),
+                                    reinterpret_cast<const std::byte*>(data) + size);
   const auto info = inspect_block_file(file);
   if (!info) {
     FUZZ_CHECK(!info.error().what.empty());
@@ -20,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     blocks += elink.blocks;
     chunks += elink.chunks;
     bytes += elink.chunk_bytes;
-    FUZZ_CHECK(elink.blocks > 0 && elink.smallest_chunk_bytes <= elink.largest_chunk_bytes && elink.flagged_chunks <= elink.chunks);
+    FUZZ_CHECK(elink.blocks > 0 && elink.smallest_chunk_bytes <= elink.largest_chunk_bytes &&
+               elink.flagged_chunks <= elink.chunks);
   }
   FUZZ_CHECK(blocks == info->blocks);
   FUZZ_CHECK(chunks == info->counter(BlockCounter::chunks));

@@ -1,4 +1,5 @@
-// TTC packets: any bytes are refused or read; what was read is written back as it was, and the trigger extractor agrees with read().
+// TTC packets: any bytes are refused or read; what was read is written back as it was, and the trigger extractor agrees
+// with read().
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -8,7 +9,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rodeo::formats;
-  const std::vector<std::byte> chunk(reinterpret_cast<const std::byte*>(data), reinterpret_cast<const std::byte*>(data) + size);
+  const std::vector<std::byte> chunk(reinterpret_cast<const std::byte*>(data),
+                                     reinterpret_cast<const std::byte*>(data) + size);
   const auto packet = TtcPacket::read(chunk);
 
   const rodeo::ChunkRun run{.data = chunk.data(), .size = static_cast<std::uint32_t>(size), .count = 1};
