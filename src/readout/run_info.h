@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/event_frame.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::readout {
@@ -25,5 +26,8 @@ struct RunInfo {
 void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
+
+/// What the run puts into every event header; checksums as by default.
+formats::EventFrameSettings event_frame_settings(const RunInfo& run);
 
 }  // namespace rodeo::readout

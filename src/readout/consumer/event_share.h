@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "rodeo/fragment.h"
 
 namespace rodeo::readout {
@@ -23,11 +24,11 @@ class EventShare {
   explicit EventShare(Settings settings)
       : settings_(settings), interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
 
-  /// `bytes`: what taking it costs. A fragment's own time stands for the clock.
+  /// `bytes`: what taking it costs. A fragment's own time stands for the clock where it has one.
   ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
     if (!(settings_.keep_incomplete && !fragment.complete())) {
       if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
-      if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns)) return ShareVerdict::beyond_rate;
+      if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns())) return ShareVerdict::beyond_rate;
     }
     if (settings_.max_bytes == 0) return ShareVerdict::taken;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "formats/stream_tags.h"
 
 namespace rodeo::readout {
 namespace {
@@ -204,7 +203,6 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
   const auto checksum = [&](const char* key) {
     return parameters.text(key) == "adler32" ? formats::ChecksumType::adler32 : formats::ChecksumType::none;
   };
-  const formats::StreamTag tag{.name = run.stream_name, .type = run.stream_type};
   FileWriterSettings settings;
   settings.queue = queue_settings(parameters, "file_writer");
   settings.wait_when_full = parameters.text("full_queue") == "wait";
@@ -212,14 +210,11 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
                     .max_rate_hz = parameters.rate_hz("max_rate"),
                     .max_bytes = parameters.bytes("max_bytes"),
                     .keep_incomplete = parameters.boolean("keep_incomplete")};
-  settings.frame = {.run_number = run.run_number,
-                    .run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0),
-                    .lumi_block = run.lumi_block,
-                    .stream_tags = formats::encode_stream_tags({&tag, 1}),
-                    .event_checksum = checksum("event_checksum"),
-                    .rob_checksum = checksum("rob_checksum"),
-                    .status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
-                                                                                          : formats::StatusPosition::before_data};
+  settings.frame = event_frame_settings(run);
+  settings.frame.event_checksum = checksum("event_checksum");
+  settings.frame.rob_checksum = checksum("rob_checksum");
+  settings.frame.status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
+                                                                                       : formats::StatusPosition::before_data;
   settings.compression_level = static_cast<int>(parameters.integer("compression"));
   const std::uint64_t max_file = parameters.bytes("max_file_size");
   settings.files = {.directory = parameters.text("directory"),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "readout/consumer/end_of_list.h"
 
 namespace rodeo::readout {
 namespace {
@@ -14,21 +15,6 @@ namespace {
 // Seats for threads that insert, when a consumer has no threads of its own: more than a host has builder workers, as a rule; with more
 // of them two share a seat and wait for each other.
 constexpr unsigned kInlineSeats = 8;
-
-class EndOfList final : public FragmentConsumer {
- public:
-  void insert(FragmentPtr) override {}
-  Status status() const override {
-    Status out;
-    out.name = "end of list";
-    return out;
-  }
-};
-
-FragmentConsumer* end_of_list() {
-  static EndOfList end;
-  return &end;
-}
 
 unsigned number_of_this_thread() {
   static std::atomic<unsigned> next{0};

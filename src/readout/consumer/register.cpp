@@ -1,5 +1,6 @@
 #include "readout/consumer/register.h"
 
+#include "readout/consumer/event_sampler.h"
 #include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
 #include "readout/consumer/works.h"
@@ -11,6 +12,10 @@ void register_consumers(Registry& registry) {
                         [&registry](const Parameters& parameters) { return FragmentProcessor::create(parameters, registry); });
   registry.add_consumer({.name = "file_writer", .help = "Writes fragments as full events to ATLAS data files.", .keys = FileWriter::keys()},
                         [](const Parameters& parameters) { return FileWriter::create(parameters, run_info()); });
+  registry.add_consumer({.name = "event_sampler",
+                         .help = "Shows some of the fragments to `rodeo events`, without ever slowing the run.",
+                         .keys = EventSampler::keys()},
+                        [](const Parameters& parameters) { return EventSampler::create(parameters, run_info()); });
 }
 
 void register_works(Registry& registry) {

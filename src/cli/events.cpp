@@ -1,0 +1,173 @@
+// `rodeo events`: looks at the events of a running readout from another terminal (docs/formats/sampling.md).
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "cli/verbs.h"
+#include "control/stop_signals.h"
+#include "formats/event_names.h"
+#include "formats/full_event.h"
+#include "formats/rob.h"
+#include "formats/rod_data.h"
+#include "readout/consumer/sample_client.h"
+
+namespace rodeo::cli {
+namespace {
+
+using readout::Sample;
+using readout::SampleClient;
+
+struct EventsOptions {
+  std::string name;
+  std::uint64_t count = 0;
+  std::uint64_t prescale = 1;
+  bool incomplete = false;
+  std::chrono::nanoseconds patience{0};
+  OutputFormat format = OutputFormat::table;
+};
+
+/// What one line says of an event.
+struct EventSummary {
+  L1Id l1id;
+  std::uint32_t bcid = 0;
+  std::uint32_t trigger_type = 0;
+  std::uint32_t source_id = 0;
+  std::uint32_t status = 0;
+  std::uint32_t missing = 0;
+  std::uint64_t chunks = 0;
+  std::uint64_t payload_bytes = 0;
+  std::string problem;  ///< empty: all of it decodes
+};
+
+EventSummary summary_of(std::span<const std::byte> bytes) {
+  EventSummary out;
+  const auto event = formats::decode_full_event(bytes);
+  if (!event) {
+    out.problem = event.error().message();
+    return out;
+  }
+  out.l1id = event->l1id;
+  out.bcid = event->bcid;
+  out.trigger_type = event->trigger_type;
+  if (!event->checksum_holds()) out.problem = "the checksum does not hold";
+  const auto rob = formats::decode_rob(event->payload.bytes());
+  const auto rod = rob ? rob->rod() : std::unexpected(rob.error());
+  if (!rod) {
+    out.problem = rod.error().message();
+    return out;
+  }
+  out.source_id = rob->source_id.value;
+  if (!rod->status.empty()) out.status = rod->status[0];
+  if (rod->status.size() > 1) out.missing = rod->status[1];
+  out.payload_bytes = rod->data.bytes().size();
+  const auto walked = formats::for_each_chunk_record(rod->data.bytes(), [&](const formats::ChunkRecord&) { ++out.chunks; });
+  if (!walked) out.problem = walked.error().message();
+  return out;
+}
+
+std::string time_text(std::uint64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", local.tm_hour, local.tm_min, local.tm_sec, unix_ns / 1'000'000 % 1000);
+}
+
+Json json_of(const Sample& sample, const EventSummary& event) {
+  return Json::object({{"sequence", sample.header.sequence},
+                       {"unix_seconds", static_cast<double>(sample.header.unix_ns) * 1e-9},
+                       {"missed", sample.header.missed},
+                       {"l1id", event.l1id.value},
+                       {"bcid", event.bcid},
+                       {"trigger_type", event.trigger_type},
+                       {"source_id", event.source_id},
+                       {"status", event.status},
+                       {"missing_links", event.missing},
+                       {"chunks", event.chunks},
+                       {"payload_bytes", event.payload_bytes},
+                       {"problem", event.problem}});
+}
+
+void print_line(const Sample& sample, const EventSummary& event, OutputFormat format) {
+  const std::string status = formats::joined_or_ok(formats::status_names(event.status, formats::FragmentKind::rod));
+  if (format == OutputFormat::json) {
+    print(json_of(sample, event).dump(0) + "\n");
+  } else if (format == OutputFormat::csv) {
+    print(fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", sample.header.unix_ns, sample.header.sequence, event.l1id.value, event.bcid,
+                      event.trigger_type, event.source_id, event.status, event.missing, event.chunks, event.payload_bytes,
+                      sample.header.missed));
+  } else {
+    const bool colours = colours_on_stdout();
+    const Style style = !event.problem.empty() ? Style::bad : event.status != 0 || event.missing != 0 ? Style::warning : Style::good;
+    const std::string notes = (event.missing != 0 ? fmt::format(", {} links missing", event.missing) : "") +
+                              (event.problem.empty() ? "" : ", " + event.problem);
+    print(fmt::format("{}  L1 id {:#010x}  BCID {:4}  trigger {:#04x}  ROB {:#010x}  {:5} chunks  {:7} B  {}{}\n",
+                      time_text(sample.header.unix_ns), event.l1id.value, event.bcid, event.trigger_type, event.source_id, event.chunks,
+                      event.payload_bytes, styled(status + notes, style, colours),
+                      sample.header.missed > 0 ? styled(fmt::format("  ({} not shown)", sample.header.missed), Style::faint, colours) : ""));
+  }
+}
+
+/// Calls show(sample) for each event that is asked for, until there were `count` (0: until the run or the user ends it).
+template <typename Show>
+Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
+  Result<SampleClient> client = SampleClient::connect(options.name);
+  if (!client) return std::unexpected(client.error());
+  const control::StopSignals signals;
+  Sample sample;
+  std::uint64_t seen = 0;
+  std::uint64_t shown = 0;
+  auto last = std::chrono::steady_clock::now();
+  while (!signals.stop_requested()) {
+    const auto outcome = client->next(sample, std::chrono::milliseconds(100));
+    if (!outcome) return std::unexpected(outcome.error());
+    if (*outcome == SampleClient::Outcome::end) break;
+    if (*outcome == SampleClient::Outcome::nothing) {
+      if (options.patience.count() > 0 && std::chrono::steady_clock::now() - last > options.patience) {
+        return std::unexpected(Error{"readout.no_sampler", "the readout runs, but no event came in time", options.name, ""});
+      }
+      continue;
+    }
+    last = std::chrono::steady_clock::now();
+    const EventSummary event = summary_of(sample.event);
+    if (options.incomplete && event.status == 0 && event.missing == 0) continue;
+    if (seen++ % std::max<std::uint64_t>(options.prescale, 1) != 0) continue;
+    show(sample, event);
+    std::fflush(stdout);  // somebody is watching
+    if (++shown == count) break;
+  }
+  return ExitCode::done;
+}
+
+void add_selection(Command& command, const std::shared_ptr<EventsOptions>& options) {
+  command.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
+  command.option("--prescale", options->prescale, "Every so many of the events that match").value_name("N");
+  command.flag("--incomplete", options->incomplete, "Only events with missing links or a status");
+  command.duration("--patience", options->patience, "Give up (exit 4) when no event comes for so long; 0s: never");
+  command.output(options->format);
+}
+
+}  // namespace
+
+void add_events(Command& root) {
+  Command& events = root.verb("events", "Sampled events of a running readout");
+
+  auto tail_options = std::make_shared<EventsOptions>();
+  Command& tail = events.verb("tail", "One line for each sampled event");
+  tail.example("rodeo events tail", "every sampled event of the readout that runs on this machine")
+      .example("rodeo events tail --incomplete --count 10", "the next ten that lack something");
+  tail.paragraph("The readout needs an `event_sampler` among its consumers. It is never slowed: what this command does not take in time is "
+                 "left out, and the next line says how many.");
+  tail.option("-n,--count", tail_options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
+  add_selection(tail, tail_options);
+  tail.run([options = tail_options]() -> Result<ExitCode> {
+    if (options->format == OutputFormat::csv) {
+      print("unix_ns,sequence,l1id,bcid,trigger_type,source_id,status,missing_links,chunks,payload_bytes,missed\n");
+    }
+    return for_each_event(*options, options->count,
+                          [&](const Sample& sample, const EventSummary& event) { print_line(sample, event, options->format); });
+  });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,184 @@
+#include "readout/consumer/event_sampler.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/runtime_dir.h"
+#include "readout/consumer/end_of_list.h"
+
+namespace rodeo::readout {
+namespace {
+
+std::filesystem::path socket_of(const std::string& endpoint) {
+  Result<std::filesystem::path> path = base::runtime_socket(endpoint + ".events");
+  if (!path) throw SetupError(path.error());
+  return *path;
+}
+
+std::uint64_t unix_now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+std::uint8_t trigger_type_of(const std::string& text) {
+  std::uint8_t value = 0;
+  const bool hex = text.starts_with("0x");
+  const char* const first = text.data() + (hex ? 2 : 0);
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, value, hex ? 16 : 10);
+  if (error != std::errc{} || end != last) {
+    throw std::runtime_error(fmt::format("`{}` is no trigger type: write a number from 0 to 255", text));
+  }
+  return value;
+}
+
+}  // namespace
+
+EventSampler::EventSampler(SamplerSettings settings)
+    : settings_(std::move(settings)),
+      frame_(settings_.frame),
+      copies_(settings_.samples, settings_.max_payload_bytes),
+      queue_(settings_.samples),
+      server_(socket_of(settings_.endpoint)),
+      share_({.max_rate_hz = settings_.max_rate_hz}),
+      event_(frame_.max_head_bytes() + copies_.payload_bytes() + formats::EventFrame::kMaxTailBytes) {
+  next_ = end_of_list();
+}
+
+EventSampler::~EventSampler() { EventSampler::stop(); }
+
+void EventSampler::link(FragmentConsumer* next) { next_ = next != nullptr ? next : end_of_list(); }
+
+void EventSampler::insert(FragmentPtr fragment) {
+  if (watched_.load(std::memory_order_relaxed) && wanted(*fragment)) {
+    if (FragmentPtr copy = copies_.copy(*fragment); copy && queue_.try_push(std::move(copy))) {
+      taken_.fetch_add(1, std::memory_order_relaxed);
+    } else if (fragment->payload_bytes() > copies_.payload_bytes()) {
+      skipped_too_large_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      skipped_full_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  next_->insert(std::move(fragment));
+}
+
+bool EventSampler::wanted(const Fragment& fragment) {
+  if (settings_.status_mask != 0 && (fragment.status & settings_.status_mask) == 0) return false;
+  const auto& types = settings_.trigger_types;
+  if (!types.empty() && std::find(types.begin(), types.end(), fragment.trigger_type) == types.end()) return false;
+  if (settings_.prescale > 1 && matches_.fetch_add(1, std::memory_order_relaxed) % settings_.prescale != 0) return false;
+  return share_.take(fragment, 0) == ShareVerdict::taken;
+}
+
+void EventSampler::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void EventSampler::stop() {
+  ending_.store(true, std::memory_order_release);
+  if (thread_.joinable()) thread_.join();
+}
+
+void EventSampler::run() {
+  cpu_.attach();
+  base::set_thread_name(settings_.name);
+  FragmentPtr fragment;
+  for (;;) {
+    const bool ending = ending_.load(std::memory_order_acquire);
+    const std::uint64_t now_ns = base::steady_now_ns();
+    bool sent = false;
+    while (queue_.try_pop(fragment)) {
+      send(*fragment, now_ns);
+      fragment.reset();
+      sent = true;
+    }
+    if (ending) break;
+    // Builders wake nobody up: a reader sees an event a few milliseconds late, and nobody looks at an idle sampler more than ten times a second.
+    server_.serve(sent ? 0 : server_.readers() > 0 ? 2 : 100, now_ns);
+    watched_.store(server_.readers() > 0, std::memory_order_relaxed);
+    publish();
+  }
+  watched_.store(false, std::memory_order_relaxed);
+  server_.close_readers();
+  publish();
+  cpu_.detach();
+}
+
+void EventSampler::send(const Fragment& fragment, std::uint64_t now_ns) {
+  const std::uint64_t unix_ns = unix_now_ns();
+  const formats::EventStamp stamp{.global_id = fragment.sequence,
+                                  .bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
+                                  .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
+  std::byte tail[formats::EventFrame::kMaxTailBytes];
+  const auto sizes = frame_.store(fragment, stamp, event_.data(), tail);
+  fragment.copy_to(event_.data() + sizes.head_bytes);
+  std::copy_n(tail, sizes.tail_bytes, event_.data() + sizes.event_bytes - sizes.tail_bytes);
+  server_.send({.sequence = fragment.sequence, .unix_ns = unix_ns}, {event_.data(), sizes.event_bytes}, now_ns);
+}
+
+void EventSampler::publish() {
+  const SampleServer::Counters& counters = server_.counters();
+  readers_.store(server_.readers(), std::memory_order_relaxed);
+  readers_seen_.store(counters.readers_seen, std::memory_order_relaxed);
+  readers_dropped_.store(counters.readers_dropped, std::memory_order_relaxed);
+  sent_.store(counters.sent, std::memory_order_relaxed);
+  missed_.store(counters.missed, std::memory_order_relaxed);
+}
+
+FragmentConsumer::Status EventSampler::status() const {
+  const auto get = [](const std::atomic<std::uint64_t>& cell) { return cell.load(std::memory_order_relaxed); };
+  Status out;
+  out.name = settings_.name;
+  out.queue_fill = static_cast<double>(queue_.size()) / static_cast<double>(queue_.capacity());
+  out.consumed = get(taken_);
+  out.cpu_seconds = cpu_.seconds();
+  out.counters = {{"samples_taken", get(taken_)},
+                  {"samples_skipped_queue_full", get(skipped_full_)},
+                  {"samples_skipped_too_large", get(skipped_too_large_)},
+                  {"samples_sent", get(sent_)},
+                  {"samples_missed_by_readers", get(missed_)},
+                  {"readers", get(readers_)},
+                  {"readers_seen", get(readers_seen_)},
+                  {"readers_dropped", get(readers_dropped_)}};
+  return out;
+}
+
+std::vector<Key> EventSampler::keys() {
+  return {{.name = "endpoint",
+           .type = KeyType::text,
+           .fallback = "",
+           .help = "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."},
+          {.name = "prescale", .type = KeyType::integer, .fallback = "1", .help = "Of the fragments that match, every so many.", .minimum = 1},
+          {.name = "max_rate", .type = KeyType::rate, .fallback = "1kHz", .help = "Most samples in a second. 0: no limit.", .minimum = 0},
+          {.name = "status_mask",
+           .type = KeyType::integer,
+           .fallback = "0",
+           .help = "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 overflow. 0: any.",
+           .minimum = 0,
+           .maximum = 4294967295.0},
+          {.name = "trigger_types", .type = KeyType::text_list, .fallback = "[]", .help = "Only these trigger types (\"130\", \"0x82\"). Empty: any."},
+          {.name = "max_payload", .type = KeyType::size, .fallback = "64KiB", .help = "Largest payload that is sampled.", .minimum = 64, .maximum = 1 << 30},
+          {.name = "samples", .type = KeyType::integer, .fallback = "64", .help = "Samples that may wait to be sent.", .minimum = 2, .maximum = 65536}};
+}
+
+std::unique_ptr<FragmentConsumer> EventSampler::create(const Parameters& parameters, const RunInfo& run) {
+  SamplerSettings settings;
+  if (parameters.has("name")) settings.name = parameters.text("name");
+  settings.endpoint = parameters.text("endpoint").empty() ? run.readout_name : parameters.text("endpoint");
+  settings.prescale = static_cast<std::uint64_t>(parameters.integer("prescale"));
+  settings.max_rate_hz = parameters.rate_hz("max_rate");
+  settings.status_mask = static_cast<std::uint32_t>(parameters.integer("status_mask"));
+  for (const std::string& type : parameters.list("trigger_types")) settings.trigger_types.push_back(trigger_type_of(type));
+  settings.max_payload_bytes = parameters.bytes("max_payload");
+  settings.samples = static_cast<std::size_t>(parameters.integer("samples"));
+  settings.frame = event_frame_settings(run);
+  return std::make_unique<EventSampler>(std::move(settings));
+}
+
+}  // namespace rodeo::readout

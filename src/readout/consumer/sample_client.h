@@ -1,0 +1,44 @@
+// The reading end of an event sampler's socket: what `rodeo events` is made of (docs/formats/sampling.md).
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "readout/consumer/sample_message.h"
+
+namespace rodeo::readout {
+
+struct Sample {
+  SampleHeader header;
+  std::vector<std::byte> event;  ///< a full event, not yet checked
+};
+
+/// One thread.
+class SampleClient {
+ public:
+  /// Connects to the readout of this name on this machine. Error readout.no_sampler if there is none, or several or none for an empty name.
+  static Result<SampleClient> connect(std::string_view readout_name);
+  static Result<SampleClient> connect_to(const std::filesystem::path& socket);
+
+  SampleClient(SampleClient&& other) noexcept;
+  SampleClient& operator=(SampleClient&&) = delete;
+  ~SampleClient();
+
+  enum class Outcome : std::uint8_t { sample, nothing, end };
+  /// Waits up to `patience` for the next sample. Nothing: none came in time; what has come of one stays for the next call. End: the run is over.
+  /// Error readout.sample_protocol if the other side speaks something else.
+  Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
+
+ private:
+  explicit SampleClient(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+
+  int fd_ = -1;
+  std::filesystem::path path_;
+  std::vector<std::byte> received_;
+};
+
+}  // namespace rodeo::readout
