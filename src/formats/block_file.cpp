@@ -109,8 +109,9 @@ Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file) {
       }
     }
   };
-  DecodeBuffer found(decoder.capacity_for(kPageBlocks));
-  const std::size_t page_bytes = kPageBlocks * format->block_bytes;
+  const std::size_t page_blocks = std::min<std::size_t>(kPageBlocks, info.blocks);
+  DecodeBuffer found(decoder.capacity_for(page_blocks));
+  const std::size_t page_bytes = page_blocks * format->block_bytes;
   for (std::size_t at = 0; at < file.size(); at += page_bytes) {
     const auto page = file.subspan(at, std::min(page_bytes, file.size() - at));
     for (std::size_t block = 0; block + format->block_bytes <= page.size(); block += format->block_bytes) {

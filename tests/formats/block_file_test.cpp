@@ -13,7 +13,7 @@ using namespace rodeo::formats;
 using Bytes = std::vector<std::byte>;
 
 /// `blocks` blocks of each E-link, interleaved, full of chunks of `chunk_bytes`.
-Bytes recording(BlockFormat format, std::vector<std::uint16_t> elinks, std::size_t blocks, std::size_t chunk_bytes) {
+Bytes recording(BlockFormat format, const std::vector<std::uint16_t>& elinks, std::size_t blocks, std::size_t chunk_bytes) {
   Bytes file(elinks.size() * blocks * format.block_bytes);
   Bytes payload(chunk_bytes, std::byte{0x33});
   std::vector<BlockEncoder> encoders;
