@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   Command root("rodeo", "Rodeo: software readout for physics experiments, from detector links to verified event files.");
   add_bench(root);
   add_events(root);
+  add_data(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

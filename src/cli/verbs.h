@@ -7,6 +7,7 @@ namespace rodeo::cli {
 
 void add_bench(Command& root);
 void add_events(Command& root);
+void add_data(Command& root);
 void add_version(Command& root);
 
 }  // namespace rodeo::cli

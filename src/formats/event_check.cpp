@@ -32,7 +32,10 @@ constexpr std::uint32_t kTruncatedRob = 0x08000000;
 }  // namespace
 
 EventChecker::EventChecker(EventExpectations expectations) : expectations_(std::move(expectations)) {
-  if (expectations_.provable) provable_.emplace(expectations_.provable->seed, expectations_.provable->crc);
+  if (expectations_.provable) {
+    const ProvableMark& mark = *expectations_.provable;
+    provable_.emplace(mark.seed, mark.crc, mark.l1id_bits);
+  }
 }
 
 bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings) {

@@ -25,18 +25,27 @@ std::optional<std::uint32_t> read_crc_digits(std::string_view digits) {
 }
 
 std::string ProvableMark::text() const {
-  return fmt::format("{}=provable seed={} crc={}{}", kProvableKey, seed, crc ? 1 : 0, full_trigger ? "" : " trigger=l1id");
+  std::string text = fmt::format("{}=provable seed={} crc={}", kProvableKey, seed, crc ? 1 : 0);
+  if (l1id_bits != 32) text += fmt::format(" l1id_bits={}", l1id_bits);
+  if (!full_trigger) text += " trigger=l1id";
+  return text;
 }
 
 std::optional<ProvableMark> ProvableMark::parse(std::string_view value) {
-  constexpr std::string_view kStart = "provable seed=";
-  if (!value.starts_with(kStart)) return std::nullopt;
+  // Reads the number behind a key; true if the key is not there or a number follows it.
+  const auto read = [&](std::string_view key, auto& number) {
+    const std::size_t at = value.find(key);
+    if (at == std::string_view::npos) return true;
+    const char* const from = value.data() + at + key.size();
+    return std::from_chars(from, value.data() + value.size(), number).ec == std::errc{};
+  };
   ProvableMark mark;
-  const std::string_view rest = value.substr(kStart.size());
-  if (std::from_chars(rest.data(), rest.data() + rest.size(), mark.seed).ec != std::errc{}) return std::nullopt;
-  mark.crc = value.ends_with(" crc=1") || value.find(" crc=1 ") != std::string_view::npos;
+  int crc = 0;
+  if (!read("provable seed=", mark.seed) || !read(" crc=", crc) || !read(" l1id_bits=", mark.l1id_bits)) return std::nullopt;
+  mark.crc = crc == 1;
   mark.full_trigger = !value.ends_with(" trigger=l1id");
-  if (fmt::format("{}={}", kProvableKey, value) != mark.text()) return std::nullopt;
+  const bool sensible = mark.l1id_bits >= 1 && mark.l1id_bits <= 32;
+  if (!sensible || fmt::format("{}={}", kProvableKey, value) != mark.text()) return std::nullopt;
   return mark;
 }
 

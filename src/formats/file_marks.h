@@ -29,10 +29,11 @@ std::array<char, kCrcDigits> crc_digits(std::uint32_t crc);
 /// The value of exactly eight lower-case hex digits.
 std::optional<std::uint32_t> read_crc_digits(std::string_view digits);
 
-/// "Rodeo-Payload=provable seed=N crc=0|1 [trigger=l1id]": chunks are those of formats::Provable.
+/// "Rodeo-Payload=provable seed=N crc=0|1 [l1id_bits=N] [trigger=l1id]": chunks are those of formats::Provable.
 struct ProvableMark {
   std::uint64_t seed = 0;
   bool crc = false;
+  std::uint32_t l1id_bits = 32;  ///< of the L1 id in chunks
   bool full_trigger = true;  ///< false ("trigger=l1id"): BCID and trigger type of the fragments are not those of the payload
 
   std::string text() const;

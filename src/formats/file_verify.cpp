@@ -94,6 +94,14 @@ void check_end(const EventFileReport& report, std::uint64_t position, std::uint3
   if (end.last_file > 1) findings.add(at + 32, fmt::format("end record: status is {}, neither 0 nor 1", end.last_file));
 }
 
+// Why no record could be read where one should be.
+std::string why_it_ends(const DecodeError& error, bool at_end) {
+  if (at_end) return "the file ends without an end record: it was not closed, or was cut";
+  if (error.fault != DecodeFault::too_large) return error.what();
+  return fmt::format("a data block of {} bytes starts here, but only {} are left: the file was cut, or the size is damaged", error.found,
+                     error.expected);
+}
+
 void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFileReport& report) {
   Decoded<EventFileReader> reader = EventFileReader::open(file);
   if (!reader) {
@@ -109,8 +117,7 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   while (true) {
     const Decoded<std::optional<EventBlock>> next = reader->next();
     if (!next) {
-      const bool cut = reader->position() == file.size();
-      findings.add(next.error().offset, cut ? "the file ends without an end record: it was not closed, or was cut" : next.error().what());
+      findings.add(next.error().offset, why_it_ends(next.error(), reader->position() == file.size()));
       break;
     }
     if (!*next) break;
@@ -159,7 +166,7 @@ EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions
 
 std::vector<std::string> EventFileReport::unprotected() const {
   std::vector<std::string> gaps;
-  if (crc == FileCrc::holds) return gaps;
+  if (crc != FileCrc::foreign) return gaps;
   gaps.push_back("no CRC over the file: damage to records, event headers, dates and padding can go unnoticed");
   if (totals.events_with_checksum < totals.events) {
     gaps.push_back(fmt::format("{} of {} events have no checksum that can be checked", totals.events - totals.events_with_checksum,

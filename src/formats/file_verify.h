@@ -48,7 +48,7 @@ struct EventFileReport {
   bool ours() const { return crc != FileCrc::foreign; }
   bool sound() const { return findings.total() == 0; }
 
-  /// What no check here would have noticed, one sentence each; empty for a file under CRC.
+  /// What no check here would have noticed, one sentence each; only foreign files have such gaps.
   std::vector<std::string> unprotected() const;
 };
 

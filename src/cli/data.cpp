@@ -1,0 +1,255 @@
+// `rodeo data`: what event files and recordings of FELIX blocks hold. This file: the noun, `info` and `list`.
+#include "cli/data.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "base/units.h"
+#include "cli/data_file.h"
+#include "cli/verbs.h"
+#include "formats/block_file.h"
+#include "formats/checksum.h"
+#include "formats/event_file_reader.h"
+#include "formats/event_names.h"
+#include "formats/full_event.h"
+#include "formats/rob.h"
+
+namespace rodeo::cli {
+namespace {
+
+using namespace formats;
+
+struct FileOptions {
+  std::vector<std::string> files;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::string crc_text(FileCrc crc) {
+  switch (crc) {
+    case FileCrc::holds: return "holds";
+    case FileCrc::wrong: return "does NOT hold";
+    case FileCrc::open: return "open: the file was never closed";
+    case FileCrc::missing: return "missing";
+    case FileCrc::foreign: return "none: not a file of Rodeo's";
+  }
+  return "";
+}
+
+Cell number_or_none(std::string_view text) {
+  std::uint64_t value = 0;
+  const bool good = std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
+  return good ? Cell(value) : Cell(Json());
+}
+
+// Titles and keys are the same for every event file, so that several make one CSV table.
+Properties describe_event_file(const DataFile& file, const EventFileReport& report) {
+  const DecodedFileHeader& header = *report.header;
+  const bool closed = report.end.has_value();
+  const FileEnd end = report.end.value_or(FileEnd{});
+  const auto opened = header.opened.text();
+  Properties p;
+  p.add("file", "file", file.path);
+  p.add("kind", "kind", Cell("event_file", fmt::format("event file, version {}", header.version)));
+  p.add("size", "size_bytes", Cell(report.bytes, size_text(report.bytes)));
+  p.add("closed", "closed", Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)", closed ? Style::plain : Style::bad));
+  p.add("events", "events", Cell(report.blocks, grouped(report.blocks)));
+  p.add("run number", "run_number", header.run.run_number);
+  p.add("lumi block", "lumi_block", number_or_none(header.free_string("LumiBlock")));
+  p.add("stream", "stream", std::string(header.free_string("Stream")));
+  p.add("project", "project", std::string(header.free_string("Project")));
+  p.add("application", "application", header.application);
+  p.add("file number", "file_number", header.file_number);
+  p.add("last of its sequence", "last_of_sequence", closed ? Cell(end.last_file == 1) : Cell(Json()));
+  p.add("events in the sequence so far", "events_in_sequence", closed ? Cell(end.blocks_in_sequence) : Cell(Json()));
+  p.add("opened", "opened", Cell(opened, opened + " local time"));
+  p.add("closed at", "closed_at", closed ? Cell(end.closed.text(), end.closed.text() + " local time") : Cell(Json()));
+  p.add("GUID", "guid", std::string(header.free_string("GUID")));
+  p.add("Adler-32 of the file", "adler32", fmt::format("{:08x}", report.adler32));
+  p.add("CRC-32 of the file", "crc32", Cell(crc_text(report.crc), {}, report.crc == FileCrc::wrong ? Style::bad : Style::plain));
+  const std::string payload(header.free_string(kProvableKey));
+  p.add("payload", "payload", payload.empty() ? Cell(Json(), "not provable") : Cell(payload));
+  const std::string recovered(header.free_string("Rodeo-Recovered"));
+  p.add("recovered", "recovered", recovered.empty() ? Cell(Json(), "no") : Cell(recovered));
+  return p;
+}
+
+Properties describe_recording(const DataFile& file, const BlockFileInfo& info) {
+  std::uint64_t flagged = 0;
+  for (const auto& elink : info.elinks) flagged += elink.flagged_chunks;
+  Properties p;
+  p.add("file", "file", file.path);
+  p.add("kind", "kind", Cell("block_recording", "recording of FELIX blocks"));
+  p.add("size", "size_bytes", Cell(file.bytes().size(), size_text(file.bytes().size())));
+  p.add("block size", "block_bytes", Cell(info.format.block_bytes, base::format_size(info.format.block_bytes)));
+  p.add("trailers", "trailer_bits", Cell(info.format.trailer_bytes() * 8, fmt::format("{} bits", info.format.trailer_bytes() * 8)));
+  p.add("blocks", "blocks", Cell(info.blocks, grouped(info.blocks)));
+  p.add("bytes behind the last block", "rest_bytes", info.rest_bytes);
+  p.add("E-links", "elinks", info.elinks.size());
+  p.add("chunks", "chunks", Cell(info.counter(BlockCounter::chunks), grouped(info.counter(BlockCounter::chunks))));
+  p.add("chunk bytes", "chunk_bytes", Cell(info.counter(BlockCounter::chunk_bytes), size_text(info.counter(BlockCounter::chunk_bytes))));
+  p.add("flagged chunks", "flagged_chunks", flagged);
+  p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));
+  return p;
+}
+
+// Several objects as one CSV table: the columns are those of the first.
+void print_csv(const std::vector<Json>& objects) {
+  if (objects.empty()) return;
+  std::vector<Column> columns;
+  for (const auto& [key, value] : objects.front().members()) columns.push_back({key, key});
+  Table table(columns);
+  for (const Json& object : objects) {
+    std::vector<Cell> row;
+    for (const Column& column : columns) {
+      const Json* value = object.find(column.key);
+      row.emplace_back(value == nullptr ? Json() : *value);
+    }
+    table.add_row(std::move(row));
+  }
+  table.print(OutputFormat::csv);
+}
+
+Result<ExitCode> info(const FileOptions& options) {
+  std::vector<Json> objects;
+  bool first = true;
+  const auto show = [&](const Properties& properties) {
+    if (options.format != OutputFormat::table) return objects.push_back(properties.json());
+    if (!std::exchange(first, false)) print("\n");
+    properties.print(OutputFormat::table);
+  };
+  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+    const auto file = open_data_file(path);
+    if (!file) return std::unexpected(file.error());
+    if (file->kind == FileKind::block_recording) {
+      const auto recording = inspect_block_file(file->bytes());
+      if (!recording) return std::unexpected(recording.error().within(path));
+      show(describe_recording(*file, *recording));
+      return ExitCode::done;
+    }
+    const EventFileReport report = verify_event_file(file->bytes(), {.contents = false});
+    if (!report.header) {
+      const Finding& finding = report.findings.listed().front();
+      return std::unexpected(Error{"data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path,
+                                   "save its events: rodeo data recover " + path});
+    }
+    show(describe_event_file(*file, report));
+    return ExitCode::done;
+  });
+  if (options.format == OutputFormat::json) print(Json::array_of(objects).dump() + "\n");
+  if (options.format == OutputFormat::csv) print_csv(objects);
+  return outcome;
+}
+
+struct ListOptions : FileOptions {
+  bool all = false;
+};
+
+constexpr std::uint64_t kListedByDefault = 50;
+
+Table event_table() {
+  return Table({{"file", "file"}, {"event", "event"}, {"offset", "offset_bytes"}, {"size [B]", "size_bytes"},
+                {"ECR", "ecr"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"trigger type", "trigger_type"},
+                {"global id", "global_id"}, {"ROBs", "robs"}, {"status", "status"}});
+}
+
+void add_event_row(Table& table, const std::string& path, const EventBlock& block, std::span<const std::byte> bytes) {
+  const Decoded<FullEventView> event = decode_full_event(bytes);
+  if (!event) {
+    table.add_row({path, block.number, block.offset, block.stored.size(), Json(), Json(), Json(), Json(), Json(), Json(),
+                   Cell("damaged", event.error().what(), Style::bad)});
+    return;
+  }
+  std::vector<std::byte> buffer;
+  std::uint64_t robs = 0;
+  bool damaged = false;
+  if (const auto payload = event->robs(buffer)) {
+    damaged = !for_each_rob(*payload, [&](const RobView&, std::size_t) { ++robs; });
+  } else {
+    damaged = true;
+  }
+  const std::uint32_t status = event->status.empty() ? 0 : event->status[0];
+  const std::string text = damaged ? "damaged" : joined_or_ok(status_names(status, FragmentKind::event));
+  table.add_row({path, block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
+                 event->trigger_type, event->global_id, robs,
+                 Cell(text, {}, damaged ? Style::bad : status != 0 ? Style::warning : Style::plain)});
+}
+
+Result<ExitCode> list_events(const DataFile& file, bool all, Table& table) {
+  auto reader = EventFileReader::open(file.bytes());
+  if (!reader) {
+    return std::unexpected(Error{"data.header", reader.error().message(), file.path, "save its events: rodeo data recover " + file.path});
+  }
+  std::vector<std::byte> buffer;
+  for (std::uint64_t listed = 0;; ++listed) {
+    const auto block = reader->next();
+    if (!block) {
+      return std::unexpected(Error{"data.damaged", block.error().message(), file.path, "save its events: rodeo data recover " + file.path});
+    }
+    if (!*block) return ExitCode::done;
+    if (!all && listed == kListedByDefault) {
+      print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
+      return ExitCode::done;
+    }
+    add_event_row(table, file.path, **block, reader->event(**block, buffer));
+  }
+}
+
+Table elink_table() {
+  return Table({{"file", "file"}, {"E-link", "elink"}, {"link", "link"}, {"blocks", "blocks"}, {"chunks", "chunks"},
+                {"bytes", "chunk_bytes"}, {"smallest [B]", "smallest_chunk_bytes"}, {"largest [B]", "largest_chunk_bytes"},
+                {"flagged", "flagged_chunks"}});
+}
+
+Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
+  const auto recording = inspect_block_file(file.bytes());
+  if (!recording) return std::unexpected(recording.error().within(file.path));
+  for (const auto& elink : recording->elinks) {
+    table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks, elink.chunks,
+                   elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
+                   Cell(elink.flagged_chunks, {}, elink.flagged_chunks > 0 ? Style::warning : Style::plain)});
+  }
+  return ExitCode::done;
+}
+
+Result<ExitCode> list(const ListOptions& options) {
+  Table events = event_table();
+  Table elinks = elink_table();
+  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+    const auto file = open_data_file(path);
+    if (!file) return std::unexpected(file.error());
+    return file->kind == FileKind::event_file ? list_events(*file, options.all, events) : list_elinks(*file, elinks);
+  });
+  const bool nothing = events.rows() + elinks.rows() == 0;
+  if (events.rows() > 0 || (nothing && outcome)) events.print(options.format);
+  if (elinks.rows() > 0) elinks.print(options.format);
+  return outcome;
+}
+
+}  // namespace
+
+void add_data(Command& root) {
+  Command& data = root.verb("data", "Event files and recordings of FELIX blocks: look into, verify, recover");
+
+  auto info_options = std::make_shared<FileOptions>();
+  Command& info_verb = data.verb("info", "What a file is: run, stream, dates, number of events, checksums");
+  info_verb.example("rodeo data info FILE", "run, stream, dates, events, Adler-32 for the catalogue");
+  info_verb.option("FILE", info_options->files, "Event files, recordings of FELIX blocks").required();
+  info_verb.output(info_options->format);
+  info_verb.run([info_options] { return info(*info_options); });
+
+  auto list_options = std::make_shared<ListOptions>();
+  Command& list_verb = data.verb("list", "One line an event (event file) or an E-link (recording)");
+  list_verb.example("rodeo data list FILE --all -o csv", "every event, for a spreadsheet");
+  list_verb.option("FILE", list_options->files, "Event files, recordings of FELIX blocks").required();
+  list_verb.flag("--all", list_options->all, fmt::format("Every event, not just the first {} of a file", kListedByDefault));
+  list_verb.output(list_options->format);
+  list_verb.run([list_options] { return list(*list_options); });
+
+  add_data_dump(data);
+  add_data_verify(data);
+  add_data_recover(data);
+}
+
+}  // namespace rodeo::cli

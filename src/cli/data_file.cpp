@@ -1,0 +1,80 @@
+#include "cli/data_file.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "base/units.h"
+#include "cli/data.h"
+
+namespace rodeo::cli {
+
+using formats::FileKind;
+
+Result<DataFile> open_any_file(const std::string& path) {
+  auto mapped = base::MappedFile::open(path);
+  if (!mapped) return std::unexpected(mapped.error());
+  DataFile file{.path = path, .mapped = std::move(*mapped)};
+  file.kind = formats::file_kind(file.bytes());
+  return file;
+}
+
+Error no_data_error(const DataFile& file) {
+  switch (file.kind) {
+    case FileKind::empty:
+      return Error{"data.empty", "the file is empty", file.path, "its writer was stopped before the first byte reached the disk"};
+    case FileKind::zeros:
+      return Error{"data.zeros", "the file starts with nothing but zeros", file.path,
+                   "space was reserved but not written, or the disk lost it; `rodeo data recover` finds events further on, if there are any"};
+    default:
+      return Error{"data.unknown_kind", "the file is neither an event file nor a recording of FELIX blocks", file.path,
+                   "an event file starts with the bytes aa aa 34 12; if only its start is damaged, `rodeo data recover` saves the events"};
+  }
+}
+
+Result<DataFile> open_data_file(const std::string& path) {
+  auto file = open_any_file(path);
+  if (!file) return file;
+  if (file->kind == FileKind::event_file || file->kind == FileKind::block_recording) return file;
+  return std::unexpected(no_data_error(*file));
+}
+
+Result<ExitCode> for_each_file(const std::vector<std::string>& paths,
+                               const std::function<Result<ExitCode>(const std::string&)>& work) {
+  std::size_t good = 0;
+  bool not_verified = false;
+  std::optional<Error> failure;
+  for (const std::string& path : paths) {
+    const auto done = work(path);
+    if (!done) {
+      if (failure || paths.size() > 1) print_error(done.error());
+      failure = done.error();
+    } else if (*done == ExitCode::not_verified) {
+      not_verified = true;
+    } else {
+      ++good;
+    }
+  }
+  if (not_verified) return ExitCode::not_verified;
+  if (!failure) return ExitCode::done;
+  if (paths.size() == 1) return std::unexpected(*failure);
+  return good > 0 ? ExitCode::partial : control::exit_code_of(failure->code);
+}
+
+void print_note(const std::string& text) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "note: %s\n", text.c_str());
+}
+
+std::string grouped(std::uint64_t value) {
+  std::string text = std::to_string(value);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, " ");
+  return text;
+}
+
+std::string counted(std::uint64_t count, const std::string& noun) { return grouped(count) + " " + noun + (count == 1 ? "" : "s"); }
+
+std::string size_text(std::uint64_t bytes) {
+  return bytes < 10000 ? counted(bytes, "byte") : base::format_quantity(static_cast<double>(bytes), "B") + " (" + counted(bytes, "byte") + ")";
+}
+
+}  // namespace rodeo::cli

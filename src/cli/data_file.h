@@ -1,0 +1,44 @@
+// What the verbs of `rodeo data` share: opening files, judging what they are, working through a list of them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "cli/command.h"
+#include "formats/file_verify.h"
+
+namespace rodeo::cli {
+
+struct DataFile {
+  std::string path;
+  base::MappedFile mapped;
+  formats::FileKind kind = formats::FileKind::unknown;
+
+  std::span<const std::byte> bytes() const { return mapped.bytes(); }
+};
+
+/// Opens a file of any kind. Errors of MappedFile.
+Result<DataFile> open_any_file(const std::string& path);
+
+/// Why a file holds no data: error data.empty, data.zeros, data.unknown_kind.
+Error no_data_error(const DataFile& file);
+
+/// Opens an event file or a recording of blocks; anything else is an error.
+Result<DataFile> open_data_file(const std::string& path);
+
+/// Does the work for each file. What fails is printed at once; the rest goes on. The worst outcome decides: a file that did not
+/// verify, then failed (partial if another file went well), then done.
+Result<ExitCode> for_each_file(const std::vector<std::string>& paths, const std::function<Result<ExitCode>(const std::string&)>& work);
+
+/// "1 234 567" with thin grouping, for people.
+std::string grouped(std::uint64_t value);
+
+/// "1 event", "2 events".
+std::string counted(std::uint64_t count, const std::string& noun);
+
+/// "912.3 MB (912 345 678 bytes)".
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace rodeo::cli

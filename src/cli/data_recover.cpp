@@ -1,0 +1,69 @@
+// `rodeo data recover`: saves every whole event of damaged event files to new files.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/data.h"
+#include "cli/data_file.h"
+#include "formats/file_recover.h"
+
+namespace rodeo::cli {
+namespace {
+
+using namespace formats;
+
+struct Options {
+  std::vector<std::string> files;
+  std::string directory;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table) {
+  const auto file = open_any_file(path);
+  if (!file) return std::unexpected(file.error());
+  if (file->kind == FileKind::empty) return std::unexpected(no_data_error(*file));
+  if (file->kind == FileKind::block_recording) {
+    return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which needs no recovery", path,
+                                 "inputs skip damaged blocks and count them; `rodeo data verify` says what is damaged"});
+  }
+  if (file->kind == FileKind::event_file && verify_event_file(file->bytes()).sound()) {
+    print_note(path + " is whole: nothing to recover, nothing written");
+    table.add_row({path, Json(), 0, 0, Json(), Json()});
+    return ExitCode::done;
+  }
+  const std::filesystem::path name(path);
+  std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
+  if (directory.empty()) directory = ".";
+  const auto result = recover_events(file->bytes(), directory, name.stem().string());
+  if (!result) return std::unexpected(result.error());
+  const ScanTotals& scan = result->scan;
+  if (!result->written) return std::unexpected(Error{"data.no_event", "there is no whole event in the file", path, ""});
+  for (const Finding& finding : scan.findings.listed()) print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
+  table.add_row({path, scan.events, scan.damaged_places, scan.skipped_bytes,
+                 std::filesystem::path(result->written->path).lexically_normal().string(),
+                 fmt::format("{:08x}", result->written->adler32)});
+  return ExitCode::done;
+}
+
+Result<ExitCode> recover(const Options& options) {
+  Table table({{"file", "file"}, {"events saved", "events_saved"}, {"damaged places", "damaged_places"},
+               {"bytes left out", "bytes_left_out"}, {"saved to", "saved_to"}, {"Adler-32", "adler32"}});
+  auto outcome = for_each_file(options.files, [&](const std::string& path) { return recover_one(path, options, table); });
+  if (table.rows() > 0 || options.format != OutputFormat::table) table.print(options.format);
+  return outcome;
+}
+
+}  // namespace
+
+void add_data_recover(Command& data) {
+  auto options = std::make_shared<Options>();
+  Command& verb = data.verb("recover", "Save every whole event of a file that was cut, not closed or damaged");
+  verb.example("rodeo data recover run._0001.writing", "a writer was killed: makes run._0001.recovered._0001.data beside it");
+  verb.option("FILE", options->files, "Damaged event files; they are not changed").required();
+  verb.option("--directory", options->directory, "Where the new files go (default: beside the damaged ones)").value_name("DIR");
+  verb.output(options->format);
+  verb.paragraph("An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
+  verb.run([options] { return recover(*options); });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,202 @@
+// `rodeo data verify`: is a file what was written? Prints what was checked, what was found, and what could not be checked.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/units.h"
+#include "cli/data.h"
+#include "cli/data_file.h"
+#include "formats/block_file.h"
+
+namespace rodeo::cli {
+namespace {
+
+using namespace formats;
+
+struct Options {
+  std::vector<std::string> files;
+  OutputFormat format = OutputFormat::table;
+};
+
+// One file's outcome, whatever kind it is.
+struct Outcome {
+  std::string path;
+  std::string kind;
+  std::uint64_t bytes = 0;
+  std::uint64_t adler32 = 0;
+  bool sound = false;
+  std::optional<EventFileReport> events;
+  std::optional<BlockFileInfo> recording;
+  std::vector<Finding> findings;
+  std::uint64_t findings_total = 0;
+  std::vector<std::string> unprotected;
+  double seconds = 0;
+};
+
+std::vector<Finding> findings_of(const BlockFileInfo& info) {
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < kBlockCounters; ++i) {
+    if (info.counters[i] > 0 && is_anomaly(static_cast<BlockCounter>(i))) {
+      findings.push_back({0, fmt::format("{} {}: {}", grouped(info.counters[i]), kBlockCounterInfo[i].name, kBlockCounterInfo[i].help)});
+    }
+  }
+  if (info.rest_bytes > 0) {
+    findings.push_back({info.blocks * info.format.block_bytes, fmt::format("{} bytes behind the last whole block", info.rest_bytes)});
+  }
+  return findings;
+}
+
+Outcome check(const DataFile& file) {
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome;
+  outcome.path = file.path;
+  outcome.kind = "unknown";
+  outcome.bytes = file.bytes().size();
+  if (file.kind == FileKind::event_file) {
+    outcome.kind = "event_file";
+    outcome.events = verify_event_file(file.bytes());
+    outcome.adler32 = outcome.events->adler32;
+    outcome.findings = outcome.events->findings.listed();
+    outcome.findings_total = outcome.events->findings.total();
+    outcome.unprotected = outcome.events->unprotected();
+  } else if (file.kind == FileKind::block_recording) {
+    outcome.kind = "block_recording";
+    if (auto info = inspect_block_file(file.bytes())) {
+      outcome.recording = std::move(*info);
+      outcome.findings = findings_of(*outcome.recording);
+    } else {
+      outcome.findings.push_back({0, info.error().what});
+    }
+    outcome.findings_total = outcome.findings.size();
+    outcome.unprotected.push_back("a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
+  } else {
+    outcome.findings.push_back({0, no_data_error(file).what});
+    outcome.findings_total = 1;
+  }
+  outcome.sound = outcome.findings_total == 0;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+Json json_of(const Outcome& outcome) {
+  Json json = Json::object({{"file", outcome.path}, {"kind", outcome.kind}, {"sound", outcome.sound}, {"size_bytes", outcome.bytes}});
+  if (outcome.events) {
+    const EventFileReport& report = *outcome.events;
+    const EventTotals& totals = report.totals;
+    json["events"] = totals.events;
+    json["robs"] = totals.robs;
+    json["incomplete_robs"] = totals.incomplete_robs;
+    json["missing_links"] = totals.missing_links;
+    json["chunks"] = totals.chunks;
+    json["proven_chunks"] = totals.proven_chunks;
+    json["flagged_chunks"] = totals.flagged_chunks;
+    json["rod_data_bytes"] = totals.rod_data_bytes;
+    json["events_with_checksum"] = totals.events_with_checksum;
+    json["robs_with_checksum"] = totals.robs_with_checksum;
+    json["crc_holds"] = report.crc == FileCrc::foreign ? Json() : Json(report.crc == FileCrc::holds);
+    json["adler32"] = fmt::format("{:08x}", outcome.adler32);
+  } else if (outcome.recording) {
+    json["blocks"] = outcome.recording->blocks;
+    json["chunks"] = outcome.recording->counter(BlockCounter::chunks);
+  }
+  Json findings = Json::array();
+  for (const Finding& finding : outcome.findings) {
+    findings.push_back(Json::object({{"offset_bytes", finding.offset}, {"what", finding.what}}));
+  }
+  json["findings_total"] = outcome.findings_total;
+  json["findings"] = std::move(findings);
+  json["unprotected"] = Json::array_of(outcome.unprotected);
+  json["seconds"] = outcome.seconds;
+  return json;
+}
+
+// What held, one sentence a line.
+std::vector<std::string> good_news(const Outcome& outcome) {
+  std::vector<std::string> lines;
+  if (outcome.recording) {
+    const BlockFileInfo& info = *outcome.recording;
+    lines.push_back(fmt::format("{}, {}, {}", counted(info.blocks, "block"), counted(info.elinks.size(), "E-link"),
+                                counted(info.counter(BlockCounter::chunks), "chunk")));
+  }
+  if (!outcome.events) return lines;
+  const EventFileReport& report = *outcome.events;
+  const EventTotals& totals = report.totals;
+  std::string counts = fmt::format("{}, {}", counted(totals.events, "event"), counted(totals.robs, "ROB"));
+  if (totals.chunks > 0) counts += ", " + counted(totals.chunks, "chunk");
+  lines.push_back(counts + ", " + size_text(outcome.bytes));
+  if (totals.incomplete_robs > 0) {
+    lines.push_back(fmt::format("{} flagged incomplete ({} missing), as they were built", counted(totals.incomplete_robs, "ROB"),
+                                counted(totals.missing_links, "link")));
+  }
+  if (totals.flagged_chunks > 0) lines.push_back(fmt::format("{} flagged, as they were built", counted(totals.flagged_chunks, "chunk")));
+  if (report.crc == FileCrc::holds) lines.push_back("the CRC-32 over the whole file holds");
+  if (totals.events_with_checksum > 0 && outcome.sound) {
+    lines.push_back(fmt::format("the Adler-32 of {} holds", counted(totals.events_with_checksum, "event")));
+  }
+  if (report.provable) {
+    lines.push_back(fmt::format("{} proven byte by byte (seed {})", counted(totals.proven_chunks, "chunk"), report.provable->seed));
+  }
+  lines.push_back(fmt::format("Adler-32 of the file, for the catalogue: {:08x}", outcome.adler32));
+  return lines;
+}
+
+void print_for_people(const Outcome& outcome) {
+  const bool colours = colours_on_stdout();
+  const std::string verdict = outcome.sound ? styled("sound", Style::good, colours) : styled("DAMAGED", Style::bad, colours);
+  print(fmt::format("{}: {}\n", outcome.path, verdict));
+  for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
+  for (const std::string& gap : outcome.unprotected) print("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
+  for (const Finding& finding : outcome.findings) print(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
+  if (outcome.findings_total > outcome.findings.size()) {
+    print(fmt::format("  … and {} more\n", grouped(outcome.findings_total - outcome.findings.size())));
+  }
+  if (!outcome.sound && outcome.kind != "block_recording" && outcome.bytes > 0) {
+    print_note("`rodeo data recover " + outcome.path + "` saves the events that are whole");
+  }
+}
+
+Result<ExitCode> verify(const Options& options) {
+  Table table({{"file", "file"}, {"kind", "kind"}, {"sound", "sound"}, {"size [B]", "size_bytes"}, {"events", "events"}, {"chunks", "chunks"},
+               {"proven", "proven_chunks"}, {"adler32", "adler32"}, {"findings", "findings_total"}, {"first finding", "first_finding"}});
+  Json list = Json::array();
+  std::size_t sound = 0;
+  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+    const auto file = open_any_file(path);
+    if (!file) return std::unexpected(file.error());
+    const Outcome one = check(*file);
+    sound += one.sound ? 1 : 0;
+    Json json = json_of(one);
+    if (options.format == OutputFormat::table) print_for_people(one);
+    if (options.format == OutputFormat::csv) {
+      const auto value = [&](const char* key) { return json.find(key) == nullptr ? Json() : *json.find(key); };
+      table.add_row({value("file"), value("kind"), value("sound"), value("size_bytes"), value("events"), value("chunks"),
+                     value("proven_chunks"), value("adler32"), value("findings_total"),
+                     one.findings.empty() ? Json() : Json(one.findings.front().what)});
+    }
+    list.push_back(std::move(json));
+    return one.sound ? ExitCode::done : ExitCode::not_verified;
+  });
+  if (options.format == OutputFormat::json) print(list.dump() + "\n");
+  if (options.format == OutputFormat::csv) table.print(OutputFormat::csv);
+  if (options.format == OutputFormat::table && options.files.size() > 1) {
+    print(fmt::format("{} of {} sound\n", sound, counted(options.files.size(), "file")));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+void add_data_verify(Command& data) {
+  auto options = std::make_shared<Options>();
+  Command& verb = data.verb("verify", "Prove that files are what was written; exit status 7 if one is not");
+  verb.example("rodeo data verify FILE...", "structure, totals, checksums, and every byte of provable payload");
+  verb.example("rodeo data verify -o json FILE", "with every count and finding");
+  verb.option("FILE", options->files, "Event files, recordings of FELIX blocks").required();
+  verb.output(options->format);
+  verb.paragraph(
+      "A file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. Foreign files are checked "
+      "as far as their format allows, and what nothing protects is said.");
+  verb.run([options] { return verify(*options); });
+}
+
+}  // namespace rodeo::cli
