@@ -35,7 +35,7 @@ class Counter final : public FragmentConsumer {
   }
   Status status() const override { return {}; }
 
-  void begin_keeping() { keeping_.store(true, std::memory_order_relaxed); }
+  void keep(bool keeping) { keeping_.store(keeping, std::memory_order_relaxed); }
   std::uint64_t fragments() const { return sum(&Lane::fragments); }
   std::uint64_t chunks() const { return sum(&Lane::chunks); }
 
@@ -202,7 +202,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   consumer->start();
   builder->start();
   sleep(kWarmUpSeconds);
-  counter.begin_keeping();
+  counter.keep(true);
   const FragmentBuilder::Status before = builder->status();
   const std::uint64_t chunks_before = counter.chunks();
   const std::uint64_t fragments_before = counter.fragments();
@@ -211,6 +211,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   sleep(settings.seconds);
   result.cpu_seconds = base::process_cpu_seconds() - cpu_before;
   result.seconds = static_cast<double>(base::steady_now_ns() - start) * 1e-9;
+  counter.keep(false);
   result.chunks = counter.chunks() - chunks_before;
   result.fragments = counter.fragments() - fragments_before;
   const FragmentBuilder::Status after = builder->status();

@@ -144,7 +144,6 @@ FragmentBuilder::Status GbtBuilder::status() const {
     for (std::size_t i = static_cast<std::size_t>(FragmentCounter::timeout); i < FragmentCounters::kCount; ++i) {
       named(status.incomplete_by_reason, kFragmentInfo[i].name, fragments.read(static_cast<FragmentCounter>(i)));
     }
-    status.chunks_received += worker.counted(WorkerCounter::received);
     for (std::size_t i = 0; i < LostCounters::kCount; ++i) {
       named(status.lost, kLostInfo[i].name, worker.lost(static_cast<LostCounter>(i)));
     }
@@ -152,7 +151,10 @@ FragmentBuilder::Status GbtBuilder::status() const {
     status.pool_fill = std::max(status.pool_fill, worker.pool_fill());
     status.held_by_consumer = status.held_by_consumer || worker.held();
     status.cpu_seconds += worker.cpu_seconds();
-    for (std::size_t i = 0; i < worker.links().size(); ++i) status.links.push_back(worker.link_status(i));
+    for (std::size_t i = 0; i < worker.links().size(); ++i) {
+      status.links.push_back(worker.link_status(i));
+      status.chunks_received += status.links.back().chunks;
+    }
   }
   return status;
 }

@@ -10,21 +10,6 @@ constexpr std::uint32_t kNarrowest = 0xffff;  // counters of fewer bits wrap too
 
 }  // namespace
 
-std::uint32_t IdFormat::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
-  const std::uint32_t fixed = expected & ~low_mask_;
-  const std::uint32_t low = expected & low_mask_;
-  if (low_mask_ - low >= n) {
-    // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
-    std::uint32_t difference = 0;
-    for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
-    if (difference == 0) return n;
-  }
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (ids[i] != (fixed | ((low + i) & low_mask_))) return i;
-  }
-  return n;
-}
-
 Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following, const Window& window,
                              bool majority_ahead) const {
   const bool confirmed = has_following && following == format_.advance(id, 1);

@@ -69,6 +69,21 @@ class IdFormat {
   bool has_ecr_ = false;
 };
 
+inline std::uint32_t IdFormat::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
+  const std::uint32_t fixed = expected & ~low_mask_;
+  const std::uint32_t low = expected & low_mask_;
+  if (low_mask_ - low >= n) {
+    // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
+    std::uint32_t difference = 0;
+    for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
+    if (difference == 0) return n;
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (ids[i] != (fixed | ((low + i) & low_mask_))) return i;
+  }
+  return n;
+}
+
 /// What is to be done with a chunk whose id is not the one expected.
 enum class Verdict : std::uint8_t {
   take,             ///< it belongs to `sequence` (>= link.next), of `epoch`

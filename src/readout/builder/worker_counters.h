@@ -22,10 +22,9 @@ inline constexpr base::CounterInfo kLostInfo[] = {
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
 /// What else a worker counts.
-enum class WorkerCounter : std::size_t { received, corrupt, truncated, continuations, resynchronised, removed, taken_back, plugin_errors, count };
+enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, taken_back, plugin_errors, count };
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
-    {"received", "chunks", "Chunks that the input handed over"},
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
     {"truncated", "chunks", "Chunks in fragments that were cut to fit"},
     {"continuations", "parts", "Further parts of chunks too large for one run; the first stands in its fragment, cut"},
