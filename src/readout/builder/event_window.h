@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -65,6 +66,25 @@ class EventWindow {
   std::uint32_t append_run(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, AppendKernel kernel) {
     const std::uint32_t done = kernel(ring_.get(), mask_, run);
     return done == run.count ? done : append_rest(run, chunks, first_chunk, done);
+  }
+
+  /// The common case of a single chunk, in a few instructions: true if the event is open, in time and its slice has room. `header` is
+  /// the record's; at least 16 bytes, fewer than 65527.
+  bool append_short(Sequence sequence, std::uint64_t header, const std::byte* chunk, std::uint32_t size, std::uint16_t bcid) {
+    if (sequence > head_ || sequence < oldest_) return false;
+    EventSlot& slot = ring_[sequence & mask_];
+    const std::uint32_t record = record_bytes(size);
+    std::byte* const out = slot.write;
+    if (static_cast<std::size_t>(slot.end - out) < record) return false;
+    const std::uint32_t padding = 0;
+    std::memcpy(out + record - 4, &padding, 4);
+    std::memcpy(out, &header, 8);
+    for (std::uint32_t at = 0; at + 16 <= size; at += 16) std::memcpy(out + 8 + at, chunk + at, 16);
+    std::memcpy(out + 8 + size - 16, chunk + size - 16, 16);  // overlaps what is there already
+    slot.write = out + record;
+    slot.remaining -= 1;
+    slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));
+    return true;
   }
 
   /// Appends one chunk to an open event and counts its link as done there. False: not even a header fits (overflow).

@@ -70,6 +70,7 @@ class GbtWorker final : private EventWindowHost {
   Flow poll_data();
   void poll_triggers();
   void process_run(const ChunkRun& run);
+  bool single_as_expected(TrackedLink& link, const ChunkRun& run);
   void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
   void single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
               bool has_following, std::uint32_t following);
