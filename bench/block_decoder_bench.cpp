@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "base/arena.h"
 #include "formats/block_decoder.h"
 #include "formats/block_encoder.h"
 
@@ -23,7 +24,8 @@ constexpr std::size_t kPageBytes = 64 << 10;
 struct Recording {
   BlockFormat format;
   std::vector<std::uint16_t> elinks;
-  std::vector<std::byte> memory;
+  rodeo::base::Arena arena;  // on the largest pages there are, as a readout's memory is
+  std::span<std::byte> memory;
 };
 
 /// chunk_bytes 0: sizes drawn from 20 to 60.
@@ -33,7 +35,9 @@ std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size
   recording->format = format;
   // A whole number of rounds of sequence numbers, so that cycling makes no gap.
   const std::size_t round_bytes = links * 32 * format.block_bytes;
-  recording->memory.resize((kMemoryBytes + round_bytes - 1) / round_bytes * round_bytes);
+  const std::size_t bytes = (kMemoryBytes + round_bytes - 1) / round_bytes * round_bytes;
+  recording->arena = rodeo::base::Arena::create(bytes).value();
+  recording->memory = {recording->arena.data(), bytes};
   std::vector<BlockEncoder> encoders;
   std::vector<std::span<const std::byte>> rests(links);
   std::vector<std::byte> payload(1 << 16, std::byte{0x5a});
@@ -48,7 +52,7 @@ std::unique_ptr<Recording> make(BlockFormat format, std::size_t links, std::size
   for (std::size_t b = 0; b < blocks; ++b) {
     BlockEncoder& encoder = encoders[b % links];
     auto& rest = rests[b % links];
-    encoder.begin(std::span{recording->memory}.subspan(b * format.block_bytes, format.block_bytes));
+    encoder.begin(recording->memory.subspan(b * format.block_bytes, format.block_bytes));
     while (encoder.push(rest)) rest = std::span{payload}.first(chunk_bytes != 0 ? chunk_bytes : 20 + random() % 41);
   }
   return recording;
@@ -86,7 +90,7 @@ void decode(benchmark::State& state) {
   std::size_t at = 0;
   for (auto _ : state) {
     out.clear();
-    decoder.decode(std::span{input.memory}.subspan(at, kPageBytes), out);
+    decoder.decode(input.memory.subspan(at, kPageBytes), out);
     benchmark::DoNotOptimize(out.runs().data());
     at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
   }
@@ -104,7 +108,7 @@ void decode_and_extract(benchmark::State& state) {
   std::uint64_t sum = 0;
   for (auto _ : state) {
     out.clear();
-    decoder.decode(std::span{input.memory}.subspan(at, kPageBytes), out);
+    decoder.decode(input.memory.subspan(at, kPageBytes), out);
     for (const rodeo::ChunkRun& run : out.runs()) {
       for (std::uint32_t i = 0; i < run.count; ++i) {
         const auto chunk = run.chunk(i);
@@ -116,6 +120,24 @@ void decode_and_extract(benchmark::State& state) {
     at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
   }
   benchmark::DoNotOptimize(sum);
+  report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
+}
+
+/// One of `share` workers on a stream that carries the links of all: blocks of others are skipped. Counted per chunk of its own.
+void decode_share(benchmark::State& state) {
+  const Recording& input = recording(format_of(16), 192, 40);
+  const auto share = static_cast<std::size_t>(state.range(0));
+  std::vector<std::uint16_t> own;
+  for (std::size_t i = 0; i < input.elinks.size() / share; ++i) own.push_back(input.elinks[i]);
+  BlockDecoder decoder({input.format}, own);
+  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
+  std::size_t at = 0;
+  for (auto _ : state) {
+    out.clear();
+    decoder.decode(input.memory.subspan(at, kPageBytes), out);
+    benchmark::DoNotOptimize(out.runs().data());
+    at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
+  }
   report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
 }
 
@@ -167,8 +189,11 @@ BENCHMARK(decode)
     ->Args({32, 192, 40})
     ->Args({32, 192, 0})
     ->Args({-4, 192, 40})
+    ->Args({-16, 192, 40})
+    ->Args({-64, 192, 40})
     ->Args({-4, 24, 5000})
     ->Args({32, 24, 5000});
+BENCHMARK(decode_share)->ArgName("share")->Arg(1)->Arg(2)->Arg(4)->Arg(8);
 BENCHMARK(decode_and_extract)
     ->ArgNames({"family", "links", "bytes"})
     ->Args({16, 192, 40})
