@@ -1,0 +1,64 @@
+// One event file: walking, verifying and recovering survive any bytes, and agree: every event of a file that verifies is saved, and what is
+// saved makes a file that holds the same events. Input: the file.
+#include <vector>
+
+#include "formats/event_check.h"
+#include "formats/event_file_reader.h"
+#include "formats/file_recover.h"
+#include "formats/file_verify.h"
+#include "formats/full_event.h"
+#include "fuzz/check.h"
+
+namespace {
+
+using namespace rodeo::formats;
+
+// Blocks up to the end record, or up to the first damage.
+std::uint64_t walk(std::span<const std::byte> file, bool& closed) {
+  auto reader = EventFileReader::open(file);
+  if (!reader) return 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = reader->header().size_bytes;
+  while (true) {
+    const auto block = reader->next();
+    if (!block || !*block) break;
+    FUZZ_CHECK((*block)->offset == bytes);
+    bytes += kSeparatorBytes + (*block)->stored.size();
+    ++blocks;
+  }
+  closed = reader->end().has_value();
+  FUZZ_CHECK(reader->position() <= file.size());
+  FUZZ_CHECK(!reader->next().value_or(std::nullopt).has_value());
+  return blocks;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> file(reinterpret_cast<const std::byte*>(data), size);
+  bool closed = false;
+  const std::uint64_t blocks = walk(file, closed);
+
+  const EventFileReport report = verify_event_file(file);
+  FUZZ_CHECK(report.blocks == blocks && report.end.has_value() == closed);
+  FUZZ_CHECK(!report.sound() || closed);
+  (void)file_kind(file);
+  (void)report.unprotected();
+
+  std::uint64_t saved = 0;
+  const auto scan = scan_events(file, [&](const FoundEvent& event) -> rodeo::Result<void> {
+    FUZZ_CHECK(event.offset + event.stored.size() <= file.size());
+    ++saved;
+    return {};
+  });
+  FUZZ_CHECK(scan.has_value() && scan->events == saved);
+  FUZZ_CHECK(scan->skipped_bytes <= file.size());
+  FUZZ_CHECK(!report.sound() || saved == blocks);
+  if (report.header) {
+    const DecodedFileHeader& header = *report.header;
+    const std::vector<std::byte> again = encode_file_header(header);
+    const auto decoded = decode_file_header(again);
+    FUZZ_CHECK(decoded.has_value() && decoded->free_strings == header.free_strings && decoded->run == header.run);
+  }
+  return 0;
+}

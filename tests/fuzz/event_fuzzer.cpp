@@ -1,0 +1,67 @@
+// One full event: the decoder agrees with its slow twin on any bytes, and everything that looks further into an event (checks,
+// chunk records, the dump, stream tags) survives it. Input: the event.
+#include <optional>
+#include <string>
+
+#include "formats/event_check.h"
+#include "formats/event_dump.h"
+#include "formats/full_event.h"
+#include "formats/rob.h"
+#include "formats/rod_data.h"
+#include "formats/slow_event.h"
+#include "formats/stream_tags.h"
+#include "fuzz/check.h"
+
+namespace {
+
+using namespace rodeo::formats;
+namespace slow = rodeo::slow;
+
+template <typename Decode>
+auto slowly(Decode decode, std::span<const std::byte> bytes) -> std::optional<decltype(decode(slow::Words{}))> {
+  try {
+    return decode(slow::words_of(bytes));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void check_rob(const RobView& rob) {
+  const auto twin = slowly(slow::rob, rob.words.bytes());
+  FUZZ_CHECK(twin.has_value() && twin->payload == rob.payload.to_vector() && twin->status == rob.status.to_vector());
+  const Decoded<RodView> rod = rob.rod();
+  const auto slow_rod = slowly(slow::rod, rob.payload.bytes());
+  FUZZ_CHECK(rod.has_value() == slow_rod.has_value());
+  if (!rod) return;
+  FUZZ_CHECK(rod->status.to_vector() == slow_rod->status && rod->data.to_vector() == slow_rod->data);
+  std::size_t chunks = 0;
+  const bool whole = for_each_chunk_record(rod->data.bytes(), [&](const ChunkRecord&) { ++chunks; }).has_value();
+  const auto slow_chunks = slowly(slow::chunks, rod->data.bytes());
+  FUZZ_CHECK(whole == slow_chunks.has_value() && (!whole || chunks == slow_chunks->size()));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
+  const Decoded<FullEventView> event = decode_full_event(bytes);
+  const auto twin = slowly(slow::event, bytes);
+  FUZZ_CHECK(event.has_value() == twin.has_value());
+  FUZZ_CHECK(event.has_value() || !event.error().message().empty());
+
+  Findings findings;
+  EventChecker foreign({});
+  const bool sound = foreign.check(bytes, 0, "event", findings);
+  FUZZ_CHECK(sound == (findings.total() == 0));
+  EventChecker ours({.ours = true, .run_number = 1, .provable = ProvableMark{.seed = 7}});
+  FUZZ_CHECK(sound || !ours.check(bytes, 0, "event", findings));
+  FUZZ_CHECK(!render_dump(dump_event(bytes, "event").root, {}).empty());
+  if (!event) return 0;
+
+  FUZZ_CHECK(twin->payload == event->payload.to_vector() && twin->checksum == event->checksum);
+  decode_stream_tags(stream_tag_text(event->stream_tags));
+  std::vector<std::byte> buffer;
+  const Decoded<WordView> robs = event->robs(buffer);
+  if (robs) (void)for_each_rob(*robs, [](const RobView& rob, std::size_t) { check_rob(rob); });
+  return 0;
+}
