@@ -1,10 +1,15 @@
 // What a consumer costs: proving a chunk, handing a fragment over, through a queue and inline. Run by hand on a quiet machine.
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "formats/provable.h"
+#include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
 #include "readout/consumer/works.h"
 
@@ -98,6 +103,32 @@ void insert(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(insert)->Arg(0)->Arg(1);
+
+/// Events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; CPU is that of all threads.
+void write(benchmark::State& state) {
+  std::string directory = (std::filesystem::temp_directory_path() / "rodeo-bench-XXXXXX").string();
+  if (::mkdtemp(directory.data()) == nullptr) return state.SkipWithError("no temporary directory");
+  {
+    Fragments fragments(4096, 192, 40);
+    FileWriterSettings settings;
+    settings.queue.name = "writer";
+    settings.files.directory = directory;
+    settings.files.disk.direct = state.range(0) != 0;
+    settings.files.files.max_mib = 512;
+    FileWriter writer(settings);
+    writer.start();
+    std::size_t i = 0;
+    for (auto _ : state) {
+      writer.insert(fragments.hand_out(i));
+      if (++i == fragments.size()) i = 0;
+    }
+    writer.stop();
+    state.SetItemsProcessed(state.iterations());
+    state.SetBytesProcessed(state.iterations() * 192 * 48);
+  }
+  std::filesystem::remove_all(directory);
+}
+BENCHMARK(write)->ArgName("direct")->Arg(1)->Arg(0)->Iterations(150'000)->UseRealTime()->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace rodeo::readout
