@@ -80,6 +80,8 @@ Application::~Application() {
     stop();
     finish();
   }
+  // Last to first: what a consumer copied may still be held by those behind it.
+  while (!consumers_.empty()) consumers_.pop_back();
 }
 
 void Application::make_consumers(const base::ComponentRegistry& registry) {

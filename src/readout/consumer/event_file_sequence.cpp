@@ -78,6 +78,7 @@ EventFileSequence::EventFileSequence(Settings settings)
   Result<base::Arena> arena = base::Arena::create(buffer_bytes_ * settings_.buffers);
   if (!arena) throw SetupError(arena.error().within("cannot have file buffers"));
   arena_ = std::move(*arena);
+  jobs_.reserve(settings_.buffers);
   for (unsigned i = 0; i < settings_.buffers; ++i) {
     auto& buffer = buffers_.emplace_back(std::make_unique<Buffer>());
     buffer->memory = arena_.data() + i * buffer_bytes_;
@@ -218,7 +219,7 @@ void EventFileSequence::run() {
       changed_.wait(lock, [this] { return !jobs_.empty() || ending_; });
       if (jobs_.empty()) break;
       job = std::move(jobs_.front());
-      jobs_.pop_front();
+      jobs_.erase(jobs_.begin());
     }
     write(job);
     if (job.buffer != nullptr) {

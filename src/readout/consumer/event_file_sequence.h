@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -99,7 +98,7 @@ class EventFileSequence {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Buffer*> free_;
-  std::deque<Job> jobs_;
+  std::vector<Job> jobs_;  // in order; as many as there are buffers at most, since each job holds one
   bool ending_ = false;
   std::vector<std::string> files_;
   std::string failure_;

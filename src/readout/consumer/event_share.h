@@ -32,8 +32,9 @@ class EventShare {
     }
     if (settings_.max_bytes == 0) return ShareVerdict::taken;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    return ShareVerdict::taken;
+    if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= settings_.max_bytes) return ShareVerdict::taken;
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread was first
+    return ShareVerdict::beyond_bytes;
   }
 
  private:

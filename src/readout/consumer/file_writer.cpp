@@ -8,9 +8,6 @@
 namespace rodeo::readout {
 namespace {
 
-// More than a fragment's size in a file beyond its payload: header, frame, separator.
-constexpr std::uint64_t kOverheadBytes = 256;
-
 std::int64_t unix_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -27,7 +24,7 @@ class FileWriter::WritingWorker final : public Worker {
   explicit WritingWorker(FileWriter& writer)
       : writer_(writer), head_(writer.frame_.max_head_bytes()), tail_(formats::EventFrame::kMaxTailBytes) {
     if (writer.settings_.compression_level > 0) compressor_.emplace(writer.settings_.compression_level);
-    pieces_.reserve(64);
+    pieces_.reserve(4096);
   }
 
   void work(FragmentPtr fragment) override {
@@ -82,6 +79,7 @@ FileWriter::FileWriter(FileWriterSettings settings)
     : QueuedConsumer(with_defaults(settings.queue)),
       settings_(std::move(settings)),
       frame_(settings_.frame),
+      overhead_bytes_(formats::kSeparatorBytes + frame_.max_head_bytes() + formats::EventFrame::kMaxTailBytes),
       share_(settings_.share),
       files_(settings_.files) {}
 
@@ -100,7 +98,7 @@ void FileWriter::stop() {
 }
 
 void FileWriter::insert(FragmentPtr fragment) {
-  switch (share_.take(*fragment, settings_.share.max_bytes == 0 ? 0 : fragment->payload_bytes() + kOverheadBytes)) {
+  switch (share_.take(*fragment, settings_.share.max_bytes == 0 ? 0 : fragment->payload_bytes() + overhead_bytes_)) {
     case ShareVerdict::taken:
       if (settings_.wait_when_full) {
         enqueue(std::move(fragment));

@@ -1,6 +1,7 @@
 #include "readout/consumer/fragment_copies.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@ constexpr std::size_t kAlign = 64;
 }  // namespace
 
 FragmentCopies::FragmentCopies(std::size_t count, std::size_t payload_bytes)
-    : payload_bytes_((payload_bytes + kAlign - 1) / kAlign * kAlign), copies_(std::make_unique<Copy[]>(count)), free_(count) {
+    : count_(count), payload_bytes_((payload_bytes + kAlign - 1) / kAlign * kAlign), copies_(std::make_unique<Copy[]>(count)), free_(count) {
   Result<base::Arena> arena = base::Arena::create(std::max<std::size_t>(count * payload_bytes_, 1));
   if (!arena) throw SetupError(arena.error().within("cannot have memory for copies of fragments"));
   arena_ = std::move(*arena);
@@ -23,7 +24,7 @@ FragmentCopies::FragmentCopies(std::size_t count, std::size_t payload_bytes)
   }
 }
 
-FragmentCopies::~FragmentCopies() = default;
+FragmentCopies::~FragmentCopies() { assert(free_.size() == count_ && "a copy outlives its memory"); }
 
 FragmentPtr FragmentCopies::copy(const Fragment& original) {
   const std::size_t size = original.payload_bytes();

@@ -34,6 +34,7 @@ class FragmentCopies final : public FragmentOwner {
     std::byte* memory = nullptr;
   };
 
+  const std::size_t count_;
   const std::size_t payload_bytes_;
   base::Arena arena_;
   std::unique_ptr<Copy[]> copies_;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -63,15 +62,15 @@ void SampleServer::close_readers() {
 }
 
 void SampleServer::serve(int timeout_ms, std::uint64_t now_ns) {
-  std::vector<pollfd> polled{{.fd = listener_, .events = POLLIN, .revents = 0}};
+  polled_.assign(1, {.fd = listener_, .events = POLLIN, .revents = 0});
   for (const auto& reader : readers_) {
     const bool waits = !reader->pending.empty();
-    polled.push_back({.fd = reader->fd, .events = static_cast<short>(POLLIN | (waits ? POLLOUT : 0)), .revents = 0});
+    polled_.push_back({.fd = reader->fd, .events = static_cast<short>(POLLIN | (waits ? POLLOUT : 0)), .revents = 0});
   }
-  if (::poll(polled.data(), polled.size(), timeout_ms) < 0) return;
+  if (::poll(polled_.data(), polled_.size(), timeout_ms) < 0) return;
   for (std::size_t i = 0; i < readers_.size(); ++i) {
     Reader& reader = *readers_[i];
-    const short events = polled[i + 1].revents;
+    const short events = polled_[i + 1].revents;
     if ((events & POLLIN) != 0) {
       std::byte ignored[512];
       const ssize_t n = ::recv(reader.fd, ignored, sizeof ignored, MSG_DONTWAIT);
@@ -81,7 +80,7 @@ void SampleServer::serve(int timeout_ms, std::uint64_t now_ns) {
     if (!reader.gone && !reader.pending.empty()) push(reader, now_ns);
   }
   forget_the_gone();
-  if (polled[0].revents != 0) accept_readers();
+  if (polled_[0].revents != 0) accept_readers();
 }
 
 void SampleServer::accept_readers() {

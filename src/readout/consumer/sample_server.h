@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <poll.h>
 #include <span>
 #include <vector>
 
@@ -58,6 +59,7 @@ class SampleServer {
   std::filesystem::path path_;
   int listener_ = -1;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<pollfd> polled_;  // the listener, then one for each reader
   Counters counters_;
 };
 
