@@ -1,13 +1,17 @@
-// The verbs of `rodeo data` that live in files of their own.
+// The verbs of `rodeo data` that live in files of their own, and what other nouns share with them.
 #pragma once
 
 #include "cli/command.h"
+#include "formats/event_dump.h"
 
 namespace rodeo::cli {
 
 void add_data_dump(Command& data);
 void add_data_verify(Command& data);
 void add_data_recover(Command& data);
+
+/// The tree of an event for programs.
+Json dump_json(const formats::DumpNode& root);
 
 /// Talk on stderr, for people: "note: ...".
 void print_note(const std::string& text);

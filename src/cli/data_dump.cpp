@@ -96,7 +96,7 @@ Result<ExitCode> dump(const Options& options) {
     const EventDump tree =
         dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(), found.offset + kSeparatorBytes));
     if (options.output == "json") {
-      list.push_back(json_of(tree.root, true));
+      list.push_back(dump_json(tree.root));
     } else {
       print(render_dump(tree.root, limits));
     }
@@ -110,6 +110,8 @@ Result<ExitCode> dump(const Options& options) {
 }
 
 }  // namespace
+
+Json dump_json(const DumpNode& root) { return json_of(root, true); }
 
 void add_data_dump(Command& data) {
   auto options = std::make_shared<Options>();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/data.h"
 #include "cli/verbs.h"
 #include "control/stop_signals.h"
 #include "formats/event_names.h"
@@ -22,10 +23,12 @@ using readout::SampleClient;
 struct EventsOptions {
   std::string name;
   std::uint64_t count = 0;
+  bool all = false;
   std::uint64_t prescale = 1;
   bool incomplete = false;
   std::chrono::nanoseconds patience{0};
-  OutputFormat format = OutputFormat::table;
+  OutputFormat format = OutputFormat::table;  ///< of tail
+  std::string dump_format = "tree";           ///< of show
 };
 
 /// What one line says of an event.
@@ -89,6 +92,17 @@ Json json_of(const Sample& sample, const EventSummary& event) {
                        {"problem", event.problem}});
 }
 
+void print_tree(const Sample& sample, const EventsOptions& options) {
+  const formats::EventDump tree =
+      formats::dump_event(sample.event, fmt::format("trigger {}: {} bytes, sampled at {}", sample.header.sequence, sample.event.size(),
+                                                    time_text(sample.header.unix_ns)));
+  if (options.dump_format == "json") {
+    print(dump_json(tree.root).dump() + "\n");
+  } else {
+    print(formats::render_dump(tree.root, options.all ? formats::DumpLimits{.chunks = 0, .hex_lines = 0} : formats::DumpLimits{}));
+  }
+}
+
 void print_line(const Sample& sample, const EventSummary& event, OutputFormat format) {
   const std::string status = formats::joined_or_ok(formats::status_names(event.status, formats::FragmentKind::rod));
   if (format == OutputFormat::json) {
@@ -145,7 +159,6 @@ void add_selection(Command& command, const std::shared_ptr<EventsOptions>& optio
   command.option("--prescale", options->prescale, "Every so many of the events that match").value_name("N");
   command.flag("--incomplete", options->incomplete, "Only events with missing links or a status");
   command.duration("--patience", options->patience, "Give up (exit 4) when no event comes for so long; 0s: never");
-  command.output(options->format);
 }
 
 }  // namespace
@@ -161,12 +174,27 @@ void add_events(Command& root) {
                  "left out, and the next line says how many.");
   tail.option("-n,--count", tail_options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
   add_selection(tail, tail_options);
+  tail.output(tail_options->format);
   tail.run([options = tail_options]() -> Result<ExitCode> {
     if (options->format == OutputFormat::csv) {
       print("unix_ns,sequence,l1id,bcid,trigger_type,source_id,status,missing_links,chunks,payload_bytes,missed\n");
     }
     return for_each_event(*options, options->count,
                           [&](const Sample& sample, const EventSummary& event) { print_line(sample, event, options->format); });
+  });
+
+  auto show_options = std::make_shared<EventsOptions>();
+  show_options->count = 1;
+  Command& show = events.verb("show", "A sampled event as a tree, as `rodeo data dump` shows those of files");
+  show.example("rodeo events show", "the next event")
+      .example("rodeo events show --incomplete --all", "the next one that lacks something, with every chunk and byte")
+      .example("rodeo events show -o json", "for programs");
+  show.option("-n,--count", show_options->count, "Events to show").value_name("N");
+  add_selection(show, show_options);
+  show.flag("--all", show_options->all, "Every chunk and every byte; JSON always has all");
+  show.choice("-o,--output", show_options->dump_format, {"tree", "json"}, "Format on stdout");
+  show.run([options = show_options]() -> Result<ExitCode> {
+    return for_each_event(*options, options->count, [&](const Sample& sample, const EventSummary&) { print_tree(sample, *options); });
   });
 }
 

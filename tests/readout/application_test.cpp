@@ -50,7 +50,7 @@ TEST_F(ApplicationTest, StartsFromTheEndOfTheChainAndStopsFromItsBeginning) {
   }
   EXPECT_THAT(script_.noted(),
               ElementsAre("first started", "second started", "builder started", "input started", "input stopped", "builder joined",
-                          "first stopped", "second stopped", "first destroyed", "second destroyed", "builder destroyed", "input destroyed"));
+                          "first stopped", "second stopped", "second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
 }
 
 TEST_F(ApplicationTest, EndsByItselfWhenTheInputEnds) {
