@@ -9,6 +9,24 @@ namespace {
 using rodeo::L1Id;
 using rodeo::formats::Provable;
 
+std::vector<std::byte> bytes(std::initializer_list<int> values) {
+  std::vector<std::byte> result;
+  for (const int value : values) result.push_back(static_cast<std::byte>(value));
+  return result;
+}
+
+// The bytes were computed from the specification by a program that shares nothing with ours.
+TEST(ProvableExample, IsWrittenAsInTheSpecification) {
+  std::vector<std::byte> chunk(21);
+  Provable(7).write(chunk, 3, L1Id::of(1, 99));
+  EXPECT_EQ(chunk, bytes({0x63, 0x00, 0x00, 0x01, 0xeb, 0x0d, 0x8a, 0xc5, 0xac, 0xfd, 0x29,
+                          0xce, 0x71, 0x3f, 0x9b, 0x83, 0xc1, 0x79, 0x74, 0x4d, 0x2b}));
+  chunk.resize(28);
+  Provable(7, true).write(chunk, 3, L1Id::of(1, 99));
+  EXPECT_EQ(chunk, bytes({0x63, 0x00, 0x00, 0x01, 0xeb, 0x0d, 0x8a, 0xc5, 0xac, 0xfd, 0x29, 0xce, 0x71, 0x3f,
+                          0x9b, 0x83, 0xc1, 0x79, 0x74, 0x4d, 0x2b, 0xb9, 0xd2, 0x21, 0xb7, 0x7a, 0x36, 0x51}));
+}
+
 class ProvablePayload : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(ProvablePayload, AnyFlippedBitIsFound) {
