@@ -157,6 +157,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.link_ids", invalid_configuration,
      "A ROB has a list of link ids (those written into chunk headers) of another length than its list of links."},
     {"readout.link_state", refused, "A link is already removed, or already active."},
+    {"readout.no_chunks", failed, "The blocks of a recording hold no chunk: nothing was connected, or the blocks are all time-outs."},
     {"readout.no_links", invalid_configuration,
      "A ROB lists no links, and the input does not deliver any either. List them in `links`."},
     {"readout.no_rob", invalid_configuration, "A readout needs at least one [[readout.rob]] table."},
@@ -166,6 +167,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
      "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
+    {"readout.recording_links", usage,
+     "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into one."},
     {"readout.sample_protocol", failed,
      "What a sampler sent is no sampled event of the version that this command knows. Use command and readout of one "
      "version."},

@@ -17,11 +17,11 @@ struct SeenChunk {
   std::vector<std::byte> bytes;
 };
 
-/// Polls until the stream is empty or at its end; releases every page.
-inline PollStatus read_all(DataStream& stream, std::vector<SeenChunk>& chunks) {
+/// Polls until the stream is empty or at its end, or `enough` chunks are there; releases every page.
+inline PollStatus read_all(DataStream& stream, std::vector<SeenChunk>& chunks, std::size_t enough = ~std::size_t{0}) {
   Page* page = nullptr;
   PollStatus status{};
-  while ((status = stream.poll(page)) == PollStatus::page) {
+  while (chunks.size() < enough && (status = stream.poll(page)) == PollStatus::page) {
     for (const ChunkRun& run : page->runs) {
       for (std::uint32_t i = 0; i < run.count; ++i) {
         const auto bytes = run.chunk(i);

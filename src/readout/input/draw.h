@@ -13,15 +13,24 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// The draw for one chunk: `purpose` keeps sizes, faults and occupancy apart.
+/// What the draws of one link have in common; `purpose` keeps sizes, faults and occupancy apart.
+constexpr std::uint64_t base(std::uint64_t seed, std::uint64_t purpose, std::uint32_t link_id) {
+  return mix(seed ^ purpose << 56 ^ link_id);
+}
+
+constexpr std::uint64_t at(std::uint64_t base, std::uint64_t trigger) { return mix(base + trigger * 0xd1342543de82ef95); }
+
+/// The draw for one chunk.
 constexpr std::uint64_t chunk(std::uint64_t seed, std::uint64_t purpose, std::uint32_t link_id, std::uint64_t trigger) {
-  return mix(mix(seed ^ purpose << 56 ^ link_id) + trigger * 0xd1342543de82ef95);
+  return at(base(seed, purpose, link_id), trigger);
 }
 
 /// In (0, 1].
 constexpr double unit(std::uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
 
 /// In [0, n); n > 0.
-constexpr std::uint64_t below(std::uint64_t bits, std::uint64_t n) { return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * n) >> 64); }
+constexpr std::uint64_t below(std::uint64_t bits, std::uint64_t n) {
+  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * n) >> 64);
+}
 
 }  // namespace rodeo::readout::draw

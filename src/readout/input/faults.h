@@ -50,11 +50,19 @@ class FaultPlan {
 
   /// The fault of one chunk, or kNone.
   GeneratorCounter of(std::uint32_t link_id, std::uint64_t trigger) const {
-    const std::uint64_t bits = draw::chunk(seed_, 1, link_id, trigger) >> 11;
+    const std::uint64_t bits = draw::at(draw::base(seed_, 1, link_id), trigger) >> 11;
     if (bits >= limits_.back()) return kNone;
     std::size_t fault = 0;
     while (bits >= limits_[fault]) ++fault;
     return static_cast<GeneratorCounter>(fault);
+  }
+
+  /// True if none of the triggers first, first + step, ... below `end` gets a fault on this link: of() without the rest, for whole runs.
+  bool quiet(std::uint32_t link_id, std::uint64_t first, std::uint64_t end, std::uint64_t step) const {
+    const std::uint64_t base = draw::base(seed_, 1, link_id);
+    bool any = false;
+    for (std::uint64_t trigger = first; trigger < end; trigger += step) any |= draw::at(base, trigger) >> 11 < limits_.back();
+    return !any;
   }
 
   /// Further chance for the same chunk: which bit, how short.
@@ -66,6 +74,7 @@ class FaultPlan {
   bool jumped(std::int64_t link, std::uint64_t trigger) const {
     return link == settings_.jump_link && within(trigger, settings_.jump_from, settings_.jump_for);
   }
+  bool off_at_times(std::int64_t link) const { return link == settings_.silent_link || link == settings_.jump_link; }
   /// The L1 id of a link whose numbering is off.
   L1Id jump(L1Id l1id) const { return L1Id::of(l1id.ecr(), l1id.l1() + settings_.jump_by); }
 

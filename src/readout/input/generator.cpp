@@ -6,7 +6,7 @@ namespace rodeo::readout {
 namespace {
 
 constexpr int kBatchesPerCall = 16;
-constexpr std::uint64_t kClockStep = 1'000'000;  // an idle clock still moves: event time-outs run on it
+constexpr std::uint64_t kClockStep = 2'000'000;  // an idle clock still moves: event time-outs run on it
 
 }  // namespace
 

@@ -32,9 +32,9 @@ Need worst_case(const GeneratorSettings& s, std::size_t links, bool plain) {
   return {chunks * s.size_max, plain ? runs : runs + chunks, chunks};
 }
 
-bool plain_chunks(const GeneratorSettings& s) {
-  return s.sizes == ChunkSizes::fixed && !s.crc && s.occupancy >= 1 && !s.faults.any();
-}
+bool equal_chunks(const GeneratorSettings& s) { return s.sizes == ChunkSizes::fixed && !s.crc && s.occupancy >= 1; }
+
+bool plain_chunks(const GeneratorSettings& s) { return equal_chunks(s) && !s.faults.any(); }
 
 PageShape shape_of(const GeneratorSettings& s) {
   const std::uint64_t run_bytes = std::uint64_t{s.run_length} * s.chunk_bytes;
@@ -85,6 +85,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
       plan_(settings.faults, settings.seed),
       step_(settings.stride()),
       period_(run_period(settings)),
+      equal_(equal_chunks(settings)),
       plain_(plain_chunks(settings)),
       occupied_below_(static_cast<std::uint64_t>(settings.occupancy * 0x1p53)),
       late_(settings.faults.late > 0 ? kLateChunks : 0),

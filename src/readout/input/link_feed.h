@@ -71,7 +71,13 @@ class LinkFeed {
   };
 
   bool send_link(LinkIndex index, std::uint64_t end) {
-    return plain_ ? send_plain(index, links_[index], end) : send_each(index, links_[index], end);
+    Link& link = links_[index];
+    return plain_ || quiet(link, end) ? send_plain(index, link, end) : send_each(index, link, end);
+  }
+  /// True if what the link has to send before `end` is as plain as without faults.
+  bool quiet(const Link& link, std::uint64_t end) const {
+    return equal_ && link.withheld == kNoTrigger && !plan_.off_at_times(link.position) &&
+           plan_.quiet(link.link_id, link.next, end, step_);
   }
   bool send_plain(LinkIndex index, Link& link, std::uint64_t end);
   bool send_each(LinkIndex index, Link& link, std::uint64_t end);
@@ -88,7 +94,8 @@ class LinkFeed {
   const FaultPlan plan_;
   const std::uint64_t step_;    // distance of a link's triggers
   const std::uint64_t period_;  // of the ends of runs
-  const bool plain_;            // equal chunks without faults
+  const bool equal_;            // chunks of one size on every trigger, no CRC
+  const bool plain_;            // and no faults
   const std::uint64_t occupied_below_;  // of 2^53
 
   std::vector<Link> links_;

@@ -24,7 +24,7 @@ PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::
 }
 
 PooledPage* PagePool::take() {
-  if (returned_.load(std::memory_order_relaxed) != nullptr) collect();
+  if (!returned_.empty()) collect();
   PooledPage* page = free_;
   if (page == nullptr) return nullptr;
   free_ = page->next_free;
@@ -35,19 +35,12 @@ PooledPage* PagePool::take() {
 }
 
 void PagePool::collect() {
-  PooledPage* first = returned_.exchange(nullptr, std::memory_order_acquire);
+  PooledPage* first = returned_.take_all();
   if (first == nullptr) return;
   PooledPage* last = first;
   for (++free_count_; last->next_free != nullptr; last = last->next_free) ++free_count_;
   last->next_free = free_;
   free_ = first;
-}
-
-void PagePool::give_back(PooledPage& page) noexcept {
-  // Only the producer takes from this list, and it takes all at once: a plain push cannot meet the ABA problem.
-  page.next_free = returned_.load(std::memory_order_relaxed);
-  while (!returned_.compare_exchange_weak(page.next_free, &page, std::memory_order_release, std::memory_order_relaxed)) {
-  }
 }
 
 }  // namespace rodeo::readout

@@ -1,13 +1,13 @@
 // Pages that an input owns: a fixed number of them in one piece of memory, with a lock-free way back.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/arena.h"
+#include "readout/input/return_list.h"
 #include "rodeo/input.h"
 
 namespace rodeo::readout {
@@ -50,7 +50,7 @@ class PagePool {
     return free_count_ >= pages;
   }
 
-  void give_back(PooledPage& page) noexcept;
+  void give_back(PooledPage& page) noexcept { returned_.push(page); }
 
   std::size_t pages() const { return pages_.size(); }
   const PageShape& shape() const { return shape_; }
@@ -65,7 +65,7 @@ class PagePool {
   std::vector<ChunkEntry> entries_;
   PooledPage* free_ = nullptr;  // the producer's own list
   std::size_t free_count_ = 0;
-  alignas(64) std::atomic<PooledPage*> returned_{nullptr};
+  ReturnList<PooledPage> returned_;
 };
 
 }  // namespace rodeo::readout

@@ -1,0 +1,57 @@
+#include "readout/input/recording.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "formats/block_decoder.h"
+#include "formats/block_file.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::size_t kBlocksAtOnce = 16;
+
+// The value, or the error thrown with the file's name.
+template <typename T>
+T must(Result<T> result, const std::filesystem::path& file) {
+  if (result) return *std::move(result);
+  if (result.error().where.empty()) result.error().where = file.string();
+  throw SetupError(std::move(result.error()));
+}
+
+}  // namespace
+
+Recording::Recording(const std::filesystem::path& file, const Options& options)
+    : options_(options), file_(must(base::MappedFile::open(file.string()), file)), ids_(options.l1id) {
+  format_ = must(formats::detect_block_format(file_.bytes()), file);
+  const std::size_t blocks = file_.bytes().size() / format_.block_bytes;
+  blocks_ = file_.bytes().first(blocks * format_.block_bytes);
+  if (blocks_.size() != file_.bytes().size()) {
+    base::log_warning("{}: the recording ends in the middle of a block; its {} whole blocks are used", file.string(), blocks);
+  }
+  elinks_ = formats::elinks_of(blocks_, format_);
+  read_through();
+  if (chunks_ == 0) {
+    throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks), file.string()});
+  }
+}
+
+void Recording::read_through() {
+  formats::BlockDecoder decoder({.format = format_, .max_chunk_bytes = options_.max_chunk_bytes}, elinks_);
+  formats::DecodeBuffer buffer(decoder.capacity_for(kBlocksAtOnce));
+  ids_.begin_learning(elinks_.size());
+  for (std::size_t at = 0; at < blocks_.size();) {
+    buffer.clear();
+    at += decoder.decode(blocks_.subspan(at, std::min(kBlocksAtOnce * format_.block_bytes, blocks_.size() - at)), buffer);
+    for (const ChunkRun& run : buffer.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) ids_.learn(run.link, run.chunk(i));
+      chunks_ += run.count;
+    }
+  }
+  ids_.end_learning();
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,52 @@
+// A recording of FELIX blocks in a file: mapped read-only, and looked through once to know what is in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "formats/block.h"
+#include "readout/input/recorded_ids.h"
+
+namespace rodeo::readout {
+
+/// Immutable after construction; any thread reads.
+class Recording {
+ public:
+  struct Options {
+    std::uint32_t max_chunk_bytes = 64 * 1024;
+    L1IdField l1id;
+  };
+
+  /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file is not there, holds no blocks (for example, zeros)
+  /// or no chunks. A last block that is cut off is left out, with a warning.
+  Recording(const std::filesystem::path& file, const Options& options);
+
+  /// Whole blocks.
+  std::span<const std::byte> blocks() const { return blocks_; }
+  const formats::BlockFormat& format() const { return format_; }
+  std::uint32_t max_chunk_bytes() const { return options_.max_chunk_bytes; }
+
+  /// E-links that have at least one block, ascending.
+  std::span<const std::uint16_t> elinks() const { return elinks_; }
+  std::uint64_t chunks() const { return chunks_; }
+
+  /// The L1 ids of the recording, and how many events they span.
+  const RecordedIds& ids() const { return ids_; }
+
+ private:
+  void read_through();
+
+  Options options_;
+  base::MappedFile file_;
+  std::span<const std::byte> blocks_;
+  formats::BlockFormat format_;
+  std::vector<std::uint16_t> elinks_;
+  std::uint64_t chunks_ = 0;
+  RecordedIds ids_;
+};
+
+}  // namespace rodeo::readout
