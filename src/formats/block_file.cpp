@@ -54,10 +54,13 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file) {
   if (file.size() < format->block_bytes) return too_short(format->block_bytes);
   if (format->family != BlockFamily::trailer32) return *format;
 
+  // A wrong size finds markers at every second place at best, unless it is a multiple of the right one: the smallest size
+  // that finds nearly all is right, a few damaged blocks or not.
+  constexpr double kNearlyAll = 0.75;
   BlockFormat best = *format;
-  double best_share = matching_share(file, best);
-  for (std::uint32_t bytes = 2 * kBlockUnitBytes; bytes <= std::min<std::size_t>(kMaxBlockBytes, file.size());
-       bytes += kBlockUnitBytes) {
+  double best_share = 0;
+  const std::size_t largest = std::min<std::size_t>(kMaxBlockBytes, file.size());
+  for (std::uint32_t bytes = kBlockUnitBytes; bytes <= largest && best_share < kNearlyAll; bytes += kBlockUnitBytes) {
     const BlockFormat candidate{BlockFamily::trailer32, bytes};
     const double share = matching_share(file, candidate);
     if (share > best_share) {

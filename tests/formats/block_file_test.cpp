@@ -41,6 +41,14 @@ TEST(BlockFile, FamilyAndSizeAreFoundForEveryFormat) {
   }
 }
 
+TEST(BlockFile, SizeIsFoundWhereSomeMarkersAreDamaged) {
+  const BlockFormat format{BlockFamily::trailer32, 2048};
+  Bytes file = recording(format, {1, 2}, 20, 100);
+  for (const std::size_t block : {1, 7, 21}) file[block * 2048 + 3] = std::byte{0};
+  EXPECT_EQ(detect_block_format(file), format);
+  EXPECT_EQ(inspect_block_file(file)->counter(BlockCounter::bad_marker), 3U);
+}
+
 TEST(BlockFile, SoundRecordingIsDescribedByElink) {
   const auto info = inspect_block_file(recording({BlockFamily::trailer16, 1024}, {0x7c3, 5, 70}, 42, 40));
   ASSERT_TRUE(info.has_value());
