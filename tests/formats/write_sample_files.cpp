@@ -1,0 +1,121 @@
+// Writes event files for tests in other languages: `sound` (three files by rollover), `faulty` (fragments with every kind of fault that
+// a builder flags) and `compressed`, with the same frame and file encoder that the readout uses.  usage: write_sample_files DIRECTORY
+#include <cstdio>
+#include <algorithm>
+
+#include "formats/event_file_writer.h"
+#include "formats/event_frame.h"
+#include "formats/provable.h"
+#include "formats/rod_data.h"
+#include "formats/stream_tags.h"
+#include "rodeo/chunk.h"
+
+namespace {
+
+using namespace rodeo::formats;
+using rodeo::Fragment;
+using rodeo::L1Id;
+namespace flag = rodeo::chunk_flag;
+
+constexpr std::uint64_t kSeed = 42;
+constexpr std::uint32_t kLinks = 5;
+constexpr std::uint32_t kFirstLink = 0x00540000;
+
+struct Kind {
+  const char* name;
+  bool faulty;
+  EventFrameSettings frame;
+  bool compress;
+  std::uint32_t max_blocks;
+};
+
+// Chunk data of one event; what is missing is said in the fragment.
+std::vector<std::byte> make_data(std::uint32_t number, bool faulty, Fragment& fragment) {
+  const Provable provable(kSeed, true);
+  std::vector<std::byte> data;
+  for (std::uint32_t link = 0; link < kLinks; ++link) {
+    const bool dummy = faulty && number == 5;
+    if (dummy || (faulty && number % 4 == 2 && link == 3)) {
+      fragment.status |= rodeo::fragment_status::kTimeout | (dummy ? rodeo::fragment_status::kDummy : 0);
+      fragment.missing_links[fragment.missing++] = kFirstLink + link;
+      continue;
+    }
+    std::vector<std::byte> chunk(link == 4 && number == 3 ? 70000 : 30 + 3 * link + number);
+    provable.write(chunk, kFirstLink + link, fragment.l1id);
+    rodeo::ChunkHeader header{.link_id = kFirstLink + link};
+    if (faulty && number == 6 && link == 1) {
+      chunk[10] ^= std::byte{0x10};
+      header.rodeo_status = flag::kCorrupt;
+      fragment.status |= rodeo::fragment_status::kDataCorruption;
+    }
+    if (faulty && number == 7 && link == 2) {
+      chunk.resize(17);
+      header.rodeo_status = flag::kTruncated;
+      header.felix_status = rodeo::chunk_status::kFirmwareTruncated;
+    }
+    append_chunk_record(data, header, chunk);
+    ++fragment.chunks;
+  }
+  fragment.missing_listed = fragment.missing;
+  return data;
+}
+
+rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
+  EventFileSettings settings;
+  settings.project = kind.name;
+  settings.application = "sample";
+  settings.lumi_block = 12;
+  settings.run = {.run_number = 431493, .max_events = 8, .trigger_type = 3, .detector_mask = {0x10, 0x20, 0x30, 0x40}};
+  settings.max_blocks = kind.max_blocks;
+  settings.free_strings = {"Site=test bench"};
+  settings.provable = ProvableMark{.seed = kSeed, .crc = true};
+  EventFileWriter writer(directory, settings, [] { return std::time_t{1795231845}; });
+  const EventFrame frame(kind.frame);
+  ZlibCompressor compressor(1);
+  const Provable provable(kSeed, true);
+  for (std::uint32_t number = 1; number <= 8; ++number) {
+    Fragment fragment;
+    fragment.l1id = L1Id::of(number / 5, number);  // an ECR in between
+    fragment.sequence = number;
+    fragment.source_id = {0x006b0007};
+    fragment.bcid = provable.trigger(fragment.l1id).bcid;
+    fragment.trigger_type = provable.trigger(fragment.l1id).trigger_type;
+    std::vector<std::byte> data = make_data(number, kind.faulty, fragment);
+    rodeo::FragmentPart part{data.data(), data.size()};
+    fragment.parts = &part;
+    fragment.part_count = 1;
+    const EventStamp stamp{.global_id = number + (std::uint64_t{1} << 32), .bc_time_s = 1795231845, .bc_time_ns = number};
+    std::vector<std::byte> event(std::max(frame.max_head_bytes(), frame.max_compressed_bytes(data.size(), compressor)));
+    if (kind.compress) {
+      event.resize(frame.store_compressed(fragment, stamp, compressor, event));
+    } else {
+      std::byte tail[EventFrame::kMaxTailBytes];
+      const EventFrame::Sizes sizes = frame.store(fragment, stamp, event.data(), tail);
+      event.resize(sizes.head_bytes);
+      append_bytes(event, data);
+      append_bytes(event, std::span(tail).first(sizes.tail_bytes));
+    }
+    if (auto done = writer.add(event); !done) return done;
+  }
+  return writer.close();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return std::fputs("usage: write_sample_files DIRECTORY\n", stderr), 2;
+  EventFrameSettings frame{.run_number = 431493,
+                           .run_type = run_type::kCalibration,
+                           .lumi_block = 12,
+                           .stream_tags = encode_stream_tags(std::vector<StreamTag>{{.name = "Main", .type = "physics"}}),
+                           .rod_minor_version = 5,
+                           .detector_event_type = 9};
+  EventFrameSettings with_rob_checksum = frame;
+  with_rob_checksum.rob_checksum = ChecksumType::adler32;
+  with_rob_checksum.status_position = StatusPosition::after_data;
+  for (const Kind& kind : {Kind{"sound", false, frame, false, 3}, Kind{"faulty", true, with_rob_checksum, false, 0},
+                           Kind{"compressed", false, with_rob_checksum, true, 0}}) {
+    if (const auto done = write(argv[1], kind); !done) return std::fputs(done.error().message().c_str(), stderr), 1;
+  }
+  return 0;
+}

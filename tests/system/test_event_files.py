@@ -1,0 +1,144 @@
+"""Event files re-read by a reader that shares no code with the C++, and the verbs of `rodeo data` on sound and damaged ones."""
+
+import csv
+import io
+import json
+import subprocess
+
+import pytest
+from conftest import BUILD, scaled
+from event_files import Broken, prove, read_event_file
+
+NAME = "{}.00431493.physics_Main.daq.RAW._lb0012._sample._{:04}.data"
+
+
+@pytest.fixture
+def samples(tmp_path):
+    subprocess.run([BUILD / "tests/formats/write_sample_files", tmp_path], check=True, timeout=scaled(30))
+    return tmp_path
+
+
+def adler32_of(rodeo, path):
+    return json.loads(rodeo("data", "info", path, "-o", "json").stdout)[0]["adler32"]
+
+
+def test_a_sequence_of_files_is_what_the_documents_say(samples):
+    files = [read_event_file(samples / NAME.format("sound", number)) for number in (1, 2, 3)]
+    assert [len(file.events) for file in files] == [3, 3, 2]
+    assert [event.number for file in files for event in file.events] == list(range(1, 9))
+    assert [file.end["blocks_in_sequence"] for file in files] == [3, 6, 8]
+    assert [file.end["last"] for file in files] == [0, 0, 1]
+    for number, file in enumerate(files, 1):
+        assert file.file_number == number
+        assert file.limits == (3, 0)
+        assert file.application == "sample"
+        assert file.core_name + f"._{number:04}.data" == NAME.format("sound", number)
+        assert file.run == [431493, 8, 1, 3, 0x10, 0x20, 0x30, 0x40, 0, 0]
+        assert file.strings[0].startswith("GUID=")
+        assert file.string("Site") == "test bench"
+        assert file.strings[-3:] == ["Stream=physics_Main", "Project=sound", "LumiBlock=12"]
+    assert len({file.string("GUID") for file in files}) == 3
+    assert [prove(file) for file in files] == [(15, 0), (15, 0), (10, 0)]
+
+
+def test_event_fields_arrive(samples):
+    event = read_event_file(samples / NAME.format("sound", 2)).events[1]
+    rod = event.robs[0].rod
+    assert (event.number, event.l1id, event.global_id) == (5, 0x01000005, (1 << 32) + 5)
+    assert (event.run_type, event.run_number, event.lumi_block) == (1, 431493, 12)
+    assert event.stream_tags == '<Tag name="Main" type="physics" lumi="1"/>'
+    assert (rod.minor, rod.event_type, rod.run_number, rod.l1id) == (5, 9, 431493, 0x01000005)
+    assert event.robs[0].source_id == rod.source_id == 0x006b0007
+    assert (rod.bcid, rod.trigger_type) == (event.bcid, event.trigger_type)
+
+
+def test_faults_are_flagged_as_the_documents_say(samples):
+    file = read_event_file(samples / NAME.format("faulty", 1))
+    rods = [event.robs[0].rod for event in file.events]
+    assert rods[1].status == [0x4, 1, 0x00540003]
+    assert rods[4].status == [0x24, 5] + [0x00540000 + link for link in range(5)] and rods[4].chunks == []
+    assert rods[5].status == [0xc, 1, 0x00540003] and rods[5].chunks[1].rodeo_status == 0x2
+    assert (rods[6].chunks[2].rodeo_status, rods[6].chunks[2].felix_status, len(rods[6].chunks[2].data)) == (0x1, 0x1, 17)
+    assert len(rods[2].chunks[4].data) == 70000
+    assert all(rod.position == 1 for rod in rods)
+    assert all(event.robs[0].checksum_type == 2 for event in file.events)
+    assert prove(file) == (31, 2)
+
+
+def test_a_compressed_payload_holds_the_same_events(samples):
+    file = read_event_file(samples / NAME.format("compressed", 1))
+    assert all(event.compression == 1 for event in file.events)
+    assert prove(file) == (40, 0)
+
+
+def test_both_readers_find_damage(samples, rodeo):
+    path = samples / NAME.format("faulty", 1)
+    sound = path.read_bytes()
+    for at in range(100, len(sound), 997):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 0x20]) + sound[at + 1:])
+        with pytest.raises((Broken, ValueError)):
+            prove(read_event_file(path))
+        assert rodeo("data", "verify", path, exit_code=7).stdout.count("DAMAGED") == 1
+
+
+def test_verify_counts_what_the_other_reader_counts(samples, rodeo):
+    names = [NAME.format("sound", 1), NAME.format("faulty", 1), NAME.format("compressed", 1)]
+    reports = json.loads(rodeo("data", "verify", *names, "-o", "json").stdout)
+    for name, report in zip(names, reports):
+        proven, flagged = prove(read_event_file(samples / name))
+        assert (report["sound"], report["proven_chunks"], report["chunks"]) == (True, proven, proven + flagged)
+        assert report["findings"] == [] and report["unprotected"] == []
+    assert reports[1]["incomplete_robs"] == 3 and reports[1]["missing_links"] == 7
+
+
+def test_list_and_info_name_every_event_and_file(samples, rodeo):
+    files = [NAME.format("sound", number) for number in (1, 2, 3)]
+    rows = list(csv.DictReader(io.StringIO(rodeo("data", "list", *files, "-o", "csv").stdout)))
+    assert [(row["event"], row["ecr"], row["l1id"]) for row in rows] == [(str(n), str(n // 5), str(n)) for n in range(1, 9)]
+    infos = list(csv.DictReader(io.StringIO(rodeo("data", "info", *files, "-o", "csv").stdout)))
+    assert [info["events"] for info in infos] == ["3", "3", "2"]
+    assert all(info["crc32"] == "holds" for info in infos)
+
+
+def test_dump_shows_one_event_for_people_and_programs(samples, rodeo):
+    file = NAME.format("faulty", 1)
+    text = rodeo("data", "dump", file, "--event", "7").stdout
+    assert "NSW Micromegas" in text and "truncated, FELIX: truncated by firmware" in text
+    (event,) = json.loads(rodeo("data", "dump", file, "--l1id", "0x01000006", "-o", "json").stdout)
+    words = {field["name"]: field["value"] for field in event["fields"]}
+    assert words["extended L1 id"] == 0x01000006
+    chunks = [chunk for chunk in event["children"][0]["children"][0]["children"] if chunk["kind"] == "chunk"]
+    expected = read_event_file(samples / file).events[5].robs[0].rod.chunks
+    assert [bytes.fromhex(chunk["bytes"]) for chunk in chunks] == [chunk.data for chunk in expected]
+    rodeo("data", "dump", file, "--event", "99", exit_code=1)
+
+
+def test_recover_saves_a_file_that_was_never_closed(samples, rodeo):
+    path = samples / NAME.format("faulty", 1)
+    expected = read_event_file(path).events
+    cut = samples / "killed._0001.writing"
+    cut.write_bytes(path.read_bytes()[:-500])
+    rodeo("data", "verify", cut.name, exit_code=7)
+    (row,) = json.loads(rodeo("data", "recover", cut.name, "-o", "json").stdout)
+    saved = read_event_file(samples / row["saved_to"])
+    assert row["events_saved"] == 7 and saved.events == expected[:7]
+    assert adler32_of(rodeo, row["saved_to"]) == row["adler32"]
+    rodeo("data", "verify", row["saved_to"])
+    assert "nothing to recover" in rodeo("data", "recover", row["saved_to"]).stderr
+
+
+@pytest.mark.parametrize("verb", ["info", "list", "dump", "recover"])
+def test_what_holds_no_data_is_said_plainly(samples, rodeo, verb):
+    (samples / "empty").write_bytes(b"")
+    (samples / "zeros").write_bytes(bytes(10000))
+    (samples / "letter").write_text("Dear reader, this is no event file.")
+    for name, word in (("empty", "empty"), ("zeros", ""), ("letter", ""), (".", "directory"), ("absent", "No such file")):
+        done = rodeo("data", verb, name, exit_code=None)
+        assert done.returncode in (1, 2) and done.stdout == "", done
+        assert done.stderr.startswith("error[") and word in done.stderr
+
+
+def test_one_bad_file_among_good_ones_is_reported_and_the_rest_done(samples, rodeo):
+    done = rodeo("data", "info", NAME.format("sound", 1), "absent", exit_code=6)
+    assert "431493" in done.stdout and "absent" in done.stderr
+    assert rodeo("data", "verify", NAME.format("sound", 1), "absent", exit_code=6).stdout.count("sound\n") >= 1
