@@ -1,6 +1,7 @@
 // `rodeo bench`: how fast the product is here, by its own components, against a ceiling measured in the same run.
 #include <fmt/core.h>
 
+#include "cli/bench.h"
 #include "cli/verbs.h"
 #include "readout/bench/build_bench.h"
 #include "readout/defaults.h"
@@ -19,6 +20,7 @@ Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result)
                        {"links", settings.links},
                        {"groups", settings.groups},
                        {"chunk_bytes", settings.chunk_bytes},
+                       {"robs", settings.robs},
                        {"workers", settings.workers},
                        {"checker", settings.checker.empty() ? "none" : settings.checker},
                        {"extractor", settings.extractor},
@@ -43,8 +45,9 @@ Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result)
 void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
   const double per_core = static_cast<double>(result.chunks) / result.cpu_seconds;
   const double ceiling = settings.mode == "full" ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
-  fmt::print("{} {}, {} links x {} B, runs of {}, {} worker(s){}\n", settings.mode, settings.source, settings.links, settings.chunk_bytes,
-             settings.run_length, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
+  const std::string robs = settings.robs == 1 ? "" : fmt::format("{} ROBs of ", settings.robs);
+  fmt::print("{} {}, {}{} links x {} B, runs of {}, {} worker(s){}\n", settings.mode, settings.source, robs, settings.links,
+             settings.chunk_bytes, settings.run_length, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
   fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n", static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
   fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
@@ -74,7 +77,8 @@ void add_build(Command& bench) {
   build.option("--links", settings.links, "Links");
   build.option("--groups", settings.groups, "FULL mode: independent streams, whose links take turns; 0: one per link");
   build.option("--chunk-bytes", options->chunk_bytes, "Size of a chunk [B]; 40, in FULL mode 5000");
-  build.option("--workers", settings.workers, "Builder threads");
+  build.option("--robs", settings.robs, "ROBs (cards) of --links links each, every one with its own builder");
+  build.option("--workers", settings.workers, "Builder threads of each ROB");
   build.option("--seconds", settings.seconds, "Length of the measurement [s]");
   build.option("--window", settings.window, "Events that may be open at once");
   build.option("--checker", settings.checker, "Integrity check per chunk: crc32");
@@ -100,6 +104,7 @@ void add_build(Command& bench) {
 void add_bench(Command& root) {
   Command& bench = root.verb("bench", "Measures the product on this machine");
   add_build(bench);
+  add_bench_latency(bench);
 }
 
 }  // namespace rodeo::cli

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t kKeepEvery = 1000;
 constexpr std::size_t kKeepMost = 4096;
 constexpr double kWarmUpSeconds = 0.3;
+constexpr std::uint32_t kFirstSource = 0x610001;
 
 /// First of the list: counts chunks from fragments, keeps one fragment in a thousand, passes all on to the product's own consumer.
 class Counter final : public FragmentConsumer {
@@ -40,9 +41,10 @@ class Counter final : public FragmentConsumer {
   std::uint64_t chunks() const { return sum(&Lane::chunks); }
 
   /// After the clock has stopped: checks what was kept, byte by byte, and lets it go.
-  void verify(const PreparedInput& input, std::size_t expected_chunks, BuildBenchResult& result) {
+  void verify(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, BuildBenchResult& result) {
     for (Lane& lane : lanes_) {
       for (FragmentPtr& fragment : lane.kept) {
+        const PreparedInput& input = *inputs[fragment->source_id.value - kFirstSource];
         std::size_t chunks = 0;
         bool good = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
           ++chunks;
@@ -153,12 +155,18 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   const std::uint32_t groups = full ? (settings.groups == 0 ? settings.links : settings.groups) : 0;
   if (full && settings.links % groups != 0) throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
   BuildBenchResult result;
-  PreparedInput input({.links = settings.links,
-                       .groups = groups,
-                       .chunk_bytes = settings.chunk_bytes,
-                       .run_length = full ? 1 : settings.run_length,
-                       .blocks = settings.source == "blocks",
-                       .crc = settings.checker == "crc32"});
+  if (settings.robs == 0) throw SetupError({"readout.bench", "there are no ROBs"});
+  std::vector<std::unique_ptr<PreparedInput>> inputs;
+  for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
+    inputs.push_back(std::make_unique<PreparedInput>(PreparedSettings{.links = settings.links,
+                                                                      .groups = groups,
+                                                                      .chunk_bytes = settings.chunk_bytes,
+                                                                      .run_length = full ? 1 : settings.run_length,
+                                                                      .blocks = settings.source == "blocks",
+                                                                      .crc = settings.checker == "crc32",
+                                                                      .seed = rob + 1}));
+  }
+  const PreparedInput& input = *inputs.front();
 
   Parameters consumer_parameters = parameters_of(info_of(registry, base::ComponentKind::consumer, "processor"));
   consumer_parameters.set("threads", std::int64_t{0});
@@ -173,9 +181,9 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   }
   Parameters extractor_parameters = parameters_of(info_of(registry, base::ComponentKind::extractor, settings.extractor));
   extractor_parameters.set("l1id_bits", static_cast<std::int64_t>(input.l1id_bits()));
-  BuilderContext context{.source_id = SourceId{0x610001},
+  BuilderContext context{.source_id = SourceId{kFirstSource},
                          .links = links,
-                         .input = &input,
+                         .input = inputs.front().get(),
                          .consumer = &counter,
                          .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
                          .make_checker = {}};
@@ -190,20 +198,37 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
     builder_parameters.set("chunk_size", static_cast<std::int64_t>(settings.chunk_bytes));
     builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window + kKeepMost + 1024));
   }
-  if (settings.pinned) {
-    std::vector<std::string> cpus;
-    for (std::uint32_t i = 0; i < settings.workers; ++i) cpus.push_back(std::to_string(i % std::max(1U, std::thread::hardware_concurrency())));
-    builder_parameters.set("cpus", cpus);
+  std::vector<std::unique_ptr<FragmentBuilder>> builders;
+  for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
+    if (settings.pinned) {
+      std::vector<std::string> cpus;
+      for (std::uint32_t i = 0; i < settings.workers; ++i) {
+        cpus.push_back(std::to_string((rob * settings.workers + i) % std::max(1U, std::thread::hardware_concurrency())));
+      }
+      builder_parameters.set("cpus", cpus);
+    }
+    context.source_id = SourceId{kFirstSource + rob};
+    context.input = inputs[rob].get();
+    builders.push_back(made(registry.make_builder(settings.mode, builder_parameters, context)));
   }
-  auto builder = made(registry.make_builder(settings.mode, builder_parameters, context));
   measure_ceilings(input, result);
 
+  const auto status = [&builders] {
+    FragmentBuilder::Status sum;
+    for (const auto& builder : builders) {
+      const FragmentBuilder::Status one = builder->status();
+      sum.incomplete += one.incomplete;
+      sum.window_events = one.window_events;
+      sum.lost.insert(sum.lost.end(), one.lost.begin(), one.lost.end());
+    }
+    return sum;
+  };
   const auto sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
   consumer->start();
-  builder->start();
+  for (const auto& builder : builders) builder->start();
   sleep(kWarmUpSeconds);
   counter.keep(true);
-  const FragmentBuilder::Status before = builder->status();
+  const FragmentBuilder::Status before = status();
   const std::uint64_t chunks_before = counter.chunks();
   const std::uint64_t fragments_before = counter.fragments();
   const double cpu_before = base::process_cpu_seconds();
@@ -214,22 +239,22 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   counter.keep(false);
   result.chunks = counter.chunks() - chunks_before;
   result.fragments = counter.fragments() - fragments_before;
-  const FragmentBuilder::Status after = builder->status();
-  input.stop();
-  builder->join();
+  const FragmentBuilder::Status after = status();
+  for (const auto& each : inputs) each->stop();
+  for (const auto& builder : builders) builder->join();
   consumer->stop();
 
   result.payload_bytes = result.chunks * settings.chunk_bytes;
-  result.input_bytes = input.bytes();
+  for (const auto& each : inputs) result.input_bytes += each->bytes();
   result.window_events = after.window_events;
   result.incomplete = after.incomplete - before.incomplete;
-  const auto lost_of = [](const FragmentBuilder::Status& status) {
+  const auto lost_of = [](const FragmentBuilder::Status& totals) {
     std::uint64_t sum = 0;
-    for (const NamedCounter& lost : status.lost) sum += lost.value;
+    for (const NamedCounter& lost : totals.lost) sum += lost.value;
     return sum;
   };
   result.lost = lost_of(after) - lost_of(before);
-  counter.verify(input, full ? 1 : settings.links, result);
+  counter.verify(inputs, full ? 1 : settings.links, result);
   return result;
 }
 

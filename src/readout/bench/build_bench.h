@@ -15,7 +15,8 @@ struct BuildBenchSettings {
   std::uint32_t links = 192;
   std::uint32_t groups = 0;     ///< FULL mode: independent streams; 0: one per link
   std::uint32_t chunk_bytes = 40;
-  std::uint32_t workers = 1;
+  std::uint32_t robs = 1;       ///< ROBs of `links` links each, every one with an input, a builder and workers of its own
+  std::uint32_t workers = 1;    ///< of each ROB
   double seconds = 3;
   std::string checker;          ///< "crc32", or empty
   std::string extractor = "rodeo";

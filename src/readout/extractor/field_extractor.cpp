@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <isa-l/crc.h>
 
@@ -76,6 +77,36 @@ class FieldExtractor final : public TriggerExtractor {
   const bool one_word_;
 };
 
+// The provable payload's header, read as a detector expert would at first: a plain function that sees one chunk.
+template <std::uint32_t kBits>
+TriggerInfo extract_one(std::span<const std::byte> chunk) {
+  if (chunk.size() < 8) return {.valid = false};
+  const auto word = read<std::uint64_t>(chunk.data());
+  constexpr std::uint32_t kMask = kBits == 32 ? 0xffffffffU : (1U << kBits) - 1;
+  return {.l1id = static_cast<std::uint32_t>(word) & kMask,
+          .bcid = static_cast<std::uint16_t>(word >> 32 & kBcidMask),
+          .trigger_type = static_cast<std::uint8_t>(word >> 48)};
+}
+
+template <std::size_t... kBits>
+ExtractFunction extract_function(std::uint32_t bits, std::index_sequence<kBits...>) {
+  static constexpr ExtractFunction kFunctions[] = {&extract_one<static_cast<std::uint32_t>(kBits)>...};
+  return kFunctions[bits];
+}
+
+std::unique_ptr<TriggerExtractor> make_per_chunk_extractor(std::uint32_t bits) {
+  const TriggerFields fields{
+      .l1id_bits = static_cast<std::uint8_t>(std::min(bits, 24U)), .has_ecr = bits == 32, .has_bcid = true, .has_trigger_type = true};
+  const ExtractFunction function = bits == 32 ? &extract_one<32> : extract_function(bits, std::make_index_sequence<25>{});
+  return std::make_unique<detail::ExtractorOfFunction>(fields, function);
+}
+
+std::uint32_t l1id_bits_of(const Parameters& parameters) {
+  const std::int64_t bits = parameters.integer("l1id_bits");
+  if (bits > 24 && bits != 32) throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
+  return static_cast<std::uint32_t>(bits);
+}
+
 class Crc32Checker final : public IntegrityChecker {
  public:
   std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) override {
@@ -101,26 +132,29 @@ std::unique_ptr<TriggerExtractor> make_ttc_extractor() {
 std::unique_ptr<IntegrityChecker> make_crc32_checker() { return std::make_unique<Crc32Checker>(); }
 
 void register_extractors(Registry& registry) {
+  const Key l1id_bits{.name = "l1id_bits",
+                      .type = KeyType::integer,
+                      .fallback = "32",
+                      .help = "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
+                      .minimum = 4,
+                      .maximum = 32};
   registry.add_extractor(
       {.name = "rodeo",
        .help = "L1 id, BCID and trigger type at fixed places of the chunk; the defaults are those of the provable payload",
        .keys = {{.name = "l1id_offset", .type = KeyType::integer, .fallback = "0", .help = "Byte at which the L1 id begins.", .minimum = 0, .maximum = 65535},
-                {.name = "l1id_bits",
-                 .type = KeyType::integer,
-                 .fallback = "32",
-                 .help = "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
-                 .minimum = 4,
-                 .maximum = 32},
+                l1id_bits,
                 {.name = "bcid_offset", .type = KeyType::integer, .fallback = "4", .help = "Byte at which the 16 bits with the BCID begin; -1 if there is none.", .minimum = -1, .maximum = 65535},
                 {.name = "trigger_type_offset", .type = KeyType::integer, .fallback = "6", .help = "Byte of the trigger type; -1 if there is none.", .minimum = -1, .maximum = 65535}}},
       [](const Parameters& parameters) -> std::unique_ptr<TriggerExtractor> {
-        const std::int64_t bits = parameters.integer("l1id_bits");
-        if (bits > 24 && bits != 32) throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
         return make_field_extractor({.l1id_offset = static_cast<std::uint32_t>(parameters.integer("l1id_offset")),
-                                     .l1id_bits = static_cast<std::uint32_t>(bits),
+                                     .l1id_bits = l1id_bits_of(parameters),
                                      .bcid_offset = static_cast<std::int32_t>(parameters.integer("bcid_offset")),
                                      .trigger_type_offset = static_cast<std::int32_t>(parameters.integer("trigger_type_offset"))});
       });
+  registry.add_extractor({.name = "rodeo_per_chunk",
+                          .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",
+                          .keys = {l1id_bits}},
+                         [](const Parameters& parameters) { return make_per_chunk_extractor(l1id_bits_of(parameters)); });
   registry.add_checker({.name = "crc32", .help = "CRC-32 (IEEE 802.3, as zlib's) in the last four bytes of each chunk"},
                        [](const Parameters&) { return make_crc32_checker(); });
 }

@@ -1,0 +1,38 @@
+"""`rodeo bench`: what it reports is consistent. Nothing here is timed: a measurement of a tenth of a second says nothing about speed."""
+
+import json
+
+import pytest
+
+
+def bench(rodeo, *arguments):
+    return json.loads(rodeo("bench", *arguments, "--seconds", 0.1, "--json", "-").stdout)
+
+
+@pytest.mark.parametrize("options", [
+    ["--links", 24],
+    ["--links", 24, "--run-length", 1],
+    ["--links", 24, "--source", "blocks"],
+    ["--links", 24, "--workers", 2],
+    ["--links", 24, "--robs", 2],
+    ["--links", 24, "--extractor", "rodeo_per_chunk"],
+    ["--links", 24, "--checker", "crc32"],
+], ids=lambda options: "_".join(str(word).lstrip("-") for word in options[2:]) or "plain")
+def test_a_build_bench_counts_whole_fragments_and_verifies_them(rodeo, options):
+    result = bench(rodeo, "build", *options)
+    assert result["mismatches"] == 0 and result["incomplete"] == 0 and result["lost"] == 0
+    assert result["fragments_per_second"] > 0
+    assert result["chunks_per_second"] == pytest.approx(24 * result["fragments_per_second"], rel=0.5)  # two counters, read one after the other while the builder runs
+    assert result["payload_bytes_per_second"] == pytest.approx(40 * result["chunks_per_second"])
+    assert result["input_bytes"] >= 96 << 20
+
+
+def test_a_build_bench_without_robs_is_refused(rodeo):
+    assert "there are no ROBs" in rodeo("bench", "build", "--robs", 0, exit_code=None).stderr
+
+
+def test_the_latency_bench_has_every_fragment_in_its_percentiles(rodeo):
+    result = bench(rodeo, "latency", "--rate", "2kHz", "--links", 24)
+    assert result["offered_rate_hz"] == 2000 and result["fragments"] > 0
+    assert result["incomplete"] == 0 and result["lost"] == 0
+    assert 0 < result["latency_p50_us"] <= result["latency_p99_us"] <= result["latency_max_us"]
