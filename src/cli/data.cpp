@@ -230,7 +230,7 @@ Result<ExitCode> list(const ListOptions& options) {
 }  // namespace
 
 void add_data(Command& root) {
-  Command& data = root.verb("data", "Event files and recordings of FELIX blocks: look into, verify, recover");
+  Command& data = root.verb("data", "Event files and recordings of FELIX blocks: look into, verify, recover, make");
 
   auto info_options = std::make_shared<FileOptions>();
   Command& info_verb = data.verb("info", "What a file is: run, stream, dates, number of events, checksums");
@@ -250,6 +250,7 @@ void add_data(Command& root) {
   add_data_dump(data);
   add_data_verify(data);
   add_data_recover(data);
+  add_data_record(data);
 }
 
 }  // namespace rodeo::cli

@@ -9,6 +9,7 @@ namespace rodeo::cli {
 void add_data_dump(Command& data);
 void add_data_verify(Command& data);
 void add_data_recover(Command& data);
+void add_data_record(Command& data);
 
 /// The tree of an event for programs.
 Json dump_json(const formats::DumpNode& root);

@@ -1,0 +1,143 @@
+// `rodeo data record`: makes a recording of FELIX blocks from a generator, or from the input of a readout configuration.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/plugin_host.h"
+#include "base/registry.h"
+#include "base/units.h"
+#include "cli/data.h"
+#include "control/configuration.h"
+#include "control/stop_signals.h"
+#include "control/tables.h"
+#include "readout/defaults.h"
+#include "readout/input/block_recorder.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::optional<std::string> config;
+  std::optional<std::uint64_t> links;
+  std::optional<std::uint64_t> events;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> faults;
+  std::vector<std::string> set;
+  std::string blocks = "16";
+  std::uint64_t block_bytes = formats::kBlockUnitBytes;
+  std::optional<std::uint64_t> trigger_elink;
+  OutputFormat format = OutputFormat::table;
+};
+
+// A recording need not take as long as the run it stands for.
+constexpr std::string_view kGenerator = "[readout.input]\ntype = \"generator\"\nrate = 0\nevents = 10000\n";
+
+Error bad_value(std::string what, std::string next) { return Error{"cli.bad_value", std::move(what), {}, std::move(next)}; }
+
+Result<formats::BlockFormat> block_format(const Options& options) {
+  formats::BlockFormat format;
+  format.family = options.blocks == "16"   ? formats::BlockFamily::trailer16
+                  : options.blocks == "32" ? formats::BlockFamily::trailer32
+                                           : formats::BlockFamily::phase2;
+  format.block_bytes = options.block_bytes > formats::kMaxBlockBytes ? 0 : static_cast<std::uint32_t>(options.block_bytes);
+  if (format.valid()) return format;
+  return std::unexpected(bad_value(fmt::format("there are no blocks of {} bytes with {}", options.block_bytes,
+                                               options.blocks == "16" ? "16-bit trailers" : "this layout"),
+                                   "1 KiB with --blocks 16; 1 KiB to 64 KiB in steps of 1 KiB with 32 and phase2"));
+}
+
+Result<std::vector<std::string>> overrides(const Options& options) {
+  std::vector<std::string> list;
+  const auto add = [&](std::string_view key, const auto& value) { list.push_back(fmt::format("readout.input.{}={}", key, value)); };
+  if (options.links) add("links", *options.links);
+  if (options.events) add("events", *options.events);
+  if (options.seed) add("seed", *options.seed);
+  for (const std::string& fault : options.faults) {
+    const std::size_t equals = fault.find('=');
+    if (equals == std::string::npos) return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
+    add("fault_" + fault.substr(0, equals), fault.substr(equals + 1));
+  }
+  for (const std::string& setting : options.set) {
+    const bool whole_path = setting.substr(0, setting.find('=')).find('.') != std::string::npos;
+    list.push_back(whole_path ? setting : "readout.input." + setting);
+  }
+  return list;
+}
+
+// The errors but the last are printed here, the last by whoever ends the command.
+std::unexpected<Error> all_of(const control::ConfigurationErrors& errors) {
+  for (std::size_t i = 0; i + 1 < errors.size(); ++i) print_error(errors[i]);
+  return std::unexpected(errors.back());
+}
+
+Result<ExitCode> record(const Options& options) {
+  const auto format = block_format(options);
+  if (!format) return std::unexpected(format.error());
+  if (options.trigger_elink && *options.trigger_elink > 2047) {
+    return std::unexpected(bad_value(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047"));
+  }
+  const auto set = overrides(options);
+  if (!set) return std::unexpected(set.error());
+
+  base::ComponentRegistry registry;
+  if (auto added = registry.add_library("built in", &readout::register_defaults); !added) return std::unexpected(added.error());
+  base::PluginHost plugins(registry);
+  const control::ConfigurationSource source{.file = options.config.value_or("record.toml"), .overrides = *set, .environment = options.config.has_value()};
+  const auto configuration = options.config ? control::load_configuration(source, control::system_tables(), registry, plugins)
+                                            : control::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
+  if (!configuration) return all_of(configuration.error());
+  const control::Table& table = *configuration->table("readout.input");
+  const auto input = registry.make_input(table.type(), table.parameters());
+  if (!input) return std::unexpected(input.error());
+
+  readout::RecordingSettings settings;
+  settings.format = *format;
+  if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
+  const control::StopSignals signals;
+  const std::uint64_t begin = base::steady_now_ns();
+  const auto summary = readout::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
+  if (!summary) return std::unexpected(summary.error());
+  const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
+
+  Properties p;
+  p.add("file", "file", options.file);
+  p.add("links", "links", summary->links);
+  p.add("chunks", "chunks", summary->chunks);
+  p.add("blocks", "blocks", summary->blocks);
+  p.add("size", "size_bytes", Cell(summary->bytes, base::format_size(summary->bytes)));
+  p.add("time [s]", "seconds", Cell(seconds, fmt::format("{:.2f}", seconds)));
+  for (const NamedCounter& counter : (*input)->counters()) {
+    if (counter.value != 0 && counter.name != "sent") p.add(counter.name, counter.name, counter.value);
+  }
+  p.print(options.format);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_data_record(Command& data) {
+  auto options = std::make_shared<Options>();
+  Command& verb = data.verb("record", "Make a recording of FELIX blocks from generated data, or from an input");
+  verb.example("rodeo data record test.felix --links 192 --events 100000", "provable chunks of one card; play it with `type = \"file\"`");
+  verb.example("rodeo data record bad.felix --fault missing=1e-4 --fault corrupt=1e-4 --seed 7", "with faults, the same every time");
+  verb.example("rodeo data record mine.felix --config run.toml", "what [readout.input] of a configuration delivers, until it ends or Ctrl-C");
+  verb.option("OUT", options->file, "The recording; must not exist").required();
+  verb.option("--config", options->config, "Take [readout.input] of this configuration").value_name("FILE");
+  verb.option("--links", options->links, "Links of the generator (default: 192, one card)").value_name("N");
+  verb.option("--events", options->events, "Triggers (default: 10000, or what the configuration says)").value_name("N");
+  verb.option("--seed", options->seed, "Seed of payload, sizes and faults (default: 1)").value_name("N");
+  verb.option("--fault", options->faults, "Fault of the generator and its chance per chunk: missing, duplicate, late, corrupt, l1id, truncated, "
+                                          "jump, out_of_sequence, bcid").value_name("NAME=CHANCE");
+  verb.option("--set", options->set, "Any key of [readout.input], or of the whole configuration by its path").value_name("KEY=VALUE");
+  verb.choice("--blocks", options->blocks, {"16", "32", "phase2"}, "Blocks with 16-bit trailers, with 32-bit trailers, or those of Phase 2");
+  verb.size("--block-size", options->block_bytes, "Bytes of a block").value_name("SIZE");
+  verb.option("--trigger-elink", options->trigger_elink, "Also record the trigger's own list (TTC packets), on this E-link").value_name("N");
+  verb.output(options->format);
+  verb.paragraph("E-links are numbered as on a card, so a recording holds the links of one card. The L1 ids and faults of a generator depend on the "
+                 "seed alone.");
+  verb.run([options] { return record(*options); });
+}
+
+}  // namespace rodeo::cli

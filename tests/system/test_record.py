@@ -1,0 +1,86 @@
+"""Recordings of FELIX blocks: made by `rodeo data record`, described by `rodeo data`, and read here without a line of C++."""
+
+import json
+import struct
+
+ELINK_BITS = 0x7FF
+
+
+def chunks_of(path):
+    """Chunks by E-link, from 1 KiB blocks with 16-bit trailers: trailers follow their data, so a block is read from its end."""
+    data = path.read_bytes()
+    assert len(data) % 1024 == 0
+    chunks, rest = {}, {}
+    for at in range(0, len(data), 1024):
+        word, marker = struct.unpack_from("<HH", data, at)
+        assert marker == 0xABCD
+        elink = word & ELINK_BITS
+        pieces, end = [], at + 1024
+        while end > at + 4:
+            (trailer,) = struct.unpack_from("<H", data, end - 2)
+            kind, length = trailer >> 13, trailer & 0x3FF
+            length = 0 if kind in (0, 7) else length
+            begin = end - 2 - length - (length & 1)
+            pieces.append((kind, data[begin : begin + length]))
+            end = begin
+        for kind, piece in reversed(pieces):
+            if kind in (1, 3):
+                rest[elink] = b""
+            if kind in (1, 2, 3, 4):
+                rest[elink] += piece
+            if kind in (2, 3):
+                chunks.setdefault(elink, []).append(rest.pop(elink))
+    return chunks
+
+
+def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
+    file = tmp_path / "card.felix"
+    report = json.loads(rodeo("data", "record", str(file), "--links", "24", "--events", "500", "-o", "json").stdout)
+    assert report["chunks"] == 24 * 500
+    assert report["size_bytes"] == file.stat().st_size
+    chunks = chunks_of(file)
+    assert len(chunks) == 24
+    for of_link in chunks.values():
+        assert [struct.unpack_from("<I", chunk)[0] for chunk in of_link] == list(range(500))
+        assert all(len(chunk) == 40 and chunk[7] == 0xC5 for chunk in of_link)
+
+
+def test_the_same_seed_makes_the_same_faults(rodeo, tmp_path):
+    seen = []
+    for name in ("one", "two"):
+        file = tmp_path / name
+        arguments = ["--links", "8", "--events", "2000", "--seed", "3", "--fault", "missing=0.01", "--fault", "corrupt=0.01"]
+        report = json.loads(rodeo("data", "record", str(file), *arguments, "-o", "json").stdout)
+        assert report["fault_missing"] > 100 and report["fault_corrupt"] > 100
+        assert report["chunks"] == 8 * 2000 - report["fault_missing"]
+        seen.append(chunks_of(file))
+    assert seen[0] == seen[1]
+
+
+def test_an_input_of_a_configuration_is_recorded(rodeo, tmp_path):
+    config = tmp_path / "run.toml"
+    config.write_text('[readout.input]\ntype = "generator"\nlinks = 4\nrate = "50kHz"\nevents = 300\nl1id_bits = 16\n')
+    report = json.loads(rodeo("data", "record", str(tmp_path / "x"), "--config", str(config), "-o", "json").stdout)
+    assert report["chunks"] == 1200
+
+
+def test_phase_2_blocks_and_the_trigger_list(rodeo, tmp_path):
+    file = tmp_path / "phase2"
+    arguments = ["--links", "8", "--events", "100", "--blocks", "phase2", "--block-size", "4KiB", "--trigger-elink", "2000"]
+    rodeo("data", "record", str(file), *arguments)
+    info = json.loads(rodeo("data", "info", str(file), "-o", "json").stdout)
+    info = info[0] if isinstance(info, list) else info
+    assert "sound" in json.dumps(info)
+    assert file.stat().st_size % 4096 == 0
+
+
+def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
+    there = tmp_path / "there"
+    there.write_text("precious")
+    assert "file.exists" in rodeo("data", "record", str(there), "--links", "1", exit_code=5).stderr
+    assert there.read_text() == "precious"
+    assert "recording_links" in rodeo("data", "record", str(tmp_path / "x"), "--links", "500", exit_code=2).stderr
+    assert "fault_missing" in rodeo("data", "record", str(tmp_path / "x"), "--fault", "mising=1", exit_code=3).stderr
+    assert "config.out_of_range" in rodeo("data", "record", str(tmp_path / "x"), "--links", "0", exit_code=3).stderr
+    assert "/nowhere/x" in rodeo("data", "record", "/nowhere/x", "--links", "1", exit_code=1).stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["there"]
