@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
   add_bench(root);
   add_events(root);
   add_data(root);
+  add_demo(root);
+  add_readout(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

@@ -8,6 +8,8 @@ namespace rodeo::cli {
 void add_bench(Command& root);
 void add_events(Command& root);
 void add_data(Command& root);
+void add_demo(Command& root);
+void add_readout(Command& root);
 void add_version(Command& root);
 
 }  // namespace rodeo::cli

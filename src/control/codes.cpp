@@ -89,13 +89,14 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A value has another type than its key takes. Quantities with a unit are texts, in quotes: timeout = \"10ms\"."},
     {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
     {"control.http", failed,
-     "The metrics endpoint cannot listen at its address. Write an address and a port, such as 127.0.0.1:9464, that no other "
-     "process uses."},
+     "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a free port, for example "
+     "127.0.0.1:9464; port 0 takes one that is free."},
     {"control.name_taken", refused,
      "Another process runs under this name. Give this one another `name`, or end the other first."},
     {"control.path_too_long", failed,
      "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
     {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},
+    {"control.unknown_command", refused, "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what it knows."},
     {"control.unreachable", unreachable,
      "Nobody answers on a control socket. Check that the process runs on this host, as the same user, under this name."},
     {"data.damaged", failed,
@@ -114,7 +115,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The file starts with zeros: its space was reserved but never written, or the disk lost what was written. `rodeo data recover` "
      "finds whole events further on, if there are any."},
     {"demo.directory", failed,
-     "The directory for the demo's files cannot be made. Set XDG_CACHE_HOME to a directory that you may write to."},
+     "The demo keeps its files under $XDG_CACHE_HOME/rodeo/demo (else ~/.cache/rodeo/demo) and cannot make a directory there. Set XDG_CACHE_HOME to a "
+     "directory that you may write to."},
     {"file.exists", refused,
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
      "number or the directory."},
@@ -174,7 +176,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "version."},
     {"readout.socket", failed,
      "The socket of an event sampler could not be made or used; the message has the system's reason."},
-    {"readout.start", failed, "A component failed to start; the message has its own reason."},
+    {"readout.start", failed, "A part of the readout could not start; what had been started was stopped again. The message has the part's own words."},
     {"readout.too_many_links", invalid_configuration,
      "A ROB lists more links than a process can number. Split them over several ROBs or processes."},
     {"readout.unknown_link", invalid_configuration,

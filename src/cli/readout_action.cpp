@@ -1,0 +1,100 @@
+#include "cli/readout_action.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <optional>
+
+#include "base/runtime_dir.h"
+#include "control/http_server.h"
+#include "control/line_socket.h"
+#include "control/prometheus.h"
+#include "control/readout_control.h"
+#include "control/run_report_output.h"
+
+namespace rodeo::cli {
+namespace {
+
+ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
+  if (!verified || report.mismatches > 0) return ExitCode::not_verified;
+  if (report.condition == readout::Condition::aborted || !report.adds_up()) return ExitCode::failed;
+  return ExitCode::done;
+}
+
+Result<void> publish(const readout::RunReport& report, const Json& json, const std::string& json_file) {
+  std::fputs(control::report_text(report).c_str(), stderr);
+  return json_file.empty() ? Result<void>{} : write_json(json_file, json);
+}
+
+/// The last status, for whoever asks over HTTP; nothing if the configuration names no address.
+class MetricsEndpoint {
+ public:
+  explicit MetricsEndpoint(const control::ReadoutPlan& plan) : settings_(plan.settings) {
+    if (plan.metrics_listen.empty()) return;
+    server_.emplace(plan.metrics_listen, [this](const std::string& target) { return answer(target); });
+    std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
+  }
+
+  void show(const readout::ReadoutStatus& status) {
+    if (!server_) return;
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+  }
+
+ private:
+  control::HttpReply answer(const std::string& target) {
+    if (target != "/metrics") return {.status = 404, .content_type = "text/plain; charset=utf-8", .body = "the metrics are at /metrics\n"};
+    readout::ReadoutStatus status;
+    {
+      const std::lock_guard lock(mutex_);
+      status = status_;
+    }
+    return {.status = 200, .content_type = control::kPrometheusContentType, .body = control::prometheus_text(settings_, status)};
+  }
+
+  const readout::ReadoutSettings& settings_;
+  std::mutex mutex_;
+  readout::ReadoutStatus status_;
+  std::optional<control::HttpServer> server_;
+};
+
+}  // namespace
+
+Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
+  for (const Error& error : errors) print_error(error);
+  return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
+}
+
+Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file, const AfterRun& after) {
+  std::optional<control::LineServer> control;
+  if (plan.control_socket) {
+    const auto socket = base::runtime_socket(control::control_socket_name(plan.settings.name));
+    if (!socket) return std::unexpected(socket.error());
+    control.emplace(*socket);
+  }
+  auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
+  MetricsEndpoint metrics(plan);
+  const readout::RunReport report =
+      control::run_readout(*application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); });
+  Json json = control::report_json(report);
+  if (application->phase() != readout::Phase::stopped) {
+    // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.
+    (void)publish(report, json, json_file);
+    std::fprintf(stderr, "aborted: files that were not closed end in .writing; rodeo data recover saves what is in them\n");
+    std::fflush(nullptr);
+    control.reset();
+    ::_exit(static_cast<int>(ExitCode::failed));
+  }
+  application.reset();
+  bool verified = true;
+  if (after) {
+    const Result<bool> found = after(report, json);
+    if (!found) return std::unexpected(found.error());
+    verified = *found;
+  }
+  if (const auto published = publish(report, json, json_file); !published) return std::unexpected(published.error());
+  return exit_code_of_run(report, verified);
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,24 @@
+// What `rodeo readout` and `rodeo demo` share: a run with its control socket, its report, and the exit status that follows from it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/command.h"
+#include "control/readout_run.h"
+#include "control/readout_settings.h"
+#include "readout/run_report.h"
+
+namespace rodeo::cli {
+
+/// Called once the run has ended and its files are closed: adds to the JSON report, says what it found on stderr, and returns false
+/// if the data did not verify.
+using AfterRun = std::function<Result<bool>(const readout::RunReport&, Json&)>;
+
+/// Prints all errors of a configuration; the exit status is that of the first.
+Result<ExitCode> report_errors(const control::ConfigurationErrors& errors);
+
+/// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
+Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file, const AfterRun& after);
+
+}  // namespace rodeo::cli

@@ -1,0 +1,50 @@
+#include "control/readout_run.h"
+
+#include <string>
+
+#include "control/readout_control.h"
+#include "control/run_view.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::control {
+namespace {
+
+// How often a run is looked after; also how long a request on the control socket may wait.
+constexpr std::chrono::milliseconds kStep{50};
+
+bool limit_reached(const RunLimits& limits, const readout::ReadoutStatus& status) {
+  if (limits.seconds && status.seconds >= *limits.seconds) return true;
+  return limits.fragments && status.fragments >= *limits.fragments;
+}
+
+}  // namespace
+
+readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control, const StatusObserver& observe) {
+  const StopSignals signals;
+  RunView view(application.settings());
+  application.start();
+  bool told_to_stop = false;
+  while (application.phase() != readout::Phase::stopped && !signals.abort_requested()) {
+    if (control != nullptr) {
+      control->serve(kStep, [&](const std::string& request) { return answer_request(application, request); });
+    } else {
+      std::this_thread::sleep_for(kStep);
+    }
+    application.step();
+    const readout::ReadoutStatus status = application.status();
+    if (signals.stop_requested() && !told_to_stop) {
+      told_to_stop = true;
+      view.say("ending the run in order: the input stops, buffers drain, files close; again to abort");
+      application.stop();
+    }
+    if (limit_reached(limits, status)) application.stop();
+    for (const std::string& message : application.take_messages()) view.say(message);
+    view.show(status);
+    if (observe) observe(status);
+  }
+  const readout::ReadoutStatus last = application.status();
+  view.finish(last);
+  return readout::make_report(application.settings(), last, application.limited_by(), application.phase() != readout::Phase::stopped);
+}
+
+}  // namespace rodeo::control

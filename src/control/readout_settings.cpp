@@ -1,0 +1,120 @@
+#include "control/readout_settings.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "control/tables.h"
+#include "readout/defaults.h"
+
+namespace rodeo::control {
+namespace {
+
+std::uint32_t run_type_of(const std::string& name) {
+  if (name == "physics") return 0;
+  if (name == "calibration") return 1;
+  if (name == "cosmics") return 2;
+  return 0xf;
+}
+
+/// "17" or "0x11".
+std::optional<std::uint32_t> read_id(std::string_view text) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  if (hex) text.remove_prefix(2);
+  std::uint32_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The generator's payload proves itself to whoever knows its seed, which files therefore say.
+std::optional<formats::ProvableMark> provable_of(const readout::ComponentSettings& input) {
+  if (input.type != "generator") return std::nullopt;
+  return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.parameters.integer("seed")), .crc = input.parameters.boolean("crc")};
+}
+
+readout::RunInfo run_info(const Table& run, const std::string& readout_name, const readout::ComponentSettings& input) {
+  const Parameters& keys = run.parameters();
+  return {.run_number = static_cast<std::uint32_t>(keys.integer("number")),
+          .run_type = run_type_of(keys.text("type")),
+          .lumi_block = static_cast<std::uint32_t>(keys.integer("lumi_block")),
+          .project = keys.text("project"),
+          .stream_type = keys.text("stream_type"),
+          .stream_name = keys.text("stream"),
+          .readout_name = readout_name,
+          .emulated = input.type == "generator",
+          .provable = provable_of(input)};
+}
+
+readout::ComponentSettings component(const Table& table) {
+  const Parameters& keys = table.parameters();
+  const std::string name = keys.has("name") ? keys.text("name") : std::string{};
+  return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
+}
+
+readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
+  const Parameters& keys = table.parameters();
+  readout::RobSettings out;
+  out.source_id = SourceId{static_cast<std::uint32_t>(keys.id("source_id"))};
+  for (const std::uint64_t fid : keys.fids("links")) out.links.push_back(Fid{fid});
+  for (const std::string& text : keys.list("link_ids")) {
+    const auto id = read_id(text);
+    if (!id) {
+      errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text), table.where(), "write 17 or 0x11"});
+    }
+    out.link_ids.push_back(id.value_or(0));
+  }
+  out.links_per_group = static_cast<std::uint32_t>(keys.integer("links_per_group"));
+  out.where = table.where();
+  return out;
+}
+
+readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
+  const Table& readout = *configuration.table("readout");
+  const Table& policy = *readout.table("link_policy");
+  readout::ReadoutSettings out;
+  out.name = readout.parameters().text("name");
+  out.input = component(*readout.table("input"));
+  out.run = run_info(*configuration.table("run"), out.name, out.input);
+  out.builder = component(*readout.table("builder"));
+  out.extractor = component(*readout.table("extractor"));
+  if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
+  for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
+  for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
+  out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
+  out.link_policy.restore = policy.parameters().boolean("restore");
+  if (out.name.empty() || out.name.find('/') != std::string::npos) {
+    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(), "a name without `/`"});
+  }
+  return out;
+}
+
+template <typename Load>
+std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
+  ReadoutPlan plan;
+  plan.registry = std::make_unique<base::ComponentRegistry>();
+  if (const auto added = plan.registry->add_library("built in", &readout::register_defaults); !added) return std::unexpected(ConfigurationErrors{added.error()});
+  plan.plugins = std::make_unique<base::PluginHost>(*plan.registry);
+  const auto tables = system_tables();
+  const std::expected<Configuration, ConfigurationErrors> configuration = load(tables, *plan.registry, *plan.plugins);
+  if (!configuration) return std::unexpected(configuration.error());
+  ConfigurationErrors errors;
+  plan.settings = settings_of(*configuration, errors);
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  plan.control_socket = configuration->table("readout")->parameters().boolean("control");
+  plan.metrics_listen = configuration->table("readout.metrics")->parameters().text("listen");
+  return plan;
+}
+
+}  // namespace
+
+std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) { return load_configuration(source, tables, registry, plugins); });
+}
+
+std::expected<ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text, const ConfigurationSource& source) {
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) { return parse_configuration(text, source, tables, registry, plugins); });
+}
+
+}  // namespace rodeo::control

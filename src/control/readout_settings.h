@@ -1,0 +1,31 @@
+// From a configuration to what a readout process runs: plain settings, the registry with the plug-ins loaded, and what belongs to
+// the process rather than to the run.
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/plugin_host.h"
+#include "base/registry.h"
+#include "control/configuration.h"
+#include "readout/settings.h"
+
+namespace rodeo::control {
+
+struct ReadoutPlan {
+  std::unique_ptr<base::ComponentRegistry> registry;
+  std::unique_ptr<base::PluginHost> plugins;
+  readout::ReadoutSettings settings;
+  bool control_socket = true;
+  std::string metrics_listen;  ///< empty: no metrics over HTTP
+};
+
+/// Reads a configuration and loads its plug-ins. All errors at once.
+std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source);
+
+/// The same for a text; source.file names it in messages.
+std::expected<ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text, const ConfigurationSource& source);
+
+}  // namespace rodeo::control

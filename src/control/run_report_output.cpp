@@ -1,0 +1,133 @@
+#include "control/run_report_output.h"
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+
+namespace rodeo::control {
+namespace {
+
+Json counters_json(const std::vector<NamedCounter>& counters) {
+  Json out = Json::object();
+  for (const NamedCounter& counter : counters) out[counter.name] = counter.value;
+  return out;
+}
+
+std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
+
+/// ": time_out 3, late 1", or nothing.
+std::string reasons(const std::vector<NamedCounter>& counters) {
+  std::string out;
+  for (const NamedCounter& counter : counters) out += fmt::format("{} {} {}", out.empty() ? ":" : ",", counter.name, counter.value);
+  return out;
+}
+
+const char* phase_name(readout::Phase phase) {
+  switch (phase) {
+    case readout::Phase::prepared:
+      return "prepared";
+    case readout::Phase::running:
+      return "running";
+    case readout::Phase::draining:
+      return "draining";
+    case readout::Phase::stopped:
+      return "stopped";
+  }
+  return "";
+}
+
+Json link_json(const FragmentBuilder::Link& link) {
+  return Json::object({{"fid", fmt::format("{:#018x}", link.fid.value)},
+                       {"state", link.state == LinkState::active ? "active" : "removed"},
+                       {"removed_by_policy", link.removed_by_policy},
+                       {"chunks", link.chunks},
+                       {"missing", link.missing},
+                       {"bad", link.bad}});
+}
+
+}  // namespace
+
+Json report_json(const readout::RunReport& report) {
+  Json cpu = Json::object();
+  for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
+  Json consumers = Json::object();
+  for (const auto& consumer : report.consumers) {
+    consumers[consumer.name] = Json::object({{"consumed", consumer.consumed},
+                                             {"stalls", consumer.stalls},
+                                             {"counters", counters_json(consumer.counters)}});
+  }
+  Json out = Json::object();
+  out["run"] = Json::object({{"name", report.name},
+                             {"number", report.run_number},
+                             {"seconds", report.seconds},
+                             {"condition", readout::name_of(report.condition)},
+                             {"failure", report.failure}});
+  out["links"] = report.links;
+  out["offered_rate_hz"] = report.offered_rate_hz;
+  out["trigger_rate_hz"] = report.trigger_rate_hz;
+  out["dead_time_fraction"] = report.dead_time_fraction;
+  out["chunks"] = Json::object({{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
+  out["limited_by"] = report.limited_by;
+  out["fragments"] =
+      Json::object({{"built", report.fragments},
+                    {"incomplete", report.incomplete},
+                    {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
+                    {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
+  out["bytes"] = Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
+  out["latency_us"] =
+      Json::object({{"p50", report.latency.p50_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}});
+  out["cpu_seconds"] = cpu;
+  out["verified"] = Json::object({{"chunks", report.verified_chunks}, {"mismatches", report.mismatches}});
+  out["files"] = Json::array_of(report.files);
+  out["consumers"] = consumers;
+  out["input"] = counters_json(report.input);
+  return out;
+}
+
+Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus& status) {
+  Json out = report_json(so_far);
+  out["phase"] = phase_name(status.phase);
+  out["limited_by_now"] = status.limited_by;
+  Json robs = Json::array();
+  for (const auto& rob : status.robs) {
+    Json links = Json::array();
+    for (const auto& link : rob.builder.links) links.push_back(link_json(link));
+    robs.push_back(Json::object({{"source_id", fmt::format("{:#010x}", rob.source_id.value)},
+                                 {"open_events", rob.builder.open_events},
+                                 {"window_events", rob.builder.window_events},
+                                 {"pool_fill", rob.builder.pool_fill},
+                                 {"links", links}}));
+  }
+  out["robs"] = robs;
+  Json queues = Json::object();
+  for (const auto& consumer : status.consumers) queues[consumer.name] = consumer.queue_fill;
+  out["queue_fill"] = queues;
+  return out;
+}
+
+std::string report_text(const readout::RunReport& report) {
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name, readout::name_of(report.condition), report.seconds);
+  if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
+  out += fmt::format("\n  triggers    {} accepted of {} offered, dead time {:.2f} %", base::format_quantity(report.trigger_rate_hz, "Hz"),
+                     base::format_quantity(report.offered_rate_hz, "Hz"), report.dead_time_fraction * 100);
+  out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built, report.lost(),
+                     reasons(report.chunks_lost));
+  if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
+  out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links, report.incomplete,
+                     reasons(report.incomplete_by_reason));
+  out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in), count(report.bytes_payload),
+                     count(report.bytes_written));
+  out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us, report.latency.p99_us,
+                     report.latency.max_us);
+  out += "\n  CPU         ";
+  for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
+    out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
+  }
+  out += fmt::format("\n  limited by  {}", report.limited_by);
+  if (report.verified_chunks + report.mismatches > 0) {
+    out += fmt::format("\n  verified    {} chunks in passing, {} mismatches", report.verified_chunks, report.mismatches);
+  }
+  return out + "\n";
+}
+
+}  // namespace rodeo::control

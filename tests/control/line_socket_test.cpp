@@ -1,0 +1,122 @@
+// The control socket: who may listen, what happens to bad clients, and what remains after a crash.
+#include "control/line_socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+namespace rodeo::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+class LineSocketTest : public ::testing::Test {
+ protected:
+  LineSocketTest() {
+    char name[] = "/tmp/rodeo-socket-XXXXXX";
+    directory_ = mkdtemp(name);
+  }
+  ~LineSocketTest() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path path() const { return directory_ / "test.control"; }
+
+  /// Serves on this thread until `client` has returned.
+  template <typename Client>
+  static void serve_while(LineServer& server, Client client) {
+    std::atomic<bool> done{false};
+    std::thread thread([&] {
+      client();
+      done = true;
+    });
+    while (!done) server.serve(milliseconds(5), [](const std::string& line) { return "<" + line + ">"; });
+    thread.join();
+  }
+
+  int connected() const {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path().c_str());
+    EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(LineSocketTest, ARequestIsAnswered) {
+  LineServer server(path());
+  serve_while(server, [&] { EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "<hello>"); });
+}
+
+TEST_F(LineSocketTest, NobodyListeningIsUnreachable) {
+  EXPECT_EQ(ask(path(), "hello", milliseconds(100)).error().code, "control.unreachable");
+}
+
+TEST_F(LineSocketTest, AServerThatDoesNotAnswerIsUnreachable) {
+  const LineServer server(path());
+  EXPECT_EQ(ask(path(), "hello", milliseconds(50)).error().code, "control.unreachable");
+}
+
+TEST_F(LineSocketTest, ASecondServerOfTheSameNameIsRefused) {
+  const LineServer server(path());
+  try {
+    const LineServer second(path());
+    FAIL() << "two servers listen";
+  } catch (const SetupError& error) {
+    EXPECT_EQ(error.error().code, "control.name_taken");
+  }
+}
+
+TEST_F(LineSocketTest, WhatADeadServerLeftIsReplaced) {
+  std::ofstream(path().native() + ".lock").put('x');
+  std::ofstream(path()).put('x');
+  LineServer server(path());
+  serve_while(server, [&] { EXPECT_TRUE(ask(path(), "hello", milliseconds(5000))); });
+}
+
+TEST_F(LineSocketTest, AServerLeavesNothingBehind) {
+  { const LineServer server(path()); }
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+}
+
+TEST_F(LineSocketTest, TheSocketIsForItsUserAlone) {
+  const LineServer server(path());
+  const auto mode = std::filesystem::status(path()).permissions();
+  EXPECT_EQ(mode & std::filesystem::perms(077), std::filesystem::perms::none);
+}
+
+TEST_F(LineSocketTest, ALineWithoutEndIsDroppedAndOthersAreServed) {
+  LineServer server(path());
+  const int endless = connected();
+  serve_while(server, [&] {
+    const std::string much(100'000, 'x');
+    (void)::send(endless, much.data(), much.size(), MSG_NOSIGNAL);
+    EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "<hello>");
+    char byte = 0;
+    while (::recv(endless, &byte, 1, 0) > 0) {
+    }
+  });
+  ::close(endless);
+}
+
+TEST_F(LineSocketTest, ASilentClientHoldsNobodyUp) {
+  LineServer server(path());
+  const int silent = connected();
+  serve_while(server, [&] { EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "<hello>"); });
+  ::close(silent);
+}
+
+TEST_F(LineSocketTest, APathThatNoSocketCanHaveIsRefused) {
+  EXPECT_THROW(LineServer(directory_ / std::string(120, 'x')), SetupError);
+  EXPECT_EQ(ask(directory_ / std::string(120, 'x'), "hello", milliseconds(10)).error().code, "control.path_too_long");
+}
+
+}  // namespace
+}  // namespace rodeo::control

@@ -1,0 +1,131 @@
+// What programs and people read of a run: JSON report, metrics, and the view on a terminal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "control/prometheus.h"
+#include "control/run_report_output.h"
+#include "control/run_view.h"
+
+namespace rodeo::control {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+readout::ReadoutStatus some_status() {
+  readout::ReadoutStatus status;
+  status.phase = readout::Phase::running;
+  status.seconds = 10;
+  status.input = {{"sent", 1000}, {"triggers", 100}, {"vetoed", 25}, {"bytes", 40000}};
+  status.input_cpu_seconds = 1.5;
+  status.fragments = 100;
+  status.robs.resize(1);
+  status.robs[0].source_id = SourceId{0x610001};
+  FragmentBuilder::Status& builder = status.robs[0].builder;
+  builder.fragments = 100;
+  builder.incomplete = 3;
+  builder.chunks_received = 1000;
+  builder.chunks_built = 998;
+  builder.lost = {{"late", 2}, {"corrupt", 0}};
+  builder.incomplete_by_reason = {{"time_out", 3}};
+  builder.window_events = 1024;
+  builder.pool_fill = 0.5;
+  builder.links = {{.fid = Fid::of(0, 1, 0, 0)}, {.fid = Fid::of(0, 1, 0, 1), .state = LinkState::removed, .removed_by_policy = true}};
+  status.consumers.resize(1);
+  status.consumers[0].name = "file \"a\"";
+  status.consumers[0].counters = {{"bytes_written", 7}};
+  status.consumers[0].files = {"x.data"};
+  return status;
+}
+
+double number(const Json& json, std::string_view group, std::string_view key) { return json.find(group)->find(key)->number(); }
+
+TEST(RunReportJson, HasEveryDocumentedKey) {
+  const Json json = report_json(readout::make_report({}, some_status(), "builder", false));
+  for (const char* key : {"run", "links", "offered_rate_hz", "trigger_rate_hz", "dead_time_fraction", "chunks", "limited_by", "fragments", "bytes",
+                          "latency_us", "cpu_seconds", "verified", "files"}) {
+    EXPECT_NE(json.find(key), nullptr) << key;
+  }
+  EXPECT_EQ(json.find("run")->find("condition")->string(), "INCOMPLETE");
+  EXPECT_EQ(number(json, "chunks", "sent"), 1000);
+  EXPECT_EQ(number(*json.find("chunks"), "lost", "late"), 2);
+  EXPECT_DOUBLE_EQ(json.find("dead_time_fraction")->number(), 0.2);
+  EXPECT_EQ(number(json, "bytes", "written"), 7);
+  EXPECT_EQ(number(json, "cpu_seconds", "emulator"), 1.5);
+  EXPECT_EQ(json.find("files")->elements().size(), 1U);
+}
+
+TEST(RunReportJson, StatusListsEveryLink) {
+  const readout::ReadoutStatus status = some_status();
+  const Json json = status_json(readout::make_report({}, status, "nothing", false), status);
+  const auto& links = json.find("robs")->elements().at(0).find("links")->elements();
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(links[1].find("fid")->string(), "0x1000001000010000");
+  EXPECT_EQ(links[1].find("state")->string(), "removed");
+  EXPECT_TRUE(links[1].find("removed_by_policy")->boolean());
+}
+
+TEST(RunReportText, SaysWhenCountsDoNotAddUp) {
+  readout::ReadoutStatus status = some_status();
+  EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)), HasSubstr("1000 sent = 998 built + 2 lost: late 2"));
+  status.robs[0].builder.chunks_built = 0;
+  EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)), HasSubstr("DOES NOT ADD UP"));
+}
+
+TEST(Prometheus, EverySampleHasHelpAndType) {
+  const std::string text = prometheus_text({}, some_status());
+  std::istringstream lines(text);
+  std::string described;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# TYPE ")) described = line.substr(7, line.find(' ', 7) - 7);
+    if (line.starts_with("#")) continue;
+    EXPECT_EQ(line.substr(0, line.find('{')), described);
+  }
+  EXPECT_THAT(text, HasSubstr("rodeo_chunks_lost_total{readout=\"readout\",rob=\"0x00610001\",reason=\"late\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("rodeo_link_active{readout=\"readout\",rob=\"0x00610001\",fid=\"0x1000001000010000\"} 0\n"));
+}
+
+TEST(Prometheus, LabelsAreEscaped) {
+  EXPECT_THAT(prometheus_text({}, some_status()), HasSubstr("consumer=\"file \\\"a\\\"\""));
+}
+
+TEST(RunView, ShowsRatesBetweenTwoLooks) {
+  readout::ReadoutStatus before = some_status();
+  before.seconds = 9;
+  before.fragments = 50;
+  before.robs[0].builder.chunks_built = 498;
+  before.input = {{"sent", 500}, {"triggers", 50}, {"vetoed", 25}};
+  const auto lines = view_lines({}, before, some_status(), {.color = false, .columns = 200});
+  EXPECT_THAT(lines, Contains(HasSubstr("chunks           500 Hz")));
+  EXPECT_THAT(lines, Contains(HasSubstr("incomplete 3 (time_out 3)")));
+  EXPECT_THAT(lines, Contains(HasSubstr("lost 2 (late 2)")));
+  EXPECT_THAT(lines, Contains(HasSubstr("1 active, 1 removed: 0x1000001000010000 by policy")));
+}
+
+TEST(RunView, NoLineIsWiderThanTheTerminal) {
+  for (const bool color : {false, true}) {
+    for (const std::string& line : view_lines({}, {}, some_status(), {.color = color, .columns = 30})) {
+      int visible = 0;
+      for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] == '\x1b') {
+          i = line.find('m', i);
+        } else {
+          ++visible;
+        }
+      }
+      EXPECT_LE(visible, 30) << line;
+    }
+  }
+}
+
+TEST(RunView, WithoutColourThereIsNoEscape) {
+  for (const std::string& line : view_lines({}, {}, some_status(), {.color = false, .columns = 80})) {
+    EXPECT_EQ(line.find('\x1b'), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace rodeo::control

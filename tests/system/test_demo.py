@@ -1,0 +1,62 @@
+"""The demo, end to end, with small numbers: what a newcomer sees first, and what its report promises."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def demo(rodeo):
+    """Runs a small demo and returns its report and the finished process."""
+    def run(*arguments, exit_code=0):
+        done = rodeo("demo", "--rate", "2kHz", "--links", 8, "--seconds", 1, "--json", "-", *arguments, exit_code=exit_code)
+        return json.loads(done.stdout), done
+
+    return run
+
+
+def test_a_demo_builds_writes_and_verifies(demo):
+    report, done = demo()
+    assert report["run"]["condition"] == "GOOD"
+    assert report["links"] == 8
+    assert report["fragments"]["built"] > 0 and report["fragments"]["incomplete"] == 0
+    assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+    assert report["files_verified"]["events"] > 0 and report["files_verified"]["mismatches"] == 0
+    assert report["files"] and report["bytes"]["written"] > 0
+    assert "verified" in done.stderr
+
+
+def test_every_chunk_sent_is_built_or_counted(demo):
+    report, _ = demo()
+    assert report["chunks"]["sent"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values())
+    assert report["chunks"]["sent"] == 8 * report["fragments"]["built"]
+
+
+def test_dead_time_is_what_was_offered_and_not_accepted(demo):
+    report, _ = demo()
+    offered, accepted = report["offered_rate_hz"], report["trigger_rate_hz"]
+    assert report["dead_time_fraction"] == pytest.approx((offered - accepted) / offered, abs=1e-9)
+
+
+def test_the_next_demo_removes_the_files_of_the_last(demo):
+    first, _ = demo()
+    second, _ = demo()
+    assert not any(Path(file).exists() for file in first["files"])
+    assert all(Path(file).exists() for file in second["files"])
+
+
+def test_kept_files_survive_the_next_demo(demo):
+    kept, _ = demo("--keep")
+    demo()
+    assert kept["files"] and all(Path(file).exists() for file in kept["files"])
+
+
+def test_the_report_goes_to_a_file_too(demo, rodeo):
+    rodeo("demo", "--rate", "1kHz", "--links", 2, "--seconds", 0.5, "--json", "report.json")
+    assert json.loads((rodeo.directory / "report.json").read_text())["links"] == 2
+
+
+def test_a_demo_without_links_is_refused(rodeo):
+    done = rodeo("demo", "--links", 0, exit_code=3)
+    assert "error[" in done.stderr and "links" in done.stderr
