@@ -33,7 +33,7 @@ struct EventDump {
   std::vector<std::byte> buffer;  ///< the decompressed payload
 };
 
-/// Takes an event apart as far as it can be; what does not decode is a node with a note and its bytes.
+/// The tree refers to the event, which must outlive it. Takes an event apart as far as it can be; what does not decode is a node with a note and its bytes.
 EventDump dump_event(std::span<const std::byte> event, std::string title);
 
 /// How much render_dump() shows; 0 is all.

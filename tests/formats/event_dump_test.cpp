@@ -37,7 +37,8 @@ TEST(EventDump, NamesEveryWordOfAnEventOnce) {
 }
 
 TEST(EventDump, SaysStatusInWordsAndMissingLinksByName) {
-  const EventDump dump = dump_event(sample_event({.links = 3, .missing_in_event = 1}, 1), "event 1");
+  const std::vector<std::byte> event = sample_event({.links = 3, .missing_in_event = 1}, 1);
+  const EventDump dump = dump_event(event, "event 1");
   const std::string text = render_dump(dump.root, {});
   for (const char* expected : {"event 1\n", "extended L1 id              ECR 1, L1 id 1", "time-out", "1 link missing", "missing: link 0x00540002",
                                "ROB 0x00610001 MDT", "chunk 1: link 0x00540001, 15 bytes, ok", "checksum                    holds",
@@ -47,7 +48,8 @@ TEST(EventDump, SaysStatusInWordsAndMissingLinksByName) {
 }
 
 TEST(EventDump, LimitsLinesUnlessAskedForAll) {
-  const EventDump dump = dump_event(sample_event({.links = 20, .chunk_bytes = 200}, 1), "event");
+  const std::vector<std::byte> event = sample_event({.links = 20, .chunk_bytes = 200}, 1);
+  const EventDump dump = dump_event(event, "event");
   const std::string some = render_dump(dump.root, {.chunks = 4, .hex_lines = 2});
   EXPECT_NE(some.find("… 16 more chunks (--all shows them)"), std::string::npos);
   EXPECT_NE(some.find("… 168 more bytes (--all shows them)"), std::string::npos);
@@ -57,7 +59,8 @@ TEST(EventDump, LimitsLinesUnlessAskedForAll) {
 }
 
 TEST(EventDump, ShowsACompressedPayloadDecompressed) {
-  const EventDump dump = dump_event(sample_event({.links = 2, .compress = true}, 1), "event");
+  const std::vector<std::byte> event = sample_event({.links = 2, .compress = true}, 1);
+  const EventDump dump = dump_event(event, "event");
   const std::string text = render_dump(dump.root, {});
   EXPECT_NE(text.find("offsets below count in the uncompressed payload"), std::string::npos);
   EXPECT_NE(text.find("chunk 1: link 0x00540001"), std::string::npos);
