@@ -20,7 +20,7 @@ struct RunOptions {
 };
 
 struct TalkOptions {
-  std::string name = "readout";
+  std::string name;
   std::string fid;
   OutputFormat format = OutputFormat::table;
 };
@@ -114,7 +114,7 @@ void add_readout(Command& root) {
   readout.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();
-  const auto with_name = [talk](Command& verb) { verb.option("--name", talk->name, "readout.name of the running readout").value_name("NAME"); };
+  const auto with_name = [talk](Command& verb) { verb.option("--name", talk->name, "Which readout (readout.name); needed if several run").value_name("NAME"); };
   Command& status = readout.verb("status", "How a running readout is doing");
   status.example("rodeo readout status -o json", "everything there is, for programs");
   with_name(status);

@@ -99,6 +99,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"control.unknown_command", refused, "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what it knows."},
     {"control.unreachable", unreachable,
      "Nobody answers on a control socket. Check that the process runs on this host, as the same user, under this name."},
+    {"control.which_readout", usage, "Several readouts run on this host as this user. Say which one with --name."},
     {"data.damaged", failed,
      "An event file is damaged at the place named, and what follows cannot be read in order. `rodeo data recover` saves every whole "
      "event of it; `rodeo data verify` lists what is wrong."},
@@ -165,6 +166,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.no_rob", invalid_configuration, "A readout needs at least one [[readout.rob]] table."},
     {"readout.no_sampler", unreachable,
      "No event sampler answers. Run a readout with an event_sampler among its consumers, as the same user on this host."},
+    {"readout.no_such_link", refused, "A running readout was asked about a link that none of its ROBs has. `rodeo readout link list` shows those there are."},
     {"readout.no_trigger_list", invalid_configuration,
      "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
      "link to read it from. "

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <vector>
 
 #include "base/runtime_dir.h"
 #include "control/line_socket.h"
@@ -37,6 +40,28 @@ std::string change_link(readout::Application& application, const Json& request, 
   return reply(Json::object());
 }
 
+/// The names of the control sockets that there are; some may have nobody behind them.
+std::vector<std::string> readout_names() {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
+    if (entry.path().extension() == ".control") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The only readout, if no name is given.
+Result<std::string> one_name(const std::string& name) {
+  if (!name.empty()) return name;
+  const std::vector<std::string> names = readout_names();
+  if (names.size() == 1) return names.front();
+  if (names.empty()) return std::unexpected(Error{"control.unreachable", "no readout runs", base::runtime_directory_name(), "start one: rodeo readout CONFIG"});
+  std::string list;
+  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
+  return std::unexpected(Error{"control.which_readout", fmt::format("{} readouts may be meant: {}", names.size(), list), "", "--name NAME"});
+}
+
 }  // namespace
 
 std::string answer_request(readout::Application& application, const std::string& line) {
@@ -57,10 +82,12 @@ std::string answer_request(readout::Application& application, const std::string&
 std::string control_socket_name(const std::string& readout_name) { return readout_name + ".control"; }
 
 Result<Json> ask_readout(const std::string& name, const Json& request) {
-  const auto socket = base::runtime_socket(control_socket_name(name));
+  const Result<std::string> known = one_name(name);
+  if (!known) return std::unexpected(known.error());
+  const auto socket = base::runtime_socket(control_socket_name(*known));
   if (!socket) return std::unexpected(socket.error());
   const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
-  if (!line) return std::unexpected(line.error().within(fmt::format("readout `{}`", name)));
+  if (!line) return std::unexpected(line.error().within(fmt::format("readout `{}`", *known)));
   Result<Json> answer = Json::parse(*line);
   if (!answer) return answer;
   const Json* ok = answer->find("ok");
@@ -68,7 +95,7 @@ Result<Json> ask_readout(const std::string& name, const Json& request) {
     const Json* value = answer->find("reply");
     return value != nullptr ? *value : Json::object();
   }
-  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("readout `{}`", name), text_of(*answer, "next")});
+  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("readout `{}`", *known), text_of(*answer, "next")});
 }
 
 }  // namespace rodeo::control

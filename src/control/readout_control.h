@@ -12,8 +12,8 @@ namespace rodeo::control {
 /// The answer to one line; never throws. Called between two steps of the application, by its thread.
 std::string answer_request(readout::Application& application, const std::string& request);
 
-/// Sends a request to the readout of this name and returns the `reply` member of its answer. Errors: control.unreachable, and what the
-/// readout refuses with the code it gives.
+/// Sends a request to the readout of this name - empty: the only one that runs - and returns the `reply` member of its answer.
+/// Errors: control.unreachable, control.which_readout, and what the readout refuses with the code it gives.
 Result<Json> ask_readout(const std::string& name, const Json& request);
 
 /// The control socket's file name: "NAME.control".

@@ -148,6 +148,11 @@ std::string links_text(const ReadoutStatus& now, const Painter& paint) {
   return fmt::format("{} active, {}", now.links() - removed, paint.warn(fmt::format("{} removed:{}{}", removed, names, removed > 2 ? " ..." : "")));
 }
 
+/// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
+bool for_people(const std::string& counter) {
+  return !counter.starts_with("latency_") && !counter.starts_with("unwritten_beyond_") && counter != "past_page_cache";
+}
+
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
 }  // namespace
@@ -164,15 +169,15 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
   lines.push_back(fmt::format("  triggers   {:>12}   {}", base::format_quantity(rates.triggers_hz, "Hz"),
                               rates.dead_time > 0.01 ? paint.warn(dead_time) : dead_time));
   const std::string lost_text = "lost " + with_reasons(lost, summed(now, &FragmentBuilder::Status::lost));
-  lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "Hz"), count(now.chunks_built()),
+  lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "/s"), count(now.chunks_built()),
                               lost > 0 ? paint.bad(lost_text) : lost_text));
   const std::string incomplete_text =
       "incomplete " + with_reasons(now.incomplete(), summed(now, &FragmentBuilder::Status::incomplete_by_reason));
-  lines.push_back(fmt::format("  fragments  {:>12}   built {}   {}", base::format_quantity(rates.fragments_hz, "Hz"), count(now.fragments),
+  lines.push_back(fmt::format("  fragments  {:>12}   built {}   {}", base::format_quantity(rates.fragments_hz, "/s"), count(now.fragments),
                               now.incomplete() > 0 ? paint.warn(incomplete_text) : incomplete_text));
   lines.push_back(fmt::format("  payload    {:>12}   written {}", base::format_quantity(rates.payload_bytes_s, "B/s"),
                               base::format_quantity(rates.written_bytes_s, "B/s")));
-  lines.push_back(fmt::format("  latency    {:>12}   p99 {:.0f} us   max {:.0f} us", fmt::format("{:.0f} us", now.latency.p50_us),
+  lines.push_back(fmt::format("  latency    {:>12}   p99 {:.0f} us   max {:.0f} us", fmt::format("p50 {:.0f} us", now.latency.p50_us),
                               now.latency.p99_us, now.latency.max_us));
   lines.push_back(fmt::format("  links      {}", links_text(now, paint)));
   for (const auto& rob : now.robs) {
@@ -182,7 +187,7 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
   for (const auto& consumer : now.consumers) {
     std::string counters;
     for (const NamedCounter& counter : consumer.counters) {
-      if (counter.value != 0) counters += fmt::format("   {} {}", counter.name, count(counter.value));
+      if (counter.value != 0 && for_people(counter.name)) counters += fmt::format("   {} {}", counter.name, count(counter.value));
     }
     lines.push_back(fmt::format("  {:<15} {}{}", consumer.name, bar(consumer.queue_fill), counters));
   }
@@ -194,7 +199,7 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
 std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
   const Rates rates = rates_between(before, now);
   return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  dead time {:.2f} %  limited by {}", clock_text(now.seconds),
-                     base::format_quantity(rates.triggers_hz, "Hz"), base::format_quantity(rates.chunks_hz, "Hz"),
+                     base::format_quantity(rates.triggers_hz, "Hz"), base::format_quantity(rates.chunks_hz, "/s"),
                      base::format_quantity(rates.payload_bytes_s, "B/s"), count(now.incomplete()), count(lost_chunks(now)),
                      rates.dead_time * 100, now.limited_by);
 }

@@ -254,7 +254,7 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
     messages_.push_back(fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));
     return {};
   }
-  return std::unexpected(Error{"readout.unknown_link", fmt::format("no ROB of this readout has link {}", fid_text(fid)), "",
+  return std::unexpected(Error{"readout.no_such_link", fmt::format("no ROB of this readout has link {}", fid_text(fid)), "",
                                "rodeo readout link list"});
 }
 

@@ -99,7 +99,7 @@ TEST(RunView, ShowsRatesBetweenTwoLooks) {
   before.robs[0].builder.chunks_built = 498;
   before.input = {{"sent", 500}, {"triggers", 50}, {"vetoed", 25}};
   const auto lines = view_lines({}, before, some_status(), {.color = false, .columns = 200});
-  EXPECT_THAT(lines, Contains(HasSubstr("chunks           500 Hz")));
+  EXPECT_THAT(lines, Contains(HasSubstr("chunks            500/s")));
   EXPECT_THAT(lines, Contains(HasSubstr("incomplete 3 (time_out 3)")));
   EXPECT_THAT(lines, Contains(HasSubstr("lost 2 (late 2)")));
   EXPECT_THAT(lines, Contains(HasSubstr("1 active, 1 removed: 0x1000001000010000 by policy")));

@@ -145,7 +145,7 @@ TEST_F(ApplicationTest, LinksAreRemovedAndRestoredByHand) {
   EXPECT_EQ(application.status().robs[0].builder.links[3].state, LinkState::removed);
   EXPECT_EQ(application.set_link(fid, LinkState::removed).error().code, "readout.link_state");
   EXPECT_TRUE(application.set_link(fid, LinkState::active));
-  EXPECT_EQ(application.set_link(Fid::of(7, 7, 7, 7), LinkState::removed).error().code, "readout.unknown_link");
+  EXPECT_EQ(application.set_link(Fid::of(7, 7, 7, 7), LinkState::removed).error().code, "readout.no_such_link");
   EXPECT_EQ(application.take_messages().size(), 2U);
 }
 

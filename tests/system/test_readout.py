@@ -1,0 +1,133 @@
+"""`rodeo readout`: how a run ends, what it survives, and that its numbers add up."""
+
+import json
+import os
+import signal
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from running_readout import CONFIGURATION, adds_up, running, write_configuration
+
+
+def files_of(rodeo, suffix):
+    return sorted((rodeo.directory / "files").glob(f"*{suffix}"))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl_c", "sigterm"])
+def test_a_signal_ends_a_run_in_order(rodeo, how):
+    with running(rodeo) as run:
+        report, talk = run.finish(how)
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
+    assert "ending the run in order" in talk
+    assert [str(path.resolve()) for path in files_of(rodeo, ".data")] == [str(Path(rodeo.directory, f).resolve()) for f in report["files"]]
+    assert not files_of(rodeo, ".writing")
+    rodeo("data", "verify", *report["files"])
+
+
+def test_a_run_ends_after_the_seconds_it_was_given(rodeo):
+    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.5, "--json", "-")
+    assert json.loads(done.stdout)["run"]["seconds"] >= 0.5
+
+
+def test_a_run_ends_after_the_events_it_was_given(rodeo):
+    done = rodeo("readout", write_configuration(rodeo), "--events", 500, "--json", "-")
+    assert json.loads(done.stdout)["fragments"]["built"] >= 500
+
+
+def test_a_run_ends_with_its_input(rodeo):
+    done = rodeo("readout", write_configuration(rodeo), "--set", "readout.input.events=1000", "--json", "-")
+    report = json.loads(done.stdout)
+    assert report["fragments"]["built"] == 1000 and report["chunks"]["sent"] == 8000 and adds_up(report)
+
+
+def test_what_was_written_when_a_run_is_killed_can_be_recovered(rodeo):
+    with running(rodeo, "readout.consumer[2].buffer=64KiB", "readout.input.rate=5kHz") as run:
+        run.wait_until(lambda status: files_of(rodeo, ".writing") and files_of(rodeo, ".writing")[0].stat().st_size > 100_000, "there is something in the file")
+        run.process.kill()
+        run.process.communicate()
+    (left,) = files_of(rodeo, ".writing")
+    rodeo("data", "recover", left, exit_code=None)
+    recovered = [path for path in files_of(rodeo, ".data") if path != left]
+    assert recovered
+    rodeo("data", "verify", *recovered)
+
+
+def test_a_killed_readout_is_replaced_under_its_name(rodeo):
+    with running(rodeo) as run:
+        run.process.kill()
+        run.process.communicate()
+    rodeo("readout", write_configuration(rodeo), "--set", "run.number=8", "--seconds", 0.2)
+
+
+def test_a_stopped_process_loses_nothing(rodeo):
+    with running(rodeo, "readout.input.rate=5kHz") as run:
+        run.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        run.process.send_signal(signal.SIGCONT)
+        built = 0
+        built = run.status()["fragments"]["built"]
+        run.wait_until(lambda status: status["fragments"]["built"] > built + 1000, "it goes on")
+        report, _ = run.finish()
+    assert report["run"]["condition"] == "GOOD"
+    assert report["chunks"]["lost"] == {} and report["fragments"]["incomplete"] == 0 and adds_up(report)
+
+
+def test_faults_of_every_kind_add_up(rodeo):
+    faults = ["missing=0.01", "duplicate=0.01", "late=0.003", "corrupt=0.01", "l1id=0.003", "truncated=0.01", "jump=0.001", "out_of_sequence=0.003", "bcid=0.003"]
+    settings = [part for fault in faults for part in ("--set", f"readout.input.fault_{fault}")]
+    settings += ["--set", "readout.input.events=4000", "--set", "readout.consumer[0].work=read"]
+    done = rodeo("readout", write_configuration(rodeo), *settings, "--json", "-")
+    report = json.loads(done.stdout)
+    assert report["run"]["condition"] == "INCOMPLETE"
+    assert report["fragments"]["incomplete"] > 0 and sum(report["chunks"]["lost"].values()) > 0
+    assert adds_up(report)
+
+
+def test_a_full_disk_stops_the_run_with_closed_files(rodeo, tmp_path_factory):
+    if not os.path.isdir("/dev/shm") or os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize < 200e6:
+        pytest.skip("needs a memory file system")
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        space = os.statvfs(directory)
+        keep_free = space.f_bavail * space.f_frsize - 30_000_000
+        done = rodeo("readout", write_configuration(rodeo), "--set", f"readout.consumer[2].directory={directory}", "--set", f"readout.consumer[2].min_free={keep_free}",
+                     "--set", "readout.consumer[2].direct_io=false", "--set", "readout.input.rate=40kHz", "--seconds", 60, "--json", "-", exit_code=1, timeout=120)
+        report = json.loads(done.stdout)
+        assert report["run"]["condition"] == "ABORTED" and report["run"]["seconds"] < 60
+        assert "file_writer" in report["run"]["failure"]
+        assert report["files"] and not list(Path(directory).glob("*.writing"))
+        assert adds_up(report)
+        rodeo("data", "verify", *report["files"])
+
+
+def test_samples_reach_another_process(rodeo):
+    with running(rodeo) as run:
+        done = rodeo("events", "tail", "--name", "test", "--count", 3, "-o", "json")
+        report, _ = run.finish()
+    assert done.stdout.strip()
+    assert report["run"]["condition"] == "GOOD"
+
+
+def test_metrics_are_served_over_http(rodeo):
+    with running(rodeo, "readout.metrics.listen=127.0.0.1:0") as run:
+        address = ""
+        while "http://" not in address:
+            address = run.process.stderr.readline()
+            assert address, "the address was never said"
+        url = address.split()[-1]
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            text = reply.read().decode()
+        run.finish()
+    assert 'rodeo_fragments_total{readout="test",rob="0x00610001"}' in text
+    assert 'rodeo_link_active{readout="test"' in text
+
+
+def test_two_robs_share_an_input(rodeo):
+    text = CONFIGURATION.replace('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = ["0x1000000000000000+4"]\n\n[[readout.rob]]\nsource_id = "0x00610002"\nlinks = ["0x1000000000040000+4"]')
+    done = rodeo("readout", write_configuration(rodeo, text), "--set", "readout.input.events=1000", "--json", "-")
+    report = json.loads(done.stdout)
+    assert report["links"] == 8 and report["fragments"]["built"] == 2000 and report["run"]["condition"] == "GOOD" and adds_up(report)

@@ -1,0 +1,62 @@
+"""Talking to a running readout: status, links, stop, and who is refused."""
+
+import json
+
+import pytest
+from running_readout import CONFIGURATION, adds_up, running, write_configuration
+
+
+def test_a_link_is_removed_and_taken_back_while_running(rodeo):
+    with running(rodeo) as run:
+        fid = run.links()[3]["fid"]
+        run.ask("link", "remove", fid)
+        run.wait_until(lambda status: status["chunks"]["lost"].get("removed_link", 0) > 100 or status["chunks"]["lost"], "its chunks are counted as removed")
+        assert [link["state"] for link in run.links()].count("removed") == 1
+        run.ask("link", "restore", fid)
+        assert all(link["state"] == "active" for link in run.links())
+        report, talk = run.finish()
+    assert adds_up(report)
+    assert f"link {fid} removed by hand" in talk and f"link {fid} restored by hand" in talk
+
+
+def test_what_a_readout_cannot_do_is_refused(rodeo):
+    with running(rodeo) as run:
+        fid = run.links()[0]["fid"]
+        assert "already" in run.ask("link", "restore", fid, exit_code=5).stderr
+        assert "no ROB" in run.ask("link", "remove", "0x1000000fff540000", exit_code=5).stderr
+        run.ask("link", "remove", "nonsense", exit_code=2)
+
+
+def test_stop_ends_a_run_in_order(rodeo):
+    with running(rodeo) as run:
+        run.ask("stop")
+        report, _ = run.finish(how=None)
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
+
+
+def test_the_only_readout_needs_no_name(rodeo):
+    with running(rodeo):
+        assert json.loads(rodeo("readout", "status", "-o", "json").stdout)["run"]["name"] == "test"
+
+
+def test_a_second_readout_of_the_same_name_is_refused(rodeo):
+    with running(rodeo):
+        done = rodeo("readout", write_configuration(rodeo, name="second.toml"), "--set", "readout.consumer[2].directory=other", "--seconds", 1, exit_code=5)
+    assert "error[control.name_taken]" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [["status"], ["stop"], ["link", "list"], ["link", "remove", "0x1000000000540000"]], ids=" ".join)
+def test_nobody_running_is_unreachable(rodeo, verb):
+    assert "error[control." in rodeo("readout", *verb, "--name", "nobody", exit_code=4).stderr
+    rodeo("readout", *verb, exit_code=4)
+
+
+def test_a_silent_link_is_removed_by_policy_and_taken_back(rodeo):
+    text = CONFIGURATION + "\n[readout.link_policy]\nremove_after_events = 50\n"
+    settings = ["readout.input.silent_link=2", "readout.input.silent_from=2000", "readout.input.silent_for=4000"]
+    with running(rodeo, *settings, text=text) as run:
+        run.wait_until(lambda status: any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is removed")
+        run.wait_until(lambda status: not any(link["removed_by_policy"] for rob in status["robs"] for link in rob["links"]), "the link is taken back")
+        report, talk = run.finish()
+    assert "removed by policy" in talk and "restored by policy" in talk
+    assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)
