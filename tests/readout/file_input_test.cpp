@@ -219,7 +219,7 @@ TEST_F(RecordedFile, PlaysTheTriggerListItRecorded) {
   RecordingSettings how;
   how.trigger_elink = 0x7c3;
   FileInputSettings s = playing(record(how));
-  s.trigger_elink = 0x7c3;
+  s.recording.trigger_elink = 0x7c3;
   FileInput input(s);
   EXPECT_EQ(input.links().size(), 24U);
   const auto list = input.open_trigger_list();

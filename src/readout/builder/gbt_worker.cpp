@@ -395,12 +395,13 @@ void GbtWorker::take_triggers(const ChunkRun& run) {
   window_.publish_ready();
 }
 
-// The clock of events runs only while the input is drained, on the input's own time, and never in leaps: a machine that stopped
-// for a while must not find everything overdue.
+// The clock of events is looked at only while the input is drained, runs on the input's own time, and never in leaps: a machine that
+// stopped for a while must not find everything overdue. What passed since the last look counts, also if there were pages between: with
+// data in a steady rhythm there are no two looks in a row that find nothing.
 void GbtWorker::tick(bool drained) {
   if (drained) {
     const std::uint64_t now = equipment_.stream->clock_ns();
-    if (was_drained_ && now > input_clock_) {
+    if (now > input_clock_) {
       const std::uint64_t leap = std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000);
       event_clock_ += std::min(now - input_clock_, leap);
     }
@@ -413,7 +414,6 @@ void GbtWorker::tick(bool drained) {
     window_.publish_ready();
     open_events_.set(window_.open_events());
   }
-  was_drained_ = drained;
 }
 
 // Events that none of this worker's links has delivered exist all the same if a peer has passed them.

@@ -130,7 +130,6 @@ class GbtWorker final : private EventWindowHost {
   std::uint64_t page_time_ns_ = 0;
   std::uint64_t event_clock_ = 0;
   std::uint64_t input_clock_ = 0;
-  bool was_drained_ = false;
 
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;

@@ -31,7 +31,6 @@ FileInput::FileInput(const FileInputSettings& settings) : settings_(settings), r
   playback_.provable = formats::Provable(settings.seed, settings.crc, settings.recording.l1id.bits);
   playback_.memory_bytes = settings.memory_bytes;
   for (const std::uint16_t elink : recording_.elinks()) {
-    if (elink == settings.trigger_elink) continue;
     elinks_.push_back(elink);
     links_.push_back(formats::fid_of_card_elink(settings.detector, settings.card, elink));
   }
@@ -66,10 +65,11 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
 }
 
 std::unique_ptr<DataStream> FileInput::open_trigger_list() {
-  if (!settings_.trigger_elink) return nullptr;
+  const auto& elink = settings_.recording.trigger_elink;
+  if (!elink) return nullptr;
   if (settings_.loop) throw std::runtime_error("A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
   const std::uint32_t link_id = 0;
-  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*settings_.trigger_elink, 1), std::span(&link_id, 1)));
+  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1)));
   return std::make_unique<StreamHandle>(*lists_.back());
 }
 
@@ -115,7 +115,7 @@ FileInputSettings FileInputSettings::from(const Parameters& p) {
   s.recording.l1id.bits = static_cast<std::uint32_t>(p.integer("l1id_bits"));
   s.detector = static_cast<std::uint32_t>(p.integer("detector"));
   s.card = static_cast<std::uint32_t>(p.integer("card"));
-  if (p.integer("trigger_elink") >= 0) s.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
+  if (p.integer("trigger_elink") >= 0) s.recording.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
   s.rate_hz = p.rate_hz("rate");
   s.loop = p.boolean("loop");
   s.seed = static_cast<std::uint64_t>(p.integer("seed"));

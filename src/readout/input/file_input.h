@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +19,6 @@ struct FileInputSettings {
   Recording::Options recording;
   std::uint32_t detector = 0;
   std::uint32_t card = 0;            ///< connector id of the recorded card, in FIDs
-  std::optional<std::uint16_t> trigger_elink;  ///< E-link that carries TTC packets
   double rate_hz = 0;                ///< events per second; 0: as fast as they are taken
   bool loop = false;
   RestampFunction restamp = nullptr; ///< looping; nullptr: provable chunks, written anew

@@ -33,6 +33,7 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
     base::log_warning("{}: the recording ends in the middle of a block; its {} whole blocks are used", file.string(), blocks);
   }
   elinks_ = formats::elinks_of(blocks_, format_);
+  if (options.trigger_elink) std::erase(elinks_, *options.trigger_elink);
   read_through();
   if (chunks_ == 0) {
     throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks), file.string()});

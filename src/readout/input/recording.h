@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ class Recording {
   struct Options {
     std::uint32_t max_chunk_bytes = 64 * 1024;
     L1IdField l1id;
+    std::optional<std::uint16_t> trigger_elink;  ///< carries TTC packets, not chunks of data
   };
 
   /// Throws SetupError (file.*, formats.*_recording, readout.no_chunks) if the file is not there, holds no blocks (for example, zeros)
@@ -30,7 +32,7 @@ class Recording {
   const formats::BlockFormat& format() const { return format_; }
   std::uint32_t max_chunk_bytes() const { return options_.max_chunk_bytes; }
 
-  /// E-links that have at least one block, ascending.
+  /// E-links with data that have at least one block, ascending; without the trigger's.
   std::span<const std::uint16_t> elinks() const { return elinks_; }
   std::uint64_t chunks() const { return chunks_; }
 
