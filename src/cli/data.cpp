@@ -148,16 +148,28 @@ struct ListOptions : FileOptions {
 
 constexpr std::uint64_t kListedByDefault = 50;
 
-Table event_table() {
-  return Table({{"file", "file"}, {"event", "event"}, {"offset", "offset_bytes"}, {"size [B]", "size_bytes"},
+// People see the name of a file only where there are several.
+Table event_table(bool with_file) {
+  std::vector<Column> columns;
+  if (with_file) columns.push_back({"file", "file"});
+  const Column of_event[] = {{"event", "event"}, {"offset", "offset_bytes"}, {"size [B]", "size_bytes"},
                 {"ECR", "ecr"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"trigger type", "trigger_type"},
-                {"global id", "global_id"}, {"ROBs", "robs"}, {"status", "status"}});
+                {"global id", "global_id"}, {"ROBs", "robs"}, {"status", "status"}};
+  columns.insert(columns.end(), std::begin(of_event), std::end(of_event));
+  return Table(columns);
 }
 
-void add_event_row(Table& table, const std::string& path, const EventBlock& block, std::span<const std::byte> bytes) {
+void add_event_row(Table& table, const std::string& path, bool with_file, const EventBlock& block,
+                   std::span<const std::byte> bytes) {
   const Decoded<FullEventView> event = decode_full_event(bytes);
+  std::vector<Cell> row;
+  if (with_file) row.emplace_back(path);
+  const auto add = [&](std::vector<Cell> cells) {
+    row.insert(row.end(), std::make_move_iterator(cells.begin()), std::make_move_iterator(cells.end()));
+    table.add_row(std::move(row));
+  };
   if (!event) {
-    table.add_row({path, block.number, block.offset, block.stored.size(), Json(), Json(), Json(), Json(), Json(), Json(),
+    add({block.number, block.offset, block.stored.size(), Json(), Json(), Json(), Json(), Json(), Json(),
                    Cell("damaged", event.error().what(), Style::bad)});
     return;
   }
@@ -171,12 +183,12 @@ void add_event_row(Table& table, const std::string& path, const EventBlock& bloc
   }
   const std::uint32_t status = event->status.empty() ? 0 : event->status[0];
   const std::string text = damaged ? "damaged" : joined_or_ok(status_names(status, FragmentKind::event));
-  table.add_row({path, block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
+  add({block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
                  event->trigger_type, event->global_id, robs,
                  Cell(text, {}, damaged ? Style::bad : status != 0 ? Style::warning : Style::plain)});
 }
 
-Result<ExitCode> list_events(const DataFile& file, bool all, Table& table) {
+Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {
   auto reader = EventFileReader::open(file.bytes());
   if (!reader) {
     return std::unexpected(Error{"data.header", reader.error().message(), file.path, "save its events: rodeo data recover " + file.path});
@@ -192,7 +204,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, Table& table) {
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
       return ExitCode::done;
     }
-    add_event_row(table, file.path, **block, reader->event(**block, buffer));
+    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer));
   }
 }
 
@@ -214,12 +226,13 @@ Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
 }
 
 Result<ExitCode> list(const ListOptions& options) {
-  Table events = event_table();
+  const bool with_file = options.files.size() > 1 || options.format != OutputFormat::table;
+  Table events = event_table(with_file);
   Table elinks = elink_table();
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = open_data_file(path);
     if (!file) return std::unexpected(file.error());
-    return file->kind == FileKind::event_file ? list_events(*file, options.all, events) : list_elinks(*file, elinks);
+    return file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events) : list_elinks(*file, elinks);
   });
   const bool nothing = events.rows() + elinks.rows() == 0;
   if (events.rows() > 0 || (nothing && outcome)) events.print(options.format);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "formats/checksum.h"
 #include "formats/rod_data.h"
@@ -28,6 +29,16 @@ std::string differs(const char* field, std::uint64_t found, const char* from, st
 }
 
 constexpr std::uint32_t kTruncatedRob = 0x08000000;
+
+// What the link sent but for the BCID in the chunk's header: builders flag the fragment for that, not the chunk.
+bool matches_but_for_bcid(const Provable& provable, const ChunkRecord& record, L1Id l1id) {
+  constexpr std::uint64_t kBcidBits = 0xffffULL << 32;
+  if (record.bytes.size() < Provable::kHeaderBytes) return false;
+  std::uint64_t found;
+  std::memcpy(&found, record.bytes.data(), sizeof found);
+  if (((found ^ provable.header(l1id)) & ~kBcidBits) != 0) return false;
+  return provable.matches(record.bytes, found, provable.key(record.header.link_id, l1id));
+}
 
 }  // namespace
 
@@ -132,15 +143,18 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
 
 void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Place& place) {
   link_ids_.clear();
+  const bool bcids_differ = !rod.status.empty() && (rod.status[0] & fragment_status::kBcidMismatch) != 0;
   const Decoded<void> all = for_each_chunk_record(rod.data.bytes(), [&](const ChunkRecord& record) {
     ++totals_.chunks;
     link_ids_.push_back(record.header.link_id);
     const bool flagged = (record.header.rodeo_status | record.header.felix_status) != 0;
-    if (flagged) ++totals_.flagged_chunks;
-    if (!provable_) return;
-    if (provable_->matches(record.bytes, record.header.link_id, rod.header.l1id)) {
+    if (!provable_) {
+      totals_.flagged_chunks += flagged ? 1 : 0;
+    } else if (provable_->matches(record.bytes, record.header.link_id, rod.header.l1id)) {
       ++totals_.proven_chunks;
-    } else if (!flagged) {
+    } else if (flagged || (bcids_differ && matches_but_for_bcid(*provable_, record, rod.header.l1id))) {
+      ++totals_.flagged_chunks;
+    } else {
       place.report(offset + record.offset, fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
                                                        record.header.link_id, record.bytes.size(), rod.header.l1id.value));
     }

@@ -143,6 +143,26 @@ TEST(FileVerify, AFlaggedChunkThatWasDamagedBeforeIsNoFault) {
   EXPECT_EQ(report.totals.proven_chunks, 0u);
 }
 
+TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheFragmentSaysSo) {
+  const SampleSettings settings{.events = 1, .links = 2, .event_checksum = ChecksumType::none};
+  std::vector<std::byte> file = sample_file(settings);
+  std::vector<std::byte> chunk(settings.chunk_bytes);
+  rodeo::formats::Provable(settings.seed).write(chunk, 0x540000, rodeo::L1Id::of(1, 1));
+  const std::size_t at = find(file, std::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size()));
+  file[at + 4] ^= std::byte{0x10};
+  rodeo::test::reseal(file);
+  EXPECT_NE(first_finding(verify_event_file(file)).find("not what the link sent"), std::string::npos);
+  const std::size_t rod_status = at - 8 - 4;
+  file[rod_status] = std::byte{rodeo::fragment_status::kBcidMismatch};
+  rodeo::test::reseal(file);
+  const EventFileReport report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.totals.flagged_chunks, 1u);
+  file[at + 9] ^= std::byte{1};
+  rodeo::test::reseal(file);
+  EXPECT_FALSE(verify_event_file(file).sound());
+}
+
 TEST(FileVerify, AnUnclosedFileSaysSo) {
   const EventFileReport report = verify_event_file(sample_file({.seal = false}));
   EXPECT_EQ(report.crc, FileCrc::open);
