@@ -29,12 +29,19 @@ std::optional<std::uint32_t> read_id(std::string_view text) {
 }
 
 /// The generator's payload proves itself to whoever knows its seed, which files therefore say.
-std::optional<formats::ProvableMark> provable_of(const readout::ComponentSettings& input) {
+/// Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
+std::optional<formats::ProvableMark> provable_of(const readout::ComponentSettings& input, const readout::ComponentSettings& extractor) {
   if (input.type != "generator") return std::nullopt;
-  return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.parameters.integer("seed")), .crc = input.parameters.boolean("crc")};
+  const bool full_trigger = extractor.type == "rodeo" && extractor.parameters.integer("bcid_offset") >= 0 &&
+                            extractor.parameters.integer("trigger_type_offset") >= 0;
+  return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.parameters.integer("seed")),
+                               .crc = input.parameters.boolean("crc"),
+                               .l1id_bits = static_cast<std::uint32_t>(input.parameters.integer("l1id_bits")),
+                               .full_trigger = full_trigger};
 }
 
-readout::RunInfo run_info(const Table& run, const std::string& readout_name, const readout::ComponentSettings& input) {
+readout::RunInfo run_info(const Table& run, const std::string& readout_name, const readout::ComponentSettings& input,
+                          const readout::ComponentSettings& extractor) {
   const Parameters& keys = run.parameters();
   return {.run_number = static_cast<std::uint32_t>(keys.integer("number")),
           .run_type = run_type_of(keys.text("type")),
@@ -44,7 +51,7 @@ readout::RunInfo run_info(const Table& run, const std::string& readout_name, con
           .stream_name = keys.text("stream"),
           .readout_name = readout_name,
           .emulated = input.type == "generator",
-          .provable = provable_of(input)};
+          .provable = provable_of(input, extractor)};
 }
 
 readout::ComponentSettings component(const Table& table) {
@@ -76,9 +83,9 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   readout::ReadoutSettings out;
   out.name = readout.parameters().text("name");
   out.input = component(*readout.table("input"));
-  out.run = run_info(*configuration.table("run"), out.name, out.input);
   out.builder = component(*readout.table("builder"));
   out.extractor = component(*readout.table("extractor"));
+  out.run = run_info(*configuration.table("run"), out.name, out.input, out.extractor);
   if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
   for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
