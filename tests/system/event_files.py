@@ -262,9 +262,10 @@ def provable_trigger(seed, l1id):
     return (h >> 32) * 3564 >> 32, h & 0xff
 
 
-def provable_chunk(seed, link_id, l1id, size, crc):
-    """What a link sends for an L1 id (docs/formats/provable-payload.md)."""
+def provable_chunk(seed, link_id, l1id, size, crc, wrong_bcid=None):
+    """What a link sends for an L1 id (docs/formats/provable-payload.md); with another BCID if one is given."""
     bcid, trigger_type = provable_trigger(seed, l1id)
+    bcid = bcid if wrong_bcid is None else wrong_bcid
     crc_size = 4 if crc and size >= 12 else 0
     word = mix(seed + (link_id << 32 | l1id) * 0xd1342543de82ef95 & MASK64)
     body = struct.pack("<IHBB", l1id, bcid, trigger_type, 0xc5)
@@ -284,12 +285,16 @@ def prove(file):
         for rob in event.robs:
             links = [chunk.link_id for chunk in rob.rod.chunks]
             require(len(set(links)) == len(links), event.number, "a link is there twice")
-            if links:
+            bcids_differ = bool(rob.rod.status[0] & 1)
+            if links and not bcids_differ:
                 require((rob.rod.bcid, rob.rod.trigger_type) == provable_trigger(seed, rob.rod.l1id), event.number, "trigger of the ROD")
             for chunk in rob.rod.chunks:
                 if chunk.data == provable_chunk(seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc):
                     proven += 1
-                else:
-                    require(chunk.rodeo_status | chunk.felix_status, event.number, f"chunk of link {chunk.link_id:#x}")
-                    flagged += 1
+                    continue
+                flagged += 1
+                if chunk.rodeo_status | chunk.felix_status:
+                    continue
+                sent = provable_chunk(seed, chunk.link_id, rob.rod.l1id, len(chunk.data), crc, struct.unpack_from("<H", chunk.data, 4)[0])
+                require(bcids_differ and chunk.data == sent, event.number, f"chunk of link {chunk.link_id:#x}")
     return proven, flagged

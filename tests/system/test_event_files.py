@@ -41,6 +41,64 @@ def test_a_sequence_of_files_is_what_the_documents_say(samples):
     assert [prove(file) for file in files] == [(15, 0), (15, 0), (10, 0)]
 
 
+CONFIGURATION = """
+[run]
+number = 431493
+type = "test"
+[readout]
+name = "{name}"
+[readout.input]
+type = "generator"
+links = 12
+rate = "20kHz"
+events = 3000
+seed = {seed}
+crc = true
+ecr_triggers = 700
+{faults}
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "rodeo"
+[readout.checker]
+type = "crc32"
+[[readout.rob]]
+source_id = "0x006b0007"
+[[readout.consumer]]
+type = "file_writer"
+name = "file_writer"
+directory = "."
+max_file_events = 2000
+full_queue = "wait"
+"""
+
+FAULTS = "\n".join(f"fault_{kind} = 0.002" for kind in ("missing", "duplicate", "late", "corrupt", "l1id", "truncated", "bcid"))
+
+
+@pytest.mark.parametrize("name, faults", [("good", ""), ("bad", FAULTS)])
+def test_what_a_readout_writes_is_what_the_links_sent(rodeo, name, faults):
+    (rodeo.directory / "run.toml").write_text(CONFIGURATION.format(name=name, faults=faults, seed=len(name)))
+    done = rodeo("readout", "run.toml", "--json", "report.json", exit_code=None)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((rodeo.directory / "report.json").read_text())
+    files = [read_event_file(rodeo.directory / path) for path in sorted(report["files"])]
+    assert [len(file.events) for file in files] == [2000, report["fragments"]["built"] - 2000]
+    counts = [prove(file) for file in files]
+    events = [event for file in files for event in file.events]
+    chunks = sum(len(event.robs[0].rod.chunks) for event in events)
+    assert chunks == report["chunks"]["built"] == sum(map(sum, counts))
+    assert sum(bool(event.robs[0].status[0]) for event in events) == report["fragments"]["incomplete"]
+    assert bool(faults) == (sum(flagged for _, flagged in counts) > 0) == (report["fragments"]["incomplete"] > 0)
+    for event in events:
+        rod = event.robs[0].rod
+        assert (rod.l1id >> 24, rod.l1id & 0xffffff) == divmod(event.number - 1, 700)
+        missing = rod.status[1] if len(rod.status) > 1 else 0
+        assert missing + len(rod.chunks) == 12
+        assert not {chunk.link_id for chunk in rod.chunks} & set(rod.status[2:])
+    verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
+    assert [(one["sound"], one["proven_chunks"], one["flagged_chunks"]) for one in verified] == [(True, *count) for count in counts]
+
+
 def test_event_fields_arrive(samples):
     event = read_event_file(samples / NAME.format("sound", 2)).events[1]
     rod = event.robs[0].rod
