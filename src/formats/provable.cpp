@@ -1,20 +1,10 @@
 #include "formats/provable.h"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 
-#include <zlib.h>
+#include "formats/checksum.h"
 
 namespace rodeo::formats {
-namespace {
-
-std::uint32_t crc_of(const std::byte* data, std::size_t size) {
-  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(data), size));
-}
-
-}  // namespace
-
 void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
   if (chunk.empty()) return;
   const std::size_t crc_bytes = crc_ && chunk.size() >= kHeaderBytes + 4 ? 4 : 0;
@@ -31,14 +21,14 @@ void Provable::write(std::span<std::byte> chunk, std::uint32_t link_id, L1Id l1i
 void Provable::seal(std::span<std::byte> chunk) const {
   if (!crc_ || chunk.size() < kHeaderBytes + 4) return;
   const std::size_t body = chunk.size() - 4;
-  const std::uint32_t crc = crc_of(chunk.data(), body);
+  const std::uint32_t crc = crc32(chunk.first(body));
   std::memcpy(chunk.data() + body, &crc, sizeof crc);
 }
 
 bool Provable::crc_matches(std::span<const std::byte> chunk) {
   std::uint32_t crc;
   std::memcpy(&crc, chunk.data() + chunk.size() - sizeof crc, sizeof crc);
-  return crc == crc_of(chunk.data(), chunk.size() - sizeof crc);
+  return crc == crc32(chunk.first(chunk.size() - sizeof crc));
 }
 
 }  // namespace rodeo::formats

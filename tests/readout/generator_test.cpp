@@ -277,6 +277,22 @@ TEST(Generator, VetoesTriggersWhileMemoryIsFullAndLosesNothing) {
   EXPECT_EQ(*ids.rbegin() + 1, ids.size()) << "accepted triggers have consecutive ids";
 }
 
+TEST(Generator, AStallOfItsOwnIsNoDeadTime) {
+  GeneratorSettings s = settings_with(192);
+  s.memory_bytes = 16U << 20;
+  GeneratedRun run(s);
+  run.advance_to(kStart + 20 * kMs);
+  run.now += 1000 * kMs;  // nobody ran for a second: 100000 triggers, ten times the memory
+  for (; run.now < kStart + 2000 * kMs; run.now += kMs) {
+    run.generator->advance(run.now);
+    read_all(*run.stream, run.chunks);
+    run.chunks.clear();
+  }
+  while (run.generator->advance(run.now) <= run.now) read_all(*run.stream, run.chunks);
+  EXPECT_EQ(run.counted(GeneratorCounter::vetoed), 0U);
+  EXPECT_EQ(run.counted(GeneratorCounter::triggers), 200'001U) << "it caught up";
+}
+
 TEST(Generator, WithoutARateIsLimitedByMemoryAlone) {
   GeneratorSettings s = settings_with(24);
   s.rate_hz = GeneratorSettings::kUnlimited;

@@ -6,6 +6,8 @@ namespace rodeo::readout {
 namespace {
 
 constexpr int kBatchesPerCall = 16;
+// A longer time between two calls is a stall of ours (a stopped process, a machine with no CPU to give), not of the readout.
+constexpr std::uint64_t kStall = 10'000'000;
 constexpr std::uint64_t kClockStep = 2'000'000;  // an idle clock still moves: event time-outs run on it
 
 }  // namespace
@@ -31,10 +33,13 @@ PagedStream& Generator::add_trigger_list() {
 
 void Generator::start(std::uint64_t now_ns) {
   schedule_.start(now_ns);
+  last_call_ns_ = now_ns;
   publish(now_ns - 1);  // the first trigger may be due now
 }
 
 std::uint64_t Generator::advance(std::uint64_t now_ns) {
+  if (now_ns - last_call_ns_ > kStall) patience_ns_ += now_ns - last_call_ns_;
+  last_call_ns_ = now_ns;
   bool refused = false;
   for (int round = 0; round < kBatchesPerCall && !schedule_.exhausted(); ++round) {
     if (schedule_.paced() && schedule_.due_ns() > now_ns) break;
@@ -42,7 +47,8 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
     const std::uint64_t flush_at = oldest_pending_ns() + flush_ns_;
     if (flushed_ < schedule_.accepted() && flush_at < time) flush(flush_at);
     if (busy()) {
-      counters_.add(GeneratorCounter::vetoed, schedule_.veto_until(now_ns));
+      // What is overdue because we were stalled waits: the readout was not busy then, and is to get all triggers in the end.
+      counters_.add(GeneratorCounter::vetoed, schedule_.veto_until(now_ns - patience_ns_));
       refused = true;
       break;
     }
@@ -53,8 +59,12 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   }
   const bool more = !refused && !schedule_.exhausted() && schedule_.due_ns() <= now_ns;
   const std::uint64_t accepted = schedule_.accepted();
-  const std::uint64_t processed = more && schedule_.paced() ? history_[accepted - 1].time_ns : now_ns;
-  if (flushed_ < accepted && (schedule_.exhausted() || oldest_pending_ns() + flush_ns_ <= processed)) flush(processed);
+  const bool waiting = schedule_.paced() && !schedule_.exhausted() && schedule_.due_ns() <= now_ns;
+  const std::uint64_t processed = waiting ? schedule_.due_ns() - 1 : now_ns;
+  patience_ns_ = waiting ? std::min(patience_ns_, now_ns - schedule_.due_ns()) : 0;
+  // While we wait for memory, what is pending may be what keeps the memory's events open: it goes by the true time.
+  const std::uint64_t waited_to = refused ? now_ns : processed;
+  if (flushed_ < accepted && (schedule_.exhausted() || oldest_pending_ns() + flush_ns_ <= waited_to)) flush(processed);
   for (const auto& feed : feeds_) feed->send_late(processed, false);
   publish(processed);
   if (more) return now_ns;
