@@ -1,4 +1,5 @@
-// What a consumer costs: proving a chunk, handing a fragment over, through a queue and inline. Run by hand on a quiet machine.
+// What a consumer costs: proving a chunk, handing a fragment over, through a queue and inline. Run by hand on a quiet
+// machine.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -34,7 +35,8 @@ class Fragments final : public FragmentOwner {
       std::byte* at = memory_.data() + n * links * step;
       held->part = {at, links * step};
       for (std::uint32_t i = 0; i < links; ++i, at += step) {
-        const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + chunk_bytes), .link_id = 0x40000 + i};
+        const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + chunk_bytes),
+                                 .link_id = 0x40000 + i};
         std::memcpy(at, &header, sizeof header);
         provable.write({at + sizeof header, chunk_bytes}, header.link_id, fragment.l1id);
       }
@@ -91,8 +93,9 @@ BENCHMARK(read);
 /// Time of insert() alone, with a consumer thread that keeps up (range 1) or in the inserting thread (range 0).
 void insert(benchmark::State& state) {
   Fragments fragments(4096, 1, 8);
-  FragmentProcessor processor({.queue = {.name = "release", .threads = static_cast<unsigned>(state.range(0)), .capacity = 65536}},
-                              [] { return std::make_unique<ReleaseWork>(); });
+  FragmentProcessor processor(
+      {.queue = {.name = "release", .threads = static_cast<unsigned>(state.range(0)), .capacity = 65536}},
+      [] { return std::make_unique<ReleaseWork>(); });
   processor.start();
   std::size_t i = 0;
   for (auto _ : state) {
@@ -104,7 +107,8 @@ void insert(benchmark::State& state) {
 }
 BENCHMARK(insert)->Arg(0)->Arg(1);
 
-/// Events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; CPU is that of all threads.
+/// Events to files in a temporary directory (TMPDIR), with Adler-32 of each event and CRC-32 of the file; CPU is that of all
+/// threads.
 void write(benchmark::State& state) {
   std::string directory = (std::filesystem::temp_directory_path() / "rodeo-bench-XXXXXX").string();
   if (::mkdtemp(directory.data()) == nullptr) return state.SkipWithError("no temporary directory");

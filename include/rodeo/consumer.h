@@ -1,4 +1,5 @@
-// FragmentConsumer: what happens to built fragments (software ROD paper, section VI.C; slides "ROBFragmentConsumer interface").
+// FragmentConsumer: what happens to built fragments (software ROD paper, section VI.C; slides "ROBFragmentConsumer
+// interface").
 #pragma once
 
 #include <cstddef>
@@ -11,15 +12,15 @@
 
 namespace rodeo {
 
-/// One member of the singly linked list of consumers. The list is linked by the application before start(); the builder pushes
-/// to the first, each pushes to the next.
+/// One member of the singly linked list of consumers. The list is linked by the application before start(); the builder
+/// pushes to the first, each pushes to the next.
 class FragmentConsumer {
  public:
   virtual ~FragmentConsumer() = default;
 
   /// Takes a fragment. Any builder or consumer thread; may block while this consumer's queue is full, which is the
-  /// back-pressure that the builder, the input and at last the trigger feel. A consumer that may change fragments forwards after
-  /// its work, one that only looks forwards at insertion and keeps a shared reference.
+  /// back-pressure that the builder, the input and at last the trigger feel. A consumer that may change fragments forwards
+  /// after its work, one that only looks forwards at insertion and keeps a shared reference.
   virtual void insert(FragmentPtr fragment) = 0;
 
   virtual void start() {}
@@ -52,8 +53,8 @@ class FragmentConsumer {
   FragmentConsumer* next_ = nullptr;
 };
 
-/// A user's work on every fragment. May change the payload's bytes, not the structure (chunk headers stay); may resize it within the
-/// configured limit through `resize`. One object serves one thread.
+/// A user's work on every fragment. May change the payload's bytes, not the structure (chunk headers stay); may resize it
+/// within the configured limit through `resize`. One object serves one thread.
 class FragmentWork {
  public:
   virtual ~FragmentWork() = default;
@@ -61,8 +62,8 @@ class FragmentWork {
   /// The payload is one contiguous piece if wants_contiguous(), else the fragment's parts.
   virtual bool wants_contiguous() const { return false; }
 
-  /// The payload is only looked at (the fragment's status may still be set). Otherwise a fragment whose memory must not be written
-  /// (Fragment::writable == false) is copied before it is worked on.
+  /// The payload is only looked at (the fragment's status may still be set). Otherwise a fragment whose memory must not be
+  /// written (Fragment::writable == false) is copied before it is worked on.
   virtual bool read_only() const { return false; }
 
   /// Works on one fragment. What it throws is caught, flags the fragment as corrupt and is counted.
@@ -75,10 +76,12 @@ class FragmentWork {
   void set_max_payload(std::size_t bytes) { max_payload_ = bytes; }
 
  protected:
-  /// Cuts or grows the payload of the fragment that process() was given; new bytes are undefined. For works that want a contiguous
-  /// payload and are not read_only(). False, and nothing changes, if `bytes` is no multiple of 4 or beyond the limit.
+  /// Cuts or grows the payload of the fragment that process() was given; new bytes are undefined. For works that want a
+  /// contiguous payload and are not read_only(). False, and nothing changes, if `bytes` is no multiple of 4 or beyond the
+  /// limit.
   bool resize(Fragment& fragment, std::size_t bytes) const {
-    if (!wants_contiguous() || read_only() || fragment.part_count != 1 || bytes % 4 != 0 || bytes > max_payload_) return false;
+    if (!wants_contiguous() || read_only() || fragment.part_count != 1 || bytes % 4 != 0 || bytes > max_payload_)
+      return false;
     fragment.parts[0].size = bytes;
     return true;
   }

@@ -1,4 +1,5 @@
-// Latencies in logarithmic bins of 3 %: one thread records without a lock, whoever asks adds up the histograms of all threads.
+// Latencies in logarithmic bins of 3 %: one thread records without a lock, whoever asks adds up the histograms of all
+// threads.
 #pragma once
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 #include "base/runtime_dir.h"
 
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -23,7 +23,8 @@ Error refused(const std::filesystem::path& directory, std::string why) {
 
 std::filesystem::path runtime_directory_name() {
   if (const char* own = std::getenv("RODEO_RUNTIME_DIR"); own != nullptr && *own != '\0') return own;
-  if (const char* xdg = std::getenv("XDG_RUNTIME_DIR"); xdg != nullptr && *xdg != '\0') return std::filesystem::path(xdg) / "rodeo";
+  if (const char* xdg = std::getenv("XDG_RUNTIME_DIR"); xdg != nullptr && *xdg != '\0')
+    return std::filesystem::path(xdg) / "rodeo";
   return fmt::format("/tmp/rodeo-{}", ::geteuid());
 }
 
@@ -46,14 +47,17 @@ Result<std::filesystem::path> runtime_directory() {
 
 Result<std::filesystem::path> runtime_socket(std::string_view file_name) {
   if (file_name.empty() || file_name.find('/') != std::string_view::npos) {
-    return std::unexpected(Error{"base.runtime_dir", fmt::format("`{}` cannot be the name of a socket", file_name), {},
+    return std::unexpected(Error{"base.runtime_dir",
+                                 fmt::format("`{}` cannot be the name of a socket", file_name),
+                                 {},
                                  "use a name without a slash"});
   }
   Result<std::filesystem::path> directory = runtime_directory();
   if (!directory) return directory;
   std::filesystem::path path = *directory / file_name;
   if (path.native().size() >= sizeof(sockaddr_un::sun_path)) {
-    return std::unexpected(refused(path, fmt::format("a socket's path has at most {} characters", sizeof(sockaddr_un::sun_path) - 1)));
+    return std::unexpected(
+        refused(path, fmt::format("a socket's path has at most {} characters", sizeof(sockaddr_un::sun_path) - 1)));
   }
   return path;
 }

@@ -12,8 +12,8 @@ namespace rodeo::base {
 /// The directory's name; nothing is made or checked.
 std::filesystem::path runtime_directory_name();
 
-/// The directory, made with mode 0700 if it was not there. Refused (base.runtime_dir) if it belongs to somebody else or others may
-/// write to it: what lies in it steers running readouts.
+/// The directory, made with mode 0700 if it was not there. Refused (base.runtime_dir) if it belongs to somebody else or
+/// others may write to it: what lies in it steers running readouts.
 Result<std::filesystem::path> runtime_directory();
 
 /// The path of a Unix socket in the runtime directory. Refused if the name holds a slash or the path is longer than the 107

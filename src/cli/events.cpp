@@ -94,12 +94,13 @@ Json json_of(const Sample& sample, const EventSummary& event) {
 
 void print_tree(const Sample& sample, const EventsOptions& options) {
   const formats::EventDump tree =
-      formats::dump_event(sample.event, fmt::format("trigger {}: {} bytes, sampled at {}", sample.header.sequence, sample.event.size(),
-                                                    time_text(sample.header.unix_ns)));
+      formats::dump_event(sample.event, fmt::format("trigger {}: {} bytes, sampled at {}", sample.header.sequence,
+                                                    sample.event.size(), time_text(sample.header.unix_ns)));
   if (options.dump_format == "json") {
     print(dump_json(tree.root).dump() + "\n");
   } else {
-    print(formats::render_dump(tree.root, options.all ? formats::DumpLimits{.chunks = 0, .hex_lines = 0} : formats::DumpLimits{}));
+    print(formats::render_dump(tree.root,
+                               options.all ? formats::DumpLimits{.chunks = 0, .hex_lines = 0} : formats::DumpLimits{}));
   }
 }
 
@@ -108,18 +109,22 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
   if (format == OutputFormat::json) {
     print(json_of(sample, event).dump(0) + "\n");
   } else if (format == OutputFormat::csv) {
-    print(fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", sample.header.unix_ns, sample.header.sequence, event.l1id.value, event.bcid,
-                      event.trigger_type, event.source_id, event.status, event.missing, event.chunks, event.payload_bytes,
-                      sample.header.missed));
+    print(fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", sample.header.unix_ns, sample.header.sequence, event.l1id.value,
+                      event.bcid, event.trigger_type, event.source_id, event.status, event.missing, event.chunks,
+                      event.payload_bytes, sample.header.missed));
   } else {
     const bool colours = colours_on_stdout();
-    const Style style = !event.problem.empty() ? Style::bad : event.status != 0 || event.missing != 0 ? Style::warning : Style::good;
+    const Style style = !event.problem.empty()                    ? Style::bad
+                        : event.status != 0 || event.missing != 0 ? Style::warning
+                                                                  : Style::good;
     const std::string notes = (event.missing != 0 ? fmt::format(", {} links missing", event.missing) : "") +
                               (event.problem.empty() ? "" : ", " + event.problem);
     print(fmt::format("{}  L1 id {:#010x}  BCID {:4}  trigger {:#04x}  ROB {:#010x}  {:5} chunks  {:7} B  {}{}\n",
-                      time_text(sample.header.unix_ns), event.l1id.value, event.bcid, event.trigger_type, event.source_id, event.chunks,
-                      event.payload_bytes, styled(status + notes, style, colours),
-                      sample.header.missed > 0 ? styled(fmt::format("  ({} not shown)", sample.header.missed), Style::faint, colours) : ""));
+                      time_text(sample.header.unix_ns), event.l1id.value, event.bcid, event.trigger_type, event.source_id,
+                      event.chunks, event.payload_bytes, styled(status + notes, style, colours),
+                      sample.header.missed > 0
+                          ? styled(fmt::format("  ({} not shown)", sample.header.missed), Style::faint, colours)
+                          : ""));
   }
 }
 
@@ -170,8 +175,10 @@ void add_events(Command& root) {
   Command& tail = events.verb("tail", "One line for each sampled event");
   tail.example("rodeo events tail", "every sampled event of the readout that runs on this machine")
       .example("rodeo events tail --incomplete --count 10", "the next ten that lack something");
-  tail.paragraph("The readout needs an `event_sampler` among its consumers. It is never slowed: what this command does not take in time is "
-                 "left out, and the next line says how many.");
+  tail.paragraph(
+      "The readout needs an `event_sampler` among its consumers. It is never slowed: what this command does not take in "
+      "time is "
+      "left out, and the next line says how many.");
   tail.option("-n,--count", tail_options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
   add_selection(tail, tail_options);
   tail.output(tail_options->format);
@@ -179,8 +186,9 @@ void add_events(Command& root) {
     if (options->format == OutputFormat::csv) {
       print("unix_ns,sequence,l1id,bcid,trigger_type,source_id,status,missing_links,chunks,payload_bytes,missed\n");
     }
-    return for_each_event(*options, options->count,
-                          [&](const Sample& sample, const EventSummary& event) { print_line(sample, event, options->format); });
+    return for_each_event(*options, options->count, [&](const Sample& sample, const EventSummary& event) {
+      print_line(sample, event, options->format);
+    });
   });
 
   auto show_options = std::make_shared<EventsOptions>();
@@ -194,7 +202,8 @@ void add_events(Command& root) {
   show.flag("--all", show_options->all, "Every chunk and every byte; JSON always has all");
   show.choice("-o,--output", show_options->dump_format, {"tree", "json"}, "Format on stdout");
   show.run([options = show_options]() -> Result<ExitCode> {
-    return for_each_event(*options, options->count, [&](const Sample& sample, const EventSummary&) { print_tree(sample, *options); });
+    return for_each_event(*options, options->count,
+                          [&](const Sample& sample, const EventSummary&) { print_tree(sample, *options); });
   });
 }
 

@@ -19,7 +19,8 @@ struct RunInfo {
   std::string stream_name = "readout";
   std::string readout_name = "readout";  ///< of the process: names files, sockets
   bool emulated = false;                 ///< ors 0x80000000 to the run type
-  std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself: files say so, `rodeo data verify` uses it
+  std::optional<formats::ProvableMark> provable =
+      {};  ///< the payload proves itself: files say so, `rodeo data verify` uses it
 };
 
 /// Replaces the process-wide description. Before any component is created; not while a run is under way.

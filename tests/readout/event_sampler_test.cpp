@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <thread>
-#include <unistd.h>
 
 #include "formats/full_event.h"
 #include "formats/rob.h"
@@ -190,7 +190,9 @@ TEST_F(Sampler, SkipsAndCountsPayloadsBeyondItsLimit) {
 
 TEST_F(Sampler, GoesOnWhenAReaderLeaves) {
   start();
-  { const SampleClient gone = connect(); }
+  {
+    const SampleClient gone = connect();
+  }
   while (count("readers") != 0) std::this_thread::sleep_for(1ms);
   SampleClient client = connect();
   insert_and_settle(pool_.make(9));

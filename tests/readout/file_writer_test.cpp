@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/vfs.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/vfs.h>
 
 #include "formats/checksum.h"
 #include "formats/event_file_reader.h"
@@ -104,7 +104,8 @@ class Writer : public testing::Test {
     settings.queue = {.name = "writer", .capacity = 64};
     settings.frame = {.run_number = 12, .run_type = 0xf, .lumi_block = 3};
     settings.files.directory = scratch_ / "data";
-    settings.files.files = {.project = "test", .stream_type = "calibration", .stream_name = "readout", .application = "unit"};
+    settings.files.files = {
+        .project = "test", .stream_type = "calibration", .stream_name = "readout", .application = "unit"};
     settings.files.files.run.run_number = 12;
     settings.files.buffer_bytes = 64 * 1024;
     return settings;
@@ -140,7 +141,8 @@ class Writer : public testing::Test {
     return out;
   }
   std::size_t writing_files() const {
-    return static_cast<std::size_t>(std::count_if(fs::directory_iterator(writer_directory_or(scratch_ / "data")), fs::directory_iterator(),
+    return static_cast<std::size_t>(std::count_if(fs::directory_iterator(writer_directory_or(scratch_ / "data")),
+                                                  fs::directory_iterator(),
                                                   [](const auto& entry) { return entry.path().extension() != ".data"; }));
   }
   fs::path writer_directory_or(fs::path other) const { return directory_.empty() ? other : directory_; }

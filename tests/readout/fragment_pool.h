@@ -53,7 +53,8 @@ class FragmentPool final : public FragmentOwner {
     held->bytes.resize(step * present);
     for (std::uint32_t i = 0; i < present; ++i) {
       std::byte* at = held->bytes.data() + i * step;
-      const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + shape_.chunk_bytes), .link_id = 1000 + i};
+      const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + shape_.chunk_bytes),
+                               .link_id = 1000 + i};
       std::memcpy(at, &header, sizeof header);
       provable.write({at + sizeof header, shape_.chunk_bytes}, header.link_id, l1id);
     }

@@ -51,8 +51,8 @@ class Processor : public testing::Test {
     EXPECT_EQ(pool_.out(), 0u) << "every reference returned";
   }
   FragmentProcessor& make(WorkTraits traits, FunctionWork::Function function, ProcessorSettings settings = {}) {
-    processor_ = std::make_unique<FragmentProcessor>(
-        settings, [=] { return std::make_unique<FunctionWork>(traits, function); });
+    processor_ =
+        std::make_unique<FragmentProcessor>(settings, [=] { return std::make_unique<FunctionWork>(traits, function); });
     processor_->link(&end_);
     processor_->start();
     return *processor_;
@@ -121,21 +121,20 @@ TEST_F(Processor, GivesOnePieceToWorksThatWantIt) {
 TEST_F(Processor, LetsAWorkResizeThePayloadWithinItsLimit) {
   bool beyond = true;
   bool uneven = true;
-  auto& processor = make(
-      {.contiguous = true},
-      [&](Fragment& f, const auto& resize) {
-        beyond = resize(1024 + 4);
-        uneven = resize(10);
-        if (f.sequence == 0) {
-          EXPECT_TRUE(resize(48));
-          f.chunks = 1;
-        } else {
-          const std::size_t before = f.parts[0].size;
-          EXPECT_TRUE(resize(1024));
-          std::memset(f.parts[0].data + before, 0, 1024 - before);
-        }
-      },
-      {.max_payload_bytes = 1024});
+  auto& processor = make({.contiguous = true},
+                         [&](Fragment& f, const auto& resize) {
+                           beyond = resize(1024 + 4);
+                           uneven = resize(10);
+                           if (f.sequence == 0) {
+                             EXPECT_TRUE(resize(48));
+                             f.chunks = 1;
+                           } else {
+                             const std::size_t before = f.parts[0].size;
+                             EXPECT_TRUE(resize(1024));
+                             std::memset(f.parts[0].data + before, 0, 1024 - before);
+                           }
+                         },
+                         {.max_payload_bytes = 1024});
   processor.insert(pool_.make(0));
   processor.insert(pool_.make(1));
   processor.stop();

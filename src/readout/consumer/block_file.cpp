@@ -1,10 +1,10 @@
 #include "readout/consumer/block_file.h"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -97,7 +97,8 @@ BlockFile::Written BlockFile::write(std::span<const std::byte> block) {
     written_ += static_cast<std::uint64_t>(n);
   }
   if (!direct_) {
-    // Start this block's way to the disk; wait for the one before and drop it. These are hints: what they return is no error of the data.
+    // Start this block's way to the disk; wait for the one before and drop it. These are hints: what they return is no error
+    // of the data.
     const std::uint64_t start = written_ - block.size();
     ::sync_file_range(fd_, static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
     if (start > flushed_) {

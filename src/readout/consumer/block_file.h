@@ -17,16 +17,17 @@ enum class Room : std::uint8_t {
   full,      ///< not there (no space, quota, or less than the minimum would stay free)
 };
 
-/// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was written pushed to the disk
-/// at once and dropped from the page cache, so that neither the cache nor a late flush stalls anybody. One thread at a time; everything blocks.
+/// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was
+/// written pushed to the disk at once and dropped from the page cache, so that neither the cache nor a late flush stalls
+/// anybody. One thread at a time; everything blocks.
 class BlockFile {
  public:
   static constexpr std::size_t kAlign = 4096;
 
   struct Settings {
-    bool direct = true;                  ///< try O_DIRECT
+    bool direct = true;                     ///< try O_DIRECT
     std::uint64_t reserve_step = 64 << 20;  ///< bytes reserved at once; 0: nothing is reserved
-    std::uint64_t min_free_bytes = 0;    ///< stop while so much is still free on the file system
+    std::uint64_t min_free_bytes = 0;       ///< stop while so much is still free on the file system
   };
 
   /// Fails if the file is there already or cannot be made (readout.cannot_write).

@@ -1,4 +1,5 @@
-// The consumer behind the last one: lets fragments go. With it there is always a next consumer, and passing on tests nothing.
+// The consumer behind the last one: lets fragments go. With it there is always a next consumer, and passing on tests
+// nothing.
 #pragma once
 
 #include "rodeo/consumer.h"

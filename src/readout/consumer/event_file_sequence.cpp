@@ -1,11 +1,11 @@
 #include "readout/consumer/event_file_sequence.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,13 +16,16 @@
 namespace rodeo::readout {
 namespace {
 
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + BlockFile::kAlign - 1) / BlockFile::kAlign * BlockFile::kAlign; }
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + BlockFile::kAlign - 1) / BlockFile::kAlign * BlockFile::kAlign;
+}
 
 std::string full_text(const std::string& path) {
   return fmt::format("the disk is full ({}): the file was closed with the events that fit", path);
 }
 
-// The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any event.
+// The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any
+// event.
 constexpr std::size_t kEndsKept = 2;
 
 }  // namespace
@@ -51,7 +54,7 @@ struct EventFileSequence::Job {
   Buffer* buffer = nullptr;  // to write and give back; null: nothing
   bool close = false;        // then close the file
   bool last = false;
-  std::uint64_t size = 0;    // of the closed file
+  std::uint64_t size = 0;  // of the closed file
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
@@ -112,7 +115,8 @@ Result<void> EventFileSequence::open_file() {
   if (file_->file.make_room(aligned(header.size() + formats::kFileEndBytes)) == Room::full) {
     ::unlink(file_->file.path().c_str());
     file_.reset();
-    return std::unexpected(Error{"readout.disk_full", "no space for another file", settings_.directory.string(), "free space there"});
+    return std::unexpected(
+        Error{"readout.disk_full", "no space for another file", settings_.directory.string(), "free space there"});
   }
   put(header);
   return {};
@@ -160,7 +164,8 @@ void EventFileSequence::close_file(bool last) {
   if (file_ == nullptr) return;
   put(encoder_.end_file(std::time(nullptr), last));
   const std::uint64_t size = encoder_.file_bytes();
-  hand_over({.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .last = last, .size = size});
+  hand_over(
+      {.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .last = last, .size = size});
   file_ = nullptr;
   if (last) ended_ = true;
 }
@@ -272,7 +277,8 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
   std::string problem;
   if (const int error = file.file.finish(size); error != 0) {
     problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
-  } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32()); !sealed) {
+  } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32());
+             !sealed) {
     problem = sealed.error().message();
   }
   if (problem.empty()) {
@@ -285,7 +291,8 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
   failed_.store(true, std::memory_order_release);
 }
 
-// The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what is there.
+// The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what
+// is there.
 void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t durable_bytes, bool last) {
   std::vector<std::uint64_t> ends = file.last_ends;
   ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());
@@ -301,12 +308,13 @@ void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint6
     return;
   }
   const std::uint64_t block_bytes = end - file.header_bytes - events * formats::kSeparatorBytes;
-  const auto record = formats::encode_file_end({.closed = formats::FileTime::of(std::time(nullptr)),
-                                                .blocks_in_file = static_cast<std::uint32_t>(events),
-                                                .mib_in_file = formats::rounded_mib(block_bytes),
-                                                .blocks_in_sequence = file.events_before + static_cast<std::uint32_t>(events),
-                                                .mib_in_sequence = formats::rounded_mib(file.bytes_before + block_bytes),
-                                                .last_file = last ? 1u : 0u});
+  const auto record =
+      formats::encode_file_end({.closed = formats::FileTime::of(std::time(nullptr)),
+                                .blocks_in_file = static_cast<std::uint32_t>(events),
+                                .mib_in_file = formats::rounded_mib(block_bytes),
+                                .blocks_in_sequence = file.events_before + static_cast<std::uint32_t>(events),
+                                .mib_in_sequence = formats::rounded_mib(file.bytes_before + block_bytes),
+                                .last_file = last ? 1u : 0u});
   const std::uint64_t size = end + record.size();
   if (file.file.finish(durable_bytes) != 0 || file.file.patch(end, record) != 0 || file.file.finish(size) != 0) return;
   // The digest of the bytes as they are now: read back, since buffers that were digested before are gone.

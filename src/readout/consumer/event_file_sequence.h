@@ -1,5 +1,5 @@
-// A sequence of event files on disk: events are gathered in a few large buffers, which a thread of its own writes, closes and seals
-// (docs/formats/eventstorage-file.md). A full disk leaves every file whole.
+// A sequence of event files on disk: events are gathered in a few large buffers, which a thread of its own writes, closes
+// and seals (docs/formats/eventstorage-file.md). A full disk leaves every file whole.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ class EventFileSequence {
     std::string thread_name = "file-io";
   };
 
-  /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet; takes the buffers.
-  /// Throws SetupError.
+  /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;
+  /// takes the buffers. Throws SetupError.
   explicit EventFileSequence(Settings settings);
   ~EventFileSequence();
   EventFileSequence(const EventFileSequence&) = delete;
@@ -44,8 +44,8 @@ class EventFileSequence {
   void start();
 
   enum class Outcome : std::uint8_t { taken, refused };
-  /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused, with the sequence closed, once the
-  /// disk is full or fails: see Status::failure.
+  /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused, with the
+  /// sequence closed, once the disk is full or fails: see Status::failure.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
   /// Closes the last file and ends the thread. Every event taken is on disk then, or counted as lost. Again is harmless.

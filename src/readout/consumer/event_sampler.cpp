@@ -99,7 +99,8 @@ void EventSampler::run() {
       sent = true;
     }
     if (ending) break;
-    // Builders wake nobody up: a reader sees an event a few milliseconds late, and nobody looks at an idle sampler more than ten times a second.
+    // Builders wake nobody up: a reader sees an event a few milliseconds late, and nobody looks at an idle sampler more than
+    // ten times a second.
     server_.serve(sent ? 0 : server_.readers() > 0 ? 2 : 100, now_ns);
     watched_.store(server_.readers() > 0, std::memory_order_relaxed);
     publish();
@@ -150,21 +151,44 @@ FragmentConsumer::Status EventSampler::status() const {
 }
 
 std::vector<Key> EventSampler::keys() {
-  return {{.name = "endpoint",
-           .type = KeyType::text,
-           .fallback = "",
-           .help = "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."},
-          {.name = "prescale", .type = KeyType::integer, .fallback = "1", .help = "Of the fragments that match, every so many.", .minimum = 1},
-          {.name = "max_rate", .type = KeyType::rate, .fallback = "1kHz", .help = "Most samples in a second. 0: no limit.", .minimum = 0},
-          {.name = "status_mask",
-           .type = KeyType::integer,
-           .fallback = "0",
-           .help = "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 overflow. 0: any.",
-           .minimum = 0,
-           .maximum = 4294967295.0},
-          {.name = "trigger_types", .type = KeyType::text_list, .fallback = "[]", .help = "Only these trigger types (\"130\", \"0x82\"). Empty: any."},
-          {.name = "max_payload", .type = KeyType::size, .fallback = "64KiB", .help = "Largest payload that is sampled.", .minimum = 64, .maximum = 1 << 30},
-          {.name = "samples", .type = KeyType::integer, .fallback = "64", .help = "Samples that may wait to be sent.", .minimum = 2, .maximum = 65536}};
+  return {
+      {.name = "endpoint",
+       .type = KeyType::text,
+       .fallback = "",
+       .help = "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."},
+      {.name = "prescale",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "Of the fragments that match, every so many.",
+       .minimum = 1},
+      {.name = "max_rate",
+       .type = KeyType::rate,
+       .fallback = "1kHz",
+       .help = "Most samples in a second. 0: no limit.",
+       .minimum = 0},
+      {.name = "status_mask",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help =
+           "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 overflow. 0: any.",
+       .minimum = 0,
+       .maximum = 4294967295.0},
+      {.name = "trigger_types",
+       .type = KeyType::text_list,
+       .fallback = "[]",
+       .help = "Only these trigger types (\"130\", \"0x82\"). Empty: any."},
+      {.name = "max_payload",
+       .type = KeyType::size,
+       .fallback = "64KiB",
+       .help = "Largest payload that is sampled.",
+       .minimum = 64,
+       .maximum = 1 << 30},
+      {.name = "samples",
+       .type = KeyType::integer,
+       .fallback = "64",
+       .help = "Samples that may wait to be sent.",
+       .minimum = 2,
+       .maximum = 65536}};
 }
 
 std::unique_ptr<FragmentConsumer> EventSampler::create(const Parameters& parameters, const RunInfo& run) {

@@ -1,4 +1,5 @@
-// Which fragments a consumer takes part in: a share of them, a rate, a number of bytes. Decided in the thread that inserts, without a lock.
+// Which fragments a consumer takes part in: a share of them, a rate, a number of bytes. Decided in the thread that inserts,
+// without a lock.
 #pragma once
 
 #include <atomic>
@@ -15,20 +16,22 @@ enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, be
 class EventShare {
  public:
   struct Settings {
-    double fraction = 1;             ///< of the fragments, spread evenly over the sequence
-    double max_rate_hz = 0;          ///< 0: no limit
-    std::uint64_t max_bytes = 0;     ///< of all that is taken; 0: no limit
-    bool keep_incomplete = false;    ///< incomplete fragments count as inside fraction and rate
+    double fraction = 1;           ///< of the fragments, spread evenly over the sequence
+    double max_rate_hz = 0;        ///< 0: no limit
+    std::uint64_t max_bytes = 0;   ///< of all that is taken; 0: no limit
+    bool keep_incomplete = false;  ///< incomplete fragments count as inside fraction and rate
   };
 
   explicit EventShare(Settings settings)
-      : settings_(settings), interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
+      : settings_(settings),
+        interval_ns_(settings.max_rate_hz > 0 ? static_cast<std::uint64_t>(1e9 / settings.max_rate_hz) : 0) {}
 
   /// `bytes`: what taking it costs. A fragment's own time stands for the clock where it has one.
   ShareVerdict take(const Fragment& fragment, std::uint64_t bytes) {
     if (!(settings_.keep_incomplete && !fragment.complete())) {
       if (settings_.fraction < 1 && !in_fraction(fragment.sequence)) return ShareVerdict::beyond_fraction;
-      if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns())) return ShareVerdict::beyond_rate;
+      if (interval_ns_ != 0 && !in_rate(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns()))
+        return ShareVerdict::beyond_rate;
     }
     if (settings_.max_bytes == 0) return ShareVerdict::taken;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;

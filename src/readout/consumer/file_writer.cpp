@@ -43,7 +43,8 @@ class FileWriter::WritingWorker final : public Worker {
 
  private:
   formats::EventStamp stamp_of(const Fragment& fragment) const {
-    const std::int64_t steady = static_cast<std::int64_t>(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns());
+    const std::int64_t steady =
+        static_cast<std::int64_t>(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns());
     const std::int64_t unix_ns = steady + writer_.unix_minus_steady_ns_;
     return {.global_id = fragment.sequence,
             .bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
@@ -106,12 +107,9 @@ void FileWriter::insert(FragmentPtr fragment) {
         leave_out(Unwritten::queue_full, std::move(fragment));
       }
       return;
-    case ShareVerdict::beyond_fraction:
-      return leave_out(Unwritten::fraction, std::move(fragment));
-    case ShareVerdict::beyond_rate:
-      return leave_out(Unwritten::rate, std::move(fragment));
-    case ShareVerdict::beyond_bytes:
-      return leave_out(Unwritten::bytes, std::move(fragment));
+    case ShareVerdict::beyond_fraction: return leave_out(Unwritten::fraction, std::move(fragment));
+    case ShareVerdict::beyond_rate: return leave_out(Unwritten::rate, std::move(fragment));
+    case ShareVerdict::beyond_bytes: return leave_out(Unwritten::bytes, std::move(fragment));
   }
 }
 
@@ -130,7 +128,9 @@ std::unique_ptr<QueuedConsumer::Worker> FileWriter::make_worker(unsigned) { retu
 FragmentConsumer::Status FileWriter::status() const {
   Status out = QueuedConsumer::status();
   EventFileSequence::Status files = files_.status();
-  const auto unwritten = [this](Unwritten why) { return unwritten_[static_cast<std::size_t>(why)].load(std::memory_order_relaxed); };
+  const auto unwritten = [this](Unwritten why) {
+    return unwritten_[static_cast<std::size_t>(why)].load(std::memory_order_relaxed);
+  };
   out.counters.insert(out.counters.end(), {{"events_written", files.events - files.events_lost},
                                            {"bytes_written", files.bytes_written},
                                            {"disk_waits", files.waits},
@@ -156,9 +156,22 @@ std::vector<Key> FileWriter::keys() {
         .fallback = "wait",
         .help = "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted).",
         .choices = {"wait", "skip"}},
-       {.name = "fraction", .type = KeyType::real, .fallback = "1", .help = "Share of the fragments that is written.", .minimum = 0, .maximum = 1},
-       {.name = "max_rate", .type = KeyType::rate, .fallback = "0Hz", .help = "Most fragments written in a second. 0: no limit.", .minimum = 0},
-       {.name = "max_bytes", .type = KeyType::size, .fallback = "0", .help = "Most bytes written in a run. 0: no limit.", .minimum = 0},
+       {.name = "fraction",
+        .type = KeyType::real,
+        .fallback = "1",
+        .help = "Share of the fragments that is written.",
+        .minimum = 0,
+        .maximum = 1},
+       {.name = "max_rate",
+        .type = KeyType::rate,
+        .fallback = "0Hz",
+        .help = "Most fragments written in a second. 0: no limit.",
+        .minimum = 0},
+       {.name = "max_bytes",
+        .type = KeyType::size,
+        .fallback = "0",
+        .help = "Most bytes written in a run. 0: no limit.",
+        .minimum = 0},
        {.name = "keep_incomplete",
         .type = KeyType::boolean,
         .fallback = "false",
@@ -168,14 +181,27 @@ std::vector<Key> FileWriter::keys() {
         .fallback = "2GiB",
         .help = "A file is closed and the next one begun before it becomes larger, in whole MiB. 0: no limit.",
         .minimum = 0},
-       {.name = "max_file_events", .type = KeyType::integer, .fallback = "0", .help = "The same by number of events. 0: no limit.", .minimum = 0, .maximum = 4294967295.0},
+       {.name = "max_file_events",
+        .type = KeyType::integer,
+        .fallback = "0",
+        .help = "The same by number of events. 0: no limit.",
+        .minimum = 0,
+        .maximum = 4294967295.0},
        {.name = "min_free",
         .type = KeyType::size,
         .fallback = "64MiB",
         .help = "Space that stays free on the file system: the run stops cleanly before it is used.",
         .minimum = 0},
-       {.name = "event_checksum", .type = KeyType::choice, .fallback = "adler32", .help = "Checksum of each event's payload.", .choices = {"none", "adler32"}},
-       {.name = "rob_checksum", .type = KeyType::choice, .fallback = "none", .help = "Checksum of each ROB.", .choices = {"none", "adler32"}},
+       {.name = "event_checksum",
+        .type = KeyType::choice,
+        .fallback = "adler32",
+        .help = "Checksum of each event's payload.",
+        .choices = {"none", "adler32"}},
+       {.name = "rob_checksum",
+        .type = KeyType::choice,
+        .fallback = "none",
+        .help = "Checksum of each ROB.",
+        .choices = {"none", "adler32"}},
        {.name = "compression",
         .type = KeyType::integer,
         .fallback = "0",
@@ -191,8 +217,18 @@ std::vector<Key> FileWriter::keys() {
         .type = KeyType::boolean,
         .fallback = "true",
         .help = "Write past the page cache where the file system can."},
-       {.name = "buffer", .type = KeyType::size, .fallback = "4MiB", .help = "Size of a write.", .minimum = 65536, .maximum = 1 << 30},
-       {.name = "buffers", .type = KeyType::integer, .fallback = "4", .help = "Buffers that may wait for the disk.", .minimum = 2, .maximum = 1024}});
+       {.name = "buffer",
+        .type = KeyType::size,
+        .fallback = "4MiB",
+        .help = "Size of a write.",
+        .minimum = 65536,
+        .maximum = 1 << 30},
+       {.name = "buffers",
+        .type = KeyType::integer,
+        .fallback = "4",
+        .help = "Buffers that may wait for the disk.",
+        .minimum = 2,
+        .maximum = 1024}});
   return keys;
 }
 
@@ -212,7 +248,7 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
   settings.frame.event_checksum = checksum("event_checksum");
   settings.frame.rob_checksum = checksum("rob_checksum");
   settings.frame.status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
-                                                                                       : formats::StatusPosition::before_data;
+                                                                                      : formats::StatusPosition::before_data;
   settings.compression_level = static_cast<int>(parameters.integer("compression"));
   const std::uint64_t max_file = parameters.bytes("max_file_size");
   settings.files = {.directory = parameters.text("directory"),

@@ -1,4 +1,5 @@
-// FileWriter: writes fragments as full events with the standard header to ATLAS data files (software ROD paper, section VI.C).
+// FileWriter: writes fragments as full events with the standard header to ATLAS data files (software ROD paper, section
+// VI.C).
 #pragma once
 
 #include <array>
@@ -27,8 +28,9 @@ struct FileWriterSettings {
   EventFileSequence::Settings files = {};
 };
 
-/// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after that, so that a consumer
-/// behind may change it. When the disk is full, files are closed whole, Status::failure says so, and what follows is counted and passed on.
+/// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
+/// that, so that a consumer behind may change it. When the disk is full, files are closed whole, Status::failure says so,
+/// and what follows is counted and passed on.
 class FileWriter final : public QueuedConsumer {
  public:
   /// Throws SetupError if the directory cannot be written to or holds this run already.

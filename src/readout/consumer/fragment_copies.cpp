@@ -14,7 +14,10 @@ constexpr std::size_t kAlign = 64;
 }  // namespace
 
 FragmentCopies::FragmentCopies(std::size_t count, std::size_t payload_bytes)
-    : count_(count), payload_bytes_((payload_bytes + kAlign - 1) / kAlign * kAlign), copies_(std::make_unique<Copy[]>(count)), free_(count) {
+    : count_(count),
+      payload_bytes_((payload_bytes + kAlign - 1) / kAlign * kAlign),
+      copies_(std::make_unique<Copy[]>(count)),
+      free_(count) {
   Result<base::Arena> arena = base::Arena::create(std::max<std::size_t>(count * payload_bytes_, 1));
   if (!arena) throw SetupError(arena.error().within("cannot have memory for copies of fragments"));
   arena_ = std::move(*arena);

@@ -1,5 +1,5 @@
-// Fragments of our own: copies whose payload lies in one contiguous buffer, for consumers that must not keep or change the builder's
-// memory.
+// Fragments of our own: copies whose payload lies in one contiguous buffer, for consumers that must not keep or change the
+// builder's memory.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace rodeo::readout {
 
-/// A fixed number of fragments with `payload_bytes` of memory each, taken at construction. Copies come back by themselves when their last
-/// reference is dropped, and have to before the pool is destroyed. Any thread; nothing blocks.
+/// A fixed number of fragments with `payload_bytes` of memory each, taken at construction. Copies come back by themselves
+/// when their last reference is dropped, and have to before the pool is destroyed. Any thread; nothing blocks.
 class FragmentCopies final : public FragmentOwner {
  public:
   /// Throws SetupError if the memory is not there.

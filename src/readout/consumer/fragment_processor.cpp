@@ -93,7 +93,8 @@ class FragmentProcessor::ProcessorWorker final : public Worker {
     fragment.status |= fragment_status::kDataCorruption;
     counters_.add(WorkCount::threw);
     if (const auto turn = processor_.log_.turn()) {
-      base::log_error("{}: work threw on L1 id {:#010x}: {}{}", processor_.settings().name, fragment.l1id.value, what, turn.suffix());
+      base::log_error("{}: work threw on L1 id {:#010x}: {}{}", processor_.settings().name, fragment.l1id.value, what,
+                      turn.suffix());
     }
   }
 
@@ -104,7 +105,8 @@ class FragmentProcessor::ProcessorWorker final : public Worker {
   base::CounterBlock<WorkCount> counters_;
 };
 
-FragmentProcessor::FragmentProcessor(ProcessorSettings settings, const std::function<std::unique_ptr<FragmentWork>()>& make_work)
+FragmentProcessor::FragmentProcessor(ProcessorSettings settings,
+                                     const std::function<std::unique_ptr<FragmentWork>()>& make_work)
     : QueuedConsumer(settings.queue), settings_(std::move(settings)) {
   for (unsigned i = 0; i < seats(); ++i) {
     works_.push_back(make_work());
@@ -121,9 +123,7 @@ FragmentProcessor::FragmentProcessor(ProcessorSettings settings, const std::func
 
 FragmentProcessor::~FragmentProcessor() { stop(); }
 
-std::unique_ptr<QueuedConsumer::Worker> FragmentProcessor::make_worker(unsigned index) {
-  return std::move(made_[index]);
-}
+std::unique_ptr<QueuedConsumer::Worker> FragmentProcessor::make_worker(unsigned index) { return std::move(made_[index]); }
 
 FragmentConsumer::Status FragmentProcessor::status() const {
   Status out = QueuedConsumer::status();
@@ -158,19 +158,22 @@ std::vector<Key> FragmentProcessor::keys() {
   keys.push_back({.name = "work",
                   .type = KeyType::text,
                   .fallback = "release",
-                  .help = "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys stand in the same table."});
-  keys.push_back({.name = "max_payload",
-                  .type = KeyType::size,
-                  .fallback = "64KiB",
-                  .help = "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
-                  .minimum = 64,
-                  .maximum = 1 << 30});
-  keys.push_back({.name = "copies",
-                  .type = KeyType::integer,
-                  .fallback = "256",
-                  .help = "Copied fragments that may be under way at once, for works that write into a contiguous or copied payload.",
-                  .minimum = 1,
-                  .maximum = 1 << 20});
+                  .help = "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys "
+                          "stand in the same table."});
+  keys.push_back(
+      {.name = "max_payload",
+       .type = KeyType::size,
+       .fallback = "64KiB",
+       .help = "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
+       .minimum = 64,
+       .maximum = 1 << 30});
+  keys.push_back(
+      {.name = "copies",
+       .type = KeyType::integer,
+       .fallback = "256",
+       .help = "Copied fragments that may be under way at once, for works that write into a contiguous or copied payload.",
+       .minimum = 1,
+       .maximum = 1 << 20});
   return keys;
 }
 
@@ -182,10 +185,11 @@ std::unique_ptr<FragmentConsumer> FragmentProcessor::create(const Parameters& pa
     if (!work) throw SetupError(work.error());
     return std::move(*work);
   };
-  return std::make_unique<FragmentProcessor>(ProcessorSettings{.queue = queue_settings(parameters, "processor"),
-                                                               .max_payload_bytes = parameters.bytes("max_payload"),
-                                                               .copies = static_cast<std::size_t>(parameters.integer("copies"))},
-                                             make_work);
+  return std::make_unique<FragmentProcessor>(
+      ProcessorSettings{.queue = queue_settings(parameters, "processor"),
+                        .max_payload_bytes = parameters.bytes("max_payload"),
+                        .copies = static_cast<std::size_t>(parameters.integer("copies"))},
+      make_work);
 }
 
 }  // namespace rodeo::readout

@@ -1,4 +1,5 @@
-// FragmentProcessor: runs a user's work on every fragment, then passes it on (software ROD paper, section VI.C: custom processing).
+// FragmentProcessor: runs a user's work on every fragment, then passes it on (software ROD paper, section VI.C: custom
+// processing).
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,10 @@ struct ProcessorSettings {
   std::size_t copies = 256;                   ///< how many of them there may be between here and the end of the list
 };
 
-/// One FragmentWork per thread. A work that only reads gets the fragment as it is, or its bytes in a scratch buffer if it wants them
-/// contiguous. One that writes gets the fragment itself where that is enough; a copy of it in one piece, which replaces it, if it wants
-/// that or if the fragment's memory must not be written. What a work throws flags its fragment as corrupt.
+/// One FragmentWork per thread. A work that only reads gets the fragment as it is, or its bytes in a scratch buffer if it
+/// wants them contiguous. One that writes gets the fragment itself where that is enough; a copy of it in one piece, which
+/// replaces it, if it wants that or if the fragment's memory must not be written. What a work throws flags its fragment as
+/// corrupt.
 class FragmentProcessor final : public QueuedConsumer {
  public:
   /// Makes the works at once, so that a bad setting is found before the run. Throws what `make_work` throws.
@@ -32,7 +34,8 @@ class FragmentProcessor final : public QueuedConsumer {
   Status status() const override;
 
   static std::vector<Key> keys();
-  /// `registry` makes the work that the parameters name and outlives the processor. The work's own keys stand in the same table.
+  /// `registry` makes the work that the parameters name and outlives the processor. The work's own keys stand in the same
+  /// table.
   static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const Registry& registry);
 
  private:
@@ -41,7 +44,7 @@ class FragmentProcessor final : public QueuedConsumer {
 
   const ProcessorSettings settings_;
   std::vector<std::unique_ptr<FragmentWork>> works_;
-  std::unique_ptr<FragmentCopies> copies_;  // only for works that write
+  std::unique_ptr<FragmentCopies> copies_;              // only for works that write
   std::vector<std::unique_ptr<ProcessorWorker>> made_;  // until start() hands them to the base
   std::vector<const ProcessorWorker*> workers_;         // the same, for status()
   base::LogThrottle log_;

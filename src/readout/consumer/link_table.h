@@ -8,8 +8,8 @@
 
 namespace rodeo::readout {
 
-/// A hash table of link ids, each with the number of the fragment that showed it last. Grows while new links appear, which is in the first
-/// fragments of a run. One thread.
+/// A hash table of link ids, each with the number of the fragment that showed it last. Grows while new links appear, which
+/// is in the first fragments of a run. One thread.
 class LinkTable {
  public:
   LinkTable() : slots_(512) {}

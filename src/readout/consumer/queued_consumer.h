@@ -1,5 +1,5 @@
-// QueuedConsumer: the scalable base of consumers - a bounded queue in front of a configurable number of threads (software ROD paper,
-// section VI.C; slides "ROBFragmentConsumer interface").
+// QueuedConsumer: the scalable base of consumers - a bounded queue in front of a configurable number of threads (software
+// ROD paper, section VI.C; slides "ROBFragmentConsumer interface").
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,8 @@ class QueuedConsumer : public FragmentConsumer {
   explicit QueuedConsumer(QueueSettings settings);
   ~QueuedConsumer() override;
 
-  /// Any thread. Blocks with back-off while the queue is full. Tens of nanoseconds otherwise: one queue operation, no clock, no lock.
+  /// Any thread. Blocks with back-off while the queue is full. Tens of nanoseconds otherwise: one queue operation, no clock,
+  /// no lock.
   void insert(FragmentPtr fragment) override { enqueue(std::move(fragment)); }
 
   void start() override;
@@ -58,8 +59,8 @@ class QueuedConsumer : public FragmentConsumer {
   class Worker {
    public:
     virtual ~Worker() = default;
-    /// Owns the fragment and passes it on (or lets it go). What it throws is caught and counted; the fragment is then gone, so a worker
-    /// that can do better catches for itself.
+    /// Owns the fragment and passes it on (or lets it go). What it throws is caught and counted; the fragment is then gone,
+    /// so a worker that can do better catches for itself.
     virtual void work(FragmentPtr fragment) = 0;
   };
   virtual std::unique_ptr<Worker> make_worker(unsigned index) = 0;
@@ -75,8 +76,8 @@ class QueuedConsumer : public FragmentConsumer {
   /// False, with the fragment still the caller's, if the queue is full. Not for threads = 0.
   bool try_enqueue(FragmentPtr& fragment) { return queue_.try_push(std::move(fragment)); }
 
-  /// Hands a fragment to the next consumer, or lets it go at the end of the list: there is always one, so nothing is tested here (slides:
-  /// the test costs more than the call).
+  /// Hands a fragment to the next consumer, or lets it go at the end of the list: there is always one, so nothing is tested
+  /// here (slides: the test costs more than the call).
   void pass_on(FragmentPtr fragment) { next_->insert(std::move(fragment)); }
 
   /// The run must stop, and why; the first reason stays. Any thread.
@@ -94,6 +95,7 @@ class QueuedConsumer : public FragmentConsumer {
   struct alignas(base::kCacheLine) Seat {
     base::CounterBlock<Count> counters;
     base::LatencyHistogram latency;
+    std::uint32_t timed = 0;  // fragments that came with a time
     std::unique_ptr<Worker> worker;
     std::atomic_flag taken;
     base::ThreadCpu cpu;

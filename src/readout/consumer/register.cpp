@@ -8,10 +8,12 @@
 namespace rodeo::readout {
 
 void register_consumers(Registry& registry) {
-  registry.add_consumer({.name = "processor", .help = "Runs a work on every fragment, then passes it on.", .keys = FragmentProcessor::keys()},
-                        [&registry](const Parameters& parameters) { return FragmentProcessor::create(parameters, registry); });
-  registry.add_consumer({.name = "file_writer", .help = "Writes fragments as full events to ATLAS data files.", .keys = FileWriter::keys()},
-                        [](const Parameters& parameters) { return FileWriter::create(parameters, run_info()); });
+  registry.add_consumer(
+      {.name = "processor", .help = "Runs a work on every fragment, then passes it on.", .keys = FragmentProcessor::keys()},
+      [&registry](const Parameters& parameters) { return FragmentProcessor::create(parameters, registry); });
+  registry.add_consumer(
+      {.name = "file_writer", .help = "Writes fragments as full events to ATLAS data files.", .keys = FileWriter::keys()},
+      [](const Parameters& parameters) { return FileWriter::create(parameters, run_info()); });
   registry.add_consumer({.name = "event_sampler",
                          .help = "Shows some of the fragments to `rodeo events`, without ever slowing the run.",
                          .keys = EventSampler::keys()},
@@ -19,8 +21,9 @@ void register_consumers(Registry& registry) {
 }
 
 void register_works(Registry& registry) {
-  registry.add_work({.name = "verify", .help = "Proves every byte of emulated payload.", .keys = VerifyWork::keys()},
-                    [](const Parameters& parameters) { return std::make_unique<VerifyWork>(VerifyWork::settings(parameters)); });
+  registry.add_work(
+      {.name = "verify", .help = "Proves every byte of emulated payload.", .keys = VerifyWork::keys()},
+      [](const Parameters& parameters) { return std::make_unique<VerifyWork>(VerifyWork::settings(parameters)); });
   registry.add_work({.name = "read", .help = "Reads every byte and does nothing with it."},
                     [](const Parameters&) { return std::make_unique<ReadWork>(); });
   registry.add_work({.name = "release", .help = "Does nothing: lets fragments go as fast as they come."},

@@ -1,12 +1,12 @@
 #include "readout/consumer/sample_client.h"
 
-#include <cerrno>
-#include <cstring>
 #include <poll.h>
-#include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,8 +20,9 @@ constexpr std::string_view kEnding = ".events";
 constexpr std::size_t kReadBytes = 64 * 1024;
 
 Error no_sampler(std::string what, const std::filesystem::path& where) {
-  return Error{"readout.no_sampler", std::move(what), where.string(),
-               "start `rodeo readout CONFIG` with an event_sampler among its consumers; RODEO_RUNTIME_DIR is the same for both"};
+  return Error{
+      "readout.no_sampler", std::move(what), where.string(),
+      "start `rodeo readout CONFIG` with an event_sampler among its consumers; RODEO_RUNTIME_DIR is the same for both"};
 }
 
 }  // namespace
@@ -38,7 +39,8 @@ Result<SampleClient> SampleClient::connect(std::string_view readout_name) {
   if (found.size() == 1) return connect_to(found.front());
   std::string names;
   for (const auto& path : found) names += (names.empty() ? "" : ", ") + path.stem().string();
-  return std::unexpected(Error{"readout.no_sampler", "several readouts offer events: " + names, directory.string(), "choose one with --name"});
+  return std::unexpected(
+      Error{"readout.no_sampler", "several readouts offer events: " + names, directory.string(), "choose one with --name"});
 }
 
 Result<SampleClient> SampleClient::connect_to(const std::filesystem::path& socket) {
@@ -50,7 +52,8 @@ Result<SampleClient> SampleClient::connect_to(const std::filesystem::path& socke
   if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int reason = errno;
     if (fd >= 0) ::close(fd);
-    return std::unexpected(no_sampler(fmt::format("no running readout offers events here: {}", std::strerror(reason)), socket));
+    return std::unexpected(
+        no_sampler(fmt::format("no running readout offers events here: {}", std::strerror(reason)), socket));
   }
   return SampleClient(fd, socket);
 }
@@ -66,15 +69,17 @@ Result<SampleClient::Outcome> SampleClient::next(Sample& sample, std::chrono::mi
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     if (received_.size() >= kSampleHeaderBytes) {
-      const auto header = decode_sample_header(std::span<const std::byte, kSampleHeaderBytes>(received_.data(), kSampleHeaderBytes));
+      const auto header =
+          decode_sample_header(std::span<const std::byte, kSampleHeaderBytes>(received_.data(), kSampleHeaderBytes));
       if (!header) {
-        return std::unexpected(Error{"readout.sample_protocol", "what comes is no sampled event of version 1", path_.string(),
-                                     "use the `rodeo` of the same version as the readout"});
+        return std::unexpected(Error{"readout.sample_protocol", "what comes is no sampled event of version 1",
+                                     path_.string(), "use the `rodeo` of the same version as the readout"});
       }
       const std::size_t whole = std::size_t{header->header_bytes} + header->event_bytes;
       if (received_.size() >= whole) {
         sample.header = *header;
-        sample.event.assign(received_.begin() + header->header_bytes, received_.begin() + static_cast<std::ptrdiff_t>(whole));
+        sample.event.assign(received_.begin() + header->header_bytes,
+                            received_.begin() + static_cast<std::ptrdiff_t>(whole));
         received_.erase(received_.begin(), received_.begin() + static_cast<std::ptrdiff_t>(whole));
         return Outcome::sample;
       }

@@ -20,7 +20,8 @@ struct Sample {
 /// One thread.
 class SampleClient {
  public:
-  /// Connects to the readout of this name on this machine. Error readout.no_sampler if there is none, or several or none for an empty name.
+  /// Connects to the readout of this name on this machine. Error readout.no_sampler if there is none, or several or none for
+  /// an empty name.
   static Result<SampleClient> connect(std::string_view readout_name);
   static Result<SampleClient> connect_to(const std::filesystem::path& socket);
 
@@ -29,8 +30,8 @@ class SampleClient {
   ~SampleClient();
 
   enum class Outcome : std::uint8_t { sample, nothing, end };
-  /// Waits up to `patience` for the next sample. Nothing: none came in time; what has come of one stays for the next call. End: the run is over.
-  /// Error readout.sample_protocol if the other side speaks something else.
+  /// Waits up to `patience` for the next sample. Nothing: none came in time; what has come of one stays for the next call.
+  /// End: the run is over. Error readout.sample_protocol if the other side speaks something else.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
  private:

@@ -1,13 +1,13 @@
 #include "readout/consumer/sample_server.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,9 +37,10 @@ SampleServer::SampleServer(std::filesystem::path path) : path_(std::move(path)) 
   const sockaddr_un address = address_of(path_);
   const auto* const name = reinterpret_cast<const sockaddr*>(&address);
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool taken = ::connect(probe, name, sizeof address) == 0;
-  ::close(probe);
-  if (taken) refuse(path_, "another readout serves events under this name", "give this readout, or its event_sampler, another name");
+  const bool taken = probe >= 0 && ::connect(probe, name, sizeof address) == 0;
+  if (probe >= 0) ::close(probe);
+  if (taken)
+    refuse(path_, "another readout serves events under this name", "give this readout, or its event_sampler, another name");
   ::unlink(path_.c_str());
   listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener_ < 0 || ::bind(listener_, name, sizeof address) != 0 || ::chmod(path_.c_str(), 0600) != 0 ||
@@ -121,8 +122,8 @@ void SampleServer::send(SampleHeader header, std::span<const std::byte> event, s
 
 void SampleServer::push(Reader& reader, std::uint64_t now_ns) {
   while (reader.pending_from < reader.pending.size()) {
-    const ssize_t n = ::send(reader.fd, reader.pending.data() + reader.pending_from, reader.pending.size() - reader.pending_from,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t n = ::send(reader.fd, reader.pending.data() + reader.pending_from,
+                             reader.pending.size() - reader.pending_from, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
       reader.pending_from += static_cast<std::size_t>(n);
       reader.stuck_since_ns = now_ns;

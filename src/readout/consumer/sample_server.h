@@ -1,12 +1,13 @@
-// Serves sampled events to any number of readers on a Unix socket; none of them can hold up the others (docs/formats/sampling.md).
+// Serves sampled events to any number of readers on a Unix socket; none of them can hold up the others
+// (docs/formats/sampling.md).
 #pragma once
 
+#include <poll.h>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <poll.h>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace rodeo::readout {
 /// Used by one thread at a time.
 class SampleServer {
  public:
-  /// Listens at `path`, for this user only; replaces a socket that nobody listens on any more. Throws SetupError (readout.socket).
+  /// Listens at `path`, for this user only; replaces a socket that nobody listens on any more. Throws SetupError
+  /// (readout.socket).
   explicit SampleServer(std::filesystem::path path);
   ~SampleServer();
   SampleServer(const SampleServer&) = delete;

@@ -11,8 +11,8 @@ void add(std::atomic<std::uint64_t>& cell, std::uint64_t n) {
 
 }  // namespace
 
-void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
-                              Tally& tally) {
+void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id,
+                              std::uint64_t first_word, Tally& tally) {
   ++tally.chunks;
   if (header.felix_status != 0 || header.rodeo_status != 0) [[unlikely]] {
     ++tally.flagged_chunks;
@@ -23,7 +23,8 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
   } else {
     ++tally.verified_chunks;
   }
-  if (!links_.add(header.link_id)) [[unlikely]] ++tally.duplicate_links;
+  if (!links_.add(header.link_id)) [[unlikely]]
+    ++tally.duplicate_links;
 }
 
 std::size_t VerifyWork::verify_part(std::span<const std::byte> part, L1Id l1id, std::uint64_t first_word, Tally& tally) {
@@ -45,7 +46,8 @@ void VerifyWork::process(Fragment& fragment) {
   const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
   const std::uint64_t first_word = provable_.header(fragment.l1id);
 
-  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode, long chunks), the general walk starts again.
+  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode, long chunks), the general walk
+  // starts again.
   bool whole = true;
   for (const FragmentPart& part : fragment.all_parts()) {
     if (verify_part({part.data, part.size}, fragment.l1id, first_word, tally) != part.size) {
@@ -70,8 +72,8 @@ void VerifyWork::process(Fragment& fragment) {
     if (links_.contains(fragment.missing_links[i])) ++tally.missing_but_present;
   }
 
-  const std::uint64_t mismatches = tally.wrong_chunks + tally.duplicate_links + tally.wrong_triggers + tally.broken_fragments +
-                                   tally.missing_but_present;
+  const std::uint64_t mismatches =
+      tally.wrong_chunks + tally.duplicate_links + tally.wrong_triggers + tally.broken_fragments + tally.missing_but_present;
   add(published_.verified_chunks, tally.verified_chunks);
   add(published_.flagged_chunks, tally.flagged_chunks);
   if (mismatches == 0) return;
@@ -98,7 +100,11 @@ std::vector<NamedCounter> VerifyWork::counters() const {
 }
 
 std::vector<Key> VerifyWork::keys() {
-  return {{.name = "seed", .type = KeyType::integer, .fallback = "1", .help = "Seed of the provable payload: that of the generator.", .minimum = 0},
+  return {{.name = "seed",
+           .type = KeyType::integer,
+           .fallback = "1",
+           .help = "Seed of the provable payload: that of the generator.",
+           .minimum = 0},
           {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Chunks end in a CRC-32."},
           {.name = "check_trigger",
            .type = KeyType::boolean,

@@ -13,14 +13,16 @@
 
 namespace rodeo::readout {
 
-/// Proves every byte of every chunk against the provable payload, and that each fragment is of one trigger and holds no link twice.
+/// Proves every byte of every chunk against the provable payload, and that each fragment is of one trigger and holds no link
+/// twice.
 class VerifyWork final : public FragmentWork {
  public:
   struct Settings {
     std::uint64_t seed = 1;
-    bool crc = false;               ///< chunks end in a CRC-32
-    bool trigger = true;            ///< compare the fragment's BCID and trigger type
-    std::uint32_t chunk_bytes = 0;  ///< every whole chunk has this size; 0: any (a chunk cut short by a multiple of a word then goes unseen)
+    bool crc = false;     ///< chunks end in a CRC-32
+    bool trigger = true;  ///< compare the fragment's BCID and trigger type
+    std::uint32_t chunk_bytes =
+        0;  ///< every whole chunk has this size; 0: any (a chunk cut short by a multiple of a word then goes unseen)
   };
 
   explicit VerifyWork(Settings settings) : settings_(settings), provable_(settings.seed, settings.crc) {}
@@ -28,8 +30,9 @@ class VerifyWork final : public FragmentWork {
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
 
-  /// verified_chunks, mismatches (the sum of what is wrong, by kind below), mismatching_fragments, flagged_chunks (known to be truncated or
-  /// corrupt: not compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments, missing_but_present.
+  /// verified_chunks, mismatches (the sum of what is wrong, by kind below), mismatching_fragments, flagged_chunks (known to
+  /// be truncated or corrupt: not compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments,
+  /// missing_but_present.
   std::vector<NamedCounter> counters() const override;
 
   static std::vector<Key> keys();
@@ -49,14 +52,15 @@ class VerifyWork final : public FragmentWork {
 
   /// Checks chunks from `at` of a part on while each lies whole in it; returns where it stopped.
   std::size_t verify_part(std::span<const std::byte> part, L1Id l1id, std::uint64_t first_word, Tally& tally);
-  void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word, Tally& tally);
+  void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
+                    Tally& tally);
 
   const Settings settings_;
   const formats::Provable provable_;
   LinkTable links_;
   struct Published {
-    std::atomic<std::uint64_t> verified_chunks{0}, mismatches{0}, mismatching_fragments{0}, flagged_chunks{0}, wrong_chunks{0},
-        duplicate_links{0}, wrong_triggers{0}, broken_fragments{0}, missing_but_present{0};
+    std::atomic<std::uint64_t> verified_chunks{0}, mismatches{0}, mismatching_fragments{0}, flagged_chunks{0},
+        wrong_chunks{0}, duplicate_links{0}, wrong_triggers{0}, broken_fragments{0}, missing_but_present{0};
   } published_;
 };
 
