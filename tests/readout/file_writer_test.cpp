@@ -377,6 +377,25 @@ TEST_F(Writer, ClosesItsFileWholeOnAFullDiskAndStopsTheRun) {
   ::umount(disk.c_str());
 }
 
+TEST_F(Writer, LeavesTheSpaceFreeThatItWasTold) {
+  const fs::path disk = scratch_ / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  auto settings = defaults();
+  settings.files.directory = disk / "data";
+  settings.files.disk.min_free_bytes = 2 << 20;
+  start(settings);
+  insert(0, 8000);
+  writer_->stop();
+  EXPECT_NE(writer_->status().failure, "");
+  EXPECT_GT(fs::file_size(files().at(0)), 1'900'000u);
+  EXPECT_GE(fs::space(disk).available, 2u << 20);
+  EXPECT_EQ(all_events().size(), count("events_written"));
+  end_.clear();
+  writer_.reset();
+  ::umount(disk.c_str());
+}
+
 TEST_F(Writer, RefusesADirectoryThatItCannotWriteTo) {
   std::ofstream(scratch_ / "file") << "no directory";
   for (const fs::path& directory : {scratch_ / "file", fs::path("/proc/rodeo"), fs::path("/proc/self")}) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -11,6 +12,9 @@
 
 namespace rodeo::readout {
 namespace {
+
+// Where nothing can be reserved, the free space is looked at again after so many bytes.
+constexpr std::uint64_t kLookBytes = 4 << 20;
 
 int open_new(const std::string& path, int flags) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
@@ -54,16 +58,20 @@ BlockFile::~BlockFile() {
 
 Room BlockFile::make_room(std::uint64_t bytes) {
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
+  std::uint64_t step = settings_.reserve_step;
   if (settings_.min_free_bytes > 0) {
     struct statvfs disk{};
     const std::uint64_t wanted = bytes - reserved_ + settings_.min_free_bytes;
-    if (::fstatvfs(fd_, &disk) == 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < wanted) return Room::full;
+    if (::fstatvfs(fd_, &disk) == 0) {
+      const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+      if (free < wanted) return Room::full;
+      step = std::min(step, free - wanted);
+    }
   }
   // A step ahead if the disk has it, else just what is asked for.
-  const std::uint64_t step = settings_.reserve_step;
   for (const std::uint64_t target : {bytes + step, (bytes + kAlign - 1) / kAlign * kAlign}) {
-    if (step == 0 || !can_reserve_) {
-      reserved_ = bytes + (64 << 20);  // when to look at the free space again
+    if (settings_.reserve_step == 0 || !can_reserve_) {
+      reserved_ = bytes + kLookBytes;
       can_reserve_ = false;
       return Room::unknown;
     }
@@ -74,7 +82,7 @@ Room BlockFile::make_room(std::uint64_t bytes) {
     if (!means_full(errno)) can_reserve_ = false;
   }
   if (can_reserve_) return Room::full;
-  reserved_ = bytes + (64 << 20);
+  reserved_ = bytes + kLookBytes;
   return Room::unknown;
 }
 
