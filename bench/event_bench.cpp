@@ -26,8 +26,7 @@ constexpr std::uint64_t kSeed = 7;
 
 /// Fragments, and the same as whole events.
 struct Events {
-  explicit Events(ChecksumType checksum)
-      : frame({.run_number = 1, .event_checksum = checksum}) {
+  explicit Events(ChecksumType checksum) : frame({.run_number = 1, .event_checksum = checksum}) {
     const Provable provable(kSeed);
     for (std::uint32_t number = 0; data.size() * kLinks * (kChunkBytes + 8) < kMemoryBytes; ++number) {
       const L1Id l1id = L1Id::of(0, number);

@@ -16,11 +16,12 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return failed("file.open", std::string("cannot open the file: ") + std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
-    return S_ISDIR(status.st_mode) ? failed("file.not_regular", "is a directory, not a file", "name the files in it: " + path + "/*")
-                                   : failed("file.not_regular", "is not a regular file");
+    return S_ISDIR(status.st_mode)
+               ? failed("file.not_regular", "is a directory, not a file", "name the files in it: " + path + "/*")
+               : failed("file.not_regular", "is not a regular file");
   }
   MappedFile file;
   const auto size = static_cast<std::size_t>(status.st_size);

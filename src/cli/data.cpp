@@ -53,7 +53,9 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("file", "file", file.path);
   p.add("kind", "kind", Cell("event_file", fmt::format("event file, version {}", header.version)));
   p.add("size", "size_bytes", Cell(report.bytes, size_text(report.bytes)));
-  p.add("closed", "closed", Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)", closed ? Style::plain : Style::bad));
+  p.add("closed", "closed",
+        Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)",
+             closed ? Style::plain : Style::bad));
   p.add("events", "events", Cell(report.blocks, grouped(report.blocks)));
   p.add("run number", "run_number", header.run.run_number);
   p.add("lumi block", "lumi_block", number_or_none(header.free_string("LumiBlock")));
@@ -67,7 +69,8 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("closed at", "closed_at", closed ? Cell(end.closed.text(), end.closed.text() + " local time") : Cell(Json()));
   p.add("GUID", "guid", std::string(header.free_string("GUID")));
   p.add("Adler-32 of the file", "adler32", fmt::format("{:08x}", report.adler32));
-  p.add("CRC-32 of the file", "crc32", Cell(crc_text(report.crc), {}, report.crc == FileCrc::wrong ? Style::bad : Style::plain));
+  p.add("CRC-32 of the file", "crc32",
+        Cell(crc_text(report.crc), {}, report.crc == FileCrc::wrong ? Style::bad : Style::plain));
   const std::string payload(header.free_string(kProvableKey));
   p.add("payload", "payload", payload.empty() ? Cell(Json(), "not provable") : Cell(payload));
   const std::string recovered(header.free_string("Rodeo-Recovered"));
@@ -83,12 +86,14 @@ Properties describe_recording(const DataFile& file, const BlockFileInfo& info) {
   p.add("kind", "kind", Cell("block_recording", "recording of FELIX blocks"));
   p.add("size", "size_bytes", Cell(file.bytes().size(), size_text(file.bytes().size())));
   p.add("block size", "block_bytes", Cell(info.format.block_bytes, base::format_size(info.format.block_bytes)));
-  p.add("trailers", "trailer_bits", Cell(info.format.trailer_bytes() * 8, fmt::format("{} bits", info.format.trailer_bytes() * 8)));
+  p.add("trailers", "trailer_bits",
+        Cell(info.format.trailer_bytes() * 8, fmt::format("{} bits", info.format.trailer_bytes() * 8)));
   p.add("blocks", "blocks", Cell(info.blocks, grouped(info.blocks)));
   p.add("bytes behind the last block", "rest_bytes", info.rest_bytes);
   p.add("E-links", "elinks", info.elinks.size());
   p.add("chunks", "chunks", Cell(info.counter(BlockCounter::chunks), grouped(info.counter(BlockCounter::chunks))));
-  p.add("chunk bytes", "chunk_bytes", Cell(info.counter(BlockCounter::chunk_bytes), size_text(info.counter(BlockCounter::chunk_bytes))));
+  p.add("chunk bytes", "chunk_bytes",
+        Cell(info.counter(BlockCounter::chunk_bytes), size_text(info.counter(BlockCounter::chunk_bytes))));
   p.add("flagged chunks", "flagged_chunks", flagged);
   p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));
   return p;
@@ -152,9 +157,10 @@ constexpr std::uint64_t kListedByDefault = 50;
 Table event_table(bool with_file) {
   std::vector<Column> columns;
   if (with_file) columns.push_back({"file", "file"});
-  const Column of_event[] = {{"event", "event"}, {"offset", "offset_bytes"}, {"size [B]", "size_bytes"},
-                {"ECR", "ecr"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"trigger type", "trigger_type"},
-                {"global id", "global_id"}, {"ROBs", "robs"}, {"status", "status"}};
+  const Column of_event[] = {
+      {"event", "event"}, {"offset", "offset_bytes"}, {"size [B]", "size_bytes"},       {"ECR", "ecr"},
+      {"L1 id", "l1id"},  {"BCID", "bcid"},           {"trigger type", "trigger_type"}, {"global id", "global_id"},
+      {"ROBs", "robs"},   {"status", "status"}};
   columns.insert(columns.end(), std::begin(of_event), std::end(of_event));
   return Table(columns);
 }
@@ -170,7 +176,7 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
   };
   if (!event) {
     add({block.number, block.offset, block.stored.size(), Json(), Json(), Json(), Json(), Json(), Json(),
-                   Cell("damaged", event.error().what(), Style::bad)});
+         Cell("damaged", event.error().what(), Style::bad)});
     return;
   }
   std::vector<std::byte> buffer;
@@ -184,20 +190,25 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
   const std::uint32_t status = event->status.empty() ? 0 : event->status[0];
   const std::string text = damaged ? "damaged" : joined_or_ok(status_names(status, FragmentKind::event));
   add({block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
-                 event->trigger_type, event->global_id, robs,
-                 Cell(text, {}, damaged ? Style::bad : status != 0 ? Style::warning : Style::plain)});
+       event->trigger_type, event->global_id, robs,
+       Cell(text, {},
+            damaged       ? Style::bad
+            : status != 0 ? Style::warning
+                          : Style::plain)});
 }
 
 Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {
   auto reader = EventFileReader::open(file.bytes());
   if (!reader) {
-    return std::unexpected(Error{"data.header", reader.error().message(), file.path, "save its events: rodeo data recover " + file.path});
+    return std::unexpected(
+        Error{"data.header", reader.error().message(), file.path, "save its events: rodeo data recover " + file.path});
   }
   std::vector<std::byte> buffer;
   for (std::uint64_t listed = 0;; ++listed) {
     const auto block = reader->next();
     if (!block) {
-      return std::unexpected(Error{"data.damaged", block.error().message(), file.path, "save its events: rodeo data recover " + file.path});
+      return std::unexpected(
+          Error{"data.damaged", block.error().message(), file.path, "save its events: rodeo data recover " + file.path});
     }
     if (!*block) return ExitCode::done;
     if (!all && listed == kListedByDefault) {
@@ -209,8 +220,14 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
 }
 
 Table elink_table() {
-  return Table({{"file", "file"}, {"E-link", "elink"}, {"link", "link"}, {"blocks", "blocks"}, {"chunks", "chunks"},
-                {"bytes", "chunk_bytes"}, {"smallest [B]", "smallest_chunk_bytes"}, {"largest [B]", "largest_chunk_bytes"},
+  return Table({{"file", "file"},
+                {"E-link", "elink"},
+                {"link", "link"},
+                {"blocks", "blocks"},
+                {"chunks", "chunks"},
+                {"bytes", "chunk_bytes"},
+                {"smallest [B]", "smallest_chunk_bytes"},
+                {"largest [B]", "largest_chunk_bytes"},
                 {"flagged", "flagged_chunks"}});
 }
 
@@ -218,8 +235,8 @@ Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
   const auto recording = inspect_block_file(file.bytes());
   if (!recording) return std::unexpected(recording.error().within(file.path));
   for (const auto& elink : recording->elinks) {
-    table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks, elink.chunks,
-                   elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
+    table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
+                   elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
                    Cell(elink.flagged_chunks, {}, elink.flagged_chunks > 0 ? Style::warning : Style::plain)});
   }
   return ExitCode::done;
@@ -232,7 +249,8 @@ Result<ExitCode> list(const ListOptions& options) {
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = open_data_file(path);
     if (!file) return std::unexpected(file.error());
-    return file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events) : list_elinks(*file, elinks);
+    return file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events)
+                                              : list_elinks(*file, elinks);
   });
   const bool nothing = events.rows() + elinks.rows() == 0;
   if (events.rows() > 0 || (nothing && outcome)) events.print(options.format);

@@ -68,11 +68,14 @@ Result<ExitCode> dump(const Options& options) {
   std::optional<L1Id> l1id;
   if (options.l1id) {
     l1id = parse_l1id(*options.l1id);
-    if (!l1id) return std::unexpected(Error{"cli.usage", "--l1id wants an extended L1 id, for example 0x01000007, not " + *options.l1id});
+    if (!l1id)
+      return std::unexpected(
+          Error{"cli.usage", "--l1id wants an extended L1 id, for example 0x01000007, not " + *options.l1id});
   }
   auto reader = EventFileReader::open(file->bytes());
   if (!reader) {
-    return std::unexpected(Error{"data.header", reader.error().message(), options.file, "save its events: rodeo data recover " + options.file});
+    return std::unexpected(
+        Error{"data.header", reader.error().message(), options.file, "save its events: rodeo data recover " + options.file});
   }
   const bool first_only = options.events.empty() && !l1id;
   const DumpLimits limits = options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{};
@@ -82,7 +85,9 @@ Result<ExitCode> dump(const Options& options) {
   std::optional<Error> damaged;
   while (!(first_only && shown == 1)) {
     const auto block = reader->next();
-    if (!block) damaged = Error{"data.damaged", block.error().message(), options.file, "save its events: rodeo data recover " + options.file};
+    if (!block)
+      damaged = Error{"data.damaged", block.error().message(), options.file,
+                      "save its events: rodeo data recover " + options.file};
     if (!block || !*block) break;
     const EventBlock& found = **block;
     const bool by_number = std::ranges::find(options.events, found.number) != options.events.end();
@@ -93,8 +98,8 @@ Result<ExitCode> dump(const Options& options) {
       if (!header || header->l1id != *l1id) continue;
     }
     ++shown;
-    const EventDump tree =
-        dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(), found.offset + kSeparatorBytes));
+    const EventDump tree = dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number,
+                                                         event.size(), found.offset + kSeparatorBytes));
     if (options.output == "json") {
       list.push_back(dump_json(tree.root));
     } else {
@@ -105,8 +110,9 @@ Result<ExitCode> dump(const Options& options) {
   if (shown > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
   if (shown > 0) return ExitCode::done;
   if (damaged) return std::unexpected(*damaged);
-  return std::unexpected(Error{"data.no_event", first_only ? "there is no event in the file" : "there is no such event in the file", options.file,
-                               "`rodeo data list` shows numbers and L1 ids"});
+  return std::unexpected(Error{"data.no_event",
+                               first_only ? "there is no event in the file" : "there is no such event in the file",
+                               options.file, "`rodeo data list` shows numbers and L1 ids"});
 }
 
 }  // namespace
@@ -120,7 +126,8 @@ void add_data_dump(Command& data) {
   verb.example("rodeo data dump FILE --event 12 --all", "event 12 with every chunk and every byte");
   verb.example("rodeo data dump FILE --l1id 0x01000007 -o json", "for programs");
   verb.option("FILE", options->file, "An event file").required();
-  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it; may be repeated").value_name("N");
+  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it; may be repeated")
+      .value_name("N");
   verb.option("--l1id", options->l1id, "Events of this extended L1 id").value_name("ID");
   verb.flag("--all", options->all, "Every chunk and every byte; JSON always has all");
   verb.choice("-o,--output", options->output, {"tree", "json"}, "Format on stdout");

@@ -21,13 +21,16 @@ Result<DataFile> open_any_file(const std::string& path) {
 Error no_data_error(const DataFile& file) {
   switch (file.kind) {
     case FileKind::empty:
-      return Error{"data.empty", "the file is empty", file.path, "its writer was stopped before the first byte reached the disk"};
+      return Error{"data.empty", "the file is empty", file.path,
+                   "its writer was stopped before the first byte reached the disk"};
     case FileKind::zeros:
       return Error{"data.zeros", "the file starts with nothing but zeros", file.path,
-                   "space was reserved but not written, or the disk lost it; `rodeo data recover` finds events further on, if there are any"};
+                   "space was reserved but not written, or the disk lost it; `rodeo data recover` finds events further on, "
+                   "if there are any"};
     default:
       return Error{"data.unknown_kind", "the file is neither an event file nor a recording of FELIX blocks", file.path,
-                   "an event file starts with the bytes aa aa 34 12; if only its start is damaged, `rodeo data recover` saves the events"};
+                   "an event file starts with the bytes aa aa 34 12; if only its start is damaged, `rodeo data recover` "
+                   "saves the events"};
   }
 }
 
@@ -71,10 +74,13 @@ std::string grouped(std::uint64_t value) {
   return text;
 }
 
-std::string counted(std::uint64_t count, const std::string& noun) { return grouped(count) + " " + noun + (count == 1 ? "" : "s"); }
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
 std::string size_text(std::uint64_t bytes) {
-  return bytes < 10000 ? counted(bytes, "byte") : base::format_quantity(static_cast<double>(bytes), "B") + " (" + counted(bytes, "byte") + ")";
+  return bytes < 10000 ? counted(bytes, "byte")
+                       : base::format_quantity(static_cast<double>(bytes), "B") + " (" + counted(bytes, "byte") + ")";
 }
 
 }  // namespace rodeo::cli

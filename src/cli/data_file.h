@@ -30,7 +30,8 @@ Result<DataFile> open_data_file(const std::string& path);
 
 /// Does the work for each file. What fails is printed at once; the rest goes on. The worst outcome decides: a file that did not
 /// verify, then failed (partial if another file went well), then done.
-Result<ExitCode> for_each_file(const std::vector<std::string>& paths, const std::function<Result<ExitCode>(const std::string&)>& work);
+Result<ExitCode> for_each_file(const std::vector<std::string>& paths,
+                               const std::function<Result<ExitCode>(const std::string&)>& work);
 
 /// "1 234 567" with thin grouping, for people.
 std::string grouped(std::uint64_t value);

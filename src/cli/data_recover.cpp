@@ -38,7 +38,8 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   if (!result) return std::unexpected(result.error());
   const ScanTotals& scan = result->scan;
   if (!result->written) return std::unexpected(Error{"data.no_event", "there is no whole event in the file", path, ""});
-  for (const Finding& finding : scan.findings.listed()) print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
+  for (const Finding& finding : scan.findings.listed())
+    print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
   table.add_row({path, scan.events, scan.damaged_places, scan.skipped_bytes,
                  std::filesystem::path(result->written->path).lexically_normal().string(),
                  fmt::format("{:08x}", result->written->adler32)});
@@ -46,8 +47,12 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
 }
 
 Result<ExitCode> recover(const Options& options) {
-  Table table({{"file", "file"}, {"events saved", "events_saved"}, {"damaged places", "damaged_places"},
-               {"bytes left out", "bytes_left_out"}, {"saved to", "saved_to"}, {"Adler-32", "adler32"}});
+  Table table({{"file", "file"},
+               {"events saved", "events_saved"},
+               {"damaged places", "damaged_places"},
+               {"bytes left out", "bytes_left_out"},
+               {"saved to", "saved_to"},
+               {"Adler-32", "adler32"}});
   auto outcome = for_each_file(options.files, [&](const std::string& path) { return recover_one(path, options, table); });
   if (table.rows() > 0 || options.format != OutputFormat::table) table.print(options.format);
   return outcome;
@@ -58,11 +63,14 @@ Result<ExitCode> recover(const Options& options) {
 void add_data_recover(Command& data) {
   auto options = std::make_shared<Options>();
   Command& verb = data.verb("recover", "Save every whole event of a file that was cut, not closed or damaged");
-  verb.example("rodeo data recover run._0001.writing", "a writer was killed: makes run._0001.recovered._0001.data beside it");
+  verb.example("rodeo data recover run._0001.writing",
+               "a writer was killed: makes run._0001.recovered._0001.data beside it");
   verb.option("FILE", options->files, "Damaged event files; they are not changed").required();
-  verb.option("--directory", options->directory, "Where the new files go (default: beside the damaged ones)").value_name("DIR");
+  verb.option("--directory", options->directory, "Where the new files go (default: beside the damaged ones)")
+      .value_name("DIR");
   verb.output(options->format);
-  verb.paragraph("An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
+  verb.paragraph(
+      "An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
   verb.run([options] { return recover(*options); });
 }
 

@@ -37,11 +37,13 @@ std::vector<Finding> findings_of(const BlockFileInfo& info) {
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
     if (info.counters[i] > 0 && is_anomaly(static_cast<BlockCounter>(i))) {
-      findings.push_back({0, fmt::format("{} {}: {}", grouped(info.counters[i]), kBlockCounterInfo[i].name, kBlockCounterInfo[i].help)});
+      findings.push_back(
+          {0, fmt::format("{} {}: {}", grouped(info.counters[i]), kBlockCounterInfo[i].name, kBlockCounterInfo[i].help)});
     }
   }
   if (info.rest_bytes > 0) {
-    findings.push_back({info.blocks * info.format.block_bytes, fmt::format("{} bytes behind the last whole block", info.rest_bytes)});
+    findings.push_back(
+        {info.blocks * info.format.block_bytes, fmt::format("{} bytes behind the last whole block", info.rest_bytes)});
   }
   return findings;
 }
@@ -68,7 +70,8 @@ Outcome check(const DataFile& file) {
       outcome.findings.push_back({0, info.error().what});
     }
     outcome.findings_total = outcome.findings.size();
-    outcome.unprotected.push_back("a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
+    outcome.unprotected.push_back(
+        "a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
   } else {
     outcome.findings.push_back({0, no_data_error(file).what});
     outcome.findings_total = 1;
@@ -79,7 +82,8 @@ Outcome check(const DataFile& file) {
 }
 
 Json json_of(const Outcome& outcome) {
-  Json json = Json::object({{"file", outcome.path}, {"kind", outcome.kind}, {"sound", outcome.sound}, {"size_bytes", outcome.bytes}});
+  Json json = Json::object(
+      {{"file", outcome.path}, {"kind", outcome.kind}, {"sound", outcome.sound}, {"size_bytes", outcome.bytes}});
   if (outcome.events) {
     const EventFileReport& report = *outcome.events;
     const EventTotals& totals = report.totals;
@@ -125,16 +129,18 @@ std::vector<std::string> good_news(const Outcome& outcome) {
   if (totals.chunks > 0) counts += ", " + counted(totals.chunks, "chunk");
   lines.push_back(counts + ", " + size_text(outcome.bytes));
   if (totals.incomplete_robs > 0) {
-    lines.push_back(fmt::format("{} flagged incomplete ({} missing), as they were built", counted(totals.incomplete_robs, "ROB"),
-                                counted(totals.missing_links, "link")));
+    lines.push_back(fmt::format("{} flagged incomplete ({} missing), as they were built",
+                                counted(totals.incomplete_robs, "ROB"), counted(totals.missing_links, "link")));
   }
-  if (totals.flagged_chunks > 0) lines.push_back(fmt::format("{} flagged, as they were built", counted(totals.flagged_chunks, "chunk")));
+  if (totals.flagged_chunks > 0)
+    lines.push_back(fmt::format("{} flagged, as they were built", counted(totals.flagged_chunks, "chunk")));
   if (report.crc == FileCrc::holds) lines.push_back("the CRC-32 over the whole file holds");
   if (totals.events_with_checksum > 0 && outcome.sound) {
     lines.push_back(fmt::format("the Adler-32 of {} holds", counted(totals.events_with_checksum, "event")));
   }
   if (report.provable) {
-    lines.push_back(fmt::format("{} proven byte by byte (seed {})", counted(totals.proven_chunks, "chunk"), report.provable->seed));
+    lines.push_back(
+        fmt::format("{} proven byte by byte (seed {})", counted(totals.proven_chunks, "chunk"), report.provable->seed));
   }
   lines.push_back(fmt::format("Adler-32 of the file, for the catalogue: {:08x}", outcome.adler32));
   return lines;
@@ -145,8 +151,10 @@ void print_for_people(const Outcome& outcome) {
   const std::string verdict = outcome.sound ? styled("sound", Style::good, colours) : styled("DAMAGED", Style::bad, colours);
   print(fmt::format("{}: {}\n", outcome.path, verdict));
   for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
-  for (const std::string& gap : outcome.unprotected) print("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
-  for (const Finding& finding : outcome.findings) print(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
+  for (const std::string& gap : outcome.unprotected)
+    print("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
+  for (const Finding& finding : outcome.findings)
+    print(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
   if (outcome.findings_total > outcome.findings.size()) {
     print(fmt::format("  … and {} more\n", grouped(outcome.findings_total - outcome.findings.size())));
   }
@@ -156,8 +164,16 @@ void print_for_people(const Outcome& outcome) {
 }
 
 Result<ExitCode> verify(const Options& options) {
-  Table table({{"file", "file"}, {"kind", "kind"}, {"sound", "sound"}, {"size [B]", "size_bytes"}, {"events", "events"}, {"chunks", "chunks"},
-               {"proven", "proven_chunks"}, {"adler32", "adler32"}, {"findings", "findings_total"}, {"first finding", "first_finding"}});
+  Table table({{"file", "file"},
+               {"kind", "kind"},
+               {"sound", "sound"},
+               {"size [B]", "size_bytes"},
+               {"events", "events"},
+               {"chunks", "chunks"},
+               {"proven", "proven_chunks"},
+               {"adler32", "adler32"},
+               {"findings", "findings_total"},
+               {"first finding", "first_finding"}});
   Json list = Json::array();
   std::size_t sound = 0;
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
@@ -194,7 +210,8 @@ void add_data_verify(Command& data) {
   verb.option("FILE", options->files, "Event files, recordings of FELIX blocks").required();
   verb.output(options->format);
   verb.paragraph(
-      "A file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. Foreign files are checked "
+      "A file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. Foreign "
+      "files are checked "
       "as far as their format allows, and what nothing protects is said.");
   verb.run([options] { return verify(*options); });
 }

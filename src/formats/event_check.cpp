@@ -12,9 +12,9 @@ namespace rodeo::formats {
 
 struct EventChecker::Place {
   const std::string& event;
-  std::string rob;  // ", ROB 0x00610001", or nothing
+  std::string rob;           // ", ROB 0x00610001", or nothing
   std::uint64_t offset = 0;  // of the event in the file
-  bool exact = true;  // offsets inside the event are offsets in the file (not compressed)
+  bool exact = true;         // offsets inside the event are offsets in the file (not compressed)
   Findings& findings;
 
   void report(std::uint64_t at, const std::string& what) const {
@@ -49,7 +49,8 @@ EventChecker::EventChecker(EventExpectations expectations) : expectations_(std::
   }
 }
 
-bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings) {
+bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name,
+                         Findings& findings) {
   const std::uint64_t before = findings.total();
   Place place{name, {}, offset, true, findings};
   ++totals_.events;
@@ -59,13 +60,15 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
     return false;
   }
   if (event->words.size() * kWordBytes != bytes.size()) {
-    place.report(kWordBytes, fmt::format("event size is {} bytes, its data block has {}", event->words.size() * kWordBytes, bytes.size()));
+    place.report(kWordBytes, fmt::format("event size is {} bytes, its data block has {}", event->words.size() * kWordBytes,
+                                         bytes.size()));
   }
   if (event->checksum_type == ChecksumType::adler32) ++totals_.events_with_checksum;
   if (event->checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;
   if (!event->checksum_holds()) {
-    place.report(event->words.size() * kWordBytes - kWordBytes,
-                 DecodeError{DecodeFault::checksum, 0, "event checksum", adler32(event->payload.bytes()), event->checksum}.what());
+    place.report(
+        event->words.size() * kWordBytes - kWordBytes,
+        DecodeError{DecodeFault::checksum, 0, "event checksum", adler32(event->payload.bytes()), event->checksum}.what());
   }
   if (expectations_.ours && expectations_.run_number && event->run_number != *expectations_.run_number) {
     place.report(0, differs("run number", event->run_number, "file", *expectations_.run_number));
@@ -80,9 +83,8 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
     place.exact = false;
   }
   const std::size_t payload_offset = event->header_words * kWordBytes;
-  const Decoded<void> all = for_each_rob(*robs, [&](const RobView& rob, std::size_t at) {
-    check_rob(rob, *event, payload_offset + at, place);
-  });
+  const Decoded<void> all =
+      for_each_rob(*robs, [&](const RobView& rob, std::size_t at) { check_rob(rob, *event, payload_offset + at, place); });
   if (!all) place.report(payload_offset + all.error().offset, all.error().what());
   return findings.total() == before;
 }
@@ -125,8 +127,9 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   }
   if (rod.status.size() > 1) totals_.missing_links += rod.status[1];
   const std::uint64_t chunks_before = totals_.chunks;
-  check_chunks(rod, static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
-               place);
+  check_chunks(
+      rod, static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
+      place);
 
   // A fragment without chunks may know nothing of its trigger but the L1 id.
   const bool knows_trigger = totals_.chunks > chunks_before;
@@ -155,8 +158,9 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
     } else if (flagged || (bcids_differ && matches_but_for_bcid(*provable_, record, rod.header.l1id))) {
       ++totals_.flagged_chunks;
     } else {
-      place.report(offset + record.offset, fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
-                                                       record.header.link_id, record.bytes.size(), rod.header.l1id.value));
+      place.report(offset + record.offset,
+                   fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
+                               record.header.link_id, record.bytes.size(), rod.header.l1id.value));
     }
   });
   if (!all) place.report(offset + all.error().offset, all.error().what());

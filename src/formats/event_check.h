@@ -17,9 +17,9 @@ namespace rodeo::formats {
 
 /// What is expected of the events of a file.
 struct EventExpectations {
-  bool ours = false;                         ///< ROD data are chunk records; ids of event, ROB and ROD agree
-  std::optional<std::uint32_t> run_number;   ///< of every event and ROD, if ours
-  std::optional<ProvableMark> provable;      ///< chunks prove themselves
+  bool ours = false;                        ///< ROD data are chunk records; ids of event, ROB and ROD agree
+  std::optional<std::uint32_t> run_number;  ///< of every event and ROD, if ours
+  std::optional<ProvableMark> provable;     ///< chunks prove themselves
 };
 
 /// What the checked events held.

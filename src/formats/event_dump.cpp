@@ -22,7 +22,8 @@ std::string number(std::uint64_t value) { return fmt::format("{}", value); }
 std::string words(std::uint64_t value) { return fmt::format("{} words", value); }
 std::string source_text(SourceId id) {
   const std::string_view name = subdetector_name(id.subdetector());
-  return fmt::format("{}, module {:#06x}", name.empty() ? fmt::format("subdetector {:#04x}", id.subdetector()) : name, id.module());
+  return fmt::format("{}, module {:#06x}", name.empty() ? fmt::format("subdetector {:#04x}", id.subdetector()) : name,
+                     id.module());
 }
 std::string l1id_text(L1Id id) { return fmt::format("ECR {}, L1 id {}", id.ecr(), id.l1()); }
 std::string version_text(std::uint32_t version) { return fmt::format("{}.{}", version >> 24, version >> 16 & 0xff); }
@@ -82,8 +83,8 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
     std::vector<std::string> flags = rodeo_status_names(header.rodeo_status);
     for (std::string& name : felix_status_names(header.felix_status)) flags.push_back("FELIX: " + name);
     DumpNode chunk{.kind = "chunk",
-                   .title = fmt::format("chunk {}: link {:#010x}, {} bytes, {}", count++, header.link_id, record.bytes.size(),
-                                        joined_or_ok(flags))};
+                   .title = fmt::format("chunk {}: link {:#010x}, {} bytes, {}", count++, header.link_id,
+                                        record.bytes.size(), joined_or_ok(flags))};
     const std::size_t at = offset + record.offset;
     Namer namer(chunk, WordView(data.subspan(record.offset)), at);
     namer.name("size and status", fmt::format("size {}, FELIX status {:#04x}, Rodeo status {:#04x}",
@@ -98,8 +99,10 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
   });
   // Data of other software are no chunk records; they are shown as they are unless most of them are.
   if (!all && decoded * 2 < data.size()) {
-    rod_node.children.push_back({.kind = "words", .title = fmt::format("data: {} words, no chunk records", rod.data.size()),
-                                 .bytes_offset = offset, .bytes = data});
+    rod_node.children.push_back({.kind = "words",
+                                 .title = fmt::format("data: {} words, no chunk records", rod.data.size()),
+                                 .bytes_offset = offset,
+                                 .bytes = data});
     return;
   }
   for (DumpNode& chunk : chunks) rod_node.children.push_back(std::move(chunk));
@@ -110,8 +113,8 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
 
 DumpNode rod_node(const RodView& rod, std::size_t offset) {
   DumpNode node{.kind = "rod"};
-  node.title = fmt::format("ROD {:#010x} {}: {}, {} data words, {}", rod.header.source_id.value, source_text(rod.header.source_id),
-                           l1id_text(rod.header.l1id), rod.data.size(),
+  node.title = fmt::format("ROD {:#010x} {}: {}, {} data words, {}", rod.header.source_id.value,
+                           source_text(rod.header.source_id), l1id_text(rod.header.l1id), rod.data.size(),
                            joined_or_ok(status_names(rod.status.empty() ? 0 : rod.status[0], FragmentKind::rod)));
   Namer namer(node, rod.words, offset);
   namer.name("marker", "ROD");
@@ -137,8 +140,8 @@ DumpNode rod_node(const RodView& rod, std::size_t offset) {
 DumpNode rob_node(const RobView& rob, std::size_t offset) {
   DumpNode node{.kind = "rob"};
   const std::uint32_t status = rob.status.empty() ? 0 : rob.status[0];
-  node.title = fmt::format("ROB {:#010x} {}: {} words, {}", rob.source_id.value, source_text(rob.source_id), rob.words.size(),
-                           joined_or_ok(status_names(status, FragmentKind::rob)));
+  node.title = fmt::format("ROB {:#010x} {}: {} words, {}", rob.source_id.value, source_text(rob.source_id),
+                           rob.words.size(), joined_or_ok(status_names(status, FragmentKind::rob)));
   Namer namer(node, rob.words, offset);
   namer.name("marker", "ROB");
   namer.name("total size", words(rob.words.size()));
@@ -233,7 +236,8 @@ class Renderer {
     // A chunk's two words are said in its title.
     if (node.kind != "chunk" || limits_.hex_lines == 0) {
       for (const DumpField& field : node.fields) {
-        std::string line = fmt::format("{}{:08x}  {:08x}  {:<{}}  {}", inner, field.offset, field.word, field.name, widest, field.meaning);
+        std::string line =
+            fmt::format("{}{:08x}  {:08x}  {:<{}}  {}", inner, field.offset, field.word, field.name, widest, field.meaning);
         line.resize(line.find_last_not_of(' ') + 1);
         text_ += line + '\n';
       }

@@ -39,7 +39,8 @@ std::span<const std::byte> EventFileEncoder::begin_file(std::time_t now, const s
   header.application = settings_.application;
   header.core_name = core_name_;
   header.run = settings_.run;
-  header.free_strings = {"GUID=" + guid, open_crc_string(), fmt::format("{}={}", kFormatKey, settings_.foreign_events ? 0 : 1)};
+  header.free_strings = {"GUID=" + guid, open_crc_string(),
+                         fmt::format("{}={}", kFormatKey, settings_.foreign_events ? 0 : 1)};
   if (settings_.provable) header.free_strings.push_back(settings_.provable->text());
   header.free_strings.insert(header.free_strings.end(), settings_.free_strings.begin(), settings_.free_strings.end());
   header.free_strings.push_back(fmt::format("Stream={}_{}", settings_.stream_type, settings_.stream_name));

@@ -59,8 +59,8 @@ class EventFileEncoder {
 
   // Of the current file, and after end_file() of that.
   std::uint32_t file_number() const { return file_number_; }
-  std::string file_name() const { return base_name() + ".data"; }           ///< of the closed file
-  std::string writing_name() const { return base_name() + ".writing"; }     ///< while it is written
+  std::string file_name() const { return base_name() + ".data"; }        ///< of the closed file
+  std::string writing_name() const { return base_name() + ".writing"; }  ///< while it is written
   std::size_t crc_offset() const { return crc_offset_; }
   std::uint64_t file_bytes() const { return file_bytes_; }  ///< so far, all records included
   std::uint32_t blocks_in_file() const { return blocks_in_file_; }

@@ -13,8 +13,8 @@ namespace rodeo::formats {
 
 /// One data block: an event, or whatever else a foreign writer stored.
 struct EventBlock {
-  std::uint32_t number = 0;     ///< as the separator says
-  std::uint64_t offset = 0;     ///< of the separator in the file
+  std::uint32_t number = 0;           ///< as the separator says
+  std::uint64_t offset = 0;           ///< of the separator in the file
   std::span<const std::byte> stored;  ///< as it lies in the file
 };
 

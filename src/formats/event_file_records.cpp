@@ -38,7 +38,8 @@ class RecordCursor {
 
   void exactly(std::uint32_t expected, const char* field) {
     const std::uint32_t found = word(field);
-    if (!failure_ && found != expected) failure_ = DecodeError{DecodeFault::wrong_value, at_ - kWordBytes, field, found, expected};
+    if (!failure_ && found != expected)
+      failure_ = DecodeError{DecodeFault::wrong_value, at_ - kWordBytes, field, found, expected};
   }
 
   // Length in bytes, then the text, padded with spaces to a word.
@@ -169,7 +170,8 @@ std::vector<std::byte> encode_file_header(const EventFileHeader& header) {
 Decoded<Separator> decode_separator(std::span<const std::byte> bytes) {
   if (bytes.size() < kSeparatorBytes) return error(DecodeFault::truncated, 0, "separator", bytes.size(), kSeparatorBytes);
   const WordView words(bytes);
-  if (words[0] != kSeparatorMarker) return error(DecodeFault::wrong_value, 0, "separator marker", words[0], kSeparatorMarker);
+  if (words[0] != kSeparatorMarker)
+    return error(DecodeFault::wrong_value, 0, "separator marker", words[0], kSeparatorMarker);
   if (words[1] != 4) return error(DecodeFault::wrong_value, 4, "separator size in words", words[1], 4);
   const std::uint64_t left = bytes.size() - kSeparatorBytes;
   if (words[3] > left) return error(DecodeFault::too_large, 12, "size of the data block in bytes", words[3], left);
@@ -198,9 +200,9 @@ Decoded<FileEnd> decode_file_end(std::span<const std::byte> bytes) {
 }
 
 std::array<std::byte, kFileEndBytes> encode_file_end(const FileEnd& end) {
-  const std::uint32_t words[kEndWords] = {kFileEndMarker,         kEndWords,           end.closed.date, end.closed.time,
-                                          end.blocks_in_file,     end.mib_in_file,     end.blocks_in_sequence,
-                                          end.mib_in_sequence,    end.last_file,       kFileEndLastWord};
+  const std::uint32_t words[kEndWords] = {kFileEndMarker,     kEndWords,       end.closed.date,        end.closed.time,
+                                          end.blocks_in_file, end.mib_in_file, end.blocks_in_sequence, end.mib_in_sequence,
+                                          end.last_file,      kFileEndLastWord};
   std::array<std::byte, kFileEndBytes> out;
   std::memcpy(out.data(), words, sizeof words);
   return out;

@@ -51,11 +51,13 @@ Result<void> rename_new(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset, std::uint32_t crc) {
+Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
+                             std::uint32_t crc) {
   const int fd = ::open(writing.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return failed(writing, "cannot open the file", errno);
   const auto digits = crc_digits(crc);
-  const bool written = ::pwrite(fd, digits.data(), digits.size(), static_cast<off_t>(crc_offset)) == static_cast<ssize_t>(digits.size());
+  const bool written =
+      ::pwrite(fd, digits.data(), digits.size(), static_cast<off_t>(crc_offset)) == static_cast<ssize_t>(digits.size());
   const int error = !written || ::fsync(fd) != 0 ? errno : 0;
   ::close(fd);
   if (error != 0) return failed(writing, "cannot close the file", error);
@@ -80,7 +82,8 @@ Result<void> EventFileWriter::open_file() {
   const std::string path = path_of(encoder_.writing_name());
   const std::string closed = path_of(encoder_.file_name());
   if (::access(closed.c_str(), F_OK) == 0) {
-    return std::unexpected(Error{"file.exists", "is there already", closed, "remove it or name another directory or run number"});
+    return std::unexpected(
+        Error{"file.exists", "is there already", closed, "remove it or name another directory or run number"});
   }
   fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd_ < 0 && errno == EEXIST) {
@@ -99,7 +102,8 @@ Result<void> EventFileWriter::close_file(bool last) {
   if (auto done = seal_event_file(path_of(encoder_.writing_name()), closed, encoder_.crc_offset(), digest_.crc32()); !done) {
     return done;
   }
-  files_.push_back({closed, encoder_.file_bytes(), encoder_.blocks_in_file(), digest_.adler32_when_sealed(encoder_.crc_offset())});
+  files_.push_back(
+      {closed, encoder_.file_bytes(), encoder_.blocks_in_file(), digest_.adler32_when_sealed(encoder_.crc_offset())});
   return {};
 }
 

@@ -17,7 +17,8 @@ namespace rodeo::formats {
 
 /// Closes a file for good: writes the CRC digits, flushes file and directory to the disk, renames `writing` to `closed` (never
 /// over an existing file). All bytes are in the file already. Blocks. Errors "file.write", "file.exists".
-Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset, std::uint32_t crc);
+Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
+                             std::uint32_t crc);
 
 /// One closed file.
 struct ClosedFile {
@@ -31,9 +32,9 @@ struct ClosedFile {
 class EventFileWriter {
  public:
   /// `clock` says the time that stands in the records.
-  EventFileWriter(std::string directory, EventFileSettings settings, std::function<std::time_t()> clock = [] {
-    return std::time(nullptr);
-  });
+  EventFileWriter(
+      std::string directory, EventFileSettings settings,
+      std::function<std::time_t()> clock = [] { return std::time(nullptr); });
   ~EventFileWriter();  ///< a file that is still open stays behind as .writing
   EventFileWriter(const EventFileWriter&) = delete;
   EventFileWriter& operator=(const EventFileWriter&) = delete;

@@ -49,9 +49,30 @@ struct EventFrame::Robs {
 };
 
 EventFrame::EventFrame(EventFrameSettings settings) : settings_(std::move(settings)) {
-  header_ = {kFullEventMarker, 0, 0, std::uint32_t{kEventVersion5} << 16, 0, 1, 0,
-             static_cast<std::uint32_t>(settings_.event_checksum), 0, 0, 0, 0, settings_.run_type, settings_.run_number,
-             settings_.lumi_block, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint32_t>(settings_.stream_tags.size())};
+  header_ = {kFullEventMarker,
+             0,
+             0,
+             std::uint32_t{kEventVersion5} << 16,
+             0,
+             1,
+             0,
+             static_cast<std::uint32_t>(settings_.event_checksum),
+             0,
+             0,
+             0,
+             0,
+             settings_.run_type,
+             settings_.run_number,
+             settings_.lumi_block,
+             0,
+             0,
+             0,
+             0,
+             0,
+             0,
+             0,
+             0,
+             static_cast<std::uint32_t>(settings_.stream_tags.size())};
   header_.insert(header_.end(), settings_.stream_tags.begin(), settings_.stream_tags.end());
   header_[2] = static_cast<std::uint32_t>(header_.size());
   max_head_bytes_ = header_.size() * kWordBytes + sizeof Robs::before;
@@ -132,7 +153,8 @@ void EventFrame::store_event_header(const Fragment& fragment, const EventStamp& 
   set(kUncompressedWords, uncompressed_words);
 }
 
-EventFrame::Sizes EventFrame::store(const Fragment& fragment, const EventStamp& stamp, std::byte* head, std::byte* tail) const {
+EventFrame::Sizes EventFrame::store(const Fragment& fragment, const EventStamp& stamp, std::byte* head,
+                                    std::byte* tail) const {
   const std::size_t data_bytes = fragment.payload_bytes();
   const Robs robs = make_robs(fragment, data_bytes);
   const std::size_t payload_words = (robs.before_bytes + data_bytes + robs.after_bytes) / kWordBytes;
@@ -150,8 +172,8 @@ EventFrame::Sizes EventFrame::store(const Fragment& fragment, const EventStamp& 
 }
 
 std::size_t EventFrame::max_compressed_bytes(std::size_t rod_data_bytes, const ZlibCompressor& compressor) const {
-  return header_.size() * kWordBytes + padded_to_word(compressor.bound(sizeof Robs::before + rod_data_bytes + kMaxTailBytes)) +
-         kWordBytes;
+  return header_.size() * kWordBytes +
+         padded_to_word(compressor.bound(sizeof Robs::before + rod_data_bytes + kMaxTailBytes)) + kWordBytes;
 }
 
 std::size_t EventFrame::store_compressed(const Fragment& fragment, const EventStamp& stamp, ZlibCompressor& compressor,

@@ -13,25 +13,17 @@ struct BitName {
   std::string_view name;
 };
 
-constexpr BitName kGeneric[] = {{0x1, "BCID mismatch"},    {0x2, "L1ID mismatch"},      {0x4, "time-out"},
-                                {0x8, "data corruption"},  {0x10, "internal overflow"}, {0x20, "dummy fragment"}};
+constexpr BitName kGeneric[] = {{0x1, "BCID mismatch"},   {0x2, "L1ID mismatch"},      {0x4, "time-out"},
+                                {0x8, "data corruption"}, {0x10, "internal overflow"}, {0x20, "dummy fragment"}};
 
-constexpr BitName kRobSpecific[] = {{0x1 << 16, "trigger type out of step"},
-                                    {0x2 << 16, "fragment size wrong"},
-                                    {0x4 << 16, "data block error"},
-                                    {0x8 << 16, "control word error"},
-                                    {0x10 << 16, "begin of fragment missing"},
-                                    {0x20 << 16, "end of fragment missing"},
-                                    {0x40 << 16, "bad header marker"},
-                                    {0x80 << 16, "format error"},
-                                    {0x100 << 16, "duplicate event"},
-                                    {0x200 << 16, "sequence error"},
-                                    {0x400 << 16, "transmission error"},
-                                    {0x800 << 16, "truncated"},
-                                    {0x1000 << 16, "short fragment"},
-                                    {0x2000 << 16, "fragment lost"},
-                                    {0x4000 << 16, "fragment pending"},
-                                    {0x80000000, "discard mode"}};
+constexpr BitName kRobSpecific[] = {{0x1 << 16, "trigger type out of step"},   {0x2 << 16, "fragment size wrong"},
+                                    {0x4 << 16, "data block error"},           {0x8 << 16, "control word error"},
+                                    {0x10 << 16, "begin of fragment missing"}, {0x20 << 16, "end of fragment missing"},
+                                    {0x40 << 16, "bad header marker"},         {0x80 << 16, "format error"},
+                                    {0x100 << 16, "duplicate event"},          {0x200 << 16, "sequence error"},
+                                    {0x400 << 16, "transmission error"},       {0x800 << 16, "truncated"},
+                                    {0x1000 << 16, "short fragment"},          {0x2000 << 16, "fragment lost"},
+                                    {0x4000 << 16, "fragment pending"},        {0x80000000, "discard mode"}};
 
 constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x8 << 16, "HLTSV duplication warning"},
@@ -44,8 +36,13 @@ constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x2000 << 16, "DCM forced accept"},
                                       {0x80000000, "partial event"}};
 
-constexpr BitName kFelix[] = {{0x01, "truncated by firmware"}, {0x02, "truncated by software"}, {0x04, "malformed, said firmware"},
-                              {0x08, "malformed, said software"}, {0x10, "CRC error"}, {0x20, "ended by time-out"}, {0x40, "busy"}};
+constexpr BitName kFelix[] = {{0x01, "truncated by firmware"},
+                              {0x02, "truncated by software"},
+                              {0x04, "malformed, said firmware"},
+                              {0x08, "malformed, said software"},
+                              {0x10, "CRC error"},
+                              {0x20, "ended by time-out"},
+                              {0x40, "busy"}};
 
 constexpr BitName kRodeo[] = {{0x01, "truncated"}, {0x02, "corrupt"}, {0x04, "BCID mismatch"}};
 
@@ -74,22 +71,66 @@ struct CodeName {
   std::string_view name;
 };
 
-constexpr CodeName kSubdetectors[] = {
-    {0x00, "full event"},      {0x01, "offline"},         {0x11, "Pixel barrel"},    {0x12, "Pixel disk"},
-    {0x13, "Pixel B-layer"},   {0x14, "Pixel IBL"},       {0x15, "Pixel DBM"},       {0x21, "SCT"},
-    {0x22, "SCT"},             {0x23, "SCT"},             {0x24, "SCT"},             {0x30, "TRT ancillary"},
-    {0x31, "TRT"},             {0x32, "TRT"},             {0x33, "TRT"},             {0x34, "TRT"},
-    {0x50, "Tile ancillary"},  {0x51, "Tile"},            {0x52, "Tile"},            {0x53, "Tile"},
-    {0x54, "Tile"},            {0x60, "muon ancillary"},  {0x61, "MDT"},             {0x62, "MDT"},
-    {0x63, "MDT"},             {0x64, "MDT"},             {0x65, "RPC"},             {0x66, "RPC"},
-    {0x67, "TGC"},             {0x68, "TGC"},             {0x69, "CSC"},             {0x6a, "CSC"},
-    {0x6b, "NSW Micromegas"},  {0x6c, "NSW Micromegas"},  {0x6d, "NSW sTGC"},        {0x6e, "NSW sTGC"},
-    {0x70, "beam"},            {0x71, "L1Calo preprocessor"}, {0x72, "L1Calo CP"},   {0x73, "L1Calo CP"},
-    {0x74, "L1Calo JEP"},      {0x75, "L1Calo JEP"},      {0x76, "MUCTPI"},          {0x77, "CTP"},
-    {0x78, "L2 supervisor"},   {0x79, "event builder"},   {0x7a, "event output"},    {0x7b, "L2"},
-    {0x7c, "HLT"},             {0x7f, "FTK"},             {0x81, "BCM"},             {0x82, "LUCID"},
-    {0x83, "ZDC"},             {0x84, "ALFA"},            {0x85, "AFP"},             {0x91, "L1Topo"},
-    {0x92, "calorimeter digital"}, {0x93, "FEX DAQ"},     {0x94, "FEX RoI"},         {0xff, "other"}};
+constexpr CodeName kSubdetectors[] = {{0x00, "full event"},
+                                      {0x01, "offline"},
+                                      {0x11, "Pixel barrel"},
+                                      {0x12, "Pixel disk"},
+                                      {0x13, "Pixel B-layer"},
+                                      {0x14, "Pixel IBL"},
+                                      {0x15, "Pixel DBM"},
+                                      {0x21, "SCT"},
+                                      {0x22, "SCT"},
+                                      {0x23, "SCT"},
+                                      {0x24, "SCT"},
+                                      {0x30, "TRT ancillary"},
+                                      {0x31, "TRT"},
+                                      {0x32, "TRT"},
+                                      {0x33, "TRT"},
+                                      {0x34, "TRT"},
+                                      {0x50, "Tile ancillary"},
+                                      {0x51, "Tile"},
+                                      {0x52, "Tile"},
+                                      {0x53, "Tile"},
+                                      {0x54, "Tile"},
+                                      {0x60, "muon ancillary"},
+                                      {0x61, "MDT"},
+                                      {0x62, "MDT"},
+                                      {0x63, "MDT"},
+                                      {0x64, "MDT"},
+                                      {0x65, "RPC"},
+                                      {0x66, "RPC"},
+                                      {0x67, "TGC"},
+                                      {0x68, "TGC"},
+                                      {0x69, "CSC"},
+                                      {0x6a, "CSC"},
+                                      {0x6b, "NSW Micromegas"},
+                                      {0x6c, "NSW Micromegas"},
+                                      {0x6d, "NSW sTGC"},
+                                      {0x6e, "NSW sTGC"},
+                                      {0x70, "beam"},
+                                      {0x71, "L1Calo preprocessor"},
+                                      {0x72, "L1Calo CP"},
+                                      {0x73, "L1Calo CP"},
+                                      {0x74, "L1Calo JEP"},
+                                      {0x75, "L1Calo JEP"},
+                                      {0x76, "MUCTPI"},
+                                      {0x77, "CTP"},
+                                      {0x78, "L2 supervisor"},
+                                      {0x79, "event builder"},
+                                      {0x7a, "event output"},
+                                      {0x7b, "L2"},
+                                      {0x7c, "HLT"},
+                                      {0x7f, "FTK"},
+                                      {0x81, "BCM"},
+                                      {0x82, "LUCID"},
+                                      {0x83, "ZDC"},
+                                      {0x84, "ALFA"},
+                                      {0x85, "AFP"},
+                                      {0x91, "L1Topo"},
+                                      {0x92, "calorimeter digital"},
+                                      {0x93, "FEX DAQ"},
+                                      {0x94, "FEX RoI"},
+                                      {0xff, "other"}};
 
 }  // namespace
 

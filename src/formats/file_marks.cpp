@@ -18,7 +18,8 @@ std::array<char, kCrcDigits> crc_digits(std::uint32_t crc) {
 }
 
 std::optional<std::uint32_t> read_crc_digits(std::string_view digits) {
-  if (digits.size() != kCrcDigits || digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) return std::nullopt;
+  if (digits.size() != kCrcDigits || digits.find_first_not_of("0123456789abcdef") != std::string_view::npos)
+    return std::nullopt;
   std::uint32_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
   return value;

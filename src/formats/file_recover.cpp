@@ -144,8 +144,8 @@ class Scanner {
 };
 
 bool written_by_encoder(const std::string& text) {
-  constexpr std::string_view kKeys[] = {"GUID=",        "Rodeo-CRC32=", "Rodeo-Format=", "Rodeo-Payload=", "Rodeo-Recovered=",
-                                        "Stream=", "Project=",     "LumiBlock="};
+  constexpr std::string_view kKeys[] = {
+      "GUID=", "Rodeo-CRC32=", "Rodeo-Format=", "Rodeo-Payload=", "Rodeo-Recovered=", "Stream=", "Project=", "LumiBlock="};
   return std::ranges::any_of(kKeys, [&](std::string_view key) { return text.starts_with(key); });
 }
 
@@ -163,7 +163,8 @@ EventFileSettings settings_like(const ScanTotals& scan, const std::string& name,
       settings.stream_name = stream.substr(bar + 1);
     }
     if (const auto project = header.free_string("Project"); !project.empty()) settings.project = project;
-    settings.lumi_block = static_cast<std::uint32_t>(std::strtoul(std::string(header.free_string("LumiBlock")).c_str(), nullptr, 10));
+    settings.lumi_block =
+        static_cast<std::uint32_t>(std::strtoul(std::string(header.free_string("LumiBlock")).c_str(), nullptr, 10));
     settings.foreign_events = header.free_string(kFormatKey) != "1";
     settings.provable = ProvableMark::parse(header.free_string(kProvableKey));
     for (const std::string& text : header.free_strings) {
@@ -177,11 +178,13 @@ EventFileSettings settings_like(const ScanTotals& scan, const std::string& name,
 
 }  // namespace
 
-Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found) {
+Result<ScanTotals> scan_events(std::span<const std::byte> file,
+                               const std::function<Result<void>(const FoundEvent&)>& found) {
   return Scanner(file, found).run();
 }
 
-Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name) {
+Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory,
+                                     const std::string& name) {
   // The first pass counts, because the new file's header says what was saved.
   std::uint32_t run_number = 0;
   Result<ScanTotals> scan = scan_events(file, [&](const FoundEvent& event) -> Result<void> {

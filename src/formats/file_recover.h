@@ -16,9 +16,9 @@ namespace rodeo::formats {
 
 /// A whole event as it was found.
 struct FoundEvent {
-  std::uint64_t offset = 0;            ///< of the event in the file
-  std::span<const std::byte> stored;   ///< as it lies in the file; compressed if the file compresses whole blocks
-  std::uint32_t run_number = 0;        ///< from the event itself
+  std::uint64_t offset = 0;           ///< of the event in the file
+  std::span<const std::byte> stored;  ///< as it lies in the file; compressed if the file compresses whole blocks
+  std::uint32_t run_number = 0;       ///< from the event itself
 };
 
 struct ScanTotals {

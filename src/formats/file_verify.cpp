@@ -40,7 +40,8 @@ std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHe
 
 void check_crc(std::span<const std::byte> file, EventFileReport& report) {
   const DecodedFileHeader& header = *report.header;
-  const bool ours = std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
+  const bool ours =
+      std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
   if (!ours) return;
   const std::string_view digits = header.free_string(kCrcKey);
   const std::optional<std::uint32_t> stored = read_crc_digits(digits);
@@ -98,8 +99,8 @@ void check_end(const EventFileReport& report, std::uint64_t position, std::uint3
 std::string why_it_ends(const DecodeError& error, bool at_end) {
   if (at_end) return "the file ends without an end record: it was not closed, or was cut";
   if (error.fault != DecodeFault::too_large) return error.what();
-  return fmt::format("a data block of {} bytes starts here, but only {} are left: the file was cut, or the size is damaged", error.found,
-                     error.expected);
+  return fmt::format("a data block of {} bytes starts here, but only {} are left: the file was cut, or the size is damaged",
+                     error.found, error.expected);
 }
 
 void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFileReport& report) {
@@ -124,7 +125,8 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
     const EventBlock& block = **next;
     const bool first = report.blocks == 0;
     if (first ? report.ours() && report.header->file_number == 1 && block.number != 1 : block.number != last_number + 1) {
-      findings.add(block.offset + 8, fmt::format("data block has number {}, not {}", block.number, first ? 1 : last_number + 1));
+      findings.add(block.offset + 8,
+                   fmt::format("data block has number {}, not {}", block.number, first ? 1 : last_number + 1));
     }
     last_number = block.number;
     ++report.blocks;
@@ -169,8 +171,8 @@ std::vector<std::string> EventFileReport::unprotected() const {
   if (crc != FileCrc::foreign) return gaps;
   gaps.push_back("no CRC over the file: damage to records, event headers, dates and padding can go unnoticed");
   if (totals.events_with_checksum < totals.events) {
-    gaps.push_back(fmt::format("{} of {} events have no checksum that can be checked", totals.events - totals.events_with_checksum,
-                               totals.events));
+    gaps.push_back(fmt::format("{} of {} events have no checksum that can be checked",
+                               totals.events - totals.events_with_checksum, totals.events));
   }
   return gaps;
 }

@@ -41,7 +41,7 @@ class HeaderCursor {
 
 Decoded<void> decode_lists(HeaderCursor& cursor, FullEventView& event) {
   struct List {
-    WordView FullEventView::*member;
+    WordView FullEventView::* member;
     const char* field;
   };
   constexpr List kLists[] = {{&FullEventView::l1_info, "number of L1 info words"},
@@ -75,7 +75,8 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   if (header > total) return error(DecodeFault::too_large, 2, "event header size in words", header, total);
   const std::uint64_t fixed = kGenericHeaderWords + specific;
   if (header < fixed) return error(DecodeFault::too_small, 2, "event header size in words", header, fixed);
-  if (status > header - fixed) return error(DecodeFault::too_large, 5, "number of event status words", status, header - fixed);
+  if (status > header - fixed)
+    return error(DecodeFault::too_large, 5, "number of event status words", status, header - fixed);
 
   FullEventView event;
   event.words = words.sub(0, total);
@@ -154,8 +155,9 @@ std::vector<std::byte> encode_full_event(const FullEventHeader& header, std::spa
     stored.resize(padded_to_word(stored.size()));
   }
   const bool with_checksum = header.checksum_type == ChecksumType::adler32;
-  const std::size_t header_words = kGenericHeaderWords + kEventSpecificWords5 + header.status.size() + header.l1_info.size() +
-                                   header.l2_info.size() + header.hlt_info.size() + header.stream_tags.size();
+  const std::size_t header_words = kGenericHeaderWords + kEventSpecificWords5 + header.status.size() +
+                                   header.l1_info.size() + header.l2_info.size() + header.hlt_info.size() +
+                                   header.stream_tags.size();
   std::vector<std::byte> out;
   out.reserve(header_words * kWordBytes + stored.size() + kWordBytes);
   const auto put = [&](std::size_t value) { append_word(out, static_cast<std::uint32_t>(value)); };

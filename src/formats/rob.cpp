@@ -53,14 +53,17 @@ Decoded<RodView> RobView::rod() const {
   return rod;
 }
 
-bool RobView::checksum_holds() const { return checksum_type != ChecksumType::adler32 || adler32(payload.bytes()) == checksum; }
+bool RobView::checksum_holds() const {
+  return checksum_type != ChecksumType::adler32 || adler32(payload.bytes()) == checksum;
+}
 
 std::vector<std::byte> encode_rob(const RobHeader& header, std::span<const std::byte> rod) {
   const bool with_checksum = header.checksum_type == ChecksumType::adler32;
   const std::size_t header_words = kGenericHeaderWords + header.status.size();
   std::vector<std::byte> out;
   append_word(out, kRobMarker);
-  append_word(out, static_cast<std::uint32_t>(header_words + padded_to_word(rod.size()) / kWordBytes + (with_checksum ? 1 : 0)));
+  append_word(out,
+              static_cast<std::uint32_t>(header_words + padded_to_word(rod.size()) / kWordBytes + (with_checksum ? 1 : 0)));
   append_word(out, static_cast<std::uint32_t>(header_words));
   append_word(out, std::uint32_t{kEventVersion5} << 16);
   append_word(out, header.source_id.value);

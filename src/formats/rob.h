@@ -30,7 +30,9 @@ struct RobView {
   WordView payload;            ///< the ROD
 
   /// Offset of the payload in the fragment.
-  std::size_t payload_offset_bytes() const { return static_cast<std::size_t>(payload.bytes().data() - words.bytes().data()); }
+  std::size_t payload_offset_bytes() const {
+    return static_cast<std::size_t>(payload.bytes().data() - words.bytes().data());
+  }
 
   /// The ROD inside; offsets of errors count from the start of the ROB.
   Decoded<RodView> rod() const;

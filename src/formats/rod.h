@@ -39,8 +39,7 @@ Decoded<RodView> decode_rod(std::span<const std::byte> bytes);
 
 /// Makes a ROD; `data` is padded with zeros to a word.
 std::vector<std::byte> encode_rod(const RodHeader& header, std::span<const std::uint32_t> status,
-                                  std::span<const std::byte> data,
-                                  StatusPosition position = StatusPosition::before_data);
+                                  std::span<const std::byte> data, StatusPosition position = StatusPosition::before_data);
 
 /// Writes the 9 header words; for writers that build a fragment in place.
 void store_rod_header(std::byte* at, const RodHeader& header);

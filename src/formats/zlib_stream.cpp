@@ -41,7 +41,8 @@ ZlibResult zlib_decompress(std::span<const std::byte> stream, std::span<std::byt
 
 std::vector<std::byte> zlib_decompress_all(std::span<const std::byte> stream, std::size_t limit) {
   std::vector<std::byte> out;
-  for (std::size_t size = std::min(limit, std::max<std::size_t>(4096, stream.size() * 4));; size = std::min(limit, size * 4)) {
+  for (std::size_t size = std::min(limit, std::max<std::size_t>(4096, stream.size() * 4));;
+       size = std::min(limit, size * 4)) {
     out.resize(size);
     const ZlibResult result = zlib_decompress(stream, out);
     if (result.complete) {
@@ -70,9 +71,7 @@ ZlibCompressor& ZlibCompressor::operator=(ZlibCompressor&& other) noexcept {
   return *this;
 }
 
-std::size_t ZlibCompressor::bound(std::size_t bytes) const {
-  return deflateBound(&state_->z, static_cast<uLong>(bytes));
-}
+std::size_t ZlibCompressor::bound(std::size_t bytes) const { return deflateBound(&state_->z, static_cast<uLong>(bytes)); }
 
 void ZlibCompressor::start(std::span<std::byte> out) {
   deflateReset(&state_->z);

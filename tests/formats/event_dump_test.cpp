@@ -40,9 +40,9 @@ TEST(EventDump, SaysStatusInWordsAndMissingLinksByName) {
   const std::vector<std::byte> event = sample_event({.links = 3, .missing_in_event = 1}, 1);
   const EventDump dump = dump_event(event, "event 1");
   const std::string text = render_dump(dump.root, {});
-  for (const char* expected : {"event 1\n", "extended L1 id              ECR 1, L1 id 1", "time-out", "1 link missing", "missing: link 0x00540002",
-                               "ROB 0x00610001 MDT", "chunk 1: link 0x00540001, 15 bytes, ok", "checksum                    holds",
-                               "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"/>"}) {
+  for (const char* expected : {"event 1\n", "extended L1 id              ECR 1, L1 id 1", "time-out", "1 link missing",
+                               "missing: link 0x00540002", "ROB 0x00610001 MDT", "chunk 1: link 0x00540001, 15 bytes, ok",
+                               "checksum                    holds", "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"/>"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n" << text;
   }
 }
@@ -71,7 +71,8 @@ TEST(EventDump, ShowsWhatDoesNotDecodeAsBytesWithTheReason) {
   const std::string whole = render_dump(dump_event(event, "event").root, {});
   const std::vector<std::byte> cut(event.begin(), event.begin() + 100);
   EXPECT_NE(render_dump(dump_event(cut, "event").root, {}).find("event size in words"), std::string::npos);
-  EXPECT_NE(render_dump(dump_event({}, "event").root, {}).find("event header needs 28 bytes, 0 are there"), std::string::npos);
+  EXPECT_NE(render_dump(dump_event({}, "event").root, {}).find("event header needs 28 bytes, 0 are there"),
+            std::string::npos);
   for (std::size_t i = 0; i < event.size(); ++i) {
     event[i] ^= std::byte{0xff};
     EXPECT_NE(render_dump(dump_event(event, "event").root, {}), whole) << "byte " << i;

@@ -178,7 +178,8 @@ TEST(EventFile, AnUnwritableDirectoryIsSaidByName) {
 TEST(EventFile, RunParametersOfOlderVersionsAreRead) {
   for (const std::uint32_t version : {2u, 5u}) {
     std::vector<std::byte> bytes;
-    for (const std::uint32_t word : {0x1234aaaau, 8u, version, 1u, 21112026u, 30405u, 0u, 0u, 0x1234aabbu, 0u, 3u, 0x20636261u}) {
+    for (const std::uint32_t word :
+         {0x1234aaaau, 8u, version, 1u, 21112026u, 30405u, 0u, 0u, 0x1234aabbu, 0u, 3u, 0x20636261u}) {
       append_word(bytes, word);
     }
     if (version == 5) {

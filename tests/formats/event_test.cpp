@@ -88,8 +88,8 @@ void expect_same_event(std::span<const std::byte> bytes) {
   if (!event) return;
   slow::Words specific = {event->bc_time_s, event->bc_time_ns, static_cast<std::uint32_t>(event->global_id)};
   if (event->version >> 16 == kEventVersion5) specific.push_back(static_cast<std::uint32_t>(event->global_id >> 32));
-  for (const std::uint32_t word : {event->run_type, event->run_number, event->lumi_block, event->l1id.value, event->bcid,
-                                   event->trigger_type}) {
+  for (const std::uint32_t word :
+       {event->run_type, event->run_number, event->lumi_block, event->l1id.value, event->bcid, event->trigger_type}) {
     specific.push_back(word);
   }
   if (event->version >> 16 == kEventVersion5) {
@@ -136,8 +136,8 @@ TEST(FullEvent, DamagedEventsAreJudgedAsTheSlowTwinSays) {
 
 TEST(FullEvent, AVersion4EventHasNoCompressionAndA32BitGlobalId) {
   const std::vector<std::byte> robs = encode_rob({.source_id = {0x610001}}, encode_rod({.l1id = {7}}, {}, {}));
-  slow::Words words = {0xaa1234aa, 0, 21, 0x04000000, 0x007c0000, 1, 0, 0, 1000, 5, 99, 0, 431493, 525, 0x01000007, 12, 130,
-                       0,          0, 0,  0};
+  slow::Words words = {0xaa1234aa, 0,      21,  0x04000000, 0x007c0000, 1,   0, 0, 1000, 5, 99,
+                       0,          431493, 525, 0x01000007, 12,         130, 0, 0, 0,    0};
   words[1] = static_cast<std::uint32_t>(words.size() + robs.size() / 4);
   std::vector<std::byte> bytes;
   append_bytes(bytes, std::as_bytes(std::span(words)));
@@ -206,8 +206,11 @@ TEST(RodData, DamagedDataAreJudgedAsTheSlowTwinSays) {
 
 TEST(StreamTags, PackIntoWordsAndComeBack) {
   const std::vector<StreamTag> tags = {{.name = "Main", .type = "physics", .obeys_lumi_block = true},
-                                       {.name = "TileLaser", .type = "calibration", .obeys_lumi_block = false,
-                                        .robs = {0x510001, 0x520002}, .dets = {0x51, 0x52}}};
+                                       {.name = "TileLaser",
+                                        .type = "calibration",
+                                        .obeys_lumi_block = false,
+                                        .robs = {0x510001, 0x520002},
+                                        .dets = {0x51, 0x52}}};
   const std::vector<std::uint32_t> words = encode_stream_tags(tags);
   const std::string text = stream_tag_text(WordView(std::as_bytes(std::span(words))));
   EXPECT_EQ(text,
@@ -222,7 +225,8 @@ TEST(StreamTags, AnyTextIsSurvived) {
   const std::string good = "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"><robs>0x1,0x2</robs></Tag><Tag name=\"B\"/>";
   for (int i = 0; i < 2000; ++i) {
     std::string text = good;
-    for (int n = 0; n < 4; ++n) text[random.below(static_cast<std::uint32_t>(text.size()))] = "<>\"=/ Tx,\0"[random.below(10)];
+    for (int n = 0; n < 4; ++n)
+      text[random.below(static_cast<std::uint32_t>(text.size()))] = "<>\"=/ Tx,\0"[random.below(10)];
     EXPECT_LE(decode_stream_tags(text).size(), 4u);
   }
 }

@@ -95,7 +95,8 @@ TEST(FileRecover, GoesOnBehindBytesThatAreMissingOrTooMany) {
     removed.erase(at, at + size);
     EXPECT_EQ(saved_from(removed), (std::vector<Bytes>{sample.events[0], sample.events[2], sample.events[3]})) << size;
     Bytes added = sample.file;
-    added.insert(added.begin() + static_cast<std::ptrdiff_t>(sample.end_of(1)), static_cast<std::size_t>(size), std::byte{0x5a});
+    added.insert(added.begin() + static_cast<std::ptrdiff_t>(sample.end_of(1)), static_cast<std::size_t>(size),
+                 std::byte{0x5a});
     EXPECT_EQ(saved_from(added), sample.events) << size;
   }
 }

@@ -122,7 +122,8 @@ TEST(FileVerify, SwappedEventsAreFoundByTheirNumbers) {
   std::vector<std::byte> file = sample_file({.events = 2});
   const std::size_t size = kSeparatorBytes + sample_event({.events = 2}, 1).size();
   const std::size_t first = file.size() - kFileEndBytes - 2 * size;
-  std::swap_ranges(file.begin() + static_cast<std::ptrdiff_t>(first), file.begin() + static_cast<std::ptrdiff_t>(first + size),
+  std::swap_ranges(file.begin() + static_cast<std::ptrdiff_t>(first),
+                   file.begin() + static_cast<std::ptrdiff_t>(first + size),
                    file.begin() + static_cast<std::ptrdiff_t>(first + size));
   rodeo::test::reseal(file);
   EXPECT_NE(first_finding(verify_event_file(file)).find("data block has number 2, not 1"), std::string::npos);
@@ -199,7 +200,8 @@ TEST(FileVerify, RandomDamageIsSurvivedAndFound) {
   const std::vector<std::byte> sound = sample_file({.events = 4});
   for (int i = 0; i < 2000; ++i) {
     std::vector<std::byte> file = sound;
-    for (int n = 0; n < 5; ++n) file[random.below(static_cast<std::uint32_t>(file.size()))] = static_cast<std::byte>(random.word());
+    for (int n = 0; n < 5; ++n)
+      file[random.below(static_cast<std::uint32_t>(file.size()))] = static_cast<std::byte>(random.word());
     file.resize(random.below(static_cast<std::uint32_t>(file.size())) + 1);
     if (!std::equal(file.begin(), file.end(), sound.begin()) || file.size() < sound.size()) {
       EXPECT_FALSE(verify_event_file(file).sound());

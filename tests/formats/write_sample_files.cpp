@@ -1,7 +1,7 @@
 // Writes event files for tests in other languages: `sound` (three files by rollover), `faulty` (fragments with every kind of fault that
 // a builder flags) and `compressed`, with the same frame and file encoder that the readout uses.  usage: write_sample_files DIRECTORY
-#include <cstdio>
 #include <algorithm>
+#include <cstdio>
 
 #include "formats/event_file_writer.h"
 #include "formats/event_frame.h"
