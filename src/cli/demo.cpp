@@ -62,12 +62,14 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
     if (!mapped) return std::unexpected(mapped.error());
     const formats::EventFileReport found = formats::verify_event_file(mapped->bytes());
     for (const formats::Finding& finding : found.findings.listed()) {
-      std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset), finding.what.c_str());
+      std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
+                   finding.what.c_str());
     }
     // What no chunk of the file proves, nobody has shown to be right.
     if (found.totals.proven_chunks + found.totals.flagged_chunks != found.totals.chunks) {
-      std::fprintf(stderr, "%s: %llu chunks do not prove themselves\n", file.c_str(),
-                   static_cast<unsigned long long>(found.totals.chunks - found.totals.proven_chunks - found.totals.flagged_chunks));
+      std::fprintf(
+          stderr, "%s: %llu chunks do not prove themselves\n", file.c_str(),
+          static_cast<unsigned long long>(found.totals.chunks - found.totals.proven_chunks - found.totals.flagged_chunks));
       ++findings;
     }
     findings += found.findings.total();
@@ -77,20 +79,26 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
   }
   json["files_verified"] = Json::object(
       {{"files", report.files.size()}, {"events", events}, {"chunks", chunks}, {"bytes", bytes}, {"mismatches", findings}});
-  std::fprintf(stderr, "%s\n", fmt::format("files read back: {} files, {} events, {} chunks, {}B: {}", report.files.size(), events, chunks,
-                                           base::format_count(static_cast<double>(bytes)),
-                                           findings == 0 ? "every byte verified" : fmt::format("{} FINDINGS", findings)).c_str());
+  std::fprintf(stderr, "%s\n",
+               fmt::format("files read back: {} files, {} events, {} chunks, {}B: {}", report.files.size(), events, chunks,
+                           base::format_count(static_cast<double>(bytes)),
+                           findings == 0 ? "every byte verified" : fmt::format("{} FINDINGS", findings))
+                   .c_str());
   return findings == 0;
 }
 
 Result<ExitCode> run(const DemoOptions& options) {
   const control::DemoDirectory directory(options.keep);
-  auto plan = control::load_readout_text(control::example_text("demo.toml"),
-                                         {.file = "demo.toml", .overrides = overrides_of(options, directory), .environment = false});
+  auto plan =
+      control::load_readout_text(control::example_text("demo.toml"),
+                                 {.file = "demo.toml", .overrides = overrides_of(options, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
-  std::fprintf(stderr, "%s\n", fmt::format("{} emulated links at {} for {:g} s: generator -> GBT builder -> verify -> sampler -> file writer\nfiles in {} ({})",
-                                           options.links, base::format_quantity(options.rate_hz, "Hz"), options.seconds, directory.path().string(),
-                                           options.keep ? "kept" : "removed by the next demo; --keep keeps them").c_str());
+  std::fprintf(stderr, "%s\n",
+               fmt::format("{} emulated links at {} for {:g} s: generator -> GBT builder -> verify -> sampler -> file "
+                           "writer\nfiles in {} ({})",
+                           options.links, base::format_quantity(options.rate_hz, "Hz"), options.seconds,
+                           directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+                   .c_str());
   return run_to_report(*plan, {.seconds = options.seconds}, options.json_file, &verify_files);
 }
 
@@ -109,8 +117,10 @@ void add_demo(Command& root) {
   demo.option("--set", options->settings, "Set a key of examples/demo.toml: KEY=VALUE (repeatable)").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
-      "It is examples/demo.toml with these options set. Every chunk of every fragment is verified in passing; a share of the fragments, at most about "
-      "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows dead time, never loss. "
+      "It is examples/demo.toml with these options set. Every chunk of every fragment is verified in passing; a share of "
+      "the fragments, at most about "
+      "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
+      "dead time, never loss. "
       "Exit status 0: all is well; 1: the run failed; 7: something did not verify.");
   demo.run([options] { return run(*options); });
 }

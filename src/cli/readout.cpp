@@ -27,7 +27,8 @@ struct TalkOptions {
 
 Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
-    return std::unexpected(Error{"cli.usage", "a configuration is missing", "", "rodeo readout CONFIG, or one of the verbs: rodeo readout --help"});
+    return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
+                                 "rodeo readout CONFIG, or one of the verbs: rodeo readout --help"});
   }
   const auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
@@ -65,8 +66,13 @@ Result<ExitCode> show_status(const TalkOptions& options) {
 Result<ExitCode> list_links(const TalkOptions& options) {
   const auto status = control::ask_readout(options.name, Json::object({{"command", "status"}}));
   if (!status) return std::unexpected(status.error());
-  Table table({{"ROB", "source_id"}, {"link", "fid"}, {"state", "state"}, {"by policy", "removed_by_policy"},
-               {"chunks", "chunks"}, {"missing", "missing"}, {"bad", "bad"}});
+  Table table({{"ROB", "source_id"},
+               {"link", "fid"},
+               {"state", "state"},
+               {"by policy", "removed_by_policy"},
+               {"chunks", "chunks"},
+               {"missing", "missing"},
+               {"bad", "bad"}});
   const Json* robs = status->find("robs");
   if (robs != nullptr) {
     for (const Json& rob : robs->elements()) {
@@ -75,9 +81,10 @@ Result<ExitCode> list_links(const TalkOptions& options) {
       for (const Json& link : links->elements()) {
         const auto cell = [&](const char* key) { return link.find(key) != nullptr ? *link.find(key) : Json(); };
         const bool active = cell("state").string() == "active";
-        table.add_row({Cell(*rob.find("source_id")), Cell(cell("fid")), Cell(cell("state"), "", active ? Style::good : Style::warning),
-                       Cell(cell("removed_by_policy"), cell("removed_by_policy").boolean() ? "yes" : "no"), Cell(cell("chunks")),
-                       Cell(cell("missing")), Cell(cell("bad"))});
+        table.add_row({Cell(*rob.find("source_id")), Cell(cell("fid")),
+                       Cell(cell("state"), "", active ? Style::good : Style::warning),
+                       Cell(cell("removed_by_policy"), cell("removed_by_policy").boolean() ? "yes" : "no"),
+                       Cell(cell("chunks")), Cell(cell("missing")), Cell(cell("bad"))});
       }
     }
   }
@@ -102,19 +109,25 @@ void add_readout(Command& root) {
       .example("rodeo readout run.toml --set readout.input.rate=50kHz --json -", "with another rate; the report as JSON")
       .example("rodeo readout status --name demo", "how a running readout is doing")
       .example("rodeo readout link remove 0x1000000000540000 --name demo", "take a link out of the build while it runs");
-  readout.option("CONFIG", options->file, "Configuration file (TOML). A file with the name of a verb below: write ./status").value_name("CONFIG");
+  readout.option("CONFIG", options->file, "Configuration file (TOML). A file with the name of a verb below: write ./status")
+      .value_name("CONFIG");
   readout.option("--seconds", options->seconds, "End the run after so many seconds").value_name("S");
   readout.option("--events", options->events, "End the run once so many fragments are built; some more are under way then");
-  readout.option("--set", options->settings, "Set a key of the configuration: KEY=VALUE (repeatable)").value_name("KEY=VALUE");
+  readout.option("--set", options->settings, "Set a key of the configuration: KEY=VALUE (repeatable)")
+      .value_name("KEY=VALUE");
   readout.json_file(options->json_file);
   readout.paragraph(
-      "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input stops, buffers "
-      "drain, files close, the report prints. A second one aborts. Exit status 0: the run ended as it should, also if fragments were incomplete; "
+      "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
+      "stops, buffers "
+      "drain, files close, the report prints. A second one aborts. Exit status 0: the run ended as it should, also if "
+      "fragments were incomplete; "
       "1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes.");
   readout.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();
-  const auto with_name = [talk](Command& verb) { verb.option("--name", talk->name, "Which readout (readout.name); needed if several run").value_name("NAME"); };
+  const auto with_name = [talk](Command& verb) {
+    verb.option("--name", talk->name, "Which readout (readout.name); needed if several run").value_name("NAME");
+  };
   Command& status = readout.verb("status", "How a running readout is doing");
   status.example("rodeo readout status -o json", "everything there is, for programs");
   with_name(status);

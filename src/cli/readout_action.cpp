@@ -44,13 +44,15 @@ class MetricsEndpoint {
 
  private:
   control::HttpReply answer(const std::string& target) {
-    if (target != "/metrics") return {.status = 404, .content_type = "text/plain; charset=utf-8", .body = "the metrics are at /metrics\n"};
+    if (target != "/metrics")
+      return {.status = 404, .content_type = "text/plain; charset=utf-8", .body = "the metrics are at /metrics\n"};
     readout::ReadoutStatus status;
     {
       const std::lock_guard lock(mutex_);
       status = status_;
     }
-    return {.status = 200, .content_type = control::kPrometheusContentType, .body = control::prometheus_text(settings_, status)};
+    return {
+        .status = 200, .content_type = control::kPrometheusContentType, .body = control::prometheus_text(settings_, status)};
   }
 
   const readout::ReadoutSettings& settings_;
@@ -66,7 +68,8 @@ Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
   return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
 }
 
-Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file, const AfterRun& after) {
+Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
+                               const AfterRun& after) {
   std::optional<control::LineServer> control;
   if (plan.control_socket) {
     const auto socket = base::runtime_socket(control::control_socket_name(plan.settings.name));
@@ -75,8 +78,8 @@ Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLim
   }
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
   MetricsEndpoint metrics(plan);
-  const readout::RunReport report =
-      control::run_readout(*application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); });
+  const readout::RunReport report = control::run_readout(*application, limits, control ? &*control : nullptr,
+                                                         [&](const auto& status) { metrics.show(status); });
   Json json = control::report_json(report);
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.

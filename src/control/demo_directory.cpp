@@ -34,7 +34,9 @@ int open_locked(const std::filesystem::path& file, int flags) {
 void remove_earlier(const std::filesystem::path& root) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    if (!entry.is_directory(ignored) || entry.is_symlink(ignored) || !entry.path().filename().native().starts_with(kTransient)) continue;
+    if (!entry.is_directory(ignored) || entry.is_symlink(ignored) ||
+        !entry.path().filename().native().starts_with(kTransient))
+      continue;
     const int lock = open_locked(entry.path() / kLockName, 0);
     if (lock < 0) continue;
     std::filesystem::remove_all(entry.path(), ignored);
@@ -56,7 +58,8 @@ std::filesystem::path DemoDirectory::root() {
 
 DemoDirectory::DemoDirectory(bool keep) {
   const std::filesystem::path root = DemoDirectory::root();
-  path_ = root / (keep ? fmt::format("kept-{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), ::getpid()) : fmt::format("{}{}", kTransient, ::getpid()));
+  path_ = root / (keep ? fmt::format("kept-{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), ::getpid())
+                       : fmt::format("{}{}", kTransient, ::getpid()));
   std::error_code error;
   std::filesystem::create_directories(root, error);
   if (!error) remove_earlier(root);
@@ -66,8 +69,8 @@ DemoDirectory::DemoDirectory(bool keep) {
     if (lock_ < 0) error = std::error_code(errno, std::generic_category());
   }
   if (error) {
-    throw SetupError({"demo.directory", fmt::format("cannot make a directory for the demo's files: {}", error.message()), path_,
-                      "set XDG_CACHE_HOME to a directory that you may write to"});
+    throw SetupError({"demo.directory", fmt::format("cannot make a directory for the demo's files: {}", error.message()),
+                      path_, "set XDG_CACHE_HOME to a directory that you may write to"});
   }
 }
 

@@ -27,7 +27,8 @@ constexpr std::uint32_t kLargestRequest = 16 * 1024;
 
 tcp::endpoint endpoint_of(const std::string& listen) {
   const auto refuse = [&](const std::string& why) -> SetupError {
-    return SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "", "write an address and a port: 127.0.0.1:9464"});
+    return SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "",
+                       "write an address and a port: 127.0.0.1:9464"});
   };
   const std::size_t colon = listen.rfind(':');
   if (colon == std::string::npos) throw refuse("there is no port");
@@ -97,8 +98,8 @@ struct HttpServer::Machinery {
       acceptor.bind(endpoint);
       acceptor.listen();
     } catch (const boost::system::system_error& error) {
-      throw SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, error.code().message()), "",
-                        "is something else listening there? port 0 takes one that is free"});
+      throw SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, error.code().message()),
+                        "", "is something else listening there? port 0 takes one that is free"});
     }
     accept();
     thread = std::thread([this] {
@@ -125,7 +126,8 @@ struct HttpServer::Machinery {
   std::thread thread;
 };
 
-HttpServer::HttpServer(const std::string& listen, Answer answer) : machinery_(std::make_unique<Machinery>(listen, std::move(answer))) {}
+HttpServer::HttpServer(const std::string& listen, Answer answer)
+    : machinery_(std::make_unique<Machinery>(listen, std::move(answer))) {}
 HttpServer::~HttpServer() = default;
 
 std::string HttpServer::address() const {

@@ -22,7 +22,8 @@ sockaddr_un address_of(const std::filesystem::path& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.native().size() >= sizeof address.sun_path) {
-    throw SetupError({"control.path_too_long", fmt::format("the socket path is longer than {} bytes", sizeof address.sun_path - 1), path,
+    throw SetupError({"control.path_too_long",
+                      fmt::format("the socket path is longer than {} bytes", sizeof address.sun_path - 1), path,
                       "set RODEO_RUNTIME_DIR to a shorter directory, or give a shorter name"});
   }
   std::memcpy(address.sun_path, path.c_str(), path.native().size());
@@ -30,7 +31,8 @@ sockaddr_un address_of(const std::filesystem::path& path) {
 }
 
 [[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
-  throw SetupError({"control.socket", fmt::format("{}: {}", what, std::strerror(errno)), path, "the directory must exist and be yours"});
+  throw SetupError(
+      {"control.socket", fmt::format("{}: {}", what, std::strerror(errno)), path, "the directory must exist and be yours"});
 }
 
 }  // namespace
@@ -66,8 +68,8 @@ void LineServer::take_lock() {
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       ::close(lock_);
       lock_ = -1;
-      throw SetupError({"control.name_taken", fmt::format("a process named `{}` is running already", path_.stem().string()), path_,
-                        "end it, or give this one another name"});
+      throw SetupError({"control.name_taken", fmt::format("a process named `{}` is running already", path_.stem().string()),
+                        path_, "end it, or give this one another name"});
     }
     // The previous holder removes the file as it leaves; a lock on the removed file would protect nothing.
     struct stat ours{};
@@ -117,7 +119,8 @@ bool LineServer::serve_client(Client& client, const std::function<std::string(co
 void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer) {
   std::vector<pollfd> ready{{.fd = listener_, .events = POLLIN, .revents = 0}};
   for (const Client& client : clients_) {
-    ready.push_back({.fd = client.fd, .events = static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
+    ready.push_back(
+        {.fd = client.fd, .events = static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
   }
   if (::poll(ready.data(), ready.size(), static_cast<int>(wait.count())) <= 0) return;
   for (std::size_t i = clients_.size(); i-- > 0;) {

@@ -52,18 +52,23 @@ class Exposition {
 void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
-    for (const auto& rob : status.robs) out.sample(value(rob.builder), {{"rob", fmt::format("{:#010x}", rob.source_id.value)}});
+    for (const auto& rob : status.robs)
+      out.sample(value(rob.builder), {{"rob", fmt::format("{:#010x}", rob.source_id.value)}});
   };
   using Status = FragmentBuilder::Status;
   each("rodeo_fragments_total", "counter", "Fragments built.", [](const Status& s) { return s.fragments; });
-  each("rodeo_fragments_incomplete_total", "counter", "Fragments that lack a link or are flagged.", [](const Status& s) { return s.incomplete; });
-  each("rodeo_chunks_received_total", "counter", "Chunks received from the input.", [](const Status& s) { return s.chunks_received; });
+  each("rodeo_fragments_incomplete_total", "counter", "Fragments that lack a link or are flagged.",
+       [](const Status& s) { return s.incomplete; });
+  each("rodeo_chunks_received_total", "counter", "Chunks received from the input.",
+       [](const Status& s) { return s.chunks_received; });
   each("rodeo_chunks_built_total", "counter", "Chunks in fragments.", [](const Status& s) { return s.chunks_built; });
-  each("rodeo_payload_bytes_total", "counter", "ROD data of fragments, chunk headers included.", [](const Status& s) { return s.payload_bytes; });
+  each("rodeo_payload_bytes_total", "counter", "ROD data of fragments, chunk headers included.",
+       [](const Status& s) { return s.payload_bytes; });
   each("rodeo_open_events", "gauge", "Events that are being built.", [](const Status& s) { return s.open_events; });
   each("rodeo_window_events", "gauge", "Events that can be open at once.", [](const Status& s) { return s.window_events; });
   each("rodeo_pool_fill_ratio", "gauge", "Slice buffers in use, 0 to 1.", [](const Status& s) { return s.pool_fill; });
-  each("rodeo_builder_cpu_seconds_total", "counter", "CPU time of the builder's workers.", [](const Status& s) { return s.cpu_seconds; });
+  each("rodeo_builder_cpu_seconds_total", "counter", "CPU time of the builder's workers.",
+       [](const Status& s) { return s.cpu_seconds; });
 
   const auto each_reason = [&](std::string_view name, std::string_view help, std::vector<NamedCounter> Status::* member) {
     out.metric(name, "counter", help);
@@ -74,7 +79,8 @@ void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
     }
   };
   each_reason("rodeo_chunks_lost_total", "Chunks in no fragment, by reason.", &Status::lost);
-  each_reason("rodeo_fragments_incomplete_reason_total", "Incomplete fragments, by reason; one fragment may have several.", &Status::incomplete_by_reason);
+  each_reason("rodeo_fragments_incomplete_reason_total", "Incomplete fragments, by reason; one fragment may have several.",
+              &Status::incomplete_by_reason);
 }
 
 void add_links(Exposition& out, const readout::ReadoutStatus& status) {
@@ -82,15 +88,19 @@ void add_links(Exposition& out, const readout::ReadoutStatus& status) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
       for (const auto& link : rob.builder.links) {
-        out.sample(value(link), {{"rob", fmt::format("{:#010x}", rob.source_id.value)}, {"fid", fmt::format("{:#018x}", link.fid.value)}});
+        out.sample(value(link), {{"rob", fmt::format("{:#010x}", rob.source_id.value)},
+                                 {"fid", fmt::format("{:#018x}", link.fid.value)}});
       }
     }
   };
   using Link = FragmentBuilder::Link;
-  each("rodeo_link_active", "gauge", "1 if the link is in the build, 0 if it was removed.", [](const Link& l) { return l.state == LinkState::active ? 1 : 0; });
+  each("rodeo_link_active", "gauge", "1 if the link is in the build, 0 if it was removed.",
+       [](const Link& l) { return l.state == LinkState::active ? 1 : 0; });
   each("rodeo_link_chunks_total", "counter", "Chunks received from a link.", [](const Link& l) { return l.chunks; });
   each("rodeo_link_missing_total", "counter", "Events closed without the link.", [](const Link& l) { return l.missing; });
-  each("rodeo_link_bad_total", "counter", "Chunks of a link that are corrupt, late, duplicate, out of sequence or malformed.", [](const Link& l) { return l.bad; });
+  each("rodeo_link_bad_total", "counter",
+       "Chunks of a link that are corrupt, late, duplicate, out of sequence or malformed.",
+       [](const Link& l) { return l.bad; });
 }
 
 void add_consumers(Exposition& out, const readout::ReadoutStatus& status) {
@@ -100,13 +110,18 @@ void add_consumers(Exposition& out, const readout::ReadoutStatus& status) {
   };
   using Status = FragmentConsumer::Status;
   each("rodeo_consumer_fragments_total", "counter", "Fragments consumed.", [](const Status& s) { return s.consumed; });
-  each("rodeo_consumer_stalls_total", "counter", "Times that a fragment found the queue full.", [](const Status& s) { return s.stalls; });
-  each("rodeo_consumer_queue_fill_ratio", "gauge", "Fill of the queue, 0 to 1.", [](const Status& s) { return s.queue_fill; });
-  each("rodeo_consumer_cpu_seconds_total", "counter", "CPU time of the consumer's threads.", [](const Status& s) { return s.cpu_seconds; });
-  each("rodeo_consumer_failed", "gauge", "1 if the consumer failed and the run has to stop.", [](const Status& s) { return s.failure.empty() ? 0 : 1; });
+  each("rodeo_consumer_stalls_total", "counter", "Times that a fragment found the queue full.",
+       [](const Status& s) { return s.stalls; });
+  each("rodeo_consumer_queue_fill_ratio", "gauge", "Fill of the queue, 0 to 1.",
+       [](const Status& s) { return s.queue_fill; });
+  each("rodeo_consumer_cpu_seconds_total", "counter", "CPU time of the consumer's threads.",
+       [](const Status& s) { return s.cpu_seconds; });
+  each("rodeo_consumer_failed", "gauge", "1 if the consumer failed and the run has to stop.",
+       [](const Status& s) { return s.failure.empty() ? 0 : 1; });
   out.metric("rodeo_consumer_counter", "untyped", "Counters that a consumer offers by name.");
   for (const auto& consumer : status.consumers) {
-    for (const NamedCounter& counter : consumer.counters) out.sample(counter.value, {{"consumer", consumer.name}, {"counter", counter.name}});
+    for (const NamedCounter& counter : consumer.counters)
+      out.sample(counter.value, {{"consumer", consumer.name}, {"counter", counter.name}});
   }
 }
 
@@ -118,11 +133,13 @@ std::string prometheus_text(const readout::ReadoutSettings& settings, const read
   out.sample(settings.run.run_number);
   out.metric("rodeo_run_seconds", "gauge", "Time since the start of the input.");
   out.sample(status.seconds);
-  out.metric("rodeo_input_counter", "untyped", "Counters that the input offers by name: sent chunks, accepted and vetoed triggers, faults on demand.");
+  out.metric("rodeo_input_counter", "untyped",
+             "Counters that the input offers by name: sent chunks, accepted and vetoed triggers, faults on demand.");
   for (const NamedCounter& counter : status.input) out.sample(counter.value, {{"counter", counter.name}});
   out.metric("rodeo_input_cpu_seconds_total", "counter", "CPU time of the input's own threads.");
   out.sample(status.input_cpu_seconds);
-  out.metric("rodeo_latency_seconds", "gauge", "From the hand-over of an event's last data to its first consumer, over the run.");
+  out.metric("rodeo_latency_seconds", "gauge",
+             "From the hand-over of an event's last data to its first consumer, over the run.");
   out.sample(status.latency.p50_us * 1e-6, {{"quantile", "0.5"}});
   out.sample(status.latency.p99_us * 1e-6, {{"quantile", "0.99"}});
   out.sample(status.latency.max_us * 1e-6, {{"quantile", "1"}});

@@ -56,10 +56,13 @@ Result<std::string> one_name(const std::string& name) {
   if (!name.empty()) return name;
   const std::vector<std::string> names = readout_names();
   if (names.size() == 1) return names.front();
-  if (names.empty()) return std::unexpected(Error{"control.unreachable", "no readout runs", base::runtime_directory_name(), "start one: rodeo readout CONFIG"});
+  if (names.empty())
+    return std::unexpected(
+        Error{"control.unreachable", "no readout runs", base::runtime_directory_name(), "start one: rodeo readout CONFIG"});
   std::string list;
   for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
-  return std::unexpected(Error{"control.which_readout", fmt::format("{} readouts may be meant: {}", names.size(), list), "", "--name NAME"});
+  return std::unexpected(
+      Error{"control.which_readout", fmt::format("{} readouts may be meant: {}", names.size(), list), "", "--name NAME"});
 }
 
 }  // namespace
@@ -95,7 +98,8 @@ Result<Json> ask_readout(const std::string& name, const Json& request) {
     const Json* value = answer->find("reply");
     return value != nullptr ? *value : Json::object();
   }
-  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("readout `{}`", *known), text_of(*answer, "next")});
+  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("readout `{}`", *known),
+                               text_of(*answer, "next")});
 }
 
 }  // namespace rodeo::control

@@ -19,7 +19,8 @@ bool limit_reached(const RunLimits& limits, const readout::ReadoutStatus& status
 
 }  // namespace
 
-readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control, const StatusObserver& observe) {
+readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control,
+                               const StatusObserver& observe) {
   const StopSignals signals;
   RunView view(application.settings());
   application.start();
@@ -44,7 +45,8 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
   }
   const readout::ReadoutStatus last = application.status();
   view.finish(last);
-  return readout::make_report(application.settings(), last, application.limited_by(), application.phase() != readout::Phase::stopped);
+  return readout::make_report(application.settings(), last, application.limited_by(),
+                              application.phase() != readout::Phase::stopped);
 }
 
 }  // namespace rodeo::control

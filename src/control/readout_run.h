@@ -13,8 +13,9 @@
 namespace rodeo::control {
 
 struct RunLimits {
-  std::optional<double> seconds = {};           ///< of the input
-  std::optional<std::uint64_t> fragments = {};  ///< the input is stopped once this many are built; some more are under way then
+  std::optional<double> seconds = {};  ///< of the input
+  std::optional<std::uint64_t> fragments =
+      {};  ///< the input is stopped once this many are built; some more are under way then
 };
 
 /// Told of every status that the run takes, some twenty times a second, on the thread that runs.
@@ -23,6 +24,7 @@ using StatusObserver = std::function<void(const readout::ReadoutStatus&)>;
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). The first Ctrl-C (or
 /// SIGTERM) ends the run in order; after the second the function returns a report of condition ABORTED while threads still
 /// work, and the caller must leave by std::quick_exit or _exit.
-readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control, const StatusObserver& observe = {});
+readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control,
+                               const StatusObserver& observe = {});
 
 }  // namespace rodeo::control

@@ -28,20 +28,29 @@ std::optional<std::uint32_t> read_id(std::string_view text) {
   return value;
 }
 
-/// The generator's payload proves itself to whoever knows its seed, which files therefore say.
-/// Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
-std::optional<formats::ProvableMark> provable_of(const readout::ComponentSettings& input, const readout::ComponentSettings& extractor) {
-  if (input.type != "generator") return std::nullopt;
-  const bool full_trigger = extractor.type == "rodeo" && extractor.parameters.integer("bcid_offset") >= 0 &&
-                            extractor.parameters.integer("trigger_type_offset") >= 0;
-  return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.parameters.integer("seed")),
-                               .crc = input.parameters.boolean("crc"),
-                               .l1id_bits = static_cast<std::uint32_t>(input.parameters.integer("l1id_bits")),
-                               .full_trigger = full_trigger};
+/// Files say how their payload proves itself, to whoever reads them: by the seed of the generator, else by what a processor verifies in
+/// passing. Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
+std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings& settings) {
+  const Parameters& input = settings.input.parameters;
+  const Parameters& extractor = settings.extractor.parameters;
+  const bool full_trigger = settings.extractor.type == "rodeo" && extractor.integer("bcid_offset") >= 0 && extractor.integer("trigger_type_offset") >= 0;
+  if (settings.input.type == "generator") {
+    return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.integer("seed")),
+                                 .crc = input.boolean("crc"),
+                                 .l1id_bits = static_cast<std::uint32_t>(input.integer("l1id_bits")),
+                                 .full_trigger = full_trigger};
+  }
+  for (const readout::ComponentSettings& consumer : settings.consumers) {
+    const Parameters& keys = consumer.parameters;
+    if (!keys.has("work") || keys.text("work") != "verify") continue;
+    return formats::ProvableMark{.seed = static_cast<std::uint64_t>(keys.integer("seed")),
+                                 .crc = keys.boolean("crc"),
+                                 .full_trigger = full_trigger};
+  }
+  return std::nullopt;
 }
 
-readout::RunInfo run_info(const Table& run, const std::string& readout_name, const readout::ComponentSettings& input,
-                          const readout::ComponentSettings& extractor) {
+readout::RunInfo run_info(const Table& run, const readout::ReadoutSettings& settings) {
   const Parameters& keys = run.parameters();
   return {.run_number = static_cast<std::uint32_t>(keys.integer("number")),
           .run_type = run_type_of(keys.text("type")),
@@ -49,9 +58,9 @@ readout::RunInfo run_info(const Table& run, const std::string& readout_name, con
           .project = keys.text("project"),
           .stream_type = keys.text("stream_type"),
           .stream_name = keys.text("stream"),
-          .readout_name = readout_name,
-          .emulated = input.type == "generator",
-          .provable = provable_of(input, extractor)};
+          .readout_name = settings.name,
+          .emulated = settings.input.type == "generator",
+          .provable = provable_of(settings)};
 }
 
 readout::ComponentSettings component(const Table& table) {
@@ -68,7 +77,8 @@ readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
   for (const std::string& text : keys.list("link_ids")) {
     const auto id = read_id(text);
     if (!id) {
-      errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text), table.where(), "write 17 or 0x11"});
+      errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text),
+                        table.where(), "write 17 or 0x11"});
     }
     out.link_ids.push_back(id.value_or(0));
   }
@@ -85,14 +95,15 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   out.input = component(*readout.table("input"));
   out.builder = component(*readout.table("builder"));
   out.extractor = component(*readout.table("extractor"));
-  out.run = run_info(*configuration.table("run"), out.name, out.input, out.extractor);
   if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
   for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
+  out.run = run_info(*configuration.table("run"), out);
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
   out.link_policy.restore = policy.parameters().boolean("restore");
   if (out.name.empty() || out.name.find('/') != std::string::npos) {
-    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(), "a name without `/`"});
+    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(),
+                      "a name without `/`"});
   }
   return out;
 }
@@ -101,7 +112,8 @@ template <typename Load>
 std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
   ReadoutPlan plan;
   plan.registry = std::make_unique<base::ComponentRegistry>();
-  if (const auto added = plan.registry->add_library("built in", &readout::register_defaults); !added) return std::unexpected(ConfigurationErrors{added.error()});
+  if (const auto added = plan.registry->add_library("built in", &readout::register_defaults); !added)
+    return std::unexpected(ConfigurationErrors{added.error()});
   plan.plugins = std::make_unique<base::PluginHost>(*plan.registry);
   const auto tables = system_tables();
   const std::expected<Configuration, ConfigurationErrors> configuration = load(tables, *plan.registry, *plan.plugins);
@@ -117,11 +129,15 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
 }  // namespace
 
 std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) { return load_configuration(source, tables, registry, plugins); });
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
+    return load_configuration(source, tables, registry, plugins);
+  });
 }
 
 std::expected<ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text, const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) { return parse_configuration(text, source, tables, registry, plugins); });
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
+    return parse_configuration(text, source, tables, registry, plugins);
+  });
 }
 
 }  // namespace rodeo::control

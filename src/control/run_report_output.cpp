@@ -18,20 +18,17 @@ std::string count(std::uint64_t n) { return base::format_count(static_cast<doubl
 /// ": time_out 3, late 1", or nothing.
 std::string reasons(const std::vector<NamedCounter>& counters) {
   std::string out;
-  for (const NamedCounter& counter : counters) out += fmt::format("{} {} {}", out.empty() ? ":" : ",", counter.name, counter.value);
+  for (const NamedCounter& counter : counters)
+    out += fmt::format("{} {} {}", out.empty() ? ":" : ",", counter.name, counter.value);
   return out;
 }
 
 const char* phase_name(readout::Phase phase) {
   switch (phase) {
-    case readout::Phase::prepared:
-      return "prepared";
-    case readout::Phase::running:
-      return "running";
-    case readout::Phase::draining:
-      return "draining";
-    case readout::Phase::stopped:
-      return "stopped";
+    case readout::Phase::prepared: return "prepared";
+    case readout::Phase::running: return "running";
+    case readout::Phase::draining: return "draining";
+    case readout::Phase::stopped: return "stopped";
   }
   return "";
 }
@@ -52,9 +49,8 @@ Json report_json(const readout::RunReport& report) {
   for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
   Json consumers = Json::object();
   for (const auto& consumer : report.consumers) {
-    consumers[consumer.name] = Json::object({{"consumed", consumer.consumed},
-                                             {"stalls", consumer.stalls},
-                                             {"counters", counters_json(consumer.counters)}});
+    consumers[consumer.name] = Json::object(
+        {{"consumed", consumer.consumed}, {"stalls", consumer.stalls}, {"counters", counters_json(consumer.counters)}});
   }
   Json out = Json::object();
   out["run"] = Json::object({{"name", report.name},
@@ -66,14 +62,16 @@ Json report_json(const readout::RunReport& report) {
   out["offered_rate_hz"] = report.offered_rate_hz;
   out["trigger_rate_hz"] = report.trigger_rate_hz;
   out["dead_time_fraction"] = report.dead_time_fraction;
-  out["chunks"] = Json::object({{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
+  out["chunks"] = Json::object(
+      {{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
   out["limited_by"] = report.limited_by;
   out["fragments"] =
       Json::object({{"built", report.fragments},
                     {"incomplete", report.incomplete},
                     {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
-  out["bytes"] = Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
+  out["bytes"] =
+      Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
   out["latency_us"] =
       Json::object({{"p50", report.latency.p50_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}});
   out["cpu_seconds"] = cpu;
@@ -106,19 +104,21 @@ Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus&
 }
 
 std::string report_text(const readout::RunReport& report) {
-  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name, readout::name_of(report.condition), report.seconds);
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
+                                readout::name_of(report.condition), report.seconds);
   if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
-  out += fmt::format("\n  triggers    {} accepted of {} offered, dead time {:.2f} %", base::format_quantity(report.trigger_rate_hz, "Hz"),
+  out += fmt::format("\n  triggers    {} accepted of {} offered, dead time {:.2f} %",
+                     base::format_quantity(report.trigger_rate_hz, "Hz"),
                      base::format_quantity(report.offered_rate_hz, "Hz"), report.dead_time_fraction * 100);
-  out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built, report.lost(),
-                     reasons(report.chunks_lost));
+  out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built,
+                     report.lost(), reasons(report.chunks_lost));
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
-  out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links, report.incomplete,
-                     reasons(report.incomplete_by_reason));
-  out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in), count(report.bytes_payload),
-                     count(report.bytes_written));
-  out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us, report.latency.p99_us,
-                     report.latency.max_us);
+  out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links,
+                     report.incomplete, reasons(report.incomplete_by_reason));
+  out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
+                     count(report.bytes_payload), count(report.bytes_written));
+  out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us,
+                     report.latency.p99_us, report.latency.max_us);
   out += "\n  CPU         ";
   for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);

@@ -46,7 +46,9 @@ std::uint64_t lost_chunks(const ReadoutStatus& status) {
 Rates rates_between(const ReadoutStatus& before, const ReadoutStatus& now) {
   const double seconds = now.seconds - before.seconds;
   if (seconds <= 0) return {};
-  const auto rate = [&](std::uint64_t from, std::uint64_t to) { return to > from ? static_cast<double>(to - from) / seconds : 0; };
+  const auto rate = [&](std::uint64_t from, std::uint64_t to) {
+    return to > from ? static_cast<double>(to - from) / seconds : 0;
+  };
   Rates out;
   const std::uint64_t triggers = counter_value(now.input, "triggers", now.fragments);
   const std::uint64_t triggers_before = counter_value(before.input, "triggers", before.fragments);
@@ -88,14 +90,10 @@ std::string clock_text(double seconds) {
 
 const char* phase_text(Phase phase) {
   switch (phase) {
-    case Phase::prepared:
-      return "prepared";
-    case Phase::running:
-      return "running";
-    case Phase::draining:
-      return "draining";
-    case Phase::stopped:
-      return "ended";
+    case Phase::prepared: return "prepared";
+    case Phase::running: return "running";
+    case Phase::draining: return "draining";
+    case Phase::stopped: return "ended";
   }
   return "";
 }
@@ -105,7 +103,9 @@ std::string with_reasons(std::uint64_t total, const std::vector<NamedCounter>& r
   std::string out = base::format_count(static_cast<double>(total));
   std::string list;
   for (const NamedCounter& reason : reasons) {
-    if (reason.value != 0) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", reason.name, base::format_count(static_cast<double>(reason.value)));
+    if (reason.value != 0)
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", reason.name,
+                          base::format_count(static_cast<double>(reason.value)));
   }
   return list.empty() ? out : fmt::format("{} ({})", out, list);
 }
@@ -145,7 +145,8 @@ std::string links_text(const ReadoutStatus& now, const Painter& paint) {
     }
   }
   if (removed == 0) return fmt::format("{} active", now.links());
-  return fmt::format("{} active, {}", now.links() - removed, paint.warn(fmt::format("{} removed:{}{}", removed, names, removed > 2 ? " ..." : "")));
+  return fmt::format("{} active, {}", now.links() - removed,
+                     paint.warn(fmt::format("{} removed:{}{}", removed, names, removed > 2 ? " ..." : "")));
 }
 
 /// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
@@ -157,51 +158,54 @@ std::string count(std::uint64_t n) { return base::format_count(static_cast<doubl
 
 }  // namespace
 
-std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const ReadoutStatus& before, const ReadoutStatus& now,
-                                    ViewStyle style) {
+std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const ReadoutStatus& before,
+                                    const ReadoutStatus& now, ViewStyle style) {
   const Painter paint(style);
   const Rates rates = rates_between(before, now);
   const std::uint64_t lost = lost_chunks(now);
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run.run_number, phase_text(now.phase),
-                              clock_text(now.seconds), paint.dim(now.phase == Phase::running ? "Ctrl-C ends it in order" : "")));
+  lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run.run_number,
+                              phase_text(now.phase), clock_text(now.seconds),
+                              paint.dim(now.phase == Phase::running ? "Ctrl-C ends it in order" : "")));
   const std::string dead_time = fmt::format("dead time {:.2f} %", rates.dead_time * 100);
   lines.push_back(fmt::format("  triggers   {:>12}   {}", base::format_quantity(rates.triggers_hz, "Hz"),
                               rates.dead_time > 0.01 ? paint.warn(dead_time) : dead_time));
   const std::string lost_text = "lost " + with_reasons(lost, summed(now, &FragmentBuilder::Status::lost));
-  lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "/s"), count(now.chunks_built()),
-                              lost > 0 ? paint.bad(lost_text) : lost_text));
+  lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "/s"),
+                              count(now.chunks_built()), lost > 0 ? paint.bad(lost_text) : lost_text));
   const std::string incomplete_text =
       "incomplete " + with_reasons(now.incomplete(), summed(now, &FragmentBuilder::Status::incomplete_by_reason));
-  lines.push_back(fmt::format("  fragments  {:>12}   built {}   {}", base::format_quantity(rates.fragments_hz, "/s"), count(now.fragments),
-                              now.incomplete() > 0 ? paint.warn(incomplete_text) : incomplete_text));
+  lines.push_back(fmt::format("  fragments  {:>12}   built {}   {}", base::format_quantity(rates.fragments_hz, "/s"),
+                              count(now.fragments), now.incomplete() > 0 ? paint.warn(incomplete_text) : incomplete_text));
   lines.push_back(fmt::format("  payload    {:>12}   written {}", base::format_quantity(rates.payload_bytes_s, "B/s"),
                               base::format_quantity(rates.written_bytes_s, "B/s")));
-  lines.push_back(fmt::format("  latency    {:>12}   p99 {:.0f} us   max {:.0f} us", fmt::format("p50 {:.0f} us", now.latency.p50_us),
-                              now.latency.p99_us, now.latency.max_us));
+  lines.push_back(fmt::format("  latency    {:>12}   p99 {:.0f} us   max {:.0f} us",
+                              fmt::format("p50 {:.0f} us", now.latency.p50_us), now.latency.p99_us, now.latency.max_us));
   lines.push_back(fmt::format("  links      {}", links_text(now, paint)));
   for (const auto& rob : now.robs) {
-    lines.push_back(fmt::format("  {:<15} {}   {} of {} events open", fmt::format("ROB {:#x}", rob.source_id.value), bar(rob.builder.pool_fill),
-                                rob.builder.open_events, rob.builder.window_events));
+    lines.push_back(fmt::format("  {:<15} {}   {} of {} events open", fmt::format("ROB {:#x}", rob.source_id.value),
+                                bar(rob.builder.pool_fill), rob.builder.open_events, rob.builder.window_events));
   }
   for (const auto& consumer : now.consumers) {
     std::string counters;
     for (const NamedCounter& counter : consumer.counters) {
-      if (counter.value != 0 && for_people(counter.name)) counters += fmt::format("   {} {}", counter.name, count(counter.value));
+      if (counter.value != 0 && for_people(counter.name))
+        counters += fmt::format("   {} {}", counter.name, count(counter.value));
     }
     lines.push_back(fmt::format("  {:<15} {}{}", consumer.name, bar(consumer.queue_fill), counters));
   }
-  lines.push_back(fmt::format("  limited by: {}", now.limited_by == "nothing" ? paint.good(now.limited_by) : paint.warn(now.limited_by)));
+  lines.push_back(fmt::format("  limited by: {}",
+                              now.limited_by == "nothing" ? paint.good(now.limited_by) : paint.warn(now.limited_by)));
   for (std::string& line : lines) line = cut(line, style.columns);
   return lines;
 }
 
 std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
   const Rates rates = rates_between(before, now);
-  return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  dead time {:.2f} %  limited by {}", clock_text(now.seconds),
-                     base::format_quantity(rates.triggers_hz, "Hz"), base::format_quantity(rates.chunks_hz, "/s"),
-                     base::format_quantity(rates.payload_bytes_s, "B/s"), count(now.incomplete()), count(lost_chunks(now)),
-                     rates.dead_time * 100, now.limited_by);
+  return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  dead time {:.2f} %  limited by {}",
+                     clock_text(now.seconds), base::format_quantity(rates.triggers_hz, "Hz"),
+                     base::format_quantity(rates.chunks_hz, "/s"), base::format_quantity(rates.payload_bytes_s, "B/s"),
+                     count(now.incomplete()), count(lost_chunks(now)), rates.dead_time * 100, now.limited_by);
 }
 
 RunView::RunView(const readout::ReadoutSettings& settings) : settings_(settings) {

@@ -32,21 +32,24 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
 std::vector<BuilderLink> links_of(const RobSettings& rob, std::span<const Fid> input_links, std::set<Fid>& taken) {
   const std::vector<Fid> fids = rob.links.empty() ? std::vector<Fid>(input_links.begin(), input_links.end()) : rob.links;
   if (fids.empty()) {
-    throw SetupError({"readout.no_links", fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value),
-                      rob.where, "name the links, or give the input some"});
+    throw SetupError({"readout.no_links",
+                      fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value), rob.where,
+                      "name the links, or give the input some"});
   }
   if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
-    throw SetupError({"readout.link_ids", fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(),
-                                                      rob.link_ids.size()),
-                      rob.where, "give one id per link, or none: then they follow from the FIDs"});
+    throw SetupError(
+        {"readout.link_ids",
+         fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(), rob.link_ids.size()),
+         rob.where, "give one id per link, or none: then they follow from the FIDs"});
   }
   const std::set<Fid> known(input_links.begin(), input_links.end());
   std::vector<BuilderLink> links;
   links.reserve(fids.size());
   for (std::size_t i = 0; i < fids.size(); ++i) {
     if (!known.contains(fids[i])) {
-      throw SetupError({"readout.unknown_link", fmt::format("the input does not deliver link {}, which ROB {:#010x} wants",
-                                                            fid_text(fids[i]), rob.source_id.value),
+      throw SetupError({"readout.unknown_link",
+                        fmt::format("the input does not deliver link {}, which ROB {:#010x} wants", fid_text(fids[i]),
+                                    rob.source_id.value),
                         rob.where,
                         fmt::format("the input has {} links, from {} to {}", input_links.size(),
                                     input_links.empty() ? "-" : fid_text(input_links.front()),
@@ -65,9 +68,11 @@ std::vector<BuilderLink> links_of(const RobSettings& rob, std::span<const Fid> i
 
 }  // namespace
 
-Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry) : settings_(std::move(settings)) {
+Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
+    : settings_(std::move(settings)) {
   if (settings_.robs.empty()) {
-    throw SetupError({"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
+    throw SetupError(
+        {"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
   }
   set_run_info(settings_.run);
   make_consumers(registry);
@@ -109,8 +114,8 @@ void Application::make_robs(const base::ComponentRegistry& registry) {
   std::set<SourceId> sources;
   for (const RobSettings& rob : settings_.robs) {
     if (!sources.insert(rob.source_id).second) {
-      throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value), rob.where,
-                        "every ROB has a source id of its own"});
+      throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value),
+                        rob.where, "every ROB has a source id of its own"});
     }
     std::vector<BuilderLink> links = links_of(rob, input_->links(), taken);
     const BuilderContext context{.source_id = rob.source_id,
@@ -119,7 +124,8 @@ void Application::make_robs(const base::ComponentRegistry& registry) {
                                  .consumer = &meter_,
                                  .make_extractor = extractor,
                                  .make_checker = checker};
-    auto builder = made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
+    auto builder =
+        made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
     robs_.push_back({rob.source_id, std::move(links), LinkPolicy(settings_.link_policy), std::move(builder)});
   }
 }
@@ -234,7 +240,8 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
     for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
       robs_[i].builder->set_link(change.fid, change.state);
       messages_.push_back(change.state == LinkState::removed
-                              ? fmt::format("link {} removed by policy: {} events in a row without it", fid_text(change.fid), change.silent_events)
+                              ? fmt::format("link {} removed by policy: {} events in a row without it", fid_text(change.fid),
+                                            change.silent_events)
                               : fmt::format("link {} restored by policy: it delivers again", fid_text(change.fid)));
     }
   }
@@ -246,12 +253,13 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
     const auto link = std::ranges::find(status.links, fid, &FragmentBuilder::Link::fid);
     if (link == status.links.end()) continue;
     if (link->state == state) {
-      return std::unexpected(Error{"readout.link_state",
-                                   fmt::format("link {} is {} already", fid_text(fid), state == LinkState::active ? "active" : "removed")});
+      return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", fid_text(fid),
+                                                                     state == LinkState::active ? "active" : "removed")});
     }
     rob.builder->set_link(fid, state);
     rob.policy.set_by_hand(fid);
-    messages_.push_back(fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));
+    messages_.push_back(
+        fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));
     return {};
   }
   return std::unexpected(Error{"readout.no_such_link", fmt::format("no ROB of this readout has link {}", fid_text(fid)), "",

@@ -87,7 +87,7 @@ class Application {
 
   std::size_t started_consumers_ = 0;
   std::size_t started_builders_ = 0;
-  std::thread drain_;                   ///< waits for the builders, then stops the consumers; both block
+  std::thread drain_;  ///< waits for the builders, then stops the consumers; both block
   std::atomic<bool> drained_{false};
   std::atomic<Phase> phase_{Phase::prepared};
   std::atomic<std::uint64_t> end_ns_{0};  ///< steady time at which the flow ended; 0 while it goes on

@@ -9,7 +9,8 @@ std::vector<LinkChange> LinkPolicy::judge(std::span<const FragmentBuilder::Link>
   if (settings_.remove_after_events == 0) return changes;
   if (memory_.size() != links.size()) {
     memory_.clear();
-    for (const FragmentBuilder::Link& link : links) memory_.push_back({.fid = link.fid, .chunks = link.chunks, .missing = link.missing});
+    for (const FragmentBuilder::Link& link : links)
+      memory_.push_back({.fid = link.fid, .chunks = link.chunks, .missing = link.missing});
     return changes;
   }
   for (std::size_t i = 0; i < links.size(); ++i) {

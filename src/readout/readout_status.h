@@ -35,7 +35,7 @@ struct RobStatus {
 /// Totals since the start of the run.
 struct ReadoutStatus {
   Phase phase = Phase::prepared;
-  double seconds = 0;  ///< from the start of the input to its end, or until now
+  double seconds = 0;     ///< from the start of the input to its end, or until now
   double unix_start = 0;  ///< wall-clock time of the start, seconds
 
   std::vector<NamedCounter> input;
@@ -67,7 +67,8 @@ struct ReadoutStatus {
 };
 
 /// The value of a counter, or `fallback` if there is none of this name.
-inline std::uint64_t counter_value(const std::vector<NamedCounter>& counters, std::string_view name, std::uint64_t fallback = 0) {
+inline std::uint64_t counter_value(const std::vector<NamedCounter>& counters, std::string_view name,
+                                   std::uint64_t fallback = 0) {
   for (const NamedCounter& counter : counters) {
     if (counter.name == name) return counter.value;
   }

@@ -44,12 +44,9 @@ Condition condition_of(const RunReport& report, bool aborted) {
 
 const char* name_of(Condition condition) {
   switch (condition) {
-    case Condition::good:
-      return "GOOD";
-    case Condition::incomplete:
-      return "INCOMPLETE";
-    case Condition::aborted:
-      return "ABORTED";
+    case Condition::good: return "GOOD";
+    case Condition::incomplete: return "INCOMPLETE";
+    case Condition::aborted: return "ABORTED";
   }
   return "ABORTED";
 }
@@ -60,7 +57,8 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
-RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by, bool aborted) {
+RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,
+                      bool aborted) {
   RunReport report;
   report.name = settings.name;
   report.run_number = settings.run.run_number;
@@ -77,7 +75,8 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   const std::uint64_t vetoed = counter_value(status.input, "vetoed");
   report.trigger_rate_hz = per_second(triggers, status.seconds);
   report.offered_rate_hz = per_second(triggers + vetoed, status.seconds);
-  report.dead_time_fraction = triggers + vetoed > 0 ? static_cast<double>(vetoed) / static_cast<double>(triggers + vetoed) : 0;
+  report.dead_time_fraction =
+      triggers + vetoed > 0 ? static_cast<double>(vetoed) / static_cast<double>(triggers + vetoed) : 0;
   report.bytes_payload = status.payload_bytes();
   report.bytes_in = counter_value(status.input, "bytes", report.bytes_payload);
   report.latency = status.latency;

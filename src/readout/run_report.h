@@ -60,6 +60,7 @@ struct RunReport {
 };
 
 /// `aborted`: the user would not wait for the run to drain.
-RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by, bool aborted);
+RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,
+                      bool aborted);
 
 }  // namespace rodeo::readout

@@ -82,7 +82,9 @@ TEST_F(LineSocketTest, WhatADeadServerLeftIsReplaced) {
 }
 
 TEST_F(LineSocketTest, AServerLeavesNothingBehind) {
-  { const LineServer server(path()); }
+  {
+    const LineServer server(path());
+  }
   EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 

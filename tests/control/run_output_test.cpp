@@ -33,7 +33,8 @@ readout::ReadoutStatus some_status() {
   builder.incomplete_by_reason = {{"time_out", 3}};
   builder.window_events = 1024;
   builder.pool_fill = 0.5;
-  builder.links = {{.fid = Fid::of(0, 1, 0, 0)}, {.fid = Fid::of(0, 1, 0, 1), .state = LinkState::removed, .removed_by_policy = true}};
+  builder.links = {{.fid = Fid::of(0, 1, 0, 0)},
+                   {.fid = Fid::of(0, 1, 0, 1), .state = LinkState::removed, .removed_by_policy = true}};
   status.consumers.resize(1);
   status.consumers[0].name = "file \"a\"";
   status.consumers[0].counters = {{"bytes_written", 7}};
@@ -41,12 +42,14 @@ readout::ReadoutStatus some_status() {
   return status;
 }
 
-double number(const Json& json, std::string_view group, std::string_view key) { return json.find(group)->find(key)->number(); }
+double number(const Json& json, std::string_view group, std::string_view key) {
+  return json.find(group)->find(key)->number();
+}
 
 TEST(RunReportJson, HasEveryDocumentedKey) {
   const Json json = report_json(readout::make_report({}, some_status(), "builder", false));
-  for (const char* key : {"run", "links", "offered_rate_hz", "trigger_rate_hz", "dead_time_fraction", "chunks", "limited_by", "fragments", "bytes",
-                          "latency_us", "cpu_seconds", "verified", "files"}) {
+  for (const char* key : {"run", "links", "offered_rate_hz", "trigger_rate_hz", "dead_time_fraction", "chunks", "limited_by",
+                          "fragments", "bytes", "latency_us", "cpu_seconds", "verified", "files"}) {
     EXPECT_NE(json.find(key), nullptr) << key;
   }
   EXPECT_EQ(json.find("run")->find("condition")->string(), "INCOMPLETE");
@@ -70,7 +73,8 @@ TEST(RunReportJson, StatusListsEveryLink) {
 
 TEST(RunReportText, SaysWhenCountsDoNotAddUp) {
   readout::ReadoutStatus status = some_status();
-  EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)), HasSubstr("1000 sent = 998 built + 2 lost: late 2"));
+  EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)),
+              HasSubstr("1000 sent = 998 built + 2 lost: late 2"));
   status.robs[0].builder.chunks_built = 0;
   EXPECT_THAT(report_text(readout::make_report({}, status, "nothing", false)), HasSubstr("DOES NOT ADD UP"));
 }

@@ -48,9 +48,9 @@ TEST_F(ApplicationTest, StartsFromTheEndOfTheChainAndStopsFromItsBeginning) {
     application.stop();
     run_to_end(application);
   }
-  EXPECT_THAT(script_.noted(),
-              ElementsAre("first started", "second started", "builder started", "input started", "input stopped", "builder joined",
-                          "first stopped", "second stopped", "second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
+  EXPECT_THAT(script_.noted(), ElementsAre("first started", "second started", "builder started", "input started",
+                                           "input stopped", "builder joined", "first stopped", "second stopped",
+                                           "second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
 }
 
 TEST_F(ApplicationTest, EndsByItselfWhenTheInputEnds) {
@@ -68,7 +68,8 @@ TEST_F(ApplicationTest, AFailedConsumerStopsTheRunInOrder) {
   script_.fail_consumer = true;
   run_to_end(application);
   EXPECT_EQ(application.status().failure, "second: the disk is full");
-  EXPECT_THAT(script_.noted(), ::testing::IsSupersetOf({"input stopped", "builder joined", "first stopped", "second stopped"}));
+  EXPECT_THAT(script_.noted(),
+              ::testing::IsSupersetOf({"input stopped", "builder joined", "first stopped", "second stopped"}));
 }
 
 TEST_F(ApplicationTest, AConsumerThatCannotStartUndoesWhatWasStarted) {

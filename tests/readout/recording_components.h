@@ -139,7 +139,8 @@ inline TriggerInfo no_trigger(std::span<const std::byte>) { return {}; }
 /// Registers "in", "build", "first", "second" and "extract", all writing to `script`.
 inline void register_recording(base::ComponentRegistry& registry, Script& script) {
   const auto added = registry.add_library("test", [&](Registry& r) {
-    r.add_input({.name = "in", .help = "for tests"}, [&](const Parameters&) { return std::make_unique<RecordingInput>(script); });
+    r.add_input({.name = "in", .help = "for tests"},
+                [&](const Parameters&) { return std::make_unique<RecordingInput>(script); });
     r.add_builder({.name = "build", .help = "for tests"}, [&](const Parameters&, const BuilderContext& context) {
       return std::make_unique<RecordingBuilder>(script, context);
     });
@@ -159,7 +160,8 @@ inline ReadoutSettings recording_settings() {
   settings.extractor = {.type = "extract", .name = "extract", .parameters = {}, .where = ""};
   settings.consumers = {{.type = "first", .name = "first", .parameters = {}, .where = ""},
                         {.type = "second", .name = "second", .parameters = {}, .where = ""}};
-  settings.robs = {{.source_id = SourceId{0x610001}, .links = {}, .link_ids = {}, .links_per_group = 0, .where = "test.toml:3:1"}};
+  settings.robs = {
+      {.source_id = SourceId{0x610001}, .links = {}, .link_ids = {}, .links_per_group = 0, .where = "test.toml:3:1"}};
   return settings;
 }
 

@@ -71,7 +71,8 @@ TEST(RunReport, VerifiedChunksAndBytesAreTakenFromConsumers) {
   EXPECT_EQ(report.files.size(), 1U);
 }
 
-ReadoutStatus chain(std::uint64_t vetoed, std::uint64_t processor_stalls, std::uint64_t writer_stalls, double writer_fill = 0) {
+ReadoutStatus chain(std::uint64_t vetoed, std::uint64_t processor_stalls, std::uint64_t writer_stalls,
+                    double writer_fill = 0) {
   ReadoutStatus status;
   status.input = {{"vetoed", vetoed}};
   status.consumers.resize(2);

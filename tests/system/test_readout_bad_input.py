@@ -1,8 +1,10 @@
 """Bad input gets a clear error with its place, the right exit status, and loses nothing."""
 
+import json
+
 import pytest
 from conftest import BUILD
-from running_readout import CONFIGURATION, write_configuration
+from running_readout import CONFIGURATION, adds_up, write_configuration
 
 
 def refused(rodeo, text, code, exit_code=3, *arguments):
@@ -66,21 +68,26 @@ def test_a_misspelt_key_with_the_right_one(rodeo):
     assert "rate" in refused(rodeo, CONFIGURATION.replace("rate =", "rat ="), "config.unknown_key")
 
 
-FILE_INPUT = CONFIGURATION.replace('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfiles = ["recording"]')
+FILE_INPUT = CONFIGURATION.replace('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "recording"')
 
 
 def test_a_missing_recording(rodeo):
+    assert "recording" in refused(rodeo, FILE_INPUT, "file.open", 1)
+
+
+@pytest.mark.parametrize("contents", [bytes(1 << 20), b"", b"a text\n" * 1000, bytes(100)], ids=["zeros", "nothing", "text", "few_zeros"])
+def test_a_file_that_is_no_recording(rodeo, contents):
+    (rodeo.directory / "recording").write_bytes(contents)
     done = rodeo("readout", write_configuration(rodeo, FILE_INPUT), "--seconds", 0.2, exit_code=None)
-    assert done.returncode in (1, 3) and "recording" in done.stderr and "error[" in done.stderr
+    assert done.returncode in (1, 3) and "error[" in done.stderr and "recording" in done.stderr, done.stderr
 
 
-def test_a_recording_of_zeros(rodeo):
-    (rodeo.directory / "recording").write_bytes(bytes(1 << 20))
-    done = rodeo("readout", write_configuration(rodeo, FILE_INPUT), "--seconds", 0.2, exit_code=None)
-    assert done.returncode in (1, 3) and "error[" in done.stderr and "recording" in done.stderr
-
-
-def test_an_empty_recording(rodeo):
-    (rodeo.directory / "recording").touch()
-    done = rodeo("readout", write_configuration(rodeo, FILE_INPUT), "--seconds", 0.2, exit_code=None)
-    assert done.returncode in (1, 3) and "error[" in done.stderr
+def test_a_truncated_recording_loses_what_was_cut_and_nothing_else(rodeo):
+    rodeo("data", "record", "whole", "--links", 8, "--events", 2000)
+    whole = (rodeo.directory / "whole").read_bytes()
+    (rodeo.directory / "recording").write_bytes(whole[: len(whole) * 2 // 3 + 100])
+    done = rodeo("readout", write_configuration(rodeo, FILE_INPUT), "--json", "-")
+    report = json.loads(done.stdout)
+    assert report["fragments"]["built"] > 1000 and adds_up(report)
+    assert report["verified"]["mismatches"] == 0
+    rodeo("data", "verify", *report["files"])
