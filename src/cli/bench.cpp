@@ -105,6 +105,8 @@ void add_bench(Command& root) {
   Command& bench = root.verb("bench", "Measures the product on this machine");
   add_build(bench);
   add_bench_latency(bench);
+  add_bench_scaling(bench);
+  add_bench_figures(bench);
 }
 
 }  // namespace rodeo::cli

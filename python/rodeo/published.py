@@ -1,0 +1,34 @@
+"""Published results of the ATLAS software ROD: what its paper's text and its slides state, never what only a picture shows.
+
+Paper: S. Kolos, "New software based readout driver for the ATLAS experiment" (2020). Slides: the talk of the same name.
+Testbed: two Xeon Gold 5218 (32 cores), 100 GbE with RoCE, data from a second computer through NetIO.
+"""
+
+NETWORK_BITS_PER_SECOND = 91.3e9  # section IX.B, ib_send_bw
+NETIO_OVERHEAD_BYTES = 12  # of each chunk, eq. (5)
+LINKS_PER_CARD = 192  # Table I
+
+RUN3_RATE_HZ = 100e3  # section VII
+RUN4_RATE_HZ = 1e6  # section IX.E
+
+SIX_CARDS_RATE_HZ = 150e3  # slides, "GBT mode algorithm performance": ~150 kHz from 1152 E-links
+ONE_STREAM_RATE_HZ = 1.76e6  # section IX.D: 24 links in one stream, the only point that was not limited by the network
+
+# Slides, "GBT mode algorithm performance": S(n) by number of cards.
+SPEEDUP_BY_CARDS = {2: {1: 1.82, 2: 1.84, 3: 1.85, 4: 1.90}, 3: {1: 2.65, 2: 2.64}}
+# Paper, Table II: average S(n), C_FA, P.
+TABLE2 = {2: (1.86, 7.5, 0.925), 3: (2.65, 6.6, 0.934)}
+
+POOL_GAIN = "almost 50 %"  # section IX.E: blocks in a tbb::concurrent_queue instead of new and delete; the slides say ~40 %
+MASK_GAIN = "10 %"  # slides, "Data receiving thread optimization example": of the whole
+BRANCH_LOSS = "20 %"  # slides, "ROBFragmentConsumer interface performance optimization": of the whole, with two consumers
+
+
+def network_limit_hz(cards, overhead_bytes=NETIO_OVERHEAD_BYTES, chunk_bytes=40):
+    """Eq. (5): the trigger rate at which the chunks of so many cards fill the network."""
+    return NETWORK_BITS_PER_SECOND / (LINKS_PER_CARD * cards * (chunk_bytes + overhead_bytes) * 8)
+
+
+def full_mode_network_limit_hz(streams, chunk_bytes=5000):
+    """The rate of each stream at which FULL-mode chunks alone fill the same network."""
+    return NETWORK_BITS_PER_SECOND / (streams * chunk_bytes * 8)

@@ -1,0 +1,96 @@
+"""`rodeo bench figures build`: files and numbers that agree with each other. Nothing here is timed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BUILD, ROOT
+
+sys.path.insert(0, str(ROOT / "python" / "rodeo"))
+import published  # noqa: E402
+
+SPARSE = ["--sparse", "--seconds", 0.02, "--repeat", 1]
+
+
+@pytest.fixture
+def figures(rodeo, tmp_path):
+    """Measures and draws some of them; returns what was written."""
+    # The interpreter that runs the tests is that of .venv, which has what the script needs.
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+
+    def build(*names):
+        only = [word for name in names for word in ("--only", name)]
+        done = rodeo("bench", "figures", "build", "--out", tmp_path / "out", *SPARSE, *only, timeout=150)
+        for name in names:
+            assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+            assert "</svg>" in (tmp_path / "out" / f"{name}.svg").read_text()
+            assert f"{name}.png" in done.stdout
+        data = json.loads((tmp_path / "out" / "figures.json").read_text())
+        assert data["machine"]["cores"] >= 1 and set(names) == set(data) - {"machine", "seconds_per_point"}
+        return data
+
+    return build
+
+
+@pytest.fixture(autouse=True)
+def with_matplotlib():
+    pytest.importorskip("matplotlib")
+
+
+def test_rates_and_chunks_of_every_point_agree(figures):
+    data = figures("figure4", "figure6a", "figure6b")
+    for point in data["figure4"]["points"]:
+        assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * 192 * point["cards"], rel=0.5)
+    assert {point["cards"] for point in data["figure4"]["points"]} == {1, 6}
+    for point in data["figure6a"]["points"]:
+        assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * 48, rel=0.5)
+        assert point["payload_bytes_per_second"] == pytest.approx(point["chunks_per_second"] * point["chunk_bytes"])
+    assert {(point["chunk_bytes"], point["links"]) for point in data["figure6b"]["points"]} == {(40, 24), (40, 192), (80, 24), (80, 192)}
+    if data["machine"]["cores"] < 3:
+        assert "S(3) needs 3 cores" in data["figure4"]["note"]
+
+
+def test_table_two_follows_from_its_speed_ups(figures, tmp_path):
+    data = figures("table2")
+    first, *others = data["table2"]["points"]
+    assert first["workers"] == 1 and first["speedup"] == 1
+    for point in others:
+        n = point["workers"]
+        assert point["assembly_cost"] == pytest.approx((n / point["speedup"] - 1) / (0.01 * (n - 1)))
+        assert point["parallel_fraction"] == pytest.approx(1 - 0.01 * point["assembly_cost"])
+    assert "1.86" in (tmp_path / "out" / "table2.txt").read_text()
+
+
+@pytest.mark.skipif(not (BUILD / "bench" / "bench_ablations").exists(), reason="this tree has no benchmarks")
+def test_every_ablation_is_measured_with_its_ceiling(figures):
+    data = figures("ablations")
+    variants = {}
+    for point in data["ablations"]["points"]:
+        assert point["per_core_second"] > 0
+        variants.setdefault(point["experiment"], set()).add(point["variant"])
+    assert variants.keys() == {"ring_index", "next_consumer", "slice_memory", "assembly"}
+    assert all({"ours", "ceiling"} < names for names in variants.values())
+
+
+def test_the_published_numbers_agree_with_the_papers_formulas():
+    for n, (speedup, cost, fraction) in published.TABLE2.items():
+        assert (n / speedup - 1) / (0.01 * (n - 1)) == pytest.approx(cost, abs=0.1)
+        assert 1 - 0.01 * cost == pytest.approx(fraction, abs=0.001)
+        by_cards = published.SPEEDUP_BY_CARDS[n].values()
+        assert sum(by_cards) / len(by_cards) == pytest.approx(speedup, abs=0.01)
+    assert published.SIX_CARDS_RATE_HZ < published.network_limit_hz(6) < published.network_limit_hz(6, 0)
+    assert published.ONE_STREAM_RATE_HZ < published.full_mode_network_limit_hz(1)
+
+
+def test_a_python_that_cannot_draw_is_named_before_anything_is_measured(rodeo, tmp_path):
+    rodeo.environment["RODEO_PYTHON"] = "/bin/false"
+    done = rodeo("bench", "figures", "build", "--out", tmp_path / "out", exit_code=1)
+    assert "cli.figures" in done.stderr and "RODEO_PYTHON" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_figure_is_a_usage_error(rodeo, tmp_path):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+    assert "figure7" in rodeo("bench", "figures", "build", "--only", "figure7", "--out", tmp_path / "out", exit_code=2).stderr
