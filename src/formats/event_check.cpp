@@ -42,7 +42,7 @@ bool matches_but_for_bcid(const Provable& provable, const ChunkRecord& record, L
 
 }  // namespace
 
-EventChecker::EventChecker(EventExpectations expectations) : expectations_(std::move(expectations)) {
+EventChecker::EventChecker(const EventExpectations& expectations) : expectations_(expectations) {
   if (expectations_.provable) {
     const ProvableMark& mark = *expectations_.provable;
     provable_.emplace(mark.seed, mark.crc, mark.l1id_bits);

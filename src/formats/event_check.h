@@ -41,7 +41,7 @@ struct EventTotals {
 /// Checks events one after the other, keeping memory between them. One thread.
 class EventChecker {
  public:
-  explicit EventChecker(EventExpectations expectations);
+  explicit EventChecker(const EventExpectations& expectations);
 
   /// Checks the event that fills `bytes`, which lie at `offset` of the file; `name` ("event 3") starts what is said. True if nothing is wrong.
   bool check(std::span<const std::byte> bytes, std::uint64_t offset, const std::string& name, Findings& findings);
