@@ -93,6 +93,7 @@ Result<ExitCode> run(const DemoOptions& options) {
       control::load_readout_text(control::example_text("demo.toml"),
                                  {.file = "demo.toml", .overrides = overrides_of(options, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
+  plan->another_name_will_do = true;
   std::fprintf(stderr, "%s\n",
                fmt::format("{} emulated links at {} for {:g} s: generator -> GBT builder -> verify -> sampler -> file "
                            "writer\nfiles in {} ({})",

@@ -30,7 +30,7 @@ Result<ExitCode> run(const RunOptions& options) {
     return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
                                  "rodeo readout CONFIG, or one of the verbs: rodeo readout --help"});
   }
-  const auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
+  auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
   return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events}, options.json_file, {});
 }

@@ -61,6 +61,22 @@ class MetricsEndpoint {
   std::optional<control::HttpServer> server_;
 };
 
+/// Throws SetupError: control.name_taken and what the socket may say.
+void listen(std::optional<control::LineServer>& control, control::ReadoutPlan& plan) {
+  for (bool again = plan.another_name_will_do;; again = false) {
+    const auto socket = base::runtime_socket(control::control_socket_name(plan.settings.name));
+    if (!socket) throw SetupError(socket.error());
+    try {
+      control.emplace(*socket);
+      return;
+    } catch (const SetupError& refused) {
+      if (!again || refused.error().code != "control.name_taken") throw;
+    }
+    plan.settings.name += "-" + std::to_string(::getpid());
+    plan.settings.run.readout_name = plan.settings.name;
+  }
+}
+
 }  // namespace
 
 Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
@@ -68,14 +84,10 @@ Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
   return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
 }
 
-Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
+Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
                                const AfterRun& after) {
   std::optional<control::LineServer> control;
-  if (plan.control_socket) {
-    const auto socket = base::runtime_socket(control::control_socket_name(plan.settings.name));
-    if (!socket) return std::unexpected(socket.error());
-    control.emplace(*socket);
-  }
+  if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
   MetricsEndpoint metrics(plan);
   const readout::RunReport report = control::run_readout(*application, limits, control ? &*control : nullptr,

@@ -19,7 +19,7 @@ using AfterRun = std::function<Result<bool>(const readout::RunReport&, Json&)>;
 Result<ExitCode> report_errors(const control::ConfigurationErrors& errors);
 
 /// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
-Result<ExitCode> run_to_report(const control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
+Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
                                const AfterRun& after);
 
 }  // namespace rodeo::cli

@@ -33,7 +33,8 @@ std::optional<std::uint32_t> read_id(std::string_view text) {
 std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings& settings) {
   const Parameters& input = settings.input.parameters;
   const Parameters& extractor = settings.extractor.parameters;
-  const bool full_trigger = settings.extractor.type == "rodeo" && extractor.integer("bcid_offset") >= 0 && extractor.integer("trigger_type_offset") >= 0;
+  const bool full_trigger = settings.extractor.type == "rodeo" && extractor.integer("bcid_offset") >= 0 &&
+                            extractor.integer("trigger_type_offset") >= 0;
   if (settings.input.type == "generator") {
     return formats::ProvableMark{.seed = static_cast<std::uint64_t>(input.integer("seed")),
                                  .crc = input.boolean("crc"),
@@ -43,9 +44,8 @@ std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings&
   for (const readout::ComponentSettings& consumer : settings.consumers) {
     const Parameters& keys = consumer.parameters;
     if (!keys.has("work") || keys.text("work") != "verify") continue;
-    return formats::ProvableMark{.seed = static_cast<std::uint64_t>(keys.integer("seed")),
-                                 .crc = keys.boolean("crc"),
-                                 .full_trigger = full_trigger};
+    return formats::ProvableMark{
+        .seed = static_cast<std::uint64_t>(keys.integer("seed")), .crc = keys.boolean("crc"), .full_trigger = full_trigger};
   }
   return std::nullopt;
 }

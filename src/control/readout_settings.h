@@ -19,7 +19,8 @@ struct ReadoutPlan {
   std::unique_ptr<base::PluginHost> plugins;
   readout::ReadoutSettings settings;
   bool control_socket = true;
-  std::string metrics_listen;  ///< empty: no metrics over HTTP
+  bool another_name_will_do = false;  ///< where a process of this name runs, the number of this one is put behind it
+  std::string metrics_listen;         ///< empty: no metrics over HTTP
 };
 
 /// Reads a configuration and loads its plug-ins. All errors at once.

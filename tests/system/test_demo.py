@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import scaled
 
 
 @pytest.fixture
@@ -60,3 +61,13 @@ def test_the_report_goes_to_a_file_too(demo, rodeo):
 def test_a_demo_without_links_is_refused(rodeo):
     done = rodeo("demo", "--links", 0, exit_code=3)
     assert "error[" in done.stderr and "links" in done.stderr
+
+
+def test_two_demos_at_once_do_not_disturb_each_other(demo, rodeo):
+    with rodeo.start("demo", "--rate", "1kHz", "--links", 4, "--seconds", 3, "--json", "-") as first:
+        second, _ = demo()
+        out, err = first.communicate(timeout=scaled(60))
+        assert first.returncode == 0, err
+    report = json.loads(out)
+    assert report["run"]["condition"] == second["run"]["condition"] == "GOOD"
+    assert all(Path(file).exists() for file in report["files"] + second["files"])
