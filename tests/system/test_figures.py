@@ -39,14 +39,23 @@ def with_matplotlib():
     pytest.importorskip("matplotlib")
 
 
+def test_a_sweep_has_its_ends_and_consistent_rates(figures):
+    points = figures("figure6a")["figure6a"]["points"]
+    assert [point["chunk_bytes"] for point in points] == [40, 240]
+    for point in points:
+        assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * 48, rel=0.5)
+        assert point["payload_bytes_per_second"] == pytest.approx(point["chunks_per_second"] * point["chunk_bytes"])
+
+
+@pytest.mark.slow
 def test_rates_and_chunks_of_every_point_agree(figures):
-    data = figures("figure4", "figure6a", "figure6b")
+    data = figures("figure4", "figure5", "figure6b")
     for point in data["figure4"]["points"]:
         assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * 192 * point["cards"], rel=0.5)
     assert {point["cards"] for point in data["figure4"]["points"]} == {1, 6}
-    for point in data["figure6a"]["points"]:
-        assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * 48, rel=0.5)
-        assert point["payload_bytes_per_second"] == pytest.approx(point["chunks_per_second"] * point["chunk_bytes"])
+    for point in data["figure5"]["points"]:
+        assert point["chunks_per_second"] == pytest.approx(point["rate_hz"] * point["streams"], rel=0.5)
+    assert {point["streams"] for point in data["figure5"]["points"]} == {1, 24}
     assert {(point["chunk_bytes"], point["links"]) for point in data["figure6b"]["points"]} == {(40, 24), (40, 192), (80, 24), (80, 192)}
     if data["machine"]["cores"] < 3:
         assert "S(3) needs 3 cores" in data["figure4"]["note"]
