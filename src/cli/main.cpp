@@ -5,9 +5,12 @@ int main(int argc, char** argv) {
   using namespace rodeo::cli;
   Command root("rodeo", "Rodeo: software readout for physics experiments, from detector links to verified event files.");
   add_bench(root);
-  add_events(root);
+  add_check(root);
   add_data(root);
   add_demo(root);
+  add_events(root);
+  add_explain(root);
+  add_plugin(root);
   add_readout(root);
   add_version(root);
   return run_command(root, argc, argv);

@@ -6,10 +6,16 @@
 namespace rodeo::cli {
 
 void add_bench(Command& root);
-void add_events(Command& root);
+void add_check(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);
+void add_events(Command& root);
+void add_explain(Command& root);
+void add_plugin(Command& root);
 void add_readout(Command& root);
 void add_version(Command& root);
+
+// Verbs of `rodeo plugin` that have a file of their own.
+void add_plugin_new(Command& plugin);
 
 }  // namespace rodeo::cli

@@ -58,6 +58,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
      "there is; components of plug-ins are there once the configuration names the plug-in."},
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
+    {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,
      "Figures could not be measured or drawn; the message says what is missing. Drawing needs the script that comes with the command and a "
      "Python with matplotlib: that of .venv, which tools/setup makes, or one that RODEO_PYTHON names."},
@@ -67,6 +68,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"cli.unexpected", failed,
      "Something failed that no message was foreseen for. The text is that of the exception; please report it with the "
      "command line."},
+    {"cli.unknown_name", usage,
+     "`rodeo explain` knows keys of the configuration (readout.builder.timeout), tables (readout.builder) and error codes "
+     "(config.unknown_key)."},
     {"cli.unknown_verb", usage, "There is no such verb; --help lists those there are."},
     {"cli.usage", usage, "The command line does not fit the command; its --help shows examples and options."},
     {"config.bad_choice", invalid_configuration, "A key that takes one of a few words has another. The message lists them."},
@@ -93,34 +97,43 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A value has another type than its key takes. Quantities with a unit are texts, in quotes: timeout = \"10ms\"."},
     {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
     {"control.http", failed,
-     "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a free port, for example "
+     "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a "
+     "free port, for example "
      "127.0.0.1:9464; port 0 takes one that is free."},
     {"control.name_taken", refused,
      "Another process runs under this name. Give this one another `name`, or end the other first."},
     {"control.path_too_long", failed,
      "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
     {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},
-    {"control.unknown_command", refused, "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what it knows."},
+    {"control.unknown_command", refused,
+     "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what "
+     "it knows."},
     {"control.unreachable", unreachable,
      "Nobody answers on a control socket. Check that the process runs on this host, as the same user, under this name."},
     {"control.which_readout", usage, "Several readouts run on this host as this user. Say which one with --name."},
     {"data.damaged", failed,
-     "An event file is damaged at the place named, and what follows cannot be read in order. `rodeo data recover` saves every whole "
+     "An event file is damaged at the place named, and what follows cannot be read in order. `rodeo data recover` saves "
+     "every whole "
      "event of it; `rodeo data verify` lists what is wrong."},
     {"data.empty", failed, "The file has no bytes: its writer was stopped before the first byte reached the disk."},
     {"data.header", failed,
-     "The records at the start of an event file cannot be read. The events may be whole all the same: `rodeo data recover` saves them."},
+     "The records at the start of an event file cannot be read. The events may be whole all the same: `rodeo data recover` "
+     "saves them."},
     {"data.no_event", failed,
-     "No event was found: none of the number or L1 id asked for (`rodeo data list` shows those there are), or none that is whole."},
+     "No event was found: none of the number or L1 id asked for (`rodeo data list` shows those there are), or none that is "
+     "whole."},
     {"data.recording", usage, "The verb works on event files; the file is a recording of FELIX blocks."},
     {"data.unknown_kind", failed,
-     "The first bytes are neither those of an event file (aa aa 34 12) nor of a recording of FELIX blocks (marker 0xABCD, 0xABCE or "
+     "The first bytes are neither those of an event file (aa aa 34 12) nor of a recording of FELIX blocks (marker 0xABCD, "
+     "0xABCE or "
      "0xC0CE and so on in the third and fourth byte)."},
     {"data.zeros", failed,
-     "The file starts with zeros: its space was reserved but never written, or the disk lost what was written. `rodeo data recover` "
+     "The file starts with zeros: its space was reserved but never written, or the disk lost what was written. `rodeo data "
+     "recover` "
      "finds whole events further on, if there are any."},
     {"demo.directory", failed,
-     "The demo keeps its files under $XDG_CACHE_HOME/rodeo/demo (else ~/.cache/rodeo/demo) and cannot make a directory there. Set XDG_CACHE_HOME to a "
+     "The demo keeps its files under $XDG_CACHE_HOME/rodeo/demo (else ~/.cache/rodeo/demo) and cannot make a directory "
+     "there. Set XDG_CACHE_HOME to a "
      "directory that you may write to."},
     {"file.exists", refused,
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
@@ -156,6 +169,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and "
      "see that nothing "
      "else holds a file of the same run there."},
+    {"readout.cpus", invalid_configuration, "A list of CPUs holds something that is no CPU number."},
     {"readout.disk_full", failed,
      "The disk that the file writer writes to is full. The run stops, the files that are open are closed whole, and what "
      "came after is counted "
@@ -167,25 +181,30 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.link_ids", invalid_configuration,
      "A ROB has a list of link ids (those written into chunk headers) of another length than its list of links."},
     {"readout.link_state", refused, "A link is already removed, or already active."},
-    {"readout.no_chunks", failed, "The blocks of a recording hold no chunk: nothing was connected, or the blocks are all time-outs."},
+    {"readout.no_chunks", failed,
+     "The blocks of a recording hold no chunk: nothing was connected, or the blocks are all time-outs."},
     {"readout.no_links", invalid_configuration,
      "A ROB lists no links, and the input does not deliver any either. List them in `links`."},
     {"readout.no_rob", invalid_configuration, "A readout needs at least one [[readout.rob]] table."},
     {"readout.no_sampler", unreachable,
      "No event sampler answers. Run a readout with an event_sampler among its consumers, as the same user on this host."},
-    {"readout.no_such_link", refused, "A running readout was asked about a link that none of its ROBs has. `rodeo readout link list` shows those there are."},
+    {"readout.no_such_link", refused,
+     "A running readout was asked about a link that none of its ROBs has. `rodeo readout link list` shows those there are."},
     {"readout.no_trigger_list", invalid_configuration,
      "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
      "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
     {"readout.recording_links", usage,
-     "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into one."},
+     "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into "
+     "one."},
     {"readout.sample_protocol", failed,
      "What a sampler sent is no sampled event of the version that this command knows. Use command and readout of one "
      "version."},
     {"readout.socket", failed,
      "The socket of an event sampler could not be made or used; the message has the system's reason."},
-    {"readout.start", failed, "A part of the readout could not start; what had been started was stopped again. The message has the part's own words."},
+    {"readout.start", failed,
+     "A part of the readout could not start; what had been started was stopped again. The message has the part's own "
+     "words."},
     {"readout.too_many_links", invalid_configuration,
      "A ROB lists more links than a process can number. Split them over several ROBs or processes."},
     {"readout.unknown_link", invalid_configuration,

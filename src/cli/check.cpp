@@ -1,0 +1,127 @@
+// `rodeo check`: validates configurations before a run needs them; every value with its origin; the JSON Schema.
+#include <fmt/format.h>
+
+#include "cli/verbs.h"
+#include "control/configuration.h"
+#include "control/library.h"
+#include "control/reference.h"
+#include "control/schema.h"
+#include "control/tables.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+using control::Configuration;
+using control::ConfigurationErrors;
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;
+  std::vector<std::string> plugins;
+  bool effective = false;
+  bool schema = false;
+  bool reference = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+Json error_json(const Error& error) {
+  return Json::object({{"code", error.code}, {"what", error.what}, {"where", error.where}, {"next", error.next}});
+}
+
+/// A table of every value with where it comes from.
+Table effective_values(const Configuration& configuration) {
+  Table table({{"key", "key"}, {"value", "value"}, {"origin", "origin"}, {"from", "where"}});
+  configuration.root.visit([&](const control::Table& one) {
+    for (const control::Setting& setting : one.settings()) {
+      const bool given = setting.origin != control::Origin::fallback;
+      table.add_row({one.path() + "." + setting.key.name, setting.written,
+                     Cell(control::origin_name(setting.origin), {}, given ? Style::strong : Style::faint),
+                     setting.where.empty() ? Cell(Json()) : Cell(setting.where)});
+    }
+  });
+  return table;
+}
+
+std::size_t values_given(const Configuration& configuration) {
+  std::size_t given = 0;
+  configuration.root.visit([&](const control::Table& one) {
+    for (const control::Setting& setting : one.settings()) given += setting.origin != control::Origin::fallback;
+  });
+  return given;
+}
+
+/// Checks one file; what is said of it for programs, or nothing where people have been told already.
+bool check_file(const std::string& file, const Options& options, Json& report) {
+  // A library of its own for each file: the plug-ins of one must not make another valid.
+  control::Library library;
+  for (const std::string& plugin : options.plugins) {
+    if (const auto loaded = library.plugins().load(plugin); !loaded) throw SetupError(loaded.error());
+  }
+  const auto tables = control::system_tables();
+  const auto configuration = control::load_configuration({.file = file, .overrides = options.overrides}, tables,
+                                                         library.registry(), library.plugins());
+  Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
+  if (!configuration) {
+    for (const Error& error : configuration.error()) {
+      entry["errors"].push_back(error_json(error));
+      if (options.format != OutputFormat::json) print_error(error);
+    }
+  } else if (options.effective) {
+    const Table values = effective_values(*configuration);
+    entry["values"] = values.json();
+    if (options.format != OutputFormat::json) values.print(options.format);
+  } else if (options.format == OutputFormat::table) {
+    print(fmt::format("{}: valid, {} values given\n", file, values_given(*configuration)));
+  } else if (options.format == OutputFormat::csv) {
+    print(fmt::format("{},valid\n", file));
+  }
+  report.push_back(std::move(entry));
+  return configuration.has_value();
+}
+
+Result<ExitCode> check(const Options& options) {
+  if (options.schema || options.reference) {
+    control::Library library;
+    const auto tables = control::system_tables();
+    for (const std::string& plugin : options.plugins) {
+      if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
+    }
+    for (const std::string& file : options.files) {
+      const auto read = control::load_configuration({.file = file}, tables, library.registry(), library.plugins());
+      if (!read) return std::unexpected(read.error().front());
+    }
+    print(options.schema ? control::json_schema(tables, library.registry()).dump() + "\n"
+                         : control::configuration_reference(tables, library.registry()));
+    return ExitCode::done;
+  }
+  if (options.files.empty()) {
+    return std::unexpected(Error{"cli.usage", "rodeo check: which FILE?", {}, "rodeo check --help"});
+  }
+  Json report = Json::array();
+  bool valid = true;
+  for (const std::string& file : options.files) valid = check_file(file, options, report) && valid;
+  if (options.format == OutputFormat::json) print(report.dump() + "\n");
+  return valid ? ExitCode::done : ExitCode::invalid_configuration;
+}
+
+}  // namespace
+
+void add_check(Command& root) {
+  auto options = std::make_shared<Options>();
+  Command& verb = root.verb("check", "Validate configurations: file:line:column, \"did you mean\"");
+  verb.example("rodeo check run.toml", "every error of the file at once; exit status 3 if there is one")
+      .example("rodeo check --effective run.toml", "every value and where it comes from")
+      .example("rodeo check --schema > rodeo.schema.json", "a JSON Schema for editors that complete and check TOML");
+  verb.option("FILE", options->files, "Configurations (TOML)");
+  verb.flag("--effective", options->effective, "Print every value with its origin: default, file, environment, flag");
+  verb.flag("--schema", options->schema,
+            "Print the JSON Schema (draft 7); knows the plug-ins of the files named, and of --plugin");
+  verb.flag("--reference", options->reference, "Print the reference of every key as Markdown");
+  verb.option("--set", options->overrides, "Set a key as `rodeo readout --set` would").value_name("KEY=VALUE");
+  verb.option("--plugin", options->plugins, "Load a plug-in that the files do not name").value_name("LIB");
+  verb.output(options->format);
+  verb.run([options] { return check(*options); });
+}
+
+}  // namespace rodeo::cli

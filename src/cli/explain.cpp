@@ -1,0 +1,182 @@
+// `rodeo explain`: long help on a configuration key, a table or an error code.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "cli/verbs.h"
+#include "control/key_list.h"
+#include "control/key_value.h"
+#include "control/library.h"
+#include "control/tables.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+using control::ListedKey;
+using control::TableDeclaration;
+
+struct Options {
+  std::string name;
+  std::vector<std::string> plugins;
+  OutputFormat format = OutputFormat::table;
+};
+
+/// readout.rob[0].links and readout.rob.0.links name the key readout.rob.links.
+std::string without_positions(std::string_view name) {
+  std::string plain;
+  while (!name.empty()) {
+    const std::string_view step = name.substr(0, name.find('.'));
+    name.remove_prefix(std::min(step.size() + 1, name.size()));
+    const std::string_view word = step.substr(0, step.find('['));
+    if (std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; })) continue;
+    plain += (plain.empty() ? "" : ".") + std::string(word);
+  }
+  return plain;
+}
+
+std::string environment_name(const std::string& path) {
+  std::string name = "RODEO_";
+  for (const char c : path) name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
+}
+
+std::string choices_text(const Key& key) {
+  std::string list;
+  for (const std::string& choice : key.choices) list += (list.empty() ? "" : ", ") + choice;
+  return list;
+}
+
+Json key_json(const ListedKey& listed) {
+  const Key& key = listed.key;
+  Json json = Json::object({{"key", listed.path()},
+                            {"type", control::type_name(key.type)},
+                            {"required", key.required},
+                            {"default", key.required ? Json() : Json(control::default_text(key))},
+                            {"allowed", key.choices.empty() ? Json(control::range_text(key)) : Json::array_of(key.choices)},
+                            {"help", key.help}});
+  if (listed.component != nullptr) json["component"] = Json::object({{listed.slot, listed.component->info.name}});
+  return json;
+}
+
+std::string key_text(const ListedKey& listed, bool colours) {
+  const Key& key = listed.key;
+  std::string text = styled(listed.path(), Style::strong, colours);
+  if (listed.component != nullptr) text += fmt::format("    with {} = \"{}\"", listed.slot, listed.component->info.name);
+  text += "\n  " + control::summary(key);
+  if (const std::string range = control::range_text(key); !range.empty()) text += ", " + range;
+  if (!key.choices.empty()) text += ", one of: " + choices_text(key);
+  text += "\n\n  " + key.help + "\n\n";
+  const bool array = listed.table->form == TableDeclaration::Form::array;
+  const std::string path = array ? listed.table->path + "[0]." + key.name : listed.path();
+  text += fmt::format("  file         {}\n", array ? "[[" + listed.table->path + "]]" : "[" + listed.table->path + "]");
+  text += fmt::format("               {} = {}\n", key.name, key.required ? "..." : control::default_text(key));
+  text +=
+      fmt::format("  environment  {}\n", environment_name(array ? listed.table->path + ".0." + key.name : listed.path()));
+  text += fmt::format("  flag         --set {}=...\n", path);
+  if (listed.component != nullptr && listed.component->origin != "built in")
+    text += "  from         " + listed.component->origin + "\n";
+  return text;
+}
+
+void print_keys(const std::vector<const ListedKey*>& keys, OutputFormat format) {
+  if (format == OutputFormat::table) {
+    bool first = true;
+    for (const ListedKey* listed : keys) {
+      print((first ? "" : "\n") + key_text(*listed, colours_on_stdout()));
+      first = false;
+    }
+    return;
+  }
+  Json list = Json::array();
+  for (const ListedKey* listed : keys) list.push_back(key_json(*listed));
+  print(list.dump() + "\n");
+}
+
+/// A table: its help, and one line for each of its keys.
+void print_table(const TableDeclaration& declaration, const std::vector<ListedKey>& keys, OutputFormat format) {
+  Table table({{"key", "key"}, {"of", "component"}, {"type", "type"}, {"default", "default"}, {"", "help"}});
+  for (const ListedKey& listed : keys) {
+    if (listed.table != &declaration) continue;
+    const std::string& help = listed.key.help;
+    table.add_row({listed.key.name, listed.component == nullptr ? Json("") : Json(listed.component->info.name),
+                   control::type_name(listed.key.type),
+                   listed.key.required ? Json("required") : Json(control::default_text(listed.key)),
+                   help.substr(0, help.find(". "))});
+  }
+  if (format == OutputFormat::table) {
+    const bool array = declaration.form == TableDeclaration::Form::array;
+    print(fmt::format("{}\n  {}\n\n", array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]",
+                      declaration.help));
+  }
+  table.print(format);
+}
+
+void print_code(const control::ErrorCode& code, OutputFormat format) {
+  const int status = static_cast<int>(code.exit);
+  if (format == OutputFormat::table) {
+    return print(fmt::format("{}    exit status {}\n\n  {}\n", styled(code.code, Style::strong, colours_on_stdout()), status,
+                             code.text));
+  }
+  print(Json::object({{"code", code.code}, {"exit_status", status}, {"text", code.text}}).dump() + "\n");
+}
+
+Result<ExitCode> explain(const Options& options) {
+  if (const control::ErrorCode* code = control::find_error_code(options.name); code != nullptr) {
+    print_code(*code, options.format);
+    return ExitCode::done;
+  }
+  control::Library library;
+  for (const std::string& plugin : options.plugins) {
+    if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
+  }
+  const auto tables = control::system_tables();
+  const auto keys = control::list_keys(tables, library.registry());
+  const std::string name = without_positions(options.name);
+  std::vector<const ListedKey*> found;
+  std::vector<std::string> known;
+  for (const ListedKey& listed : keys) {
+    if (listed.path() == name) found.push_back(&listed);
+    known.push_back(listed.path());
+  }
+  if (!found.empty()) {
+    print_keys(found, options.format);
+    return ExitCode::done;
+  }
+  for (const TableDeclaration& declaration : tables) {
+    known.push_back(declaration.path);
+    if (declaration.path != name) continue;
+    print_table(declaration, keys, options.format);
+    return ExitCode::done;
+  }
+  for (const control::ErrorCode& code : control::error_codes()) known.emplace_back(code.code);
+  // A key without its table is what one remembers: `timeout` finds readout.builder.timeout.
+  for (const ListedKey& listed : keys) {
+    if (listed.key.name == name) found.push_back(&listed);
+  }
+  if (!found.empty()) {
+    print_keys(found, options.format);
+    return ExitCode::done;
+  }
+  std::string next = base::did_you_mean(name, known);
+  if (next.empty()) next = "`rodeo explain readout` shows a table, docs/reference/configuration.md every key";
+  return std::unexpected(Error{
+      "cli.unknown_name", fmt::format("there is no key, table or error code `{}`", options.name), {}, std::move(next)});
+}
+
+}  // namespace
+
+void add_explain(Command& root) {
+  auto options = std::make_shared<Options>();
+  Command& verb = root.verb("explain", "Long help on a configuration key or an error code");
+  verb.example("rodeo explain readout.builder.timeout", "what a key means, its default and range, how to set it")
+      .example("rodeo explain readout.input", "a table with all its keys")
+      .example("rodeo explain config.unknown_key", "an error code: cause and remedy");
+  verb.option("NAME", options->name, "Key, table or error code").required();
+  verb.option("--plugin", options->plugins, "Load a plug-in, whose keys are then known").value_name("LIB");
+  verb.output(options->format);
+  verb.run([options] { return explain(*options); });
+}
+
+}  // namespace rodeo::cli

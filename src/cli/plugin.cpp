@@ -1,0 +1,53 @@
+// `rodeo plugin`: what components there are, and where they come from.
+#include "cli/verbs.h"
+#include "control/library.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+struct ListOptions {
+  std::vector<std::string> plugins;
+  std::string kind;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<ExitCode> list(const ListOptions& options) {
+  control::Library library;
+  for (const std::string& plugin : options.plugins) {
+    if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
+  }
+  Table table({{"kind", "kind"}, {"name", "name"}, {"origin", "origin"}, {"", "help"}});
+  for (const base::ComponentKind kind : base::kComponentKinds) {
+    if (!options.kind.empty() && options.kind != base::kind_name(kind)) continue;
+    for (const auto& component : library.registry().components()) {
+      if (component->kind != kind) continue;
+      table.add_row({base::kind_name(kind), component->info.name, component->origin, component->info.help});
+    }
+  }
+  table.print(options.format);
+  return ExitCode::done;
+}
+
+void add_list(Command& plugin) {
+  auto options = std::make_shared<ListOptions>();
+  Command& verb = plugin.verb("list", "Components with kind, name and origin");
+  verb.example("rodeo plugin list", "what the default library brings")
+      .example("rodeo plugin list my_detector", "and what a plug-in adds");
+  verb.option("LIB", options->plugins, "Plug-ins to load, by name or path");
+  std::vector<std::string> kinds;
+  for (const base::ComponentKind kind : base::kComponentKinds) kinds.emplace_back(base::kind_name(kind));
+  verb.choice("--kind", options->kind, std::move(kinds), "Only components of this kind");
+  verb.output(options->format);
+  verb.run([options] { return list(*options); });
+}
+
+}  // namespace
+
+void add_plugin(Command& root) {
+  Command& plugin = root.verb("plugin", "Detector plug-ins: write one, see what there is");
+  add_plugin_new(plugin);
+  add_list(plugin);
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,82 @@
+// `rodeo plugin new`: writes a detector plug-in that builds, passes its test and runs, to be filled with one's own format.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/plugin_template.h"
+#include "cli/verbs.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string name;
+  std::string directory;
+};
+
+std::string with_name(std::string_view text, std::string_view name) {
+  static constexpr std::string_view kPlaceholder = "__NAME__";
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t at = std::min(text.find(kPlaceholder), text.size());
+    out += text.substr(0, at);
+    if (at == text.size()) break;
+    out += name;
+    text.remove_prefix(at + kPlaceholder.size());
+  }
+  return out;
+}
+
+Result<ExitCode> write_plugin(const Options& options) {
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  const std::string& name = options.name;
+  if (name.empty() || name.front() < 'a' || name.front() > 'z' || !std::ranges::all_of(name, allowed)) {
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("rodeo plugin new: \"{}\" cannot be the name of a plug-in", name),
+                                 {},
+                                 "names are snake_case: a small letter, then small letters, digits and _"});
+  }
+  const fs::path directory = options.directory.empty() ? fs::path(name) : fs::path(options.directory);
+  std::error_code failure;
+  if (fs::exists(directory, failure)) {
+    return std::unexpected(Error{
+        "cli.exists", fmt::format("{} is there already", directory.string()), {}, "choose another name, or --directory"});
+  }
+  fs::create_directories(directory, failure);
+  if (failure)
+    return std::unexpected(Error{"cli.output", fmt::format("cannot make {}: {}", directory.string(), failure.message())});
+  for (const TemplateFile& file : plugin_template()) {
+    const fs::path path = directory / with_name(file.name, name);
+    std::ofstream out(path, std::ios::binary);
+    out << with_name(file.text, name);
+    out.close();
+    if (!out)
+      return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", path.string(), std::strerror(errno))});
+    print(path.string() + "\n");
+  }
+  fmt::print(
+      stderr,
+      "next: cd {} && cmake -S . -B build && cmake --build build && ctest --test-dir build    (README.md has the rest)\n",
+      directory.string());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_plugin_new(Command& plugin) {
+  auto options = std::make_shared<Options>();
+  Command& verb = plugin.verb("new", "Write a detector plug-in that builds, with test, README and configuration");
+  verb.example("rodeo plugin new my_detector", "makes my_detector/ with everything to start from");
+  verb.option("NAME", options->name, "Name of the plug-in, snake_case").required();
+  verb.option("--directory", options->directory, "Where to write it; must not exist (default: NAME)").value_name("DIR");
+  verb.run([options] { return write_plugin(*options); });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,17 @@
+// The files that `rodeo plugin new` writes, from src/cli/plugin_template/.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace rodeo::cli {
+
+/// __NAME__ stands for the name of the plug-in, in names and texts.
+struct TemplateFile {
+  std::string_view name;
+  std::string_view text;
+};
+
+std::vector<TemplateFile> plugin_template();
+
+}  // namespace rodeo::cli

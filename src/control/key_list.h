@@ -1,0 +1,27 @@
+// Every key that a configuration may have, with where it belongs: what `rodeo explain`, the reference and the JSON Schema are made of.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/registry.h"
+#include "control/declarations.h"
+
+namespace rodeo::control {
+
+/// A key of a table, or of a component that can be in it.
+struct ListedKey {
+  const TableDeclaration* table = nullptr;
+  const base::ComponentRegistry::Component* component = nullptr;  ///< nullptr: a key of the table itself
+  std::string slot;  ///< the key that names the component: "type", "work"; empty for a key of the table
+  Key key;
+
+  std::string path() const { return table->path + "." + key.name; }
+};
+
+/// In the order of the declarations; a slot's `type` first, then the table's own keys, then those of each component.
+/// Refers to both arguments.
+std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
+
+}  // namespace rodeo::control

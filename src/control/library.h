@@ -1,0 +1,24 @@
+// The components of this process: the default library, and the plug-ins that a configuration or a command names.
+#pragma once
+
+#include "base/plugin_host.h"
+#include "base/registry.h"
+
+namespace rodeo::control {
+
+/// A registry with the default library in it, and the host that adds plug-ins. One per process; outlives all components made from it.
+class Library {
+ public:
+  Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  base::ComponentRegistry& registry() { return registry_; }
+  base::PluginHost& plugins() { return plugins_; }
+
+ private:
+  base::ComponentRegistry registry_;
+  base::PluginHost plugins_{registry_};
+};
+
+}  // namespace rodeo::control

@@ -1,0 +1,15 @@
+// The declarations as a JSON Schema (draft 7), for editors that complete and check TOML while one types.
+#pragma once
+
+#include <span>
+
+#include "base/registry.h"
+#include "control/declarations.h"
+#include "control/json.h"
+
+namespace rodeo::control {
+
+/// Knows the components of the registry; a table that describes a component allows just the keys of its `type`.
+Json json_schema(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
+
+}  // namespace rodeo::control

@@ -1,0 +1,139 @@
+"""`rodeo check`, `rodeo explain` and what is generated from the same declarations: reference and JSON Schema."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+GOOD = """
+[readout.input]
+type = "generator"
+[readout.builder]
+timeout = "20ms"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+work = "verify"
+seed = 7
+"""
+
+
+@pytest.fixture
+def write(rodeo):
+    def write(text, name="run.toml"):
+        (rodeo.directory / name).write_text(text)
+        return name
+    return write
+
+
+@pytest.fixture
+def schema(rodeo):
+    return json.loads(rodeo("check", "--schema").stdout)
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_is_valid(rodeo, example):
+    assert ": valid" in rodeo("check", example).stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_fits_the_json_schema(rodeo, example):
+    jsonschema.validate(tomllib.loads(example.read_text()), json.loads(rodeo("check", "--schema", example).stdout))
+
+
+def test_the_json_schema_is_one(schema):
+    jsonschema.Draft7Validator.check_schema(schema)
+    assert schema["$schema"].startswith("http://json-schema.org/draft-07/")
+
+
+@pytest.mark.parametrize("line, better", [
+    ('timeout = "20ms"', 'time_out = "20ms"'),
+    ('timeout = "20ms"', 'timeout = 20'),
+    ('timeout = "20ms"', 'timeout = "20 parsecs"'),
+    ('source_id = "0x00610001"', 'links = []'),
+    ('source_id = "0x00610001"', 'source_id = "0x1006100010"'),
+    ('work = "verify"', 'work = "read"'),
+    ('work = "verify"', 'work = "no_such_work"'),
+    ('type = "generator"', 'type = "no_such_input"'),
+    ('type = "generator"', ''),
+])
+def test_check_and_schema_refuse_the_same(rodeo, write, schema, line, better):
+    jsonschema.validate(tomllib.loads(GOOD), schema)
+    rodeo("check", write(GOOD))
+    assert line in GOOD
+    broken = GOOD.replace(line, better)
+    rodeo("check", write(broken), exit_code=3)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(tomllib.loads(broken), schema)
+
+
+def test_all_errors_of_all_files_are_told(rodeo, write):
+    first = write("[readout.builder]\ntime_out = 1\ntimeout = 10\n[readout.input]\ntype=\"generator\"\n", "first.toml")
+    second = write("[readout.input]\n", "second.toml")
+    done = rodeo("check", first, second, write(GOOD, "good.toml"), exit_code=3)
+    assert done.stdout == "good.toml: valid, 6 values given\n"
+    assert done.stderr.count("error[") == 3
+    assert "error[config.unknown_key]: first.toml:2:1: readout.builder.time_out is not a known key of `gbt`\n" in done.stderr
+    assert "  did you mean `timeout`? (duration, default 10ms)    rodeo explain readout.builder.timeout\n" in done.stderr
+    assert "error[config.missing_key]: second.toml:1:1: readout.input.type is required\n" in done.stderr
+
+
+def test_errors_for_programs(rodeo, write):
+    done = rodeo("check", write("[readout.input]\ntype = 3\n"), "-o", "json", exit_code=3)
+    [report] = json.loads(done.stdout)
+    assert not report["valid"] and report["errors"][0]["code"] == "config.wrong_type"
+    assert report["errors"][0]["where"] == "run.toml:2:8" and done.stderr == ""
+
+
+def test_effective_values_name_their_origin(rodeo, write):
+    rodeo.environment["RODEO_READOUT_NAME"] = "muon"
+    done = rodeo("check", "--effective", "-o", "json", "--set", "readout.rob[0].source_id=0x00620000", write(GOOD))
+    [report] = json.loads(done.stdout)
+    values = {one["key"]: (one["value"], one["origin"], one["where"]) for one in report["values"]}
+    assert values["readout.builder.timeout"] == ('"20ms"', "file", "run.toml:5:11")
+    assert values["readout.name"] == ("muon", "environment", "RODEO_READOUT_NAME")
+    assert values["readout.rob[0].source_id"] == ("0x00620000", "flag", "--set")
+    assert values["readout.consumer[0].seed"][0] == "7"
+    assert values["run.number"][1] == "default"
+
+
+def test_without_a_file_check_asks_for_one(rodeo):
+    assert "which FILE" in rodeo("check", exit_code=2).stderr
+
+
+def test_explain_knows_keys_of_components(rodeo):
+    said = rodeo("explain", "readout.builder.timeout").stdout
+    assert 'with type = "gbt"' in said and "duration, default 10ms" in said and "RODEO_READOUT_BUILDER_TIMEOUT" in said
+    assert rodeo("explain", "readout.consumer[2].seed").stdout.startswith('readout.consumer.seed    with work = "verify"')
+
+
+def test_explain_knows_tables_and_codes(rodeo):
+    assert "remove_after_events" in rodeo("explain", "readout.link_policy").stdout
+    assert "exit status 3" in rodeo("explain", "base.plugin_abi").stdout
+    assert json.loads(rodeo("explain", "cli.usage", "-o", "json").stdout)["exit_status"] == 2
+
+
+def test_explain_suggests_what_was_meant(rodeo):
+    assert "did you mean `readout.builder.timeout`?" in rodeo("explain", "readout.builder.tiemout", exit_code=2).stderr
+
+
+def test_the_committed_reference_is_that_of_the_declarations(rodeo):
+    committed = (ROOT / "docs/reference/configuration.md").read_text()
+    assert rodeo("check", "--reference").stdout == committed, "write it anew: build/rodeo check --reference > docs/reference/configuration.md"
+
+
+def test_plugin_list_shows_components_with_their_origin(rodeo):
+    components = json.loads(rodeo("plugin", "list", "-o", "json").stdout)
+    assert {"kind": "checker", "name": "crc32"}.items() <= next(c for c in components if c["name"] == "crc32").items()
+    assert all(c["origin"] == "built in" for c in components)
+    only = json.loads(rodeo("plugin", "list", "--kind", "work", "-o", "json").stdout)
+    assert {c["kind"] for c in only} == {"work"}
