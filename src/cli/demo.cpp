@@ -53,6 +53,8 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const control:
 
 /// Reads the files back and proves every byte; says what is wrong.
 Result<bool> verify_files(const readout::RunReport& report, Json& json) {
+  std::fprintf(stderr, "reading back what was written (%sB) ...\n",
+               base::format_count(static_cast<double>(report.bytes_written)).c_str());
   std::uint64_t events = 0;
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;

@@ -18,7 +18,7 @@ using readout::ReadoutStatus;
 
 constexpr double kTerminalIntervalSeconds = 1;
 constexpr double kPlainIntervalSeconds = 5;
-constexpr int kBarCells = 20;
+constexpr int kBarCells = 12;
 
 struct Rates {
   double triggers_hz = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "readout/back_pressure.h"
+
 namespace rodeo::readout {
 namespace {
 
@@ -35,6 +37,13 @@ void add_consumers(RunReport& report, const ReadoutStatus& status) {
   }
 }
 
+/// A trigger at a fixed rate of which none was vetoed was not held back: what pushed back for a moment was absorbed by buffers.
+bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
+  const Parameters& input = settings.input.parameters;
+  const bool paced = input.has("rate") && input.rate_hz("rate") > 0;
+  return paced && counter_value(status.input, "vetoed", 1) == 0;
+}
+
 Condition condition_of(const RunReport& report, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   return report.incomplete == 0 && report.lost() == 0 ? Condition::good : Condition::incomplete;
@@ -66,7 +75,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.unix_start = status.unix_start;
   report.failure = status.failure;
   report.links = status.links();
-  report.limited_by = limited_by;
+  report.limited_by = kept_up(settings, status) ? kLimitedByNothing : limited_by;
   report.incomplete = status.incomplete();
   report.chunks_built = status.chunks_built();
   // An input that counts nothing itself is believed to have sent what the builders received.

@@ -52,6 +52,16 @@ TEST(RunReport, LossesOfSeveralRobsAreAddedByReason) {
   EXPECT_TRUE(report.adds_up());
 }
 
+TEST(RunReport, ATriggerThatWasNeverVetoedWasNotHeldBack) {
+  ReadoutSettings paced;
+  paced.input.parameters.set("rate", 100e3);
+  ReadoutStatus status = status_of(1, 1, {});
+  EXPECT_EQ(make_report(paced, status, "processor", false).limited_by, "processor");
+  status.input = {{"sent", 1}, {"triggers", 1}, {"vetoed", 0}};
+  EXPECT_EQ(make_report(paced, status, "processor", false).limited_by, "nothing");
+  EXPECT_EQ(make_report({}, status, "processor", false).limited_by, "processor");
+}
+
 TEST(RunReport, AFailureAborts) {
   ReadoutStatus status = status_of(1, 1, {});
   status.failure = "file writer: no space left on device";
