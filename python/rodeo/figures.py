@@ -48,7 +48,7 @@ class Page:
         if machine["load_average_at_start"] > machine["cores"] / 4:
             lines.append(f"Others were at work: load average {machine['load_average_at_start']:.1f} before the first point.")
         if shares and min(shares) < QUIET_SHARE:
-            lines.append(f"The workers got {min(shares):.0%} to {max(shares):.0%} of the CPU they wanted: rates are too low by as much.")
+            lines.append(f"The workers got {min(shares):.0%} to {max(shares):.0%} of the CPU they wanted: rates are too low by about as much.")
         self.canvas.text(0.01, -0.01, "\n".join(lines), fontsize=7.5, color="#555555", va="top", wrap=False)
         self.canvas.tight_layout()
         for kind, options in (("png", {}), ("svg", {"metadata": {"Date": None}})):
@@ -127,6 +127,7 @@ def run4_line(ax, x):
 
 def figure6a(data, figure):
     memory = [point for point in data.get("ablations", {}).get("points", []) if point["experiment"] == "slice_memory"]
+    memory.sort(key=lambda point: point["chunk_bytes"])  # they were measured in random order
     page = Page(data, figure, columns=2 if memory else 1, size=(10.4, 4.4) if memory else (6.6, 4.4))
     x, y = of(figure["points"], "chunk_bytes")
     line(page.axes[0], x, y, OURS[0], "Rodeo: the whole builder")

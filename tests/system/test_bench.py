@@ -36,3 +36,20 @@ def test_the_latency_bench_has_every_fragment_in_its_percentiles(rodeo):
     assert result["offered_rate_hz"] == 2000 and result["fragments"] > 0
     assert result["incomplete"] == 0 and result["lost"] == 0
     assert 0 < result["latency_p50_us"] <= result["latency_p99_us"] <= result["latency_max_us"]
+
+
+def test_scaling_compares_neighbouring_runs(rodeo):
+    result = json.loads(rodeo("bench", "scaling", "--links", 24, "--repeat", 1, "--seconds", 0.1, "--json", "-").stdout)
+    first, *others = result["rows"]
+    assert first["workers"] == 1 and first["speedup"] == 1
+    for row in others:
+        assert row["speedup"] == pytest.approx(row["chunks_per_second"] / first["chunks_per_second"])
+        assert row["parallel_fraction"] == pytest.approx(1 - 0.01 * row["assembly_cost"])
+
+
+def test_scaling_says_when_there_are_too_few_cores(rodeo):
+    done = rodeo("bench", "scaling", "--links", 24, "--repeat", 1, "--seconds", 0.1, "--workers", 4096, "--json", "-", exit_code=None)
+    if done.returncode == 0:  # there are at most as many workers as links
+        assert "S(4096) needs 4096 cores" in json.loads(done.stdout)["note"]
+    else:
+        assert "workers for 24 links" in done.stderr
