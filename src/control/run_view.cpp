@@ -50,8 +50,8 @@ Rates rates_between(const ReadoutStatus& before, const ReadoutStatus& now) {
     return to > from ? static_cast<double>(to - from) / seconds : 0;
   };
   Rates out;
-  const std::uint64_t triggers = counter_value(now.input, "triggers", now.fragments);
-  const std::uint64_t triggers_before = counter_value(before.input, "triggers", before.fragments);
+  const std::uint64_t triggers = counter_value(now.input, "triggers", now.events());
+  const std::uint64_t triggers_before = counter_value(before.input, "triggers", before.events());
   const double vetoed_hz = rate(counter_value(before.input, "vetoed"), counter_value(now.input, "vetoed"));
   out.triggers_hz = rate(triggers_before, triggers);
   out.dead_time = out.triggers_hz + vetoed_hz > 0 ? vetoed_hz / (out.triggers_hz + vetoed_hz) : 0;

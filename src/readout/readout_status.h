@@ -1,6 +1,7 @@
 // One look at a whole readout process, pulled from its components while they run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,6 +53,12 @@ struct ReadoutStatus {
   std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
   std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
   std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }
+  /// Every ROB has a fragment of an event.
+  std::uint64_t events() const {
+    std::uint64_t most = 0;
+    for (const RobStatus& rob : robs) most = std::max(most, rob.builder.fragments);
+    return most;
+  }
   std::uint64_t links() const {
     std::uint64_t sum = 0;
     for (const RobStatus& rob : robs) sum += rob.builder.links.size();

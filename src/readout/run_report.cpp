@@ -80,7 +80,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.chunks_built = status.chunks_built();
   // An input that counts nothing itself is believed to have sent what the builders received.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
-  const std::uint64_t triggers = counter_value(status.input, "triggers", status.fragments);
+  const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
   const std::uint64_t vetoed = counter_value(status.input, "vetoed");
   report.trigger_rate_hz = per_second(triggers, status.seconds);
   report.offered_rate_hz = per_second(triggers + vetoed, status.seconds);

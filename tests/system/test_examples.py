@@ -4,25 +4,33 @@ import json
 import shutil
 
 import pytest
-from conftest import ROOT
+from conftest import BUILD, ROOT
 from running_readout import adds_up
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
-# What an example needs besides itself, and how it is meant to end.
-MEANT_TO_BE_INCOMPLETE = {"ttc-aligned"}
+
+
+def may_be_incomplete(text):
+    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event."""
+    return "fault_" in text or "loop = true" in text
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs(rodeo, example):
-    if "recording.felix" in example.read_text():
+    text = example.read_text()
+    if "plugins = " in text and not (BUILD / "plugins").is_dir():
+        pytest.skip("this build has no plug-ins")
+    if "recording.felix" in text:
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 3000)
     shutil.copy(example, rodeo.directory)
     done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")
     report = json.loads(done.stdout)
-    assert report["run"]["condition"] == ("INCOMPLETE" if example.stem in MEANT_TO_BE_INCOMPLETE else "GOOD"), done.stderr
+    assert report["run"]["condition"] in ({"INCOMPLETE", "GOOD"} if may_be_incomplete(text) else {"GOOD"}), done.stderr
     assert report["fragments"]["built"] > 0 and adds_up(report)
-    assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] == report["chunks"]["built"]
-    rodeo("data", "verify", *report["files"])
+    if 'work = "verify"' in text:
+        assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+    if report["files"]:
+        rodeo("data", "verify", *report["files"])
 
 
 def test_the_demo_is_its_example(rodeo):
