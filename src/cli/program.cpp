@@ -15,7 +15,7 @@ std::filesystem::path command_directory() { return std::filesystem::read_symlink
 std::optional<std::filesystem::path> find_beside(std::initializer_list<const char*> candidates) {
   std::error_code ignored;
   for (const char* candidate : candidates) {
-    const std::filesystem::path path = (command_directory() / candidate).lexically_normal();
+    std::filesystem::path path = (command_directory() / candidate).lexically_normal();
     if (std::filesystem::exists(path, ignored)) return path;
   }
   return std::nullopt;
