@@ -48,6 +48,10 @@ def test_every_room_is_in_the_table():
     assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
 
 
+def test_every_room_says_what_it_is_for():
+    assert not [room.name for room in (ROOT / "src").iterdir() if room.is_dir() and not (room / "README.md").is_file()]
+
+
 def test_plugins_see_the_public_interface_alone():
     wrong = []
     for path in tracked("plugins/*.h", "plugins/*.cpp"):
