@@ -44,15 +44,19 @@ Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result)
 
 void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
   const double per_core = static_cast<double>(result.chunks) / result.cpu_seconds;
-  const double ceiling = settings.mode == "full" ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
   const std::string robs = settings.robs == 1 ? "" : fmt::format("{} ROBs of ", settings.robs);
-  fmt::print("{} {}, {}{} links x {} B, runs of {}, {} worker(s){}\n", settings.mode, settings.source, robs, settings.links,
-             settings.chunk_bytes, settings.run_length, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
+  const bool full = settings.mode == "full";
+  const double ceiling = full ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
+  const std::string shape = !full                  ? fmt::format("runs of {}", settings.run_length)
+                            : settings.groups == 0 ? "a stream of each"
+                                                   : fmt::format("{} streams", settings.groups);
+  fmt::print("{} {}, {}{} links x {} B, {}, {} worker(s){}\n", settings.mode, settings.source, robs, settings.links,
+             settings.chunk_bytes, shape, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
   fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n", static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
   fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
              static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
-             settings.mode == "full" ? "read" : "copy", ceiling * 1e-9);
+             full ? "read" : "copy", ceiling * 1e-9);
   fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments, result.mismatches,
              result.incomplete, result.lost);
 }

@@ -20,6 +20,7 @@ constexpr std::uint64_t kKeepEvery = 1000;
 constexpr std::size_t kKeepMost = 4096;
 constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
+constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups on from its own
 
 /// First of the list: counts chunks from fragments, keeps one fragment in a thousand, passes all on to the product's own consumer.
 class Counter final : public FragmentConsumer {
@@ -44,7 +45,7 @@ class Counter final : public FragmentConsumer {
   void verify(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, BuildBenchResult& result) {
     for (Lane& lane : lanes_) {
       for (FragmentPtr& fragment : lane.kept) {
-        const PreparedInput& input = *inputs[fragment->source_id.value - kFirstSource];
+        const PreparedInput& input = *inputs[(fragment->source_id.value - kFirstSource) / kSourcesPerRob];
         std::size_t chunks = 0;
         bool good = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
           ++chunks;
@@ -207,7 +208,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
       }
       builder_parameters.set("cpus", cpus);
     }
-    context.source_id = SourceId{kFirstSource + rob};
+    context.source_id = SourceId{kFirstSource + rob * kSourcesPerRob};
     context.input = inputs[rob].get();
     builders.push_back(made(registry.make_builder(settings.mode, builder_parameters, context)));
   }
