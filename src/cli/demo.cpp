@@ -84,7 +84,9 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
   std::fprintf(stderr, "%s\n",
                fmt::format("files read back: {} files, {} events, {} chunks, {}B: {}", report.files.size(), events, chunks,
                            base::format_count(static_cast<double>(bytes)),
-                           findings == 0 ? "every byte verified" : fmt::format("{} FINDINGS", findings))
+                           events == 0     ? "nothing was written that could be verified"
+                           : findings == 0 ? "every byte verified"
+                                           : fmt::format("{} FINDINGS", findings))
                    .c_str());
   return findings == 0;
 }
