@@ -51,6 +51,10 @@ class DataStream {
   virtual std::uint64_t clock_ns() const = 0;
 
   virtual StreamCounters counters() const = 0;
+
+  /// Share of this stream's page memory that is handed out, 0 to 1. A builder that keeps pages copies what it keeps when this
+  /// gets high. Any thread.
+  virtual double memory_fill() const { return 0; }
 };
 
 inline void Page::drop() {

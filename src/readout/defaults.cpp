@@ -1,5 +1,6 @@
 #include "readout/defaults.h"
 
+#include "readout/builder/full_builder.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/register.h"
 #include "readout/extractor/field_extractor.h"
@@ -13,6 +14,7 @@ void register_defaults(Registry& registry) {
   register_works(registry);
   register_extractors(registry);
   register_gbt_builder(registry);
+  register_full_builder(registry);
 }
 
 }  // namespace rodeo::readout

@@ -32,8 +32,7 @@ class PreparedInput::RunStream final : public DataStream {
   PollStatus poll(Page*& page) override {
     if (input_.stopped_.load(std::memory_order_relaxed)) return PollStatus::end;
     Page& next = *pages_[at_];
-    if (next.references.load(std::memory_order_acquire) != 0) return PollStatus::empty;  // still with a consumer
-    next.references.store(1, std::memory_order_relaxed);
+    next.references.fetch_add(1, std::memory_order_relaxed);  // nothing is ever rewritten, so who still holds it may go on
     page = &next;
     at_ = at_ + 1 == pages_.size() ? 0 : at_ + 1;
     return PollStatus::page;

@@ -1,0 +1,66 @@
+// What both builders do with their settings, their links and their counters.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/thread.h"
+#include "readout/builder/assembler.h"
+#include "readout/builder/worker_counters.h"
+#include "rodeo/builder.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo::readout {
+
+/// Throws SetupError for no links, too many, one id twice, or a number of workers that does not fit.
+void check_links(const BuilderContext& context, std::uint32_t workers);
+
+/// The trigger's own list, with the error that says what to do if the input has none.
+std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context);
+
+base::IdlePolicy idle_policy(const Parameters& parameters);
+std::vector<int> cpu_list(const Parameters& parameters);
+
+/// The keys that every builder has: timeout, workers, idle, cpus, trigger_list.
+std::vector<Key> common_builder_keys();
+
+/// Adds to the counter of this name, making it if need be.
+void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value);
+
+/// Adds one worker's counters to the status of its builder.
+template <typename Worker>
+void add_worker(FragmentBuilder::Status& status, const Worker& worker, const FragmentCounters& fragments) {
+  status.fragments += fragments.read(FragmentCounter::built);
+  status.incomplete += fragments.read(FragmentCounter::incomplete);
+  status.chunks_built += fragments.read(FragmentCounter::chunks);
+  status.payload_bytes += fragments.read(FragmentCounter::payload_bytes);
+  for (std::size_t i = static_cast<std::size_t>(FragmentCounter::timeout); i < FragmentCounters::kCount; ++i) {
+    add_named(status.incomplete_by_reason, kFragmentInfo[i].name, fragments.read(static_cast<FragmentCounter>(i)));
+  }
+  for (std::size_t i = 0; i < LostCounters::kCount; ++i) {
+    add_named(status.lost, kLostInfo[i].name, worker.lost(static_cast<LostCounter>(i)));
+  }
+  status.open_events += worker.open_events();
+  status.pool_fill = std::max(status.pool_fill, worker.pool_fill());
+  status.held_by_consumer = status.held_by_consumer || worker.held();
+  status.cpu_seconds += worker.cpu_seconds();
+  for (std::size_t i = 0; i < worker.links().size(); ++i) {
+    status.links.push_back(worker.link_status(i));
+    status.chunks_received += status.links.back().chunks;
+  }
+}
+
+/// Passes a command to the worker that has the link; false if none has.
+template <typename Workers>
+bool command_link(const Workers& workers, Fid fid, LinkState state) {
+  for (const auto& worker : workers) {
+    for (std::size_t i = 0; i < worker->links().size(); ++i) {
+      if (worker->links()[i].fid != fid) continue;
+      worker->command(i, state);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace rodeo::readout

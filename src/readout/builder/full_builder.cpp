@@ -1,0 +1,108 @@
+#include "readout/builder/full_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "readout/builder/builder_common.h"
+#include "readout/extractor/field_extractor.h"
+
+namespace rodeo::readout {
+
+FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& context)
+    : window_(std::max<std::uint64_t>(64, std::bit_ceil(settings.window))) {
+  check_links(context, settings.workers);
+  std::map<std::uint32_t, std::vector<BuilderLink>> groups;
+  for (const BuilderLink& link : context.links) groups[link.group].push_back(link);
+  if (settings.workers > groups.size()) {
+    throw SetupError({"readout.workers", fmt::format("{} workers for {} groups of links", settings.workers, groups.size()), "readout.builder.workers",
+                      "a group is built by one worker: use at most one worker per group"});
+  }
+  std::vector<std::vector<BuilderLink>> shares(settings.workers);
+  std::size_t at = 0;
+  for (const auto& [number, links] : groups) {
+    std::vector<BuilderLink>& share = shares[at++ * settings.workers / groups.size()];
+    share.insert(share.end(), links.begin(), links.end());
+  }
+  for (std::uint32_t index = 0; index < settings.workers; ++index) {
+    std::vector<Fid> fids;
+    for (const BuilderLink& link : shares[index]) fids.push_back(link.fid);
+    FullWorker::Equipment equipment;
+    equipment.stream = context.input->open(fids);
+    if (settings.trigger_list) {
+      equipment.trigger_list = open_trigger_list(context);
+      equipment.trigger_extractor = make_ttc_extractor();
+    }
+    equipment.extractor = context.make_extractor();
+    if (context.make_checker) equipment.checker = context.make_checker();
+    FullWorker::Settings worker;
+    worker.source_id = context.source_id;
+    worker.index = index;
+    worker.window = window_;
+    worker.timeout_ns = static_cast<std::uint64_t>(settings.timeout.count());
+    worker.step_limit = settings.step_limit;
+    worker.fragments = settings.fragments;
+    worker.copies = std::min(settings.copies, settings.fragments);
+    worker.copy_bytes = settings.copy_bytes;
+    worker.copy_above = settings.copy_above;
+    worker.idle = settings.idle;
+    worker.cpu = index < settings.cpus.size() ? settings.cpus[index] : -1;
+    workers_.push_back(std::make_unique<FullWorker>(worker, shares[index], std::move(equipment), *context.consumer));
+  }
+}
+
+FullBuilder::~FullBuilder() {
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+void FullBuilder::start() {
+  for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
+}
+
+void FullBuilder::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
+
+FragmentBuilder::Status FullBuilder::status() const {
+  Status status;
+  status.window_events = window_;
+  for (const auto& worker : workers_) add_worker(status, *worker, worker->fragments());
+  return status;
+}
+
+void register_full_builder(Registry& registry) {
+  std::vector<Key> keys = common_builder_keys();
+  const std::vector<Key> own = {
+      {.name = "window", .type = KeyType::integer, .fallback = "4096", .help = "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full window gives up its oldest gap.", .minimum = 64, .maximum = 1 << 24},
+      {.name = "step_limit", .type = KeyType::integer, .fallback = "64", .help = "Events that a group may skip and be believed at once; a longer jump wants the next chunk to confirm it.", .minimum = 1, .maximum = 4096},
+      {.name = "fragments", .type = KeyType::integer, .fallback = "4096", .help = "Fragments of each worker that consumers can hold at once.", .minimum = 16, .maximum = 1 << 24},
+      {.name = "copies", .type = KeyType::integer, .fallback = "256", .help = "Of these, fragments that have memory for a copy of their chunk; 0 never copies.", .minimum = 0, .maximum = 1 << 20},
+      {.name = "copy_size", .type = KeyType::size, .fallback = "16KiB", .help = "Largest chunk that is copied.", .minimum = 64, .maximum = 1 << 26},
+      {.name = "copy_above", .type = KeyType::real, .fallback = "0.75", .help = "Fill of the input's memory above which chunks are copied out of it, so that consumers which keep fragments do not block it.", .minimum = 0, .maximum = 1}};
+  keys.insert(keys.end(), own.begin(), own.end());
+  registry.add_builder({.name = "full", .help = "Few links with large chunks: each chunk is a fragment that refers to the input's memory; links of a group take turns", .keys = keys},
+                       [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
+                         FullSettings settings;
+                         settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
+                         settings.timeout = parameters.duration("timeout");
+                         settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
+                         settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
+                         settings.fragments = static_cast<std::size_t>(parameters.integer("fragments"));
+                         settings.copies = static_cast<std::size_t>(parameters.integer("copies"));
+                         settings.copy_bytes = parameters.bytes("copy_size");
+                         settings.copy_above = parameters.real("copy_above");
+                         settings.idle = idle_policy(parameters);
+                         settings.cpus = cpu_list(parameters);
+                         settings.trigger_list = parameters.boolean("trigger_list");
+                         return std::make_unique<FullBuilder>(settings, context);
+                       });
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,49 @@
+// FULL-mode builder: few links with large chunks, each a fragment where it lies (software ROD paper, section IX.D).
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "readout/builder/full_worker.h"
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+struct FullSettings {
+  std::uint32_t workers = 1;
+  std::chrono::nanoseconds timeout{10'000'000};
+  std::uint64_t window = 4096;      ///< per group; rounded up to a power of two
+  std::uint32_t step_limit = 64;
+  std::size_t fragments = 4096;     ///< of each worker: what consumers can hold at once
+  std::size_t copies = 256;         ///< of these, with memory for a copy
+  std::size_t copy_bytes = 16384;
+  double copy_above = 0.75;
+  base::IdlePolicy idle = base::IdlePolicy::sleep;
+  std::vector<int> cpus = {};
+  bool trigger_list = false;
+};
+
+/// Each group of links is a data channel with fragments of its own: group g has the ROB's source id plus g.
+class FullBuilder final : public FragmentBuilder {
+ public:
+  /// Opens the streams and takes all memory. Throws SetupError.
+  FullBuilder(const FullSettings& settings, const BuilderContext& context);
+  ~FullBuilder() override;
+
+  void start() override;
+  void join() override;
+  bool set_link(Fid fid, LinkState state) override;
+  Status status() const override;
+
+ private:
+  std::uint64_t window_ = 0;
+  std::vector<std::unique_ptr<FullWorker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+/// Registers the builder "full".
+void register_full_builder(Registry& registry);
+
+}  // namespace rodeo::readout

@@ -1,0 +1,123 @@
+#include "readout/builder/group_tracker.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr Sequence kOrigin = Sequence{1} << 32;
+constexpr std::uint64_t kLargestGap = 64;
+
+}  // namespace
+
+GroupTracker::GroupTracker(const Settings& settings, const IdFormat& format, MissingEvents& host)
+    : settings_(settings),
+      format_(format),
+      mask_(settings.window - 1),
+      gap_(std::min({kLargestGap, (std::uint64_t{format.low_mask()} + 1) / 4, settings.window / 4})),
+      host_(host),
+      came_(settings.window / 64),
+      void_(settings.window / 64),
+      last_(settings.links),
+      turn_(settings.links),
+      removed_(settings.links) {}
+
+Decision GroupTracker::decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed) {
+  const Decision decision = place(id, confirmed);
+  if (decision.verdict == Verdict::take) accept(link, decision.sequence);
+  return decision;
+}
+
+Decision GroupTracker::place(std::uint32_t id, bool confirmed) {
+  const std::uint32_t l1 = id & format_.low_mask();
+  const std::uint32_t ecr = format_.has_ecr() ? id >> 24 : 0;
+  if (!begun_) {
+    if (l1 > settings_.step_limit && !confirmed) return {Verdict::hold, 0, {}};
+    begin(ecr, l1);
+    return {Verdict::take, epoch_.base + l1, epoch_};
+  }
+  Sequence sequence = 0;
+  const std::uint32_t ahead = format_.has_ecr() ? (ecr - static_cast<std::uint32_t>(epoch_.resets)) & 0xffU : 0;
+  if (ahead == 0) {
+    const std::int64_t step = format_.distance(expected_, id);
+    if (step > std::int64_t{settings_.step_limit} && !confirmed) return {Verdict::hold, 0, epoch_};
+    sequence = head_ + 1 + static_cast<Sequence>(step);
+    if (sequence < epoch_.base) return {Verdict::out_of_sequence, sequence, epoch_};
+  } else if (ahead < 0x80) {
+    // A flipped bit could pass for a reset only while the stream is near the start of an epoch.
+    const std::uint32_t at = expected_ & format_.low_mask();
+    const bool clear = ahead == 1 && l1 <= settings_.step_limit && at > 2 * settings_.step_limit;
+    if (!clear && !confirmed) return {Verdict::hold, 0, epoch_};
+    cross(epoch_.resets + ahead);
+    sequence = epoch_.base + l1;
+  } else {
+    if (epoch_.resets + ahead - 0x100 != previous_.resets) return {Verdict::out_of_sequence, 0, epoch_};
+    sequence = previous_.base + l1;
+    if (sequence >= epoch_.base) return {Verdict::out_of_sequence, sequence, previous_};
+  }
+  if (sequence < oldest_) {
+    const bool known = sequence + settings_.window > head_ && bit(came_, sequence);
+    return {known ? Verdict::duplicate : Verdict::late, sequence, epoch_};
+  }
+  if (sequence <= head_ && bit(came_, sequence)) return {Verdict::duplicate, sequence, epoch_};
+  return {Verdict::take, sequence, epoch_};
+}
+
+bool GroupTracker::agrees(std::uint32_t held_id, std::uint32_t id) const {
+  if (format_.has_ecr() && (held_id ^ id) >> 24 != 0) return false;
+  const std::int64_t step = format_.distance(held_id, id);
+  return step != 0 && step >= -std::int64_t{settings_.step_limit} && step <= std::int64_t{settings_.step_limit};
+}
+
+void GroupTracker::begin(std::uint32_t ecr, std::uint32_t l1) {
+  epoch_ = previous_ = Epoch{ecr, kOrigin, kOrigin, kOrigin + l1};
+  // Other links may bring events a little older than the first: there is room for them, and no claim that they exist.
+  oldest_ = kOrigin + l1 - std::min<std::uint64_t>(gap_, l1);
+  head_ = oldest_ - 1;
+  begun_ = true;
+  raise_head(kOrigin + l1 - 1, true);
+}
+
+void GroupTracker::cross(std::uint64_t resets) {
+  previous_ = epoch_;
+  const Sequence base = head_ + 1 + gap_;
+  raise_head(base - 1, true);
+  epoch_ = Epoch{resets, base, base, base};
+}
+
+void GroupTracker::raise_head(Sequence to, bool is_void) {
+  while (head_ < to) {
+    if (head_ + 1 - oldest_ >= settings_.window) pass_oldest();
+    ++head_;
+    const std::uint64_t mine = std::uint64_t{1} << (head_ & 63);
+    came_[(head_ & mask_) >> 6] &= ~mine;
+    if (is_void) void_[(head_ & mask_) >> 6] |= mine;
+    else void_[(head_ & mask_) >> 6] &= ~mine;
+  }
+  expected_ = format_.of(head_ + 1 >= epoch_.base ? epoch_ : previous_, head_ + 1);
+}
+
+void GroupTracker::pass_oldest() {
+  const Sequence sequence = oldest_++;
+  if (!bit(came_, sequence) && !bit(void_, sequence)) host_.missing(sequence);
+  while (oldest_ <= head_ && bit(came_, oldest_)) ++oldest_;
+}
+
+void GroupTracker::give_up_passed() {
+  Sequence passed = head_;
+  for (std::size_t link = 0; link < last_.size(); ++link) {
+    if (!removed_[link]) passed = std::min(passed, last_[link]);
+  }
+  give_up(passed);
+}
+
+void GroupTracker::give_up(Sequence bound) {
+  while (has_gap() && oldest_ <= bound) pass_oldest();
+}
+
+void GroupTracker::announce(std::uint32_t id) {
+  const Decision decision = place(id, true);
+  if (decision.verdict == Verdict::take && decision.sequence > head_) raise_head(decision.sequence, false);
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,105 @@
+// Which events a group of FULL-mode links has brought: its links carry the events of one stream in turn, so a gap shows only when
+// every link has gone past it (architecture, "Builder": FULL-mode groups are checked as a group, not per link).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "readout/builder/epoch_map.h"
+#include "readout/builder/link_tracker.h"
+
+namespace rodeo::readout {
+
+/// Told of each event that no link will bring any more; strictly ascending.
+class MissingEvents {
+ public:
+  virtual void missing(Sequence sequence) = 0;
+
+ protected:
+  ~MissingEvents() = default;
+};
+
+/// One worker thread.
+class GroupTracker {
+ public:
+  struct Settings {
+    std::uint32_t links = 1;
+    std::uint64_t window = 1024;    ///< events between the oldest that has not come and the newest; a power of two, at least 64
+    std::uint32_t step_limit = 64;  ///< events that the stream may skip and be believed at once
+  };
+
+  GroupTracker(const Settings& settings, const IdFormat& format, MissingEvents& host);
+
+  /// The event of a chunk that came on the group's link `link`; with `take` it counts as there. hold: its id is far from anything; ask
+  /// again, confirmed, when the group's next chunk agrees. A full window gives up its oldest gap.
+  Decision decide(std::uint32_t link, std::uint32_t id, bool confirmed) {
+    if (begun_ && id == expected_ && !confirmed) {
+      const Decision next{Verdict::take, head_ + 1, epoch_};
+      accept(link, next.sequence);
+      return next;
+    }
+    return decide_slowly(link, id, confirmed);
+  }
+
+  /// True if `id` lies near `held_id`, as the next chunk of a stream that has really jumped does.
+  bool agrees(std::uint32_t held_id, std::uint32_t id) const;
+
+  /// The trigger's own list names an event: it exists, whether a chunk comes or not.
+  void announce(std::uint32_t id);
+
+  /// Gives up the gaps that every link has passed.
+  void give_up_passed();
+  /// Gives up the gaps up to here, whatever the links have done.
+  void give_up(Sequence bound);
+
+  /// True while an event below the newest has not come.
+  bool has_gap() const { return begun_ && oldest_ <= head_; }
+  Sequence oldest() const { return oldest_; }
+  Sequence head() const { return head_; }
+
+  L1Id l1id(Sequence sequence) const { return (sequence >= epoch_.base ? epoch_ : previous_).l1id(sequence); }
+
+  /// The link whose turn this event was, as far as the group's habit tells.
+  std::uint32_t likely_link(Sequence sequence) const { return turn_[sequence % turn_.size()]; }
+
+  /// A removed link is not waited for.
+  void set_removed(std::uint32_t link, bool removed) { removed_[link] = removed; }
+
+ private:
+  Decision decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed);
+  Decision place(std::uint32_t id, bool confirmed);
+  void begin(std::uint32_t ecr, std::uint32_t l1);
+  void cross(std::uint64_t resets);
+  void raise_head(Sequence to, bool is_void);
+  void pass_oldest();
+
+  void accept(std::uint32_t link, Sequence sequence) {
+    if (sequence > head_) raise_head(sequence, false);
+    came_[(sequence & mask_) >> 6] |= std::uint64_t{1} << (sequence & 63);
+    last_[link] = std::max(last_[link], sequence);
+    turn_[sequence % turn_.size()] = link;
+    while (oldest_ <= head_ && bit(came_, oldest_)) ++oldest_;
+  }
+  bool bit(const std::vector<std::uint64_t>& bits, Sequence sequence) const {
+    return (bits[(sequence & mask_) >> 6] >> (sequence & 63) & 1U) != 0;
+  }
+
+  const Settings settings_;
+  const IdFormat format_;
+  const std::uint64_t mask_;
+  const std::uint64_t gap_;          // numbers left free before the first event and between epochs
+  MissingEvents& host_;
+  Epoch epoch_{};                    // of the newest event
+  Epoch previous_{};                 // the one before, whose events may still come
+  std::vector<std::uint64_t> came_;  // one bit per event of the window
+  std::vector<std::uint64_t> void_;  // numbers that need not be events
+  std::vector<Sequence> last_;       // newest event of each link
+  std::vector<std::uint32_t> turn_;  // which link brought the last event of each remainder
+  std::vector<bool> removed_;
+  Sequence oldest_ = 0;              // lowest that has neither come nor been given up
+  Sequence head_ = 0;
+  std::uint32_t expected_ = 0;       // id of head_ + 1
+  bool begun_ = false;
+};
+
+}  // namespace rodeo::readout

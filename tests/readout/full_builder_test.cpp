@@ -1,0 +1,252 @@
+// FULL-mode builder, case by case: one stream over links that take turns, in order and in every disorder.
+#include <gtest/gtest.h>
+
+#include "readout/builder/full_builder.h"
+#include "readout/gbt_fixture.h"
+
+namespace rodeo::test {
+namespace {
+
+constexpr std::size_t kChunk = 1000;
+
+class FullFixture {
+ public:
+  explicit FullFixture(std::uint32_t links, std::uint32_t groups, readout::FullSettings settings = {}, std::uint32_t l1id_bits = 32)
+      : fids(GbtFixture::make_fids(links)), input(fids), turn(links / groups), bits(l1id_bits) {
+    for (std::uint32_t i = 0; i < links; ++i) builder_links.push_back({fids[i], fids[i].default_link_id(), i / turn});
+    const BuilderContext context{.source_id = SourceId{0x610100},
+                                 .links = builder_links,
+                                 .input = &input,
+                                 .consumer = &collector,
+                                 .make_extractor = [l1id_bits] { return readout::make_field_extractor({.l1id_bits = l1id_bits}); },
+                                 .make_checker = {}};
+    builder = std::make_unique<readout::FullBuilder>(settings, context);
+  }
+  ~FullFixture() {
+    if (running) finish();
+    collector.let_go();
+  }
+
+  void start() {
+    builder->start();
+    running = true;
+  }
+  void finish() {
+    input.stop();
+    builder->join();
+    running = false;
+  }
+
+  /// The chunk of one event of a group, on the link whose turn it is.
+  ScriptedRun event(std::uint32_t group, L1Id l1id, std::size_t size = kChunk) const {
+    const std::size_t link = group * turn + l1id.value % turn;
+    ScriptedRun run{.fid = fids[link], .chunks = {std::vector<std::byte>(size)}, .statuses = {}};
+    provable.write(run.chunks[0], fids[link].default_link_id(), l1id);
+    if (bits < 32) {
+      const std::uint32_t id = l1id.value & ((1U << bits) - 1);
+      std::memcpy(run.chunks[0].data(), &id, 4);
+    }
+    return run;
+  }
+  void push_events(std::uint32_t group, std::uint32_t first, std::uint32_t end, std::uint32_t ecr = 0) {
+    for (std::uint32_t l1 = first; l1 < end; ++l1) input.push({event(group, L1Id::of(ecr, l1))});
+  }
+
+  std::uint64_t lost(std::string_view reason) const {
+    for (const NamedCounter& counter : builder->status().lost) {
+      if (counter.name == reason) return counter.value;
+    }
+    return ~std::uint64_t{0};
+  }
+
+  /// Complete events by L1 id, and the empty ones.
+  void sort_out() {
+    std::uint64_t lost_sum = 0;
+    const FragmentBuilder::Status status = builder->status();
+    for (const NamedCounter& counter : status.lost) lost_sum += counter.value;
+    EXPECT_EQ(status.chunks_received, status.chunks_built + lost_sum);
+    for (const SeenFragment& seen : collector.fragments()) {
+      EXPECT_TRUE(seen.well_formed);
+      if (seen.chunks == 0) {
+        EXPECT_TRUE(empty.insert(seen.l1id).second);
+        EXPECT_EQ(seen.missing, 1U);
+        EXPECT_EQ(seen.status, fragment_status::kTimeout | fragment_status::kDummy);
+        continue;
+      }
+      ++whole;
+      for (const auto& [link, bytes] : seen.data) {
+        std::vector<std::byte> expected(bytes.size());
+        provable.write(expected, link, seen.l1id);
+        EXPECT_TRUE(std::equal(expected.begin() + 4, expected.end(), bytes.begin() + 4)) << seen.l1id.value;
+      }
+    }
+  }
+
+  const formats::Provable provable{9};
+  const std::vector<Fid> fids;
+  ScriptedInput input;
+  FragmentCollector collector;
+  const std::uint32_t turn;
+  const std::uint32_t bits;
+  std::vector<BuilderLink> builder_links;
+  std::unique_ptr<readout::FullBuilder> builder;
+  std::size_t whole = 0;
+  std::set<L1Id> empty;
+  bool running = false;
+};
+
+TEST(FullBuilder, EveryChunkIsAFragmentWhereItLies) {
+  FullFixture fixture(12, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 1000);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 1000U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
+TEST(FullBuilder, GroupsAreStreamsOfTheirOwnOverAnyNumberOfWorkers) {
+  for (const std::uint32_t workers : {1U, 2U, 3U}) {
+    FullFixture fixture(12, 4, {.workers = workers});
+    fixture.start();
+    for (std::uint32_t group = 0; group < 4; ++group) fixture.push_events(group, 0, 100 * (group + 1));
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, 1000U);
+    EXPECT_TRUE(fixture.empty.empty());
+  }
+}
+
+TEST(FullBuilder, ChunksOfAnySizeKeepTheirBytesAndPadding) {
+  FullFixture fixture(3, 1);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 60; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, l1 < 50 ? 8 + l1 : 65'500 + l1)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 60U);
+  for (const SeenFragment& seen : fixture.collector.fragments()) {
+    EXPECT_EQ(seen.data.begin()->second.size(), seen.l1id.value < 50 ? 8 + seen.l1id.value : 65'500 + seen.l1id.value);
+  }
+}
+
+TEST(FullBuilder, DisorderBetweenLinksIsNoLoss) {
+  FullFixture fixture(4, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 8);
+  // Each link brings eight of its events before the next link has its turn.
+  for (std::uint32_t link = 0; link < 4; ++link) {
+    for (std::uint32_t l1 = 8 + link; l1 < 40; l1 += 4) fixture.input.push({fixture.event(0, L1Id{l1})});
+  }
+  fixture.push_events(0, 40, 48);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 48U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
+TEST(FullBuilder, AnEventThatEveryLinkHasPassedIsBuiltEmptyAndNamesTheLink) {
+  FullFixture fixture(4, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 21);
+  fixture.push_events(0, 22, 40);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 39U);
+  EXPECT_EQ(fixture.empty, std::set{L1Id{21}});
+  for (const SeenFragment& seen : fixture.collector.fragments()) {
+    if (seen.chunks == 0) {
+      EXPECT_EQ(seen.missing_links, std::vector{fixture.fids[1].default_link_id()});
+    }
+  }
+}
+
+TEST(FullBuilder, ASilentLinksEventsTimeOutOnTheInputsClock) {
+  FullFixture fixture(2, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 10);
+  for (std::uint32_t l1 = 10; l1 < 30; l1 += 2) fixture.input.push({fixture.event(0, L1Id{l1})});
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  std::uint64_t now = 1;
+  while (fixture.collector.count() < 29 && std::chrono::steady_clock::now() < deadline) {
+    fixture.input.set_clock(now += 1'000'000);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  fixture.input.push({fixture.event(0, L1Id{11})});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 20U);
+  EXPECT_EQ(fixture.empty.size(), 9U);
+  EXPECT_EQ(fixture.lost("late"), 1U);
+}
+
+TEST(FullBuilder, DuplicatesAreCountedAndDropped) {
+  FullFixture fixture(2, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 10);
+  fixture.input.push({fixture.event(0, L1Id{7})});
+  fixture.push_events(0, 10, 12);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 12U);
+  EXPECT_EQ(fixture.lost("duplicate"), 1U);
+}
+
+TEST(FullBuilder, AFlippedBitInOneL1IdCostsOneChunk) {
+  for (std::uint32_t bit = 7; bit < 32; ++bit) {
+    FullFixture fixture(2, 1);
+    fixture.start();
+    fixture.push_events(0, 200, 220, 3);
+    ScriptedRun hurt = fixture.event(0, L1Id::of(3, 220));
+    hurt.chunks[0][bit / 8] ^= std::byte{1} << (bit % 8);
+    fixture.input.push({hurt});
+    fixture.push_events(0, 221, 240, 3);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, 39U) << "bit " << bit;
+    EXPECT_EQ(fixture.empty.size(), 1U) << "bit " << bit;
+  }
+}
+
+TEST(FullBuilder, AnEventCounterResetMayOvertakeOldEventsOfOtherLinks) {
+  FullFixture fixture(2, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 1001, 255);  // the last is on link 0
+  fixture.input.push({fixture.event(0, L1Id::of(0, 0))});
+  fixture.input.push({fixture.event(0, L1Id::of(255, 1001))});
+  fixture.push_events(0, 1, 20, 0);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 1022U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
+TEST(FullBuilder, NarrowTriggerCountersWrap) {
+  for (const std::uint32_t bits : {8U, 16U}) {
+    FullFixture fixture(2, 1, {.window = 64, .step_limit = 16}, bits);
+    fixture.start();
+    const std::uint32_t events = bits == 8 ? 1000 : 66'000;
+    for (std::uint32_t l1 = 0; l1 < events; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 64)});
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, events);
+    EXPECT_TRUE(fixture.empty.empty());
+  }
+}
+
+TEST(FullBuilder, ARemovedLinkIsNotWaitedFor) {
+  FullFixture fixture(2, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 10);
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  while (fixture.collector.count() < 10 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  ASSERT_TRUE(fixture.builder->set_link(fixture.fids[1], LinkState::removed));
+  while (fixture.builder->status().links[1].state != LinkState::removed) std::this_thread::yield();
+  fixture.push_events(0, 10, 20);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 15U);
+  EXPECT_EQ(fixture.lost("link_removed"), 5U);
+}
+
+}  // namespace
+}  // namespace rodeo::test
