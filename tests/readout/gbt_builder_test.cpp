@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include <fmt/core.h>
+
 #include "readout/gbt_fixture.h"
 
 namespace rodeo::test {
@@ -160,9 +162,13 @@ TEST_P(GbtBuilder, AFlippedBitInOneL1IdClosesNoWindow) {
       fixture.finish();
       fixture.check_invariants();
       std::size_t incomplete = 0;
-      for (const SeenFragment& fragment : fixture.collector.fragments()) incomplete += fragment.missing != 0;
+      std::string where;
+      for (const SeenFragment& fragment : fixture.collector.fragments()) {
+        incomplete += fragment.missing != 0;
+        if (fragment.missing != 0) where += fmt::format(" {}/{}", fragment.l1id.l1(), fragment.missing_links[0] - fixture.link_id(0));
+      }
       // The event itself misses the chunk. A lone chunk whose id is a small step on is believed, which costs the events between.
-      EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U) << "bit " << bit << ", runs of " << run_length;
+      EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U) << "bit " << bit << ", runs of " << run_length << ", incomplete:" << where;
       EXPECT_EQ(fixture.collector.count(), 60U) << "bit " << bit;
     }
   }
@@ -361,6 +367,96 @@ TEST_P(GbtBuilder, ALinkCanBeRemovedAndTakenBackWhileRunning) {
     EXPECT_EQ(fragment.chunks, without ? 2U : 3U) << fragment.l1id.value;
     EXPECT_EQ(fragment.missing, 0U);
   }
+}
+
+TEST_P(GbtBuilder, AnEventThatNoLinkDeliveredIsBuiltEmptyIfTheTriggerListsIt) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned);
+  fixture.start();
+  fixture.push_triggers(L1Id{0}, 30);
+  fixture.push_all(L1Id{0}, 10);
+  fixture.push_all(L1Id{13}, 17);
+  fixture.finish();
+  fixture.check_invariants();
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 30U);
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const bool empty = i >= 10 && i < 13;
+    EXPECT_EQ(seen[i].l1id.value, i);
+    EXPECT_EQ(seen[i].bcid, fixture.provable.trigger(L1Id{i}).bcid) << "the list knows the BCID of an event without data";
+    EXPECT_EQ(seen[i].status, empty ? fragment_status::kTimeout | fragment_status::kDummy : 0U) << i;
+    EXPECT_EQ(seen[i].missing, empty ? 3U : 0U);
+  }
+}
+
+TEST_P(GbtBuilder, AnEventThatTheTriggerDoesNotListIsFlagged) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned);
+  fixture.start();
+  fixture.push_triggers(L1Id{0}, 20);
+  fixture.push_triggers(L1Id{21}, 19);
+  fixture.push_all(L1Id{0}, 40);
+  fixture.finish();
+  fixture.check_invariants();
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    EXPECT_EQ(fragment.status, fragment.l1id.value == 20 ? fragment_status::kL1IdMismatch : 0U) << fragment.l1id.value;
+  }
+}
+
+TEST_P(GbtBuilder, ANarrowCounterFollowsTheTriggersListOverAReset) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned, 8);
+  fixture.start();
+  // 300 events, a reset, 100 more: the chunks carry eight bits, the list the rest.
+  fixture.push_triggers(L1Id::of(5, 0), 300);
+  for (std::uint32_t l1 = 0; l1 < 300; l1 += 50) fixture.push_all(L1Id::of(5, l1), 50);
+  fixture.push_triggers(L1Id::of(6, 0), 100);
+  for (std::uint32_t l1 = 0; l1 < 100; l1 += 50) fixture.push_all(L1Id::of(6, l1), 50);
+  fixture.finish();
+  fixture.check_invariants();
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 400U);
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    EXPECT_EQ(seen[i].l1id, i < 300 ? L1Id::of(5, i) : L1Id::of(6, i - 300));
+    EXPECT_EQ(seen[i].status, 0U) << i;
+    EXPECT_TRUE(fixture.proves(seen[i])) << i;
+  }
+}
+
+class ThrowsAtFive final : public TriggerExtractor {
+ public:
+  TriggerFields fields() const override { return {.l1id_bits = 24, .has_ecr = true}; }
+  std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids, std::uint16_t* bcids) override {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      std::memcpy(&l1ids[i], run.chunk(first + i).data(), 4);
+      bcids[i] = 0;
+      if (l1ids[i] == 5) {
+        if (i == 0) throw std::runtime_error("five");
+        return i;
+      }
+    }
+    return n;
+  }
+};
+
+TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
+  GbtFixture fixture(2);
+  BuilderContext context{.source_id = SourceId{0x610001},
+                         .links = fixture.builder_links,
+                         .input = &fixture.input,
+                         .consumer = &fixture.collector,
+                         .make_extractor = [] { return std::make_unique<ThrowsAtFive>(); },
+                         .make_checker = {}};
+  fixture.builder = std::make_unique<readout::GbtBuilder>(GbtSettings{.window = 1024}, context);
+  fixture.start();
+  fixture.push_all(L1Id{0}, 10);
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.lost("malformed"), 2U);
+  EXPECT_EQ(fixture.collector.count(), 9U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, GbtBuilder, ::testing::Values(1U, 2U), [](const auto& param) { return std::string("W").append(std::to_string(param.param)); });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/provable.h"
+#include "formats/ttc_packet.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/extractor/field_extractor.h"
 #include "readout/scripted_input.h"
@@ -123,6 +124,23 @@ class GbtFixture {
     ScriptedRun made{.fid = fids[link], .chunks = {}, .statuses = {}};
     for (std::uint32_t i = 0; i < count; ++i) made.chunks.push_back(chunk(link, L1Id{first.value + i}, size));
     return made;
+  }
+
+  /// A page of the trigger's own list.
+  void push_triggers(L1Id first, std::uint32_t count) {
+    std::vector<std::vector<std::byte>> packets;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const L1Id l1id{first.value + i};
+      const formats::ProvableTrigger trigger = provable.trigger(l1id);
+      formats::TtcPacket packet;
+      packet.l1id = l1id;
+      packet.bcid = trigger.bcid;
+      packet.trigger_type = trigger.trigger_type;
+      packet.l1a_counter = i;
+      packets.emplace_back(packet.size_bytes());
+      packet.write(packets.back());
+    }
+    input.push_triggers(packets);
   }
 
   /// One page in which every link delivers `count` events.

@@ -74,6 +74,12 @@ class ScriptedInput final : public DataInput {
    public:
     Stream(ScriptedInput& input, std::vector<Fid> links) : input_(input), links_(std::move(links)) {}
 
+    ~Stream() override {
+      const std::lock_guard lock(input_.mutex_);
+      std::erase(input_.streams_, this);
+      std::erase(input_.trigger_streams_, this);
+    }
+
     void add(const std::vector<ScriptedRun>& runs) {
       auto page = std::make_unique<OwnPage>();
       for (const ScriptedRun& run : runs) {

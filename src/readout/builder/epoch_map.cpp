@@ -41,6 +41,16 @@ std::optional<Epoch> EpochMap::find(std::uint64_t resets) const {
   return std::nullopt;
 }
 
+Epoch EpochMap::at(Sequence sequence) const {
+  const std::lock_guard lock(mutex_);
+  const std::size_t oldest = count_ > kRemembered ? count_ - kRemembered : 0;
+  Epoch found = epochs_[oldest % kRemembered];
+  for (std::size_t i = oldest; i < count_; ++i) {
+    if (epochs_[i % kRemembered].first <= sequence) found = epochs_[i % kRemembered];
+  }
+  return found;
+}
+
 Epoch EpochMap::open(std::uint64_t resets, std::uint32_t first_l1) {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < std::min(count_, kRemembered); ++i) {

@@ -52,6 +52,9 @@ class EpochMap {
   /// The newest epoch; nothing before the first event of the run.
   std::optional<Epoch> newest() const;
 
+  /// The epoch that this number belongs to; the oldest that is remembered for what lies before.
+  Epoch at(Sequence sequence) const;
+
   /// The lowest sequence number of the run; nothing before its first event.
   std::optional<Sequence> run_first() const;
 

@@ -294,16 +294,15 @@ void FullWorker::poll_triggers() {
   }
 }
 
-// Gaps age only while the input is drained, on the input's own time and never in leaps, as in GBT mode.
+// Gaps age on the input's own time, which is looked at only while it is drained, and never in leaps, as in GBT mode.
 void FullWorker::tick(bool drained) {
   if (drained) {
     const std::uint64_t now = equipment_.stream->clock_ns();
-    if (was_drained_ && now > input_clock_) {
+    if (now > input_clock_) {
       event_clock_ += std::min(now - input_clock_, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
     }
     input_clock_ = now;
   }
-  was_drained_ = drained;
   std::uint64_t open = 0;
   for (const auto& group : groups_) {
     GroupTracker& tracker = group->tracker;

@@ -140,7 +140,6 @@ class FullWorker final : public FragmentOwner {
   std::uint64_t page_time_ns_ = 0;
   std::uint64_t event_clock_ = 0;
   std::uint64_t input_clock_ = 0;
-  bool was_drained_ = false;
   bool copying_ = false;
 
   std::mutex command_mutex_;

@@ -23,7 +23,7 @@ struct GbtSettings {
   std::uint32_t step_limit = 8;
   std::size_t largest_held_chunk = 4096;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::vector<int> cpus;               ///< one per worker, or empty
+  std::vector<int> cpus = {};               ///< one per worker, or empty
   bool trigger_list = false;
 };
 

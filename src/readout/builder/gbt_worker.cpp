@@ -235,11 +235,10 @@ void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std
 void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
                        bool has_following, std::uint32_t following) {
   const std::size_t position = position_of(link);
-  if (!window_.begun() && epochs_.run_first()) begin_window();  // a peer has seen the first event
   if (link.held_count != 0) settle_held(link, position, id == tracker_.format().advance(link.held_id, 1), id);
   const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
   const Decision decision = expected ? Decision{Verdict::take, link.next, link.epoch}
-                                     : tracker_.decide(link, id, has_following, following, window_for(link), majority_ahead());
+                                     : decide(link, tracker_, id, has_following, following);
   if (decision.verdict == Verdict::hold) {
     hold(link, position, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
     return;
@@ -249,7 +248,6 @@ void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chu
 
 void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
                       std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
-  if (!window_.begun() && epochs_.run_first()) begin_window();
   const auto move_on = [&] {
     ++link.next;
     link.expected = tracker.format().advance(link.expected, 1);
@@ -315,7 +313,7 @@ void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool confir
   const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
   Decision decision;
   if (confirmed) {
-    decision = tracker_.decide(link, link.held_id, true, following, window_for(link), majority_ahead());
+    decision = decide(link, tracker_, link.held_id, true, following);
   }
   apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);
 }
@@ -331,11 +329,20 @@ void GbtWorker::begin_window() {
   for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
 }
 
+Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following, std::uint32_t following) {
+  if (!window_.begun()) {
+    // The first chunk of the run defines where its window begins, here or, at the same moment, at a peer: only then can it be judged.
+    if (!epochs_.run_first()) tracker.decide(link, id, has_following, following, window_.window(), false);
+    if (epochs_.run_first()) begin_window();
+  }
+  return tracker.decide(link, id, has_following, following, window_for(link), link.trigger_list || majority_ahead());
+}
+
 Window GbtWorker::window_for(const TrackedLink& link) const {
   Window window = window_.window();
   if (link.synchronised) return window;
   for (const TrackedLink& other : links_) {
-    if (other.synchronised) window.near = std::max(window.near, other.next);
+    if (other.synchronised && !other.trigger_list) window.near = std::max(window.near, other.next);  // triggers run ahead of data
   }
   return window;
 }
@@ -379,13 +386,11 @@ void GbtWorker::take_triggers(const ChunkRun& run) {
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const std::uint32_t got = std::min(n, equipment_.trigger_extractor->extract(run, at, n, ids_.data(), bcids_.data()));
-    if (!window_.begun() && epochs_.run_first()) begin_window();
     for (std::uint32_t i = 0; i < got; ++i) {
       const bool expected = list.regular && ids_[i] == list.expected;
       const bool has_following = i + 1 < got;
       const Decision decision = expected ? Decision{Verdict::take, list.next, list.epoch}
-                                         : trigger_tracker_.decide(list, ids_[i], has_following, has_following ? ids_[i + 1] : 0,
-                                                                   window_for(list), true);
+                                         : decide(list, trigger_tracker_, ids_[i], has_following, has_following ? ids_[i + 1] : 0);
       const std::uint8_t type = equipment_.trigger_extractor->trigger_type(run.chunk(at + i));
       if (decision.verdict == Verdict::hold) continue;
       apply(list, trigger_tracker_, decision, {}, ids_[i], bcids_[i], type, false);

@@ -82,6 +82,7 @@ class GbtWorker final : private EventWindowHost {
   void settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following);
   void lose(TrackedLink& link, LostCounter reason, std::uint64_t n = 1);
   void begin_window();
+  Decision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following, std::uint32_t following);
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
   void set_ahead(TrackedLink& link, bool ahead);

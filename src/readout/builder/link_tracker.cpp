@@ -14,8 +14,15 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
                              bool majority_ahead) const {
   const bool confirmed = has_following && following == format_.advance(id, 1);
   if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window) : begin(id, confirmed);
+  // A chunk that was delivered already is a duplicate, whatever follows.
+  const bool same_epoch = !format_.has_ecr() || ((id >> 24) ^ link.epoch.resets) % 0x100 == 0;
+  const std::int64_t distance = format_.distance(link.expected, id);
+  if (same_epoch && distance < 0 && link.next < link.epoch_end) {
+    const Decision known = behind(link, link.next + static_cast<Sequence>(distance), window);
+    if (known.verdict == Verdict::duplicate) return known;
+  }
   // The chunk after this one goes on where the link was: this id alone is wrong.
-  if (has_following && following == format_.advance(link.expected, 1)) return {};
+  if (has_following && following == format_.advance(link.expected, 1) && following != id) return {};
 
   const std::uint32_t l1 = id & format_.low_mask();
   if (format_.has_ecr()) {
@@ -72,6 +79,7 @@ Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& windo
     sequence = epoch.base + l1;
   } else {
     // A narrow counter says only where within its span the link is; its neighbours say in which.
+    epoch = epochs_.at(window.near);
     const Sequence near = std::max(window.near, epoch.begin);
     sequence = near + static_cast<Sequence>(format_.distance(format_.of(epoch, near), id));
   }

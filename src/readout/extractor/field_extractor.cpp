@@ -7,6 +7,8 @@
 
 #include <isa-l/crc.h>
 
+#include "formats/ttc_packet.h"
+
 namespace rodeo::readout {
 namespace {
 
@@ -125,9 +127,7 @@ class Crc32Checker final : public IntegrityChecker {
 
 std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout) { return std::make_unique<FieldExtractor>(layout); }
 
-std::unique_ptr<TriggerExtractor> make_ttc_extractor() {
-  return make_field_extractor({.l1id_offset = 4, .l1id_bits = 32, .bcid_offset = 2, .trigger_type_offset = 12});
-}
+std::unique_ptr<TriggerExtractor> make_ttc_extractor() { return std::make_unique<formats::TtcTriggerExtractor>(); }
 
 std::unique_ptr<IntegrityChecker> make_crc32_checker() { return std::make_unique<Crc32Checker>(); }
 

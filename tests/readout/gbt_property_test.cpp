@@ -1,0 +1,170 @@
+// Property: whatever faults and orders the links come with, every chunk that was sent is in exactly one fragment - the one of its
+// event - or in exactly one counter. A slow twin, which knows what was sent, says for each chunk which it must be.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include <fmt/core.h>
+
+#include "readout/gbt_fixture.h"
+
+namespace rodeo::test {
+namespace {
+
+/// The obvious builder: a map from event to the links whose chunks belong there. No window, no clock, no runs.
+class SlowTwin {
+ public:
+  void expect(std::uint32_t trigger, std::uint32_t link_id) { events_[trigger].insert(link_id); }
+  void expect_lost(const std::string& reason) { ++lost_[reason]; }
+
+  const std::map<std::uint32_t, std::set<std::uint32_t>>& events() const { return events_; }
+  std::uint64_t lost(const std::string& reason) const {
+    const auto found = lost_.find(reason);
+    return found == lost_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::map<std::uint32_t, std::set<std::uint32_t>> events_;
+  std::map<std::string, std::uint64_t> lost_;
+};
+
+struct Faults {
+  double missing = 0;
+  double duplicate = 0;
+  double flipped = 0;   ///< a high bit of the L1 id: far from every neighbour
+  double too_short = 0;
+  double gone = 0;      ///< begins a silence of more events than a step may skip
+};
+
+struct Trial {
+  std::uint32_t seed;
+  std::uint32_t workers;
+  std::uint32_t bits;
+  Faults faults;
+};
+
+class GbtProperty : public ::testing::TestWithParam<Trial> {};
+
+TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
+  const Trial& trial = GetParam();
+  std::mt19937 random(trial.seed);
+  const auto chance = [&](double probability) { return std::uniform_real_distribution<double>(0, 1)(random) < probability; };
+  constexpr std::uint32_t kLinks = 7;
+  constexpr std::uint32_t kTriggers = 4000;
+
+  // Triggers: consecutive L1 ids, with an event counter reset now and then where the format can say so.
+  std::vector<L1Id> triggers;
+  std::uint32_t ecr = 250;
+  std::uint32_t l1 = 0;
+  for (std::uint32_t i = 0; i < kTriggers; ++i) {
+    if (trial.bits == 32 && l1 > 400 && chance(0.002)) {
+      ecr = (ecr + 1) & 0xff;
+      l1 = 0;
+    }
+    triggers.push_back(L1Id::of(trial.bits == 32 ? ecr : 0, l1++));
+  }
+
+  readout::GbtSettings settings;
+  settings.workers = trial.workers;
+  settings.window = 8192;  // nothing is closed by force: what is lost is the links' doing
+  GbtFixture fixture(kLinks, settings, trial.bits);
+  fixture.start();
+  SlowTwin twin;
+
+  std::vector<std::uint32_t> next(kLinks, 0);
+  std::vector<std::uint32_t> sheltered_until(kLinks, 0);
+  std::uint64_t sent = 0;
+  while (*std::min_element(next.begin(), next.end()) < kTriggers) {
+    // Any link, a run of any length, at most so far ahead of the slowest that a narrow counter stays unambiguous.
+    const std::size_t link = random() % kLinks;
+    const std::uint32_t lead = next[link] - *std::min_element(next.begin(), next.end());
+    if (next[link] >= kTriggers || lead > 40) continue;
+    ScriptedRun run{.fid = fixture.fids[link], .chunks = {}, .statuses = {}};
+    const std::uint32_t length = 1 + static_cast<std::uint32_t>(random() % 30);
+    // The first and last events are whole, so that the links' beginnings and ends are no cases of their own.
+    for (std::uint32_t n = 0; n < length && next[link] < kTriggers; ++n) {
+      const std::uint32_t trigger = next[link]++;
+      // So are the two after a long silence: the second confirms the first, which is then believed.
+      const bool sheltered = trigger < 20 || trigger + 20 > kTriggers || triggers[trigger].l1() < 20 || trigger < sheltered_until[link];
+      if (!sheltered && chance(trial.faults.gone)) {
+        const std::uint32_t silence = 12 + static_cast<std::uint32_t>(random() % 20);
+        for (std::uint32_t skip = 1; skip < silence && next[link] + 20 < kTriggers && triggers[next[link]].l1() >= 20; ++skip) ++next[link];
+        sheltered_until[link] = next[link] + 2;
+        continue;
+      }
+      if (!sheltered && chance(trial.faults.missing)) continue;
+      std::vector<std::byte> chunk = fixture.chunk(link, triggers[trigger]);
+      ++sent;
+      if (!sheltered && chance(trial.faults.flipped)) {
+        const std::uint32_t bit = trial.bits == 32 ? 20 + static_cast<std::uint32_t>(random() % 3) : trial.bits - 2;
+        chunk[bit / 8] ^= std::byte{1} << (bit % 8);
+        twin.expect_lost("out_of_sequence");
+        run.chunks.push_back(std::move(chunk));
+        continue;
+      }
+      if (!sheltered && chance(trial.faults.too_short)) {
+        chunk.resize(2);
+        twin.expect_lost("malformed");
+        run.chunks.push_back(std::move(chunk));
+        continue;
+      }
+      twin.expect(trigger, fixture.link_id(link));
+      run.chunks.push_back(chunk);
+      if (!sheltered && chance(trial.faults.duplicate)) {
+        ++sent;
+        twin.expect_lost("duplicate");
+        run.chunks.push_back(std::move(chunk));
+      }
+    }
+    if (!run.chunks.empty()) fixture.input.push({run});
+  }
+  fixture.finish();
+
+  EXPECT_EQ(fixture.builder->status().chunks_received, sent);
+  fixture.check_invariants();
+  for (const char* reason : {"duplicate", "malformed", "out_of_sequence"}) EXPECT_EQ(fixture.lost(reason), twin.lost(reason)) << reason;
+  for (const char* reason : {"late", "overflow", "link_removed"}) EXPECT_EQ(fixture.lost(reason), 0U) << reason;
+
+  // Fragment by fragment: the k-th event that any link delivered is the k-th fragment, with just these links, byte for byte.
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), twin.events().size());
+  std::size_t at = 0;
+  for (const auto& [trigger, links] : twin.events()) {
+    const SeenFragment& fragment = seen[at++];
+    std::set<std::uint32_t> found;
+    for (const auto& [link, bytes] : fragment.data) found.insert(link);
+    ASSERT_EQ(found, links) << "trigger " << trigger;
+    EXPECT_EQ(fragment.missing, kLinks - links.size());
+    EXPECT_EQ(fragment.missing == 0, fragment.status == 0);
+    if (trial.bits == 32) {
+      EXPECT_EQ(fragment.l1id, triggers[trigger]);
+    } else {
+      EXPECT_EQ(fragment.l1id.value & ((1U << trial.bits) - 1), triggers[trigger].value & ((1U << trial.bits) - 1));
+    }
+    EXPECT_TRUE(fixture.proves(fragment)) << "trigger " << trigger;
+  }
+}
+
+std::vector<Trial> trials() {
+  std::vector<Trial> made;
+  std::uint32_t seed = 1;
+  for (const std::uint32_t workers : {1U, 2U, 3U}) {
+    for (const std::uint32_t bits : {32U, 24U, 16U, 8U}) {
+      made.push_back({seed++, workers, bits, {}});
+      made.push_back({seed++, workers, bits, {.missing = 0.02, .duplicate = 0.02}});
+      made.push_back({seed++, workers, bits, {.missing = 0.05, .duplicate = 0.03, .too_short = 0.01}});
+      if (bits >= 16) {
+        made.push_back({seed++, workers, bits, {.flipped = 0.01}});
+        made.push_back({seed++, workers, bits, {.missing = 0.02, .duplicate = 0.01, .flipped = 0.005, .too_short = 0.005, .gone = 0.002}});
+      }
+    }
+  }
+  return made;
+}
+
+INSTANTIATE_TEST_SUITE_P(Trials, GbtProperty, ::testing::ValuesIn(trials()), [](const auto& param) {
+  return fmt::format("W{}_bits{}_seed{}", param.param.workers, param.param.bits, param.param.seed);
+});
+
+}  // namespace
+}  // namespace rodeo::test
