@@ -277,8 +277,16 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   window_.skip(link, std::max(link.next, link.rejoin), decision.sequence);
   if (moved) counters_.add(WorkerCounter::resynchronised);
   const Sequence left_at = link.next;
+  const Epoch left = link.epoch;
+  const bool placed = !link.regular || crossed;
   tracker.settle(link, decision);
-  if (crossed) limit_epochs(decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
+  if (crossed) limit_epochs(left, decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
+  if (placed) {
+    // It has just come in, come back or crossed: the epoch that it is in may have ended already.
+    for (const auto& [resets, end] : ended_epochs_) {
+      if (end != 0 && resets == link.epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
+    }
+  }
   if (decision.sequence < link.rejoin) {
     lose(link, LostCounter::link_removed);
   } else if (decision.sequence < window_.oldest()) {
@@ -365,7 +373,8 @@ void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
 }
 
 // Tells the links that are still in the old epoch where it ends.
-void GbtWorker::limit_epochs(const Epoch& epoch, Sequence end) {
+void GbtWorker::limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end) {
+  ended_epochs_[ended_epoch_count_++ % ended_epochs_.size()] = {from.resets, end};
   for (TrackedLink& link : links_) {
     if (link.synchronised && link.epoch.resets < epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
   }

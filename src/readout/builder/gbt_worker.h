@@ -86,7 +86,7 @@ class GbtWorker final : private EventWindowHost {
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
   void set_ahead(TrackedLink& link, bool ahead);
-  void limit_epochs(const Epoch& epoch, Sequence end);
+  void limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end);
   void take_triggers(const ChunkRun& run);
 
   void tick(bool drained);
@@ -125,6 +125,9 @@ class GbtWorker final : private EventWindowHost {
   };
   std::vector<Held> held_;
   std::vector<std::byte> held_bytes_;
+
+  std::array<std::pair<std::uint64_t, Sequence>, 8> ended_epochs_{};  // reset count, first number beyond
+  std::size_t ended_epoch_count_ = 0;
 
   std::uint32_t active_links_ = 0;
   const TrackedLink* current_link_ = nullptr;  // whose chunk is being appended, for name()
