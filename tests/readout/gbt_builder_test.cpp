@@ -426,6 +426,25 @@ TEST_P(GbtBuilder, ANarrowCounterFollowsTheTriggersListOverAReset) {
   }
 }
 
+TEST_P(GbtBuilder, LinksCanBeSorted) {
+  GbtSettings sorted = settings();
+  sorted.sort_links = true;
+  GbtFixture fixture(12, sorted);
+  fixture.start();
+  for (std::uint32_t first = 0; first < 240; first += 24) {
+    // Links arrive last to first.
+    std::vector<ScriptedRun> runs;
+    for (std::size_t link = 12; link-- > 0;) runs.push_back(fixture.run(link, L1Id{first}, 24, 40 + link));
+    fixture.input.push(runs);
+  }
+  fixture.finish();
+  expect_complete(fixture, 240);
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    EXPECT_TRUE(std::is_sorted(fragment.order.begin(), fragment.order.end()));
+    EXPECT_EQ(fragment.order.size(), 12U);
+  }
+}
+
 class ThrowsAtFive final : public TriggerExtractor {
  public:
   TriggerFields fields() const override { return {.l1id_bits = 24, .has_ecr = true}; }

@@ -30,6 +30,7 @@ struct SeenFragment {
   std::vector<std::uint32_t> missing_links;
   std::map<std::uint32_t, std::vector<std::byte>> data;  // by link id
   std::map<std::uint32_t, ChunkHeader> headers;
+  std::vector<std::uint32_t> order;  // link ids as they stand
   bool well_formed = true;
   bool link_twice = false;
 };
@@ -49,6 +50,7 @@ class FragmentCollector final : public FragmentConsumer {
       seen.link_twice = seen.link_twice || seen.data.count(header.link_id) != 0;
       seen.data[header.link_id].assign(bytes.begin(), bytes.end());
       seen.headers[header.link_id] = header;
+      seen.order.push_back(header.link_id);
     });
     const std::lock_guard lock(mutex_);
     if (keep_first && kept_.empty()) kept_.push_back(fragment);

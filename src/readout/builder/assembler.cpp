@@ -1,5 +1,8 @@
 #include "readout/builder/assembler.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/thread.h"
 
 namespace rodeo::readout {
@@ -21,6 +24,7 @@ Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
       fragment->pool = pools_.back().get();
       fragment->slices.resize(settings.workers);
       fragment->storage.resize(std::size_t{settings.workers} * settings.parts_per_slice);
+      if (settings.sort_links) fragment->sorted.resize(settings.links);
       fragment->owner = this;
       fragment->source_id = settings.source_id;
       pools_.back()->add(fragment.get());
@@ -101,6 +105,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
       bytes += slice->used;
     }
   }
+  if (settings_.sort_links) sort_by_link(*fragment);
   fragment->l1id = named->l1id;
   fragment->bcid = named->bcid;
   fragment->trigger_type = named->trigger_type;
@@ -125,6 +130,36 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     if (fragment->chunks == 0) counters.add(FragmentCounter::empty);
   }
   consumer_.insert(FragmentPtr::adopt(fragment));
+}
+
+// Splits the parts into one for each chunk record and puts them in the order of their link ids. Records of one builder's links fit:
+// each link is there at most once.
+void Assembler::sort_by_link(BuiltFragment& fragment) {
+  const auto link_of = [](const FragmentPart& part) {
+    ChunkHeader header;
+    std::memcpy(&header, part.data, sizeof header);
+    return header.link_id;
+  };
+  std::uint32_t records = 0;
+  for (const FragmentPart& part : fragment.all_parts()) {
+    for (std::size_t at = 0; at < part.size;) {
+      ChunkHeader header;
+      std::memcpy(&header, part.data + at, sizeof header);
+      std::size_t size = header.size;
+      if (header.size == kLongChunk) {
+        std::uint32_t true_size = 0;
+        std::memcpy(&true_size, part.data + at + sizeof header, sizeof true_size);
+        size = sizeof header + sizeof true_size + true_size;
+      }
+      size = (size + 3) / 4 * 4;
+      fragment.sorted[records++] = {part.data + at, size};
+      at += size;
+    }
+  }
+  std::sort(fragment.sorted.begin(), fragment.sorted.begin() + records,
+            [&](const FragmentPart& a, const FragmentPart& b) { return link_of(a) < link_of(b); });
+  fragment.parts = fragment.sorted.data();
+  fragment.part_count = records;
 }
 
 std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered) {

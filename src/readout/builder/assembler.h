@@ -76,6 +76,7 @@ struct BuiltFragment : Fragment {
   std::vector<Slice*> slices;        ///< sized at construction
   std::uint32_t slice_count = 0;
   std::vector<FragmentPart> storage; ///< sized at construction
+  std::vector<FragmentPart> sorted;  ///< the same, if links are to be sorted
 };
 
 class Assembler final : public FragmentOwner {
@@ -87,6 +88,8 @@ class Assembler final : public FragmentOwner {
     std::uint32_t parts_per_slice = 1;        ///< buffers that a slice may have
     std::size_t fragments_per_worker = 1024;
     bool trigger_list = false;                ///< events are judged by the trigger's own list
+    std::uint32_t links = 0;                  ///< of all workers
+    bool sort_links = false;                  ///< one part per chunk, in the order of link ids
   };
 
   Assembler(const Settings& settings, FragmentConsumer& consumer);
@@ -120,6 +123,7 @@ class Assembler final : public FragmentOwner {
   };
 
   void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart> parts, std::atomic<bool>& held);
+  static void sort_by_link(BuiltFragment& fragment);
   static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered);
 
   const Settings settings_;

@@ -12,6 +12,7 @@
 namespace rodeo::readout {
 namespace {
 
+constexpr std::size_t kAskedBytes = 1024;
 constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 
 }  // namespace
@@ -66,7 +67,12 @@ void FullWorker::run() {
     if (status == PollStatus::page) {
       page_time_ns_ = base::steady_now_ns();
       copying_ = settings_.copies != 0 && equipment_.stream->memory_fill() > settings_.copy_above;
-      for (const ChunkRun& run : page->runs) process_run(*page, run);
+      for (const ChunkRun& run : page->runs) {
+        // The hardware follows within a chunk; the first lines of the next one are asked for here.
+        const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
+        for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
+        process_run(*page, run);
+      }
       page->drop();
       backoff.reset();
     } else {

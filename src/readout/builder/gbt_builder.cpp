@@ -33,7 +33,9 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
                                                                .window = window_,
                                                                .parts_per_slice = 1 + settings.max_extensions,
                                                                .fragments_per_worker = buffers,
-                                                               .trigger_list = settings.trigger_list},
+                                                               .trigger_list = settings.trigger_list,
+                                                               .links = static_cast<std::uint32_t>(context.links.size()),
+                                                               .sort_links = settings.sort_links},
                                            *context.consumer);
 
   const std::size_t per_worker = (context.links.size() + settings.workers - 1) / settings.workers;
@@ -104,6 +106,7 @@ void register_gbt_builder(Registry& registry) {
       {.name = "max_extensions", .type = KeyType::integer, .fallback = "4", .help = "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.", .minimum = 0, .maximum = 64},
       {.name = "step_limit", .type = KeyType::integer, .fallback = "8", .help = "Events that a link may skip and be believed at once; a longer jump wants the next chunk to confirm it.", .minimum = 1, .maximum = 128}};
   keys.insert(keys.end(), own.begin(), own.end());
+  keys.push_back({.name = "sort_links", .type = KeyType::boolean, .fallback = "false", .help = "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."});
   registry.add_builder(
       {.name = "gbt",
        .help = "Many small chunks of many links: each worker copies its links' chunks into slices, which are assembled without copying",
@@ -120,6 +123,7 @@ void register_gbt_builder(Registry& registry) {
         settings.idle = idle_policy(parameters);
         settings.cpus = cpu_list(parameters);
         settings.trigger_list = parameters.boolean("trigger_list");
+        settings.sort_links = parameters.boolean("sort_links");
         return std::make_unique<GbtBuilder>(settings, context);
       });
 }

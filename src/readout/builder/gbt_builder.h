@@ -25,6 +25,7 @@ struct GbtSettings {
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   std::vector<int> cpus = {};               ///< one per worker, or empty
   bool trigger_list = false;
+  bool sort_links = false;
 };
 
 class GbtBuilder final : public FragmentBuilder {
