@@ -276,7 +276,7 @@ class ConfigurationBuilder {
       const auto key = std::ranges::find(keys, slot.key, &Key::name);
       if (key == keys.end()) continue;
       // The slot's own value is needed before the other keys are known.
-      const Key copy = *key;
+      const Key copy = *key;  // NOLINT(performance-unnecessary-copy-initialization): it outlives its place in `keys`
       keys.erase(key);
       set(table, copy, raw, place);
       if (!table.parameters_.has(slot.key) || table.parameters_.text(slot.key).empty()) continue;

@@ -109,6 +109,8 @@ bool LineServer::serve_client(Client& client, const std::function<std::string(co
     const ssize_t sent = ::send(client.fd, client.out.data(), client.out.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       client.out.erase(0, static_cast<std::size_t>(sent));
+    } else if (sent == 0) {
+      return false;
     } else if (errno != EINTR) {
       return errno == EAGAIN || errno == EWOULDBLOCK;
     }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/units.h"
@@ -79,7 +80,7 @@ class Painter {
 };
 
 std::string bar(double fill) {
-  const int cells = std::clamp(static_cast<int>(fill * kBarCells + 0.5), 0, kBarCells);
+  const int cells = static_cast<int>(std::clamp(std::lround(fill * kBarCells), 0L, long{kBarCells}));
   return fmt::format("[{:#<{}}{:.<{}}] {:>3.0f} %", "", cells, "", kBarCells - cells, std::clamp(fill, 0.0, 1.0) * 100);
 }
 
