@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   add_check(root);
   add_data(root);
   add_demo(root);
+  add_doctor(root);
   add_events(root);
   add_explain(root);
   add_plugin(root);

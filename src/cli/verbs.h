@@ -9,6 +9,7 @@ void add_bench(Command& root);
 void add_check(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);
+void add_doctor(Command& root);
 void add_events(Command& root);
 void add_explain(Command& root);
 void add_plugin(Command& root);
