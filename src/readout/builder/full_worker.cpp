@@ -12,7 +12,7 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr std::size_t kAskedBytes = 1024;
+constexpr std::size_t kAskedBytes = 256;
 constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 
 }  // namespace

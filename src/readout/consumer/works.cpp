@@ -142,10 +142,12 @@ VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) {
 std::uint64_t xor_of(std::span<const std::byte> bytes) {
   // Eight independent sums, so that the loop is as wide as the machine and waits for memory alone.
   constexpr std::size_t kLanes = 8;
+  constexpr std::size_t kAhead = 4096;
   std::uint64_t lanes[kLanes] = {};
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= sizeof lanes; left -= sizeof lanes, at += sizeof lanes) {
+    __builtin_prefetch(at + kAhead);  // reaches into what follows, which in a page is the next chunk
     std::uint64_t words[kLanes];
     std::memcpy(words, at, sizeof words);
     for (std::size_t i = 0; i < kLanes; ++i) lanes[i] ^= words[i];
