@@ -13,10 +13,11 @@ Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
       consumer_(consumer),
       counters_(std::make_unique<FragmentCounters[]>(settings.workers)),
       events_without_(std::make_unique<std::atomic<std::uint64_t>[]>(settings.workers)) {
-  if (settings.workers > 1) {
-    slots_ = std::make_unique<AssemblySlot[]>(settings.window);
-    parts_.resize(settings.window * settings.workers);
-  }
+  passed_ = std::make_unique<Passed[]>(settings.workers);
+  parts_.assign(settings.workers, std::vector<WorkerPart>(settings.workers > 1 ? settings.window : 0));
+  missing_.assign(settings.workers, std::vector<MissingList>(settings.workers > 1 ? settings.window : 0));
+  gathered_.resize(settings.workers);
+  gathered_missing_.resize(settings.workers);
   for (std::uint32_t worker = 0; worker < settings.workers; ++worker) {
     pools_.push_back(std::make_unique<RecyclePool<BuiltFragment>>());
     for (std::size_t i = 0; i < settings.fragments_per_worker; ++i) {
@@ -34,30 +35,50 @@ Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
 }
 
 void Assembler::start(Sequence first) {
-  for (std::uint64_t i = 0; settings_.workers > 1 && i < settings_.window; ++i) {
-    slots_[(first + i) & mask_].sequence.store(first + i, std::memory_order_release);
-  }
+  for (std::uint32_t worker = 0; worker < settings_.workers; ++worker) passed_[worker].sequence.store(first - 1);
+  assembled_.store(first - 1);
 }
 
-void Assembler::publish(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::atomic<bool>& held) {
+void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing, std::atomic<bool>& held) {
   if (settings_.workers == 1) {
-    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) build(worker, sequence, {&part, 1}, held);
+    const WorkerPart* const only = &part;
+    const MissingList* const only_missing = &missing;
+    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) build(worker, sequence, {&only, 1}, {&only_missing, 1}, held);
     return;
   }
-  AssemblySlot& slot = slots_[sequence & mask_];
-  WorkerPart* parts = &parts_[(sequence & mask_) * settings_.workers];
-  parts[worker] = part;
-  if (slot.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 != settings_.workers) return;
-  bool real = false;
-  for (std::uint32_t i = 0; i < settings_.workers; ++i) {
-    real = real || parts[i].slice != nullptr || (parts[i].flags & slot_flag::kTriggered) != 0;
-  }
-  if (real) build(worker, sequence, {parts, settings_.workers}, held);
-  slot.arrived.store(0, std::memory_order_relaxed);
-  slot.sequence.store(sequence + settings_.window, std::memory_order_release);
+  parts_[worker][sequence & mask_] = part;
+  if (part.missing != 0) missing_[worker][sequence & mask_] = missing;
 }
 
-void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart> parts, std::atomic<bool>& held) {
+Sequence Assembler::passed_by_all() const {
+  Sequence least = passed_[0].sequence.load();
+  for (std::uint32_t worker = 1; worker < settings_.workers; ++worker) least = std::min(least, passed_[worker].sequence.load());
+  return least;
+}
+
+// One worker assembles at a time, as many events as all have passed. Who finds the lock taken goes on: whoever has it looks again after letting go
+// (sequentially consistent order: either that look sees what was passed, or the lock is free for the one who passed it).
+void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held) {
+  if (settings_.workers == 1) return;
+  passed_[worker].sequence.store(passed);
+  while (passed_by_all() > assembled_.load(std::memory_order_relaxed) && !assembling_.exchange(true)) {
+    const Sequence end = passed_by_all();
+    for (Sequence sequence = assembled_.load(std::memory_order_relaxed) + 1; sequence <= end; ++sequence) {
+      bool real = false;
+      for (std::uint32_t i = 0; i < settings_.workers; ++i) {
+        gathered_[i] = &parts_[i][sequence & mask_];
+        gathered_missing_[i] = &missing_[i][sequence & mask_];
+        real = real || gathered_[i]->slice != nullptr || (gathered_[i]->flags & slot_flag::kTriggered) != 0;
+      }
+      if (real) build(worker, sequence, gathered_, gathered_missing_, held);
+      assembled_.store(sequence, std::memory_order_release);
+    }
+    assembling_.store(false);
+  }
+}
+
+void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
+                      std::span<const MissingList* const> missing, std::atomic<bool>& held) {
   BuiltFragment* fragment = pools_[worker]->take();
   if (fragment == nullptr) {
     // Every fragment is with the consumers: wait for one, which is back-pressure.
@@ -81,7 +102,8 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   std::size_t bytes = 0;
   const WorkerPart* named = nullptr;  // the part that names the event: the first with data, or with the trigger's word
   bool triggered = true;
-  for (const WorkerPart& part : parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const WorkerPart& part = *parts[i];
     if ((part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) && named == nullptr) named = &part;
     if ((part.flags & slot_flag::kBcidKnown) != 0 && named != nullptr && (named->flags & slot_flag::kBcidKnown) != 0) {
       difference |= part.bcid ^ named->bcid;
@@ -91,12 +113,12 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     difference |= part.bcid_difference;
     fragment->chunks += part.chunks;
     fragment->missing += part.missing;
-    for (std::uint32_t i = 0; i < part.missing_listed && fragment->missing_listed < Fragment::kMissingListed; ++i) {
-      fragment->missing_links[fragment->missing_listed++] = part.missing_links[i];
+    for (std::uint32_t k = 0; part.missing != 0 && k < missing[i]->listed && fragment->missing_listed < Fragment::kMissingListed; ++k) {
+      fragment->missing_links[fragment->missing_listed++] = missing[i]->link_ids[k];
     }
     if (part.handed_over_ns > fragment->handed_over_ns) fragment->handed_over_ns = part.handed_over_ns;
     if (part.slice == nullptr) {
-      events_without_[&part - parts.data()].fetch_add(1, std::memory_order_relaxed);
+      events_without_[i].fetch_add(1, std::memory_order_relaxed);
       continue;
     }
     fragment->slices[fragment->slice_count++] = part.slice;

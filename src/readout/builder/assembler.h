@@ -18,20 +18,25 @@
 
 namespace rodeo::readout {
 
-/// What one worker has made of one event.
+/// Links that gave one worker nothing for one event; looked at only where there are any.
+struct MissingList {
+  std::uint32_t listed = 0;
+  std::uint32_t link_ids[Fragment::kMissingListed] = {};
+};
+
+/// What one worker has made of one event. Half a cache line, since each is written by one core and read by another.
 struct WorkerPart {
   Slice* slice = nullptr;  ///< owned by the fragment from here on; null if no link of the worker delivered
   std::uint64_t handed_over_ns = 0;
   L1Id l1id;
-  std::uint32_t chunks = 0;
+  std::uint16_t chunks = 0;
   std::uint16_t missing = 0;
-  std::uint16_t flags = 0;  ///< slot_flag bits
   std::uint16_t bcid = 0;
   std::uint16_t bcid_difference = 0;
+  std::uint8_t flags = 0;  ///< slot_flag bits
   std::uint8_t trigger_type = 0;
-  std::uint8_t missing_listed = 0;
-  std::uint32_t missing_links[Fragment::kMissingListed] = {};
 };
+static_assert(sizeof(WorkerPart) <= 32);
 
 enum class FragmentCounter : std::size_t {
   built,
@@ -94,21 +99,26 @@ class Assembler final : public FragmentOwner {
 
   Assembler(const Settings& settings, FragmentConsumer& consumer);
 
-  /// Called once, before any publish(), with the lowest sequence number of the run.
+  /// Called once, before any pass(), with the lowest sequence number of the run.
   void start(Sequence first);
 
   /// Makes the calling thread the owner of worker `worker`'s pool of fragments.
   void own(std::uint32_t worker) { pools_[worker]->own(); }
 
-  /// True if worker may publish this event now; false while the ring of half-assembled events still holds one that a slower
+  /// True if worker may pass this event now; false while the ring of half-assembled events still holds one that a slower
   /// worker has not passed. Never false with one worker.
   bool ready(Sequence sequence) const {
-    return settings_.workers == 1 || slots_[sequence & mask_].sequence.load(std::memory_order_acquire) == sequence;
+    return settings_.workers == 1 || sequence < assembled_.load(std::memory_order_acquire) + settings_.window;
   }
 
-  /// Passes an event: its part, or nothing (an event void for this worker). Each worker passes every number in order, after
-  /// ready(). The worker that passes last builds and pushes the fragment; it may block there on a full consumer.
-  void publish(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::atomic<bool>& held);
+  /// Notes what this worker has made of the next event, or nothing (an event void for this worker). Each worker passes every number
+  /// in order, after ready(). `missing` is read only if part.missing is not zero. With one worker the fragment is built and pushed at once, and may
+  /// block there on a full consumer.
+  void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing, std::atomic<bool>& held);
+
+  /// Lets the peers know of everything passed up to here, and builds the events that all workers have passed, unless a peer is at it. May block on a
+  /// full consumer.
+  void publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held);
 
   void reclaim(Fragment& fragment) noexcept override;
 
@@ -117,20 +127,26 @@ class Assembler final : public FragmentOwner {
   std::uint64_t events_without(std::uint32_t worker) const { return events_without_[worker].load(std::memory_order_relaxed); }
 
  private:
-  struct AssemblySlot {
-    std::atomic<Sequence> sequence{0};  // the event that this slot is for
-    std::atomic<std::uint32_t> arrived{0};
+  struct alignas(base::kCacheLine) Passed {
+    std::atomic<Sequence> sequence{0};  // every number up to here
   };
 
-  void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart> parts, std::atomic<bool>& held);
+  void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts, std::span<const MissingList* const> missing,
+             std::atomic<bool>& held);
+  Sequence passed_by_all() const;
   static void sort_by_link(BuiltFragment& fragment);
   static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered);
 
   const Settings settings_;
   const std::uint64_t mask_;
   FragmentConsumer& consumer_;
-  std::unique_ptr<AssemblySlot[]> slots_;
-  std::vector<WorkerPart> parts_;  // slot-major: workers per slot
+  std::unique_ptr<Passed[]> passed_;
+  std::vector<std::vector<WorkerPart>> parts_;     // of each worker, by slot; a worker writes its own alone
+  std::vector<std::vector<MissingList>> missing_;  // the same
+  std::vector<const WorkerPart*> gathered_;        // of the event being assembled; with the lock
+  std::vector<const MissingList*> gathered_missing_;
+  alignas(base::kCacheLine) std::atomic<bool> assembling_{false};
+  alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written with the lock
   std::vector<std::unique_ptr<BuiltFragment>> fragments_;
   std::vector<std::unique_ptr<RecyclePool<BuiltFragment>>> pools_;
   std::unique_ptr<FragmentCounters[]> counters_;

@@ -34,6 +34,7 @@ struct Epoch {
 struct alignas(base::kCacheLine) WorkerProgress {
   std::atomic<Sequence> head{0};    ///< highest sequence number opened
   std::atomic<Sequence> passed{0};  ///< every number up to here is published
+  std::atomic<bool> busy{false};    ///< its last look at its input found a page
   std::atomic<bool> ended{false};   ///< its stream has ended and all is published
   std::atomic<std::uint32_t> active_links{0};
   std::atomic<std::uint32_t> links_ahead{0};  ///< links whose ids have left the window

@@ -145,10 +145,17 @@ void EventWindow::force_oldest(std::uint16_t reason) {
     slot.flags |= reason;
   }
   publish_oldest();
+  publish_passed();
+}
+
+void EventWindow::publish_passed() {
+  assembler_.publish(settings_.worker, oldest_ - 1, held_);
+  progress_.passed.store(oldest_ - 1, std::memory_order_release);
 }
 
 void EventWindow::publish_run() {
   while (oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_oldest();
+  publish_passed();
 }
 
 void EventWindow::publish_oldest() {
@@ -157,7 +164,11 @@ void EventWindow::publish_oldest() {
   if (!assembler_.ready(oldest_)) {
     held_.store(true, std::memory_order_relaxed);
     base::Backoff backoff;
-    while (!assembler_.ready(oldest_)) backoff.idle();
+    publish_passed();  // it may be this worker's word that the others wait for
+    while (!assembler_.ready(oldest_)) {
+      backoff.idle();
+      assembler_.publish(settings_.worker, oldest_ - 1, held_);
+    }
     held_.store(false, std::memory_order_relaxed);
   }
   store_->close(slot, event);
@@ -166,18 +177,18 @@ void EventWindow::publish_oldest() {
   part.handed_over_ns = page_time_ns_;
   part.l1id = event.l1id;
   part.trigger_type = event.trigger_type;
-  part.chunks = static_cast<std::uint32_t>(slot.links - slot.missing);
+  part.chunks = static_cast<std::uint16_t>(slot.links - slot.missing);
   part.missing = slot.missing;
-  part.flags = slot.flags;
+  part.flags = static_cast<std::uint8_t>(slot.flags);
   part.bcid = slot.bcid;
   part.bcid_difference = slot.bcid_difference;
-  if (slot.missing != 0) list_missing(event, part);
+  if (slot.missing != 0) list_missing(event);
   const Sequence sequence = oldest_++;
-  assembler_.publish(settings_.worker, sequence, part, held_);
-  progress_.passed.store(sequence, std::memory_order_release);
+  assembler_.pass(settings_.worker, sequence, part, missing_, held_);
 }
 
-void EventWindow::list_missing(const OpenEvent& event, WorkerPart& part) {
+void EventWindow::list_missing(const OpenEvent& event) {
+  missing_.listed = 0;
   std::fill(seen_.begin(), seen_.end(), std::uint8_t{0});
   for (const Slice* slice = event.first; slice != nullptr; slice = slice->extension) {
     for (std::size_t at = 0; at + sizeof(ChunkHeader) <= slice->used;) {
@@ -198,8 +209,8 @@ void EventWindow::list_missing(const OpenEvent& event, WorkerPart& part) {
     if (seen_[i] != 0 || links_[i].removed) continue;
     // Whether an event without any of this worker's links is one at all, only its assembly knows: it counts those.
     if (event.first != nullptr) link_counters_[i].missing.add(1);
-    if (part.missing_listed < Fragment::kMissingListed) {
-      part.missing_links[part.missing_listed++] = std::bit_cast<ChunkHeader>(links_[i].header).link_id;
+    if (missing_.listed < Fragment::kMissingListed) {
+      missing_.link_ids[missing_.listed++] = std::bit_cast<ChunkHeader>(links_[i].header).link_id;
     }
   }
 }

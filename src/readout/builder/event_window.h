@@ -124,7 +124,8 @@ class EventWindow {
   void publish_run();
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
-  void list_missing(const OpenEvent& event, WorkerPart& part);
+  void publish_passed();
+  void list_missing(const OpenEvent& event);
   bool make_buffer(Sequence wanted_by);
 
   const Settings settings_;
@@ -145,6 +146,7 @@ class EventWindow {
   std::atomic<bool> held_{false};
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // link id to position; filled at construction
   std::vector<std::uint8_t> seen_;
+  MissingList missing_;  // of the event being published
 };
 
 }  // namespace rodeo::readout

@@ -63,12 +63,19 @@ void GbtWorker::run() {
   window_.pool().own();
   assembler_.own(settings_.index);
   base::Backoff backoff(settings_.idle);
+  base::Backoff patience;
   input_clock_ = equipment_.stream->clock_ns();
   for (;;) {
     if (commanded_.load(std::memory_order_relaxed)) obey();
+    if (ahead_of_busy_peer()) {
+      patience.idle();
+      continue;
+    }
+    patience.reset();
     poll_triggers();
     const Flow flow = poll_data();
     if (flow == kEnded) break;
+    progress_[settings_.index].busy.store(flow == kMore, std::memory_order_relaxed);
     tick(flow == kDrained);
     if (flow == kDrained) backoff.idle();
     else backoff.reset();
@@ -430,6 +437,19 @@ void GbtWorker::tick(bool drained) {
   }
 }
 
+// A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
+// memory leave the cache. A peer that is drained is not waited for - its links may be silent.
+bool GbtWorker::ahead_of_busy_peer() const {
+  constexpr std::uint64_t kFar = 256;
+  if (progress_.size() == 1) return false;
+  const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
+  for (const WorkerProgress& peer : progress_) {
+    const Sequence passed = peer.passed.load(std::memory_order_relaxed);
+    if (passed != 0 && mine > passed + kFar && peer.busy.load(std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
 // Events that none of this worker's links has delivered exist all the same if a peer has passed them.
 void GbtWorker::follow_peers() {
   if (progress_.size() == 1) return;
@@ -455,6 +475,7 @@ void GbtWorker::finish() {
   window_.set_clocks(event_clock_, base::steady_now_ns());
   window_.publish_ready();
   close_all();
+  mine.busy.store(false, std::memory_order_relaxed);
   mine.ended.store(true, std::memory_order_release);
   // Peers may still be at work: pass what they pass, so that their events can be assembled.
   base::Backoff backoff;

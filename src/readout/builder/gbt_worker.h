@@ -90,6 +90,7 @@ class GbtWorker final : private EventWindowHost {
   void take_triggers(const ChunkRun& run);
 
   void tick(bool drained);
+  bool ahead_of_busy_peer() const;
   void follow_peers();
   void finish();
 

@@ -20,24 +20,28 @@ class RecyclePool {
 
   /// Puts a new object in, before the threads run.
   void add(T* object) {
-    object->next_free = local_;
-    local_ = object;
+    object->next_free = unused_;
+    unused_ = object;
     ++total_;
   }
 
+  /// What was given back last comes first; what was never used, only when nothing has come back.
   T* take() {
-    if (returned_.load(std::memory_order_relaxed) != nullptr) collect();
-    T* object = local_;
+    if (hot_ == nullptr && returned_.load(std::memory_order_relaxed) != nullptr) {
+      hot_ = returned_.exchange(nullptr, std::memory_order_acquire);
+    }
+    T*& list = hot_ != nullptr ? hot_ : unused_;
+    T* object = list;
     if (object == nullptr) return nullptr;
-    local_ = object->next_free;
+    list = object->next_free;
     taken_.add(1);
     return object;
   }
 
   void give(T* object) noexcept {
     if (owner_of_this_thread() == this) {
-      object->next_free = local_;
-      local_ = object;
+      object->next_free = hot_;
+      hot_ = object;
       given_here_.add(1);
       return;
     }
@@ -62,17 +66,8 @@ class RecyclePool {
     return owner;
   }
 
-  // Moves what other threads gave back on top of the local list, the last given first.
-  void collect() {
-    T* first = returned_.exchange(nullptr, std::memory_order_acquire);
-    if (first == nullptr) return;
-    T* last = first;
-    while (last->next_free != nullptr) last = last->next_free;
-    last->next_free = local_;
-    local_ = first;
-  }
-
-  T* local_ = nullptr;
+  T* hot_ = nullptr;     // given back, the last first
+  T* unused_ = nullptr;
   std::size_t total_ = 0;
   base::Gauge<std::uint64_t> taken_;
   base::Gauge<std::uint64_t> given_here_;
