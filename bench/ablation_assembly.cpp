@@ -84,17 +84,27 @@ Assembler::Settings assembler_settings(std::uint32_t workers) {
           .fragments_per_worker = kSlices};
 }
 
+constexpr Sequence kRunLength = 24;
+
 class Ours : public Common {
  public:
-  Ours() : assembler_(assembler_settings(kWorkers), consumer) { assembler_.start(0); }
+  Ours() : assembler_(assembler_settings(kWorkers), consumer) { assembler_.start(1); }
   void own(int worker) {
     Common::own(worker);
     assembler_.own(static_cast<std::uint32_t>(worker));
   }
   void pass(int worker, Sequence sequence) {
-    while (!assembler_.ready(sequence)) std::this_thread::yield();
-    assembler_.publish(static_cast<std::uint32_t>(worker), sequence, part(worker, sequence), held_);
+    const auto index = static_cast<std::uint32_t>(worker);
+    ++sequence;  // numbers begin above zero
+    while (!assembler_.ready(sequence)) {
+      assembler_.publish(index, sequence - 1, held_);
+      std::this_thread::yield();
+    }
+    assembler_.pass(index, sequence, part(worker, sequence), {}, held_);
+    if (sequence % kRunLength == 0 || sequence == events) assembler_.publish(index, sequence, held_);  // as for a run of chunks, which completes many events
   }
+
+  Sequence events = 0;  // of this run
 
  private:
   Assembler assembler_;
@@ -113,8 +123,8 @@ class Alone : public Common {
   }
   void build(int worker, Sequence sequence, WorkerPart part, const WorkerPart& other) {
     part.slice->extension = other.slice;
-    part.chunks += other.chunks;
-    assemblers_[worker]->publish(0, sequence, part, held_);
+    part.chunks = static_cast<std::uint16_t>(part.chunks + other.chunks);
+    assemblers_[worker]->pass(0, sequence, part, {}, held_);
   }
   void pass(int worker, Sequence sequence) {
     if (static_cast<int>(sequence % kWorkers) == worker)
@@ -167,6 +177,7 @@ void assembly(benchmark::State& state) {
   Assembly& all = *shared<Assembly>();
   const int worker = state.thread_index();
   all.own(worker);
+  if (worker == 0) if constexpr (requires { all.events; }) all.events = static_cast<Sequence>(state.max_iterations);
   Sequence sequence = 0;
   for (auto _ : state) all.pass(worker, sequence++);
   if (worker == 0) {  // all workers have passed all events
