@@ -47,6 +47,7 @@ void add_list(Command& plugin) {
 void add_plugin(Command& root) {
   Command& plugin = root.verb("plugin", "Detector plug-ins: write one, see what there is");
   add_plugin_new(plugin);
+  add_plugin_test(plugin);
   add_list(plugin);
 }
 

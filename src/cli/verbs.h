@@ -18,5 +18,6 @@ void add_version(Command& root);
 
 // Verbs of `rodeo plugin` that have a file of their own.
 void add_plugin_new(Command& plugin);
+void add_plugin_test(Command& plugin);
 
 }  // namespace rodeo::cli

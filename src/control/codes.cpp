@@ -102,6 +102,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "127.0.0.1:9464; port 0 takes one that is free."},
     {"control.name_taken", refused,
      "Another process runs under this name. Give this one another `name`, or end the other first."},
+    {"control.nothing_to_try", failed,
+     "`rodeo plugin test` runs extractors and checkers, and the plug-in registers neither. See `rodeo plugin list LIB`."},
     {"control.path_too_long", failed,
      "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
     {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},

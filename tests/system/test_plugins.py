@@ -49,13 +49,62 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     rodeo("plugin", "new", "my_detector")
     source = rodeo.directory / "my_detector"
     assert {path.name for path in source.iterdir()} == {
-        "CMakeLists.txt", "README.md", "my_detector.h", "my_detector.cpp", "my_detector_test.cpp", "my_detector.toml"}
+        "CMakeLists.txt", "README.md", "my_detector.h", "my_detector.cpp", "my_detector_test.cpp",
+        "my_detector_recording.cpp", "my_detector.toml"}
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={INSTALLED}", cwd=source)
     run("cmake", "--build", "build", cwd=source)
     run("ctest", "--test-dir", "build", cwd=source)
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
     rodeo("check", source / "my_detector.toml")
+
+    # On to a recording, as docs/plugin-tutorial.md does.
+    library = source / "build" / "libmy_detector.so"
+    recording = source / "my_detector.felix"
+    run("build/my_detector_recording", recording, cwd=source)
+    tried = plugin_test(rodeo, library, recording)
+    assert tried["recording"]["chunks"] == 24 * 10000 and tried["recording"]["links"] == 24 and tried["recording"]["sound"]
+    extractor, checker = tried["components"]
+    assert (extractor["accepted"], extractor["refused"], extractor["gaps"]) == (240000, 0, 0)
+    assert (extractor["smallest_l1id"], extractor["largest_l1id"], extractor["largest_bcid"]) == (0, 9999, 3560)
+    assert (checker["accepted"], checker["refused"], checker["thrown"]) == (240000, 0, 0)
+    assert extractor["ns_per_chunk"] > 0 and checker["ns_per_chunk"] > 0
+    assert tried["first_chunks"][1] == {"elink": 1, "bytes": 18, "l1id": 1, "bcid": 400, "good": True}
+    report = rodeo("readout", source / "my_detector.toml").stderr
+    assert "GOOD" in report and "10000 built of 24 links, 0 incomplete" in report
+
+    # A bit flipped in the hits of the first chunk is the checker's to find, one in its marker the extractor's too.
+    damaged = bytearray(recording.read_bytes())
+    damaged[4 + 5] ^= 1
+    recording.write_bytes(damaged)
+    extractor, checker = plugin_test(rodeo, library, recording, exit_code=7)["components"]
+    assert (extractor["refused"], checker["refused"]) == (0, 1)
+    damaged[4 + 3] ^= 0x10
+    recording.write_bytes(damaged)
+    extractor, checker = plugin_test(rodeo, library, recording, exit_code=7)["components"]
+    assert (extractor["refused"], checker["refused"]) == (1, 1)
+
+
+def plugin_test(rodeo, library, recording, *options, exit_code=0):
+    said = rodeo("plugin", "test", library, recording, "--cost-time", "1ms", "-o", "json", *options, exit_code=exit_code).stdout
+    return json.loads(said)
+
+
+def test_a_recording_is_tried_with_a_built_in_extractor_and_not_with_another_detectors(rodeo):
+    rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
+    extractor = plugin_test(rodeo, "rodeo", "run.felix")["components"][0]
+    assert (extractor["accepted"], extractor["refused"], extractor["gaps"]) == (4000, 0, 0)
+    refused = sum(one["refused"] for one in plugin_test(rodeo, "calorimeter", "run.felix", exit_code=7)["components"])
+    assert refused == 2 * 4000
+
+
+def test_what_cannot_be_tried_is_told(rodeo):
+    rodeo("data", "record", "run.felix", "--links", "4", "--events", "100")
+    (rodeo.directory / "text.felix").write_text("no blocks here" * 1000)
+    assert "base.plugin_not_found" in rodeo("plugin", "test", "nobody", "run.felix", exit_code=3).stderr
+    assert "file.open" in rodeo("plugin", "test", "muon", "nothing.felix", exit_code=1).stderr
+    assert "formats.not_a_recording" in rodeo("plugin", "test", "muon", "text.felix", exit_code=1).stderr
+    assert "config.unknown_key" in rodeo("plugin", "test", "calorimeter", "run.felix", "--set", "bcid_ofset=3", exit_code=3).stderr
 
 
 def test_a_new_plugin_is_not_written_over_another(rodeo):
