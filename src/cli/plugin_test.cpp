@@ -34,7 +34,8 @@ Properties recording_properties(const Options& options, const formats::BlockFile
   p.add("smallest chunk [B]", "smallest_chunk_bytes", std::uint64_t{smallest});
   p.add("largest chunk [B]", "largest_chunk_bytes", std::uint64_t{largest});
   p.add("flagged by the card", "flagged_chunks", flagged);
-  p.add("blocks are", "sound", info.sound() ? Cell(true, "sound", Style::good) : Cell(false, "damaged: rodeo data verify", Style::bad));
+  p.add("blocks are", "sound",
+        info.sound() ? Cell(true, "sound", Style::good) : Cell(false, "damaged: rodeo data verify", Style::bad));
   return p;
 }
 
@@ -58,13 +59,15 @@ Table components_table(const control::Trial& trial) {
 }
 
 Table samples_table(const control::Trial& trial) {
-  Table table({{"first chunks: E-link", "elink"}, {"size [B]", "bytes"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"check", "good"}});
+  Table table(
+      {{"first chunks: E-link", "elink"}, {"size [B]", "bytes"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"check", "good"}});
   for (const control::ChunkSample& one : trial.samples) {
     const Cell none(Json(), "-", Style::faint);
     const Cell malformed(Json(), "malformed", Style::bad);
     const auto& trigger = one.trigger;
+    const Cell l1id(std::uint64_t{trigger.l1id}, fmt::format("{:#x}", trigger.l1id));
     table.add_row({std::uint64_t{one.elink}, std::uint64_t{one.bytes},
-                   !one.has_trigger ? none : trigger.valid ? Cell(std::uint64_t{trigger.l1id}, fmt::format("{:#x}", trigger.l1id)) : malformed,
+                   !one.has_trigger ? none : trigger.valid ? l1id : malformed,
                    one.has_trigger && trigger.valid ? Cell(std::uint64_t{trigger.bcid}) : none,
                    !one.checked ? none : one.good ? Cell(true, "good", Style::good) : Cell(false, "corrupt", Style::bad)});
   }
@@ -106,13 +109,15 @@ void add_plugin_test(Command& plugin) {
   Command& verb = plugin.verb("test", "Try a plug-in on a recording: what it reads, what it refuses, what it costs");
   verb.example("rodeo plugin test build/libmy_detector.so my_detector.felix", "every extractor and checker of the library")
       .example("rodeo plugin test rodeo run.felix -o json", "a built-in extractor or checker, for programs");
-  verb.option("LIB", options->settings.plugin, "Plug-in by name or path, or the name of a built-in extractor or checker").required();
+  verb.option("LIB", options->settings.plugin, "Plug-in by name or path, or the name of a built-in extractor or checker")
+      .required();
   verb.option("RECORDING", options->recording, "Recording of FELIX blocks").required();
   verb.option("--set", options->settings.set, "Key of the extractor or the checker").value_name("KEY=VALUE");
   verb.duration("--cost-time", options->settings.cost_time, "CPU time over which the cost of each is measured");
   verb.output(options->format);
-  verb.paragraph("Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the one before it "
-                 "on its link: a recording with losses has some, an extractor that reads the wrong bytes has almost nothing else.");
+  verb.paragraph("Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the one "
+                 "before it on its link: a recording with losses has some, an extractor that reads the wrong bytes has almost "
+                 "nothing else.");
   verb.run([options] { return test(*options); });
 }
 

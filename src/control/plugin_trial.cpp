@@ -33,7 +33,9 @@ struct Subject {
 
   // Leading chunks of [first, first + n) that are accepted. An answer beyond n is none.
   std::uint32_t ask(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::size_t at) {
-    return std::min(n, extractor ? extractor->extract(run, first, n, &l1ids[at], &bcids[at]) : checker->check(run, first, n));
+    const std::uint32_t accepted =
+        extractor ? extractor->extract(run, first, n, &l1ids[at], &bcids[at]) : checker->check(run, first, n);
+    return std::min(n, accepted);
   }
 
   void take(const ChunkRun& run, std::size_t at) {
@@ -126,10 +128,12 @@ Result<Parameters> parameters_of(const ComponentInfo& info, const std::vector<st
 Result<void> check_settings(const std::vector<const ComponentInfo*>& infos, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const std::string name = setting.substr(0, setting.find('='));
-    const bool known = std::ranges::any_of(
-        infos, [&](const ComponentInfo* info) { return std::ranges::any_of(info->keys, [&](const Key& key) { return key.name == name; }); });
+    const auto has_key = [&](const ComponentInfo* info) { return std::ranges::find(info->keys, name, &Key::name) != info->keys.end(); };
+    const bool known = std::ranges::any_of(infos, has_key);
     if (known && setting.find('=') != std::string::npos) continue;
-    return std::unexpected(Error{"config.unknown_key", fmt::format("no extractor or checker here has a key for \"{}\"", setting), {},
+    return std::unexpected(Error{"config.unknown_key",
+                                 fmt::format("no extractor or checker here has a key for \"{}\"", setting),
+                                 {},
                                  "write --set KEY=VALUE with a key that `rodeo explain --plugin LIB readout.extractor` shows"});
   }
   return {};
@@ -199,7 +203,10 @@ void add_samples(std::span<const ChunkRun> runs, const std::vector<Subject>& sub
       for (const Subject& subject : subjects) {
         if (subject.extractor && !sample.has_trigger) {
           sample.has_trigger = true;
-          sample.trigger = {.l1id = subject.l1ids[at + i], .bcid = subject.bcids[at + i], .trigger_type = 0, .valid = subject.refused[at + i] == 0};
+          sample.trigger = {.l1id = subject.l1ids[at + i],
+                            .bcid = subject.bcids[at + i],
+                            .trigger_type = 0,
+                            .valid = subject.refused[at + i] == 0};
         } else if (subject.checker && !sample.checked) {
           sample.checked = true;
           sample.good = subject.refused[at + i] == 0;
@@ -230,7 +237,8 @@ Result<Trial> try_plugin(Library& library, const TrialSettings& settings) {
   Trial trial;
   trial.recording = *std::move(info);
   if (trial.recording.counter(formats::BlockCounter::chunks) == 0) {
-    return std::unexpected(Error{"readout.no_chunks", "there is no chunk in the blocks of the recording", settings.recording.string()});
+    return std::unexpected(Error{"readout.no_chunks", "there is no chunk in the blocks of the recording",
+                                 settings.recording.string()});
   }
 
   const formats::BlockFormat& format = trial.recording.format;

@@ -1,4 +1,4 @@
-// Tries the extractors and checkers of a plug-in on a recording of FELIX blocks: what they read, what they refuse, what they cost.
+// Tries the extractors and checkers of a plug-in on a recording of FELIX blocks: what they read, refuse and cost.
 #pragma once
 
 #include <chrono>
