@@ -73,6 +73,7 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
     if (!append_one(run.first + done, link, chunks.chunk(first_chunk + done), 0, 0, run.bcids[done], 0)) ++lost;
     ++done;
     if (done == run.count) break;
+    if (ring_[(run.first + done) & mask_].write == nullptr) continue;  // a link that leads opens every event of its run
     AppendRun rest = run;
     rest.data = run.data + std::size_t{done} * run.stride;
     rest.count = run.count - done;

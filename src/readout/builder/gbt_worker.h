@@ -115,6 +115,7 @@ class GbtWorker final : private EventWindowHost {
 
   std::array<std::uint32_t, kBatch> ids_{};
   std::array<std::uint16_t, kBatch> bcids_{};
+  const bool has_trigger_type_;
   AppendKernel kernel_ = nullptr;
   std::uint32_t kernel_size_ = 0;
 
