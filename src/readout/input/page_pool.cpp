@@ -7,10 +7,14 @@
 namespace rodeo::readout {
 
 PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose)
-    : shape_(shape), pages_(pages), runs_(pages * shape.runs), entries_(pages * shape.entries) {
+    : shape_(shape) {
+  // The pages' memory first: it says when there is not enough, before anything else of that size is asked for.
   auto memory = base::Arena::create(pages * shape.bytes);
   if (!memory) throw SetupError(memory.error().within(purpose));
   memory_ = std::move(*memory);
+  pages_ = std::vector<PooledPage>(pages);
+  runs_.resize(pages * shape.runs);
+  entries_.resize(pages * shape.entries);
   for (std::size_t i = pages; i-- > 0;) {
     PooledPage& page = pages_[i];
     page.stream = &stream;
