@@ -101,7 +101,8 @@ class Ours : public Common {
       std::this_thread::yield();
     }
     assembler_.pass(index, sequence, part(worker, sequence), {}, held_);
-    if (sequence % kRunLength == 0 || sequence == events) assembler_.publish(index, sequence, held_);  // as for a run of chunks, which completes many events
+    if (sequence % kRunLength == 0 || sequence == events)
+      assembler_.publish(index, sequence, held_);  // as for a run of chunks, which completes many events
   }
 
   Sequence events = 0;  // of this run
@@ -177,7 +178,8 @@ void assembly(benchmark::State& state) {
   Assembly& all = *shared<Assembly>();
   const int worker = state.thread_index();
   all.own(worker);
-  if (worker == 0) if constexpr (requires { all.events; }) all.events = static_cast<Sequence>(state.max_iterations);
+  if (worker == 0)
+    if constexpr (requires { all.events; }) all.events = static_cast<Sequence>(state.max_iterations);
   Sequence sequence = 0;
   for (auto _ : state) all.pass(worker, sequence++);
   if (worker == 0) {  // all workers have passed all events

@@ -26,9 +26,9 @@ struct BuilderContext {
   SourceId source_id;
   std::span<const BuilderLink> links;
   DataInput* input = nullptr;
-  FragmentConsumer* consumer = nullptr;                                 ///< the first of the list
-  std::function<std::unique_ptr<TriggerExtractor>()> make_extractor;    ///< called once per worker
-  std::function<std::unique_ptr<IntegrityChecker>()> make_checker;      ///< empty: no check
+  FragmentConsumer* consumer = nullptr;                               ///< the first of the list
+  std::function<std::unique_ptr<TriggerExtractor>()> make_extractor;  ///< called once per worker
+  std::function<std::unique_ptr<IntegrityChecker>()> make_checker;    ///< empty: no check
 };
 
 enum class LinkState : std::uint8_t { active, removed };
@@ -63,13 +63,13 @@ class FragmentBuilder {
     std::uint64_t chunks_received = 0;
     std::uint64_t chunks_built = 0;
     std::uint64_t payload_bytes = 0;
-    std::vector<NamedCounter> lost;        ///< chunks in no fragment, by reason; received = built + their sum
+    std::vector<NamedCounter> lost;                  ///< chunks in no fragment, by reason; received = built + their sum
     std::vector<NamedCounter> incomplete_by_reason;  ///< fragments
     std::uint64_t open_events = 0;
     std::uint64_t window_events = 0;
-    double pool_fill = 0;                  ///< slice buffers in use, 0 to 1
+    double pool_fill = 0;  ///< slice buffers in use, 0 to 1
     bool held_by_consumer = false;
-    double cpu_seconds = 0;                ///< of the workers
+    double cpu_seconds = 0;  ///< of the workers
     std::vector<Link> links;
   };
   virtual Status status() const = 0;

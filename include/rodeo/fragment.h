@@ -31,10 +31,10 @@ inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from that
 
 /// What stands before each chunk in the ROD data: two little-endian words. The bytes follow, padded with zeros to a word.
 struct ChunkHeader {
-  std::uint16_t size = 0;          ///< bytes, this header included; 0xffff: 0xfff7 or more, see docs/formats/rod-data.md
-  std::uint8_t felix_status = 0;   ///< chunk_status bits
-  std::uint8_t rodeo_status = 0;   ///< chunk_flag bits
-  std::uint32_t link_id = 0;       ///< detector resource id of the link, from the configuration
+  std::uint16_t size = 0;         ///< bytes, this header included; 0xffff: 0xfff7 or more, see docs/formats/rod-data.md
+  std::uint8_t felix_status = 0;  ///< chunk_status bits
+  std::uint8_t rodeo_status = 0;  ///< chunk_flag bits
+  std::uint32_t link_id = 0;      ///< detector resource id of the link, from the configuration
 };
 static_assert(sizeof(ChunkHeader) == 8);
 
@@ -71,10 +71,10 @@ class Fragment {
   bool writable = true;  ///< false: parts lie in memory that must not be written (FULL mode, mapped files)
 
   // Status
-  std::uint32_t status = 0;         ///< fragment_status bits
-  std::uint32_t chunks = 0;         ///< chunks in the parts
-  std::uint32_t missing = 0;        ///< links that gave nothing
-  std::uint32_t missing_listed = 0; ///< valid entries of missing_links
+  std::uint32_t status = 0;                          ///< fragment_status bits
+  std::uint32_t chunks = 0;                          ///< chunks in the parts
+  std::uint32_t missing = 0;                         ///< links that gave nothing
+  std::uint32_t missing_listed = 0;                  ///< valid entries of missing_links
   std::uint32_t missing_links[kMissingListed] = {};  ///< link ids of the first missing links
 
   // Data

@@ -16,7 +16,8 @@ namespace rodeo {
 struct Page {
   std::span<const ChunkRun> runs;
   class DataStream* stream = nullptr;
-  std::atomic<std::uint32_t> references{0};  ///< set to 1 by poll(); a builder that keeps pointers into the page adds its own
+  std::atomic<std::uint32_t> references{
+      0};  ///< set to 1 by poll(); a builder that keeps pointers into the page adds its own
 
   inline void drop();
 };

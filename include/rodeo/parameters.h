@@ -14,27 +14,27 @@
 namespace rodeo {
 
 enum class KeyType : std::uint8_t {
-  boolean,   ///< true | false
-  integer,   ///< 42
-  real,      ///< 0.5
-  text,      ///< "name"
-  duration,  ///< "10ms"; held in nanoseconds
-  size,      ///< "2MiB" or a number of bytes
-  rate,      ///< "100kHz" or a number of hertz
-  choice,    ///< one of Key::choices
-  path,      ///< a file or directory; relative to the configuration file
-  fid,       ///< a FELIX identifier, "0x1000000000540000" or an integer
-  source_id, ///< "0x00610001" or an integer
-  text_list, ///< ["a", "b"]
-  fid_list,  ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, carried on into the next link)
+  boolean,    ///< true | false
+  integer,    ///< 42
+  real,       ///< 0.5
+  text,       ///< "name"
+  duration,   ///< "10ms"; held in nanoseconds
+  size,       ///< "2MiB" or a number of bytes
+  rate,       ///< "100kHz" or a number of hertz
+  choice,     ///< one of Key::choices
+  path,       ///< a file or directory; relative to the configuration file
+  fid,        ///< a FELIX identifier, "0x1000000000540000" or an integer
+  source_id,  ///< "0x00610001" or an integer
+  text_list,  ///< ["a", "b"]
+  fid_list,   ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, carried on into the next link)
 };
 
 /// One configuration key of a table. Numbers are in the base unit of the type (nanoseconds, bytes, hertz).
 struct Key {
-  std::string name;      ///< snake_case, without the table it lives in
+  std::string name;  ///< snake_case, without the table it lives in
   KeyType type = KeyType::text;
   std::string fallback = {};  ///< default, written as in a file; meaningless if required
-  std::string help = {};  ///< first sentence short; more may follow
+  std::string help = {};      ///< first sentence short; more may follow
   double minimum = -1e300;
   double maximum = 1e300;
   std::vector<std::string> choices = {};
@@ -53,10 +53,14 @@ class Parameters {
   std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
   double real(std::string_view name) const { return get<double>(name); }
   const std::string& text(std::string_view name) const { return get<std::string>(name); }  ///< text, choice and path
-  std::chrono::nanoseconds duration(std::string_view name) const { return std::chrono::nanoseconds{get<std::int64_t>(name)}; }
+  std::chrono::nanoseconds duration(std::string_view name) const {
+    return std::chrono::nanoseconds{get<std::int64_t>(name)};
+  }
   std::uint64_t bytes(std::string_view name) const { return static_cast<std::uint64_t>(get<std::int64_t>(name)); }
   double rate_hz(std::string_view name) const { return get<double>(name); }
-  std::uint64_t id(std::string_view name) const { return static_cast<std::uint64_t>(get<std::int64_t>(name)); }  ///< fid, source_id
+  std::uint64_t id(std::string_view name) const {
+    return static_cast<std::uint64_t>(get<std::int64_t>(name));
+  }  ///< fid, source_id
   const std::vector<std::string>& list(std::string_view name) const { return get<std::vector<std::string>>(name); }
   const std::vector<std::uint64_t>& fids(std::string_view name) const { return get<std::vector<std::uint64_t>>(name); }
 

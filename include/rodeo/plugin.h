@@ -24,9 +24,9 @@ inline constexpr std::uint32_t kPluginAbi = 1;
 
 /// What a component says of itself.
 struct ComponentInfo {
-  std::string name;           ///< snake_case; `type = "name"` in a configuration
-  std::string help;           ///< one sentence
-  std::vector<Key> keys = {}; ///< the keys of its table, besides `type`
+  std::string name;            ///< snake_case; `type = "name"` in a configuration
+  std::string help;            ///< one sentence
+  std::vector<Key> keys = {};  ///< the keys of its table, besides `type`
 };
 
 /// Context of a builder factory: settings come as Parameters, surroundings as BuilderContext.
@@ -109,7 +109,7 @@ inline void Registry::add_checker(ComponentInfo info, CheckFunction function) {
 }  // namespace rodeo
 
 /// Defines what a plug-in library exports: its ABI version and its registration function.
-#define RODEO_PLUGIN(registry)                                                        \
+#define RODEO_PLUGIN(registry)                                                                                  \
   extern "C" __attribute__((visibility("default"))) const std::uint32_t rodeo_plugin_abi = ::rodeo::kPluginAbi; \
   extern "C" __attribute__((visibility("default"))) void rodeo_plugin_register(::rodeo::Registry&);             \
   extern "C" void rodeo_plugin_register(::rodeo::Registry& registry)

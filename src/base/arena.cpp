@@ -42,7 +42,8 @@ std::size_t available_memory_bytes() {
   char line[128];
   std::size_t kib = 0;
   bool found = false;
-  while (!found && std::fgets(line, sizeof line, file) != nullptr) found = std::sscanf(line, "MemAvailable: %zu kB", &kib) == 1;
+  while (!found && std::fgets(line, sizeof line, file) != nullptr)
+    found = std::sscanf(line, "MemAvailable: %zu kB", &kib) == 1;
   std::fclose(file);
   return found ? kib * 1024 : SIZE_MAX;
 }
@@ -66,14 +67,15 @@ Result<Arena> Arena::create(std::size_t bytes) {
   if (arena.data_ == nullptr) {
     const std::size_t available = available_memory_bytes();
     if (arena.mapped_ > available) {
-      return std::unexpected(Error{"base.memory",
-                                   fmt::format("cannot reserve {} MiB: {} MiB are available", arena.mapped_ / kMiB, available / kMiB), "",
-                                   "make the window, the buffers or the input memory smaller, or end other programs"});
+      return std::unexpected(Error{
+          "base.memory", fmt::format("cannot reserve {} MiB: {} MiB are available", arena.mapped_ / kMiB, available / kMiB),
+          "", "make the window, the buffers or the input memory smaller, or end other programs"});
     }
     arena.kind_ = PageKind::transparent;
     arena.data_ = map_transparent(arena.mapped_);
     if (arena.data_ == nullptr) {
-      return std::unexpected(Error{"base.memory", fmt::format("cannot map {} MiB: {}", arena.mapped_ / kMiB, std::strerror(errno)), "",
+      return std::unexpected(Error{"base.memory",
+                                   fmt::format("cannot map {} MiB: {}", arena.mapped_ / kMiB, std::strerror(errno)), "",
                                    "raise the address space limit (ulimit -v) or make the buffers smaller"});
     }
     for (std::size_t at = 0; at < arena.mapped_; at += 4096) arena.data_[at] = std::byte{0};
@@ -100,7 +102,9 @@ Arena::~Arena() {
 }
 
 std::string Arena::description() const {
-  const char* pages = kind_ == PageKind::huge_1g ? "1 GiB huge pages" : kind_ == PageKind::huge_2m ? "2 MiB huge pages" : "transparent huge pages";
+  const char* pages = kind_ == PageKind::huge_1g   ? "1 GiB huge pages"
+                      : kind_ == PageKind::huge_2m ? "2 MiB huge pages"
+                                                   : "transparent huge pages";
   return fmt::format("{} MiB on {}", std::max<std::size_t>(1, size_ / kMiB), pages);
 }
 

@@ -30,7 +30,9 @@ class alignas(kCacheLine) CounterBlock {
     auto& cell = cells_[static_cast<std::size_t>(counter)];
     cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
-  std::uint64_t read(Enum counter) const { return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed); }
+  std::uint64_t read(Enum counter) const {
+    return cells_[static_cast<std::size_t>(counter)].load(std::memory_order_relaxed);
+  }
 
  private:
   std::array<std::atomic<std::uint64_t>, kCount> cells_{};

@@ -17,9 +17,7 @@ struct Error {
   std::string next = {};
 
   /// The same error seen from one level up: "cannot open run.toml: permission denied".
-  Error within(std::string_view context) const {
-    return Error{code, std::string(context) + ": " + what, where, next};
-  }
+  Error within(std::string_view context) const { return Error{code, std::string(context) + ": " + what, where, next}; }
 
   /// "error[code]: where: what" and, on a line of its own, what to do.
   std::string message() const;

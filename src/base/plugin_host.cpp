@@ -59,7 +59,9 @@ Result<fs::path> PluginHost::find(std::string_view name, const fs::path& base) c
     }
     searched += (searched.empty() ? "" : ", ") + place.string();
   }
-  return std::unexpected(Error{"base.plugin_not_found", fmt::format("plug-in `{}` was not found in {}", name, searched), {},
+  return std::unexpected(Error{"base.plugin_not_found",
+                               fmt::format("plug-in `{}` was not found in {}", name, searched),
+                               {},
                                "give its path (with a /), or add its directory to RODEO_PLUGIN_PATH"});
 }
 
@@ -73,26 +75,32 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
   // Lazily first: a plug-in for another ABI may lack symbols, and then its version says more than the first one missing.
   void* library = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
-    return std::unexpected(Error{"base.plugin_unloadable", fmt::format("{} cannot be loaded: {}", path->string(), dl_reason())});
+    return std::unexpected(
+        Error{"base.plugin_unloadable", fmt::format("{} cannot be loaded: {}", path->string(), dl_reason())});
   }
   const void* abi = dlsym(library, "rodeo_plugin_abi");
   void* registration = dlsym(library, "rodeo_plugin_register");
   if (abi == nullptr || registration == nullptr) {
     dlclose(library);
-    return std::unexpected(Error{"base.not_a_plugin", fmt::format("{} is a library, but no plug-in of Rodeo", path->string()), {},
+    return std::unexpected(Error{"base.not_a_plugin",
+                                 fmt::format("{} is a library, but no plug-in of Rodeo", path->string()),
+                                 {},
                                  "a plug-in defines RODEO_PLUGIN(registry) { ... }, see rodeo/plugin.h"});
   }
   const std::uint32_t version = *static_cast<const std::uint32_t*>(abi);
   if (version != kPluginAbi) {
     dlclose(library);
     return std::unexpected(Error{"base.plugin_abi",
-                                 fmt::format("{} was built for ABI {}, this is ABI {}", path->string(), version, kPluginAbi), {},
+                                 fmt::format("{} was built for ABI {}, this is ABI {}", path->string(), version, kPluginAbi),
+                                 {},
                                  "rebuild it against the installed headers"});
   }
   if (dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     std::string reason = dl_reason();
     dlclose(library);
-    return std::unexpected(Error{"base.plugin_unloadable", fmt::format("{} cannot be loaded: {}", path->string(), reason), {},
+    return std::unexpected(Error{"base.plugin_unloadable",
+                                 fmt::format("{} cannot be loaded: {}", path->string(), reason),
+                                 {},
                                  "a symbol is missing: rebuild it, and link it to what it uses"});
   }
   const auto function = reinterpret_cast<void (*)(Registry&)>(registration);

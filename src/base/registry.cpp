@@ -28,9 +28,10 @@ auto call(const Result<const ComponentRegistry::Component*>& found, const Argume
   if (!found) return std::unexpected(found.error());
   const ComponentRegistry::Component& component = **found;
   const auto failed = [&](std::string_view why) {
-    return std::unexpected(Error{"base.component_failed",
-                                 fmt::format("{} `{}` cannot be made: {}", kind_name(component.kind), component.info.name, why),
-                                 component.origin == "built in" ? "" : component.origin});
+    return std::unexpected(
+        Error{"base.component_failed",
+              fmt::format("{} `{}` cannot be made: {}", kind_name(component.kind), component.info.name, why),
+              component.origin == "built in" ? "" : component.origin});
   };
   try {
     auto made = std::get<FactoryType>(component.factory)(arguments...);
@@ -78,7 +79,8 @@ void ComponentRegistry::add(ComponentKind kind, ComponentInfo info, Factory fact
     const std::string& key = info.keys[i].name;
     const auto same = [&](const Key& other) { return other.name == key; };
     if (is_snake_case(key) && key != "type" && std::none_of(info.keys.begin(), info.keys.begin() + i, same)) continue;
-    refuse("base.bad_component", fmt::format("{} `{}` from {} declares the key \"{}\"", kind_name(kind), info.name, origin_, key),
+    refuse("base.bad_component",
+           fmt::format("{} `{}` from {} declares the key \"{}\"", kind_name(kind), info.name, origin_, key),
            "keys are snake_case, each declared once; `type` is taken");
   }
   components_.push_back(std::make_unique<Component>(Component{kind, std::move(info), origin_, std::move(factory)}));
@@ -90,7 +92,9 @@ std::unexpected<Error> ComponentRegistry::take_back(std::size_t to, Error why) {
 }
 
 Error ComponentRegistry::threw(std::string_view what) const {
-  return {"base.registration_threw", fmt::format("the registration function of {} threw: {}", origin_, what), {},
+  return {"base.registration_threw",
+          fmt::format("the registration function of {} threw: {}", origin_, what),
+          {},
           "nothing of it was registered"};
 }
 
@@ -112,8 +116,8 @@ Result<const ComponentRegistry::Component*> ComponentRegistry::find(ComponentKin
   if (!next.empty()) next += " ";
   next += known.empty() ? fmt::format("no {} is registered; does the configuration name its plug-in?", kind_name(kind))
                         : "there are: " + joined(known);
-  return std::unexpected(
-      Error{"base.unknown_component", fmt::format("there is no {} called `{}`", kind_name(kind), name), {}, std::move(next)});
+  return std::unexpected(Error{
+      "base.unknown_component", fmt::format("there is no {} called `{}`", kind_name(kind), name), {}, std::move(next)});
 }
 
 void ComponentRegistry::add_input(ComponentInfo info, InputFactory make) {
@@ -157,7 +161,8 @@ Result<std::unique_ptr<IntegrityChecker>> ComponentRegistry::make_checker(std::s
                                                                           const Parameters& parameters) const {
   return call<CheckerFactory>(find(ComponentKind::checker, name), parameters);
 }
-Result<std::unique_ptr<FragmentWork>> ComponentRegistry::make_work(std::string_view name, const Parameters& parameters) const {
+Result<std::unique_ptr<FragmentWork>> ComponentRegistry::make_work(std::string_view name,
+                                                                   const Parameters& parameters) const {
   return call<WorkFactory>(find(ComponentKind::work, name), parameters);
 }
 Result<RestampFunction> ComponentRegistry::restamp(std::string_view name) const {

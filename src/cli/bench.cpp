@@ -52,13 +52,14 @@ void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
                                                    : fmt::format("{} streams", settings.groups);
   fmt::print("{} {}, {}{} links x {} B, {}, {} worker(s){}\n", settings.mode, settings.source, robs, settings.links,
              settings.chunk_bytes, shape, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
-  fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n", static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
+  fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n",
+             static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
   fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
              static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
              full ? "read" : "copy", ceiling * 1e-9);
-  fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments, result.mismatches,
-             result.incomplete, result.lost);
+  fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments,
+             result.mismatches, result.incomplete, result.lost);
 }
 
 void add_build(Command& bench) {
@@ -70,7 +71,8 @@ void add_build(Command& bench) {
   };
   auto options = std::make_shared<Options>();
   BuildBenchSettings& settings = options->settings;
-  Command& build = bench.verb("build", "Chunks to fragments: the builder, its extractor and a consumer, from pages made beforehand");
+  Command& build =
+      bench.verb("build", "Chunks to fragments: the builder, its extractor and a consumer, from pages made beforehand");
   build.example("rodeo bench build", "192 links x 40 B, runs of 24, one worker")
       .example("rodeo bench build --run-length 1", "links interleaved chunk by chunk")
       .example("rodeo bench build --source blocks", "from raw FELIX blocks, decoded in the worker")
@@ -93,11 +95,13 @@ void add_build(Command& bench) {
     options->settings.chunk_bytes = options->chunk_bytes.value_or(options->settings.mode == "full" ? 5000 : 40);
     options->settings.pinned = !options->not_pinned;
     base::ComponentRegistry registry;
-    if (auto added = registry.add_library("built in", readout::register_defaults); !added) return std::unexpected(added.error());
+    if (auto added = registry.add_library("built in", readout::register_defaults); !added)
+      return std::unexpected(added.error());
     const BuildBenchResult result = readout::run_build_bench(options->settings, registry);
     if (options->json != "-") print(options->settings, result);
     if (!options->json.empty()) {
-      if (auto written = write_json(options->json, json_of(options->settings, result)); !written) return std::unexpected(written.error());
+      if (auto written = write_json(options->json, json_of(options->settings, result)); !written)
+        return std::unexpected(written.error());
     }
     return result.mismatches == 0 ? ExitCode::done : ExitCode::not_verified;
   });

@@ -50,13 +50,16 @@ Result<formats::BlockFormat> block_format(const Options& options) {
 
 Result<std::vector<std::string>> overrides(const Options& options) {
   std::vector<std::string> list;
-  const auto add = [&](std::string_view key, const auto& value) { list.push_back(fmt::format("readout.input.{}={}", key, value)); };
+  const auto add = [&](std::string_view key, const auto& value) {
+    list.push_back(fmt::format("readout.input.{}={}", key, value));
+  };
   if (options.links) add("links", *options.links);
   if (options.events) add("events", *options.events);
   if (options.seed) add("seed", *options.seed);
   for (const std::string& fault : options.faults) {
     const std::size_t equals = fault.find('=');
-    if (equals == std::string::npos) return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
+    if (equals == std::string::npos)
+      return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
     add("fault_" + fault.substr(0, equals), fault.substr(equals + 1));
   }
   for (const std::string& setting : options.set) {
@@ -76,17 +79,21 @@ Result<ExitCode> record(const Options& options) {
   const auto format = block_format(options);
   if (!format) return std::unexpected(format.error());
   if (options.trigger_elink && *options.trigger_elink > 2047) {
-    return std::unexpected(bad_value(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047"));
+    return std::unexpected(
+        bad_value(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047"));
   }
   const auto set = overrides(options);
   if (!set) return std::unexpected(set.error());
 
   base::ComponentRegistry registry;
-  if (auto added = registry.add_library("built in", &readout::register_defaults); !added) return std::unexpected(added.error());
+  if (auto added = registry.add_library("built in", &readout::register_defaults); !added)
+    return std::unexpected(added.error());
   base::PluginHost plugins(registry);
-  const control::ConfigurationSource source{.file = options.config.value_or("record.toml"), .overrides = *set, .environment = options.config.has_value()};
-  const auto configuration = options.config ? control::load_configuration(source, control::system_tables(), registry, plugins)
-                                            : control::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
+  const control::ConfigurationSource source{
+      .file = options.config.value_or("record.toml"), .overrides = *set, .environment = options.config.has_value()};
+  const auto configuration =
+      options.config ? control::load_configuration(source, control::system_tables(), registry, plugins)
+                     : control::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
   if (!configuration) return all_of(configuration.error());
   const control::Table& table = *configuration->table("readout.input");
   const auto input = registry.make_input(table.type(), table.parameters());
@@ -120,23 +127,33 @@ Result<ExitCode> record(const Options& options) {
 void add_data_record(Command& data) {
   auto options = std::make_shared<Options>();
   Command& verb = data.verb("record", "Make a recording of FELIX blocks from generated data, or from an input");
-  verb.example("rodeo data record test.felix --links 192 --events 100000", "provable chunks of one card; play it with `type = \"file\"`");
-  verb.example("rodeo data record bad.felix --fault missing=1e-4 --fault corrupt=1e-4 --seed 7", "with faults, the same every time");
-  verb.example("rodeo data record mine.felix --config run.toml", "what [readout.input] of a configuration delivers, until it ends or Ctrl-C");
+  verb.example("rodeo data record test.felix --links 192 --events 100000",
+               "provable chunks of one card; play it with `type = \"file\"`");
+  verb.example("rodeo data record bad.felix --fault missing=1e-4 --fault corrupt=1e-4 --seed 7",
+               "with faults, the same every time");
+  verb.example("rodeo data record mine.felix --config run.toml",
+               "what [readout.input] of a configuration delivers, until it ends or Ctrl-C");
   verb.option("OUT", options->file, "The recording; must not exist").required();
   verb.option("--config", options->config, "Take [readout.input] of this configuration").value_name("FILE");
   verb.option("--links", options->links, "Links of the generator (default: 192, one card)").value_name("N");
   verb.option("--events", options->events, "Triggers (default: 10000, or what the configuration says)").value_name("N");
   verb.option("--seed", options->seed, "Seed of payload, sizes and faults (default: 1)").value_name("N");
-  verb.option("--fault", options->faults, "Fault of the generator and its chance per chunk: missing, duplicate, late, corrupt, l1id, truncated, "
-                                          "jump, out_of_sequence, bcid").value_name("NAME=CHANCE");
-  verb.option("--set", options->set, "Any key of [readout.input], or of the whole configuration by its path").value_name("KEY=VALUE");
-  verb.choice("--blocks", options->blocks, {"16", "32", "phase2"}, "Blocks with 16-bit trailers, with 32-bit trailers, or those of Phase 2");
+  verb.option("--fault", options->faults,
+              "Fault of the generator and its chance per chunk: missing, duplicate, late, corrupt, l1id, truncated, "
+              "jump, out_of_sequence, bcid")
+      .value_name("NAME=CHANCE");
+  verb.option("--set", options->set, "Any key of [readout.input], or of the whole configuration by its path")
+      .value_name("KEY=VALUE");
+  verb.choice("--blocks", options->blocks, {"16", "32", "phase2"},
+              "Blocks with 16-bit trailers, with 32-bit trailers, or those of Phase 2");
   verb.size("--block-size", options->block_bytes, "Bytes of a block").value_name("SIZE");
-  verb.option("--trigger-elink", options->trigger_elink, "Also record the trigger's own list (TTC packets), on this E-link").value_name("N");
+  verb.option("--trigger-elink", options->trigger_elink, "Also record the trigger's own list (TTC packets), on this E-link")
+      .value_name("N");
   verb.output(options->format);
-  verb.paragraph("E-links are numbered as on a card, so a recording holds the links of one card. The L1 ids and faults of a generator depend on the "
-                 "seed alone.");
+  verb.paragraph(
+      "E-links are numbered as on a card, so a recording holds the links of one card. The L1 ids and faults of a generator "
+      "depend on the "
+      "seed alone.");
   verb.run([options] { return record(*options); });
 }
 

@@ -29,8 +29,8 @@ Properties recording_properties(const Options& options, const formats::BlockFile
   p.add("recording", "recording", options.recording);
   p.add("links", "links", std::uint64_t{info.elinks.size()});
   p.add("chunks", "chunks", info.counter(formats::BlockCounter::chunks));
-  p.add("size", "chunk_bytes", Cell(info.counter(formats::BlockCounter::chunk_bytes),
-                                    size_text(info.counter(formats::BlockCounter::chunk_bytes))));
+  p.add("size", "chunk_bytes",
+        Cell(info.counter(formats::BlockCounter::chunk_bytes), size_text(info.counter(formats::BlockCounter::chunk_bytes))));
   p.add("smallest chunk [B]", "smallest_chunk_bytes", std::uint64_t{smallest});
   p.add("largest chunk [B]", "largest_chunk_bytes", std::uint64_t{largest});
   p.add("flagged by the card", "flagged_chunks", flagged);
@@ -40,9 +40,18 @@ Properties recording_properties(const Options& options, const formats::BlockFile
 }
 
 Table components_table(const control::Trial& trial) {
-  Table table({{"kind", "kind"}, {"name", "name"}, {"accepted", "accepted"}, {"refused", "refused"}, {"threw", "thrown"},
-               {"L1 ids from", "smallest_l1id"}, {"to", "largest_l1id"}, {"gaps", "gaps"}, {"repeated", "repeated"},
-               {"BCIDs from", "smallest_bcid"}, {"to", "largest_bcid"}, {"CPU [ns/chunk]", "ns_per_chunk"}});
+  Table table({{"kind", "kind"},
+               {"name", "name"},
+               {"accepted", "accepted"},
+               {"refused", "refused"},
+               {"threw", "thrown"},
+               {"L1 ids from", "smallest_l1id"},
+               {"to", "largest_l1id"},
+               {"gaps", "gaps"},
+               {"repeated", "repeated"},
+               {"BCIDs from", "smallest_bcid"},
+               {"to", "largest_bcid"},
+               {"CPU [ns/chunk]", "ns_per_chunk"}});
   for (const control::ComponentTrial& one : trial.components) {
     const bool ids = one.kind == base::ComponentKind::extractor && one.accepted > 0;
     const bool bcids = ids && one.fields.has_bcid;
@@ -67,9 +76,13 @@ Table samples_table(const control::Trial& trial) {
     const auto& trigger = one.trigger;
     const Cell l1id(std::uint64_t{trigger.l1id}, fmt::format("{:#x}", trigger.l1id));
     table.add_row({std::uint64_t{one.elink}, std::uint64_t{one.bytes},
-                   !one.has_trigger ? none : trigger.valid ? l1id : malformed,
+                   !one.has_trigger ? none
+                   : trigger.valid  ? l1id
+                                    : malformed,
                    one.has_trigger && trigger.valid ? Cell(std::uint64_t{trigger.bcid}) : none,
-                   !one.checked ? none : one.good ? Cell(true, "good", Style::good) : Cell(false, "corrupt", Style::bad)});
+                   !one.checked ? none
+                   : one.good   ? Cell(true, "good", Style::good)
+                                : Cell(false, "corrupt", Style::bad)});
   }
   return table;
 }
@@ -83,8 +96,8 @@ Result<ExitCode> test(Options& options) {
   const Table components = components_table(*trial);
   const Table samples = samples_table(*trial);
   if (options.format == OutputFormat::json) {
-    const Json all = Json::object(
-        {{"recording", recording.json()}, {"components", components.json()}, {"first_chunks", samples.json()}});
+    const Json all =
+        Json::object({{"recording", recording.json()}, {"components", components.json()}, {"first_chunks", samples.json()}});
     print(all.dump() + "\n");
   } else if (options.format == OutputFormat::csv) {
     components.print(options.format);
@@ -115,9 +128,10 @@ void add_plugin_test(Command& plugin) {
   verb.option("--set", options->settings.set, "Key of the extractor or the checker").value_name("KEY=VALUE");
   verb.duration("--cost-time", options->settings.cost_time, "CPU time over which the cost of each is measured");
   verb.output(options->format);
-  verb.paragraph("Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the one "
-                 "before it on its link: a recording with losses has some, an extractor that reads the wrong bytes has almost "
-                 "nothing else.");
+  verb.paragraph(
+      "Exit status 7 if an extractor or checker refused any chunk. A gap is a chunk whose L1 id does not follow the one "
+      "before it on its link: a recording with losses has some, an extractor that reads the wrong bytes has almost "
+      "nothing else.");
   verb.run([options] { return test(*options); });
 }
 

@@ -60,11 +60,13 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
     {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,
-     "Figures could not be measured or drawn; the message says what is missing. Drawing needs the script that comes with the command and a "
+     "Figures could not be measured or drawn; the message says what is missing. Drawing needs the script that comes with "
+     "the command and a "
      "Python with matplotlib: that of .venv, which tools/setup makes, or one that RODEO_PYTHON names."},
     {"cli.missing_verb", usage, "The command needs a verb; its --help lists them."},
     {"cli.output", failed, "What was to be printed could not be written, for example because the disk is full."},
-    {"cli.program", failed, "Another program that the command needs could not be started; the system's reason is in the message."},
+    {"cli.program", failed,
+     "Another program that the command needs could not be started; the system's reason is in the message."},
     {"cli.unexpected", failed,
      "Something failed that no message was foreseen for. The text is that of the exception; please report it with the "
      "command line."},
@@ -165,7 +167,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "would do; its keys are shown by `rodeo explain`."},
     {"readout.bench", usage, "The numbers that a benchmark was given do not fit together; the message says which."},
     {"readout.bench_mismatch", not_verified,
-     "A benchmark kept some of the fragments that it timed and found bytes in them that are not those that were sent, or lost some. A speed "
+     "A benchmark kept some of the fragments that it timed and found bytes in them that are not those that were sent, or "
+     "lost some. A speed "
      "at which data is wrong is no speed: please report it with the command line."},
     {"readout.cannot_write", failed,
      "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and "

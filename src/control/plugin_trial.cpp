@@ -128,13 +128,16 @@ Result<Parameters> parameters_of(const ComponentInfo& info, const std::vector<st
 Result<void> check_settings(const std::vector<const ComponentInfo*>& infos, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const std::string name = setting.substr(0, setting.find('='));
-    const auto has_key = [&](const ComponentInfo* info) { return std::ranges::find(info->keys, name, &Key::name) != info->keys.end(); };
+    const auto has_key = [&](const ComponentInfo* info) {
+      return std::ranges::find(info->keys, name, &Key::name) != info->keys.end();
+    };
     const bool known = std::ranges::any_of(infos, has_key);
     if (known && setting.find('=') != std::string::npos) continue;
-    return std::unexpected(Error{"config.unknown_key",
-                                 fmt::format("no extractor or checker here has a key for \"{}\"", setting),
-                                 {},
-                                 "write --set KEY=VALUE with a key that `rodeo explain --plugin LIB readout.extractor` shows"});
+    return std::unexpected(
+        Error{"config.unknown_key",
+              fmt::format("no extractor or checker here has a key for \"{}\"", setting),
+              {},
+              "write --set KEY=VALUE with a key that `rodeo explain --plugin LIB readout.extractor` shows"});
   }
   return {};
 }
@@ -237,8 +240,8 @@ Result<Trial> try_plugin(Library& library, const TrialSettings& settings) {
   Trial trial;
   trial.recording = *std::move(info);
   if (trial.recording.counter(formats::BlockCounter::chunks) == 0) {
-    return std::unexpected(Error{"readout.no_chunks", "there is no chunk in the blocks of the recording",
-                                 settings.recording.string()});
+    return std::unexpected(
+        Error{"readout.no_chunks", "there is no chunk in the blocks of the recording", settings.recording.string()});
   }
 
   const formats::BlockFormat& format = trial.recording.format;

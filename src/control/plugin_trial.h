@@ -15,9 +15,9 @@
 namespace rodeo::control {
 
 struct TrialSettings {
-  std::string plugin;              ///< a library by name or path, or the name of a built-in extractor or checker
+  std::string plugin;  ///< a library by name or path, or the name of a built-in extractor or checker
   std::filesystem::path recording;
-  std::vector<std::string> set;    ///< "key=value" for each component that declares the key
+  std::vector<std::string> set;                                  ///< "key=value" for each component that declares the key
   std::chrono::nanoseconds cost_time = std::chrono::seconds{1};  ///< CPU time of each component at least; zero: one pass
 };
 
@@ -29,13 +29,13 @@ struct ComponentTrial {
   std::uint64_t refused = 0;  ///< malformed for an extractor, corrupt for a checker
   std::uint64_t thrown = 0;   ///< of the refused: chunks at which the component threw, which it never may
   std::string first_thrown;
-  double ns_per_chunk = 0;    ///< CPU time
+  double ns_per_chunk = 0;  ///< CPU time
 
   // Extractors. Ids of the accepted chunks, as the component gave them.
   TriggerFields fields;
   std::uint32_t smallest_l1id = 0;
   std::uint32_t largest_l1id = 0;
-  std::uint64_t gaps = 0;     ///< chunks whose L1 id does not follow the one before it on its link
+  std::uint64_t gaps = 0;      ///< chunks whose L1 id does not follow the one before it on its link
   std::uint64_t repeated = 0;  ///< of the gaps: the same L1 id again
   std::uint16_t smallest_bcid = 0;
   std::uint16_t largest_bcid = 0;

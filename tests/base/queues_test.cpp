@@ -31,13 +31,19 @@ TEST(SpscRing, HandsEveryValueToTheOtherThreadInOrder) {
   SpscRing<int> ring(64);
   std::thread producer([&] {
     for (int i = 0; i < kValues;) {
-      if (ring.try_push(int{i})) ++i; else std::this_thread::yield();
+      if (ring.try_push(int{i}))
+        ++i;
+      else
+        std::this_thread::yield();
     }
   });
   int wrong = 0;
   for (int expected = 0; expected < kValues;) {
     int value = -1;
-    if (!ring.try_pop(value)) { std::this_thread::yield(); continue; }
+    if (!ring.try_pop(value)) {
+      std::this_thread::yield();
+      continue;
+    }
     wrong += value != expected++;
   }
   producer.join();
@@ -64,19 +70,28 @@ TEST(BoundedQueue, DeliversEachValueOnceAmongManyThreads) {
   for (int p = 0; p < 2; ++p) {
     threads.emplace_back([&, p] {
       for (int i = 0; i < kPerProducer;) {
-        if (queue.try_push(p * kPerProducer + i)) ++i; else std::this_thread::yield();
+        if (queue.try_push(p * kPerProducer + i))
+          ++i;
+        else
+          std::this_thread::yield();
       }
     });
     threads.emplace_back([&, p] {
       int value = 0;
       while (left.load() > 0) {
-        if (queue.try_pop(value)) { taken[static_cast<std::size_t>(p)].push_back(value); --left; } else { std::this_thread::yield(); }
+        if (queue.try_pop(value)) {
+          taken[static_cast<std::size_t>(p)].push_back(value);
+          --left;
+        } else {
+          std::this_thread::yield();
+        }
       }
     });
   }
   for (auto& thread : threads) thread.join();
   std::vector<int> seen(2 * kPerProducer, 0);
-  for (const auto& list : taken) for (int value : list) ++seen[static_cast<std::size_t>(value)];
+  for (const auto& list : taken)
+    for (int value : list) ++seen[static_cast<std::size_t>(value)];
   EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 2 * kPerProducer);
 }
 

@@ -20,7 +20,8 @@ TEST(Units, ASizeThatIsNoneSaysWhyAndHowToWriteIt) {
   EXPECT_EQ(size.error().code, "base.bad_size");
   EXPECT_NE(size.error().what.find("the unit `MBit` is not known"), std::string::npos);
   EXPECT_FALSE(size.error().next.empty());
-  for (const char* text : {"", "-1", "x", "1.5", "nan", "inf", "1e300", "--", "0x10"}) EXPECT_FALSE(parse_size(text)) << text;
+  for (const char* text : {"", "-1", "x", "1.5", "nan", "inf", "1e300", "--", "0x10"})
+    EXPECT_FALSE(parse_size(text)) << text;
 }
 
 TEST(Units, RatesAreHertzWithOrWithoutUnit) {

@@ -58,7 +58,9 @@ TEST_P(Allocation, NoneAfterStart) {
                                 .run_length = full ? 1U : 24U,
                                 .blocks = flow.blocks,
                                 .least_bytes = 1 << 20});
-  const auto parameters = [&](base::ComponentKind kind, const char* name) { return readout::parameters_of((*registry.find(kind, name))->info); };
+  const auto parameters = [&](base::ComponentKind kind, const char* name) {
+    return readout::parameters_of((*registry.find(kind, name))->info);
+  };
   Parameters of_consumer = parameters(base::ComponentKind::consumer, "processor");
   of_consumer.set("threads", static_cast<std::int64_t>(flow.consumer_threads));
   of_consumer.set("work", std::string(flow.work));
@@ -72,7 +74,8 @@ TEST_P(Allocation, NoneAfterStart) {
   if (of_work.has("chunk_bytes")) of_consumer.set("chunk_bytes", static_cast<std::int64_t>(of_work.bytes("chunk_bytes")));
   auto consumer = std::move(*registry.make_consumer("processor", of_consumer));
   std::vector<BuilderLink> links;
-  for (std::size_t i = 0; i < input.links().size(); ++i) links.push_back({input.links()[i], input.links()[i].default_link_id(), input.group_of(i)});
+  for (std::size_t i = 0; i < input.links().size(); ++i)
+    links.push_back({input.links()[i], input.links()[i].default_link_id(), input.group_of(i)});
   Parameters of_extractor = parameters(base::ComponentKind::extractor, "rodeo");
   of_extractor.set("l1id_bits", static_cast<std::int64_t>(input.l1id_bits()));
   Parameters of_builder = parameters(base::ComponentKind::builder, flow.builder);
@@ -105,8 +108,10 @@ TEST_P(Allocation, NoneAfterStart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Flows, Allocation,
-                         ::testing::Values(Flow{"gbt", "gbt", 1, false, 0, "release"}, Flow{"gbt_two_workers", "gbt", 2, false, 1, "release"},
-                                           Flow{"gbt_blocks", "gbt", 1, true, 1, "read"}, Flow{"gbt_verified", "gbt", 1, false, 1, "verify"},
+                         ::testing::Values(Flow{"gbt", "gbt", 1, false, 0, "release"},
+                                           Flow{"gbt_two_workers", "gbt", 2, false, 1, "release"},
+                                           Flow{"gbt_blocks", "gbt", 1, true, 1, "read"},
+                                           Flow{"gbt_verified", "gbt", 1, false, 1, "verify"},
                                            Flow{"full", "full", 2, false, 1, "read"}),
                          [](const auto& param) { return std::string(param.param.name); });
 

@@ -112,7 +112,8 @@ TEST_F(RecordedFile, PlaysEveryChunkToTheWorkerThatHasItsLink) {
     for (const SeenChunk& chunk : second) {
       ASSERT_EQ(chunk.l1id, next[chunk.link]++);
       ASSERT_EQ(chunk.status, 0);
-      ASSERT_TRUE(formats::Provable(5).matches(chunk.bytes, input.links()[7 + chunk.link].default_link_id(), L1Id{chunk.l1id}));
+      ASSERT_TRUE(
+          formats::Provable(5).matches(chunk.bytes, input.links()[7 + chunk.link].default_link_id(), L1Id{chunk.l1id}));
     }
     EXPECT_EQ(counter(input, "sent"), 24'000U);
   }
@@ -165,7 +166,9 @@ TEST_F(RecordedFile, LoopsWithIdsThatGoOnCounting) {
     const std::uint64_t per_pass = summary_.chunks;
     EXPECT_EQ(counter(input, "not_restamped"), 0U);
     EXPECT_EQ(counter(input, "lost_blocks"), 0U) << "the seam of a loop is no gap";
-    EXPECT_EQ(std::count_if(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(per_pass), [](const auto& c) { return c.status != 0; }), 0);
+    EXPECT_EQ(std::count_if(chunks.begin(), chunks.begin() + static_cast<std::ptrdiff_t>(per_pass),
+                            [](const auto& c) { return c.status != 0; }),
+              0);
   }
 }
 
@@ -191,7 +194,8 @@ TEST_F(RecordedFile, KeepsToItsRate) {
   Page* page = nullptr;
   EXPECT_EQ(stream->poll(page), PollStatus::empty) << "not started";
   input.start();
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(stream->poll(page), PollStatus::empty) << "the first block is due after a quarter of an hour";
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(stream->poll(page), PollStatus::empty) << "the first block is due after a quarter of an hour";
   input.stop();
   std::vector<SeenChunk> chunks;
   while (testing::read_all(*stream, chunks) != PollStatus::end) {

@@ -11,15 +11,17 @@ constexpr std::size_t kChunk = 1000;
 
 class FullFixture {
  public:
-  explicit FullFixture(std::uint32_t links, std::uint32_t groups, readout::FullSettings settings = {}, std::uint32_t l1id_bits = 32)
+  explicit FullFixture(std::uint32_t links, std::uint32_t groups, readout::FullSettings settings = {},
+                       std::uint32_t l1id_bits = 32)
       : fids(GbtFixture::make_fids(links)), input(fids), turn(links / groups), bits(l1id_bits) {
     for (std::uint32_t i = 0; i < links; ++i) builder_links.push_back({fids[i], fids[i].default_link_id(), i / turn});
-    const BuilderContext context{.source_id = SourceId{0x610100},
-                                 .links = builder_links,
-                                 .input = &input,
-                                 .consumer = &collector,
-                                 .make_extractor = [l1id_bits] { return readout::make_field_extractor({.l1id_bits = l1id_bits}); },
-                                 .make_checker = {}};
+    const BuilderContext context{
+        .source_id = SourceId{0x610100},
+        .links = builder_links,
+        .input = &input,
+        .consumer = &collector,
+        .make_extractor = [l1id_bits] { return readout::make_field_extractor({.l1id_bits = l1id_bits}); },
+        .make_checker = {}};
     builder = std::make_unique<readout::FullBuilder>(settings, context);
   }
   ~FullFixture() {

@@ -49,7 +49,8 @@ TEST_P(GbtBuilder, TakesRunsOfAnyLengthAtAnyPhase) {
   while (*std::min_element(next.begin(), next.end()) < 2000) {
     for (std::size_t link = 0; link < 6; ++link) {
       const std::uint32_t lead = next[link] - *std::min_element(next.begin(), next.end());
-      const std::uint32_t count = std::min<std::uint32_t>(lead < 100 ? static_cast<std::uint32_t>(1 + random() % 90) : 0, 2000 - std::min(next[link], 2000U));
+      const std::uint32_t count = std::min<std::uint32_t>(lead < 100 ? static_cast<std::uint32_t>(1 + random() % 90) : 0,
+                                                          2000 - std::min(next[link], 2000U));
       if (count == 0) continue;
       fixture.input.push({fixture.run(link, L1Id{next[link]}, count)});
       next[link] += count;
@@ -165,10 +166,12 @@ TEST_P(GbtBuilder, AFlippedBitInOneL1IdClosesNoWindow) {
       std::string where;
       for (const SeenFragment& fragment : fixture.collector.fragments()) {
         incomplete += fragment.missing != 0;
-        if (fragment.missing != 0) where += fmt::format(" {}/{}", fragment.l1id.l1(), fragment.missing_links[0] - fixture.link_id(0));
+        if (fragment.missing != 0)
+          where += fmt::format(" {}/{}", fragment.l1id.l1(), fragment.missing_links[0] - fixture.link_id(0));
       }
       // The event itself misses the chunk. A lone chunk whose id is a small step on is believed, which costs the events between.
-      EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U) << "bit " << bit << ", runs of " << run_length << ", incomplete:" << where;
+      EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U)
+          << "bit " << bit << ", runs of " << run_length << ", incomplete:" << where;
       EXPECT_EQ(fixture.collector.count(), 60U) << "bit " << bit;
     }
   }
@@ -237,7 +240,8 @@ TEST_P(GbtBuilder, AResetWithLostChunksOnTheFirstLinkCostsOnlyThose) {
   const auto seen = fixture.collector.fragments();
   ASSERT_EQ(seen.size(), 540U);
   for (const SeenFragment& fragment : seen) {
-    const bool hit = (fragment.l1id.ecr() == 3 && fragment.l1id.l1() >= 500) || (fragment.l1id.ecr() == 4 && fragment.l1id.l1() < 2);
+    const bool hit =
+        (fragment.l1id.ecr() == 3 && fragment.l1id.l1() >= 500) || (fragment.l1id.ecr() == 4 && fragment.l1id.l1() < 2);
     EXPECT_EQ(fragment.missing, hit ? 1U : 0U) << fragment.l1id.ecr() << "/" << fragment.l1id.l1();
     EXPECT_TRUE(fixture.proves(fragment));
   }
@@ -448,7 +452,8 @@ TEST_P(GbtBuilder, LinksCanBeSorted) {
 class ThrowsAtFive final : public TriggerExtractor {
  public:
   TriggerFields fields() const override { return {.l1id_bits = 24, .has_ecr = true}; }
-  std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids, std::uint16_t* bcids) override {
+  std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
+                        std::uint16_t* bcids) override {
     for (std::uint32_t i = 0; i < n; ++i) {
       std::memcpy(&l1ids[i], run.chunk(first + i).data(), 4);
       bcids[i] = 0;
@@ -478,7 +483,8 @@ TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
   EXPECT_EQ(fixture.collector.count(), 9U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, GbtBuilder, ::testing::Values(1U, 2U), [](const auto& param) { return std::string("W").append(std::to_string(param.param)); });
+INSTANTIATE_TEST_SUITE_P(Workers, GbtBuilder, ::testing::Values(1U, 2U),
+                         [](const auto& param) { return std::string("W").append(std::to_string(param.param)); });
 
 }  // namespace
 }  // namespace rodeo::test

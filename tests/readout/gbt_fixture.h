@@ -89,7 +89,8 @@ class GbtFixture {
  public:
   static constexpr std::uint64_t kSeed = 5;
 
-  explicit GbtFixture(std::uint32_t links, readout::GbtSettings settings = {}, std::uint32_t l1id_bits = 32, bool crc = false)
+  explicit GbtFixture(std::uint32_t links, readout::GbtSettings settings = {}, std::uint32_t l1id_bits = 32,
+                      bool crc = false)
       : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids) {
     for (const Fid fid : fids) builder_links.push_back({fid, fid.default_link_id(), 0});
     BuilderContext context{.source_id = SourceId{0x610001},
@@ -170,7 +171,8 @@ class GbtFixture {
 
   void wait_for_fragments(std::size_t n) {
     const auto deadline = std::chrono::steady_clock::now() + patience();
-    while (collector.count() < n && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (collector.count() < n && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_GE(collector.count(), n);
   }
 

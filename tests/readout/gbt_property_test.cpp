@@ -31,9 +31,9 @@ class SlowTwin {
 struct Faults {
   double missing = 0;
   double duplicate = 0;
-  double flipped = 0;   ///< a high bit of the L1 id: far from every neighbour
+  double flipped = 0;  ///< a high bit of the L1 id: far from every neighbour
   double too_short = 0;
-  double gone = 0;      ///< begins a silence of more events than a step may skip
+  double gone = 0;  ///< begins a silence of more events than a step may skip
 };
 
 struct Trial {
@@ -85,10 +85,13 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
     for (std::uint32_t n = 0; n < length && next[link] < kTriggers; ++n) {
       const std::uint32_t trigger = next[link]++;
       // So are the two after a long silence: the second confirms the first, which is then believed.
-      const bool sheltered = trigger < 20 || trigger + 20 > kTriggers || triggers[trigger].l1() < 20 || trigger < sheltered_until[link];
+      const bool sheltered =
+          trigger < 20 || trigger + 20 > kTriggers || triggers[trigger].l1() < 20 || trigger < sheltered_until[link];
       if (!sheltered && chance(trial.faults.gone)) {
         const std::uint32_t silence = 12 + static_cast<std::uint32_t>(random() % 20);
-        for (std::uint32_t skip = 1; skip < silence && next[link] + 20 < kTriggers && triggers[next[link]].l1() >= 20; ++skip) ++next[link];
+        for (std::uint32_t skip = 1; skip < silence && next[link] + 20 < kTriggers && triggers[next[link]].l1() >= 20;
+             ++skip)
+          ++next[link];
         sheltered_until[link] = next[link] + 2;
         continue;
       }
@@ -122,7 +125,8 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
 
   EXPECT_EQ(fixture.builder->status().chunks_received, sent);
   fixture.check_invariants();
-  for (const char* reason : {"duplicate", "malformed", "out_of_sequence"}) EXPECT_EQ(fixture.lost(reason), twin.lost(reason)) << reason;
+  for (const char* reason : {"duplicate", "malformed", "out_of_sequence"})
+    EXPECT_EQ(fixture.lost(reason), twin.lost(reason)) << reason;
   for (const char* reason : {"late", "overflow", "link_removed"}) EXPECT_EQ(fixture.lost(reason), 0U) << reason;
 
   // Fragment by fragment: the k-th event that any link delivered is the k-th fragment, with just these links, byte for byte.
@@ -155,7 +159,10 @@ std::vector<Trial> trials() {
       made.push_back({seed++, workers, bits, {.missing = 0.05, .duplicate = 0.03, .too_short = 0.01}});
       if (bits >= 16) {
         made.push_back({seed++, workers, bits, {.flipped = 0.01}});
-        made.push_back({seed++, workers, bits, {.missing = 0.02, .duplicate = 0.01, .flipped = 0.005, .too_short = 0.005, .gone = 0.002}});
+        made.push_back({seed++,
+                        workers,
+                        bits,
+                        {.missing = 0.02, .duplicate = 0.01, .flipped = 0.005, .too_short = 0.005, .gone = 0.002}});
       }
     }
   }

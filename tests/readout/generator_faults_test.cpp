@@ -39,7 +39,8 @@ struct FaultyRun {
     }
     while (!generator.finish(now)) read_all(stream, chunks);
     read_all(stream, chunks);
-    for (std::size_t i = 0; i < counted.size(); ++i) counted[i] = generator.counters().read(static_cast<GeneratorCounter>(i));
+    for (std::size_t i = 0; i < counted.size(); ++i)
+      counted[i] = generator.counters().read(static_cast<GeneratorCounter>(i));
     sent = generator.chunks_sent();
   }
 
@@ -199,8 +200,15 @@ TEST(GeneratorFaults, ALaggingLinkSendsOldEventsLongAfterTheOthers) {
 }
 
 TEST(GeneratorFaults, AllTogetherAddUp) {
-  FaultSettings all{.missing = kRate, .duplicate = kRate, .late = kRate, .corrupt = kRate, .l1id = kRate,
-                    .truncated = kRate, .jump = kRate, .out_of_sequence = kRate, .bcid = kRate};
+  FaultSettings all{.missing = kRate,
+                    .duplicate = kRate,
+                    .late = kRate,
+                    .corrupt = kRate,
+                    .l1id = kRate,
+                    .truncated = kRate,
+                    .jump = kRate,
+                    .out_of_sequence = kRate,
+                    .bcid = kRate};
   all.silent_link = 2;
   all.silent_from = 100;
   all.silent_for = 700;

@@ -64,7 +64,8 @@ struct GeneratedRun {
 
 bool proves(const GeneratedRun& run, const SeenChunk& chunk) {
   const GeneratorSettings& s = run.generator->settings();
-  return formats::Provable(s.seed, s.crc, s.l1id_bits).matches(chunk.bytes, s.links[chunk.link].default_link_id(), L1Id{chunk.l1id});
+  return formats::Provable(s.seed, s.crc, s.l1id_bits)
+      .matches(chunk.bytes, s.links[chunk.link].default_link_id(), L1Id{chunk.l1id});
 }
 
 struct Shape {
@@ -126,8 +127,10 @@ TEST_P(GeneratedData, RepeatsItselfWithTheSameSeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, GeneratedData,
-                         ::testing::Values(Shape{"gbt", 192, ChunkSizes::fixed, 40, false, 0}, Shape{"one", 1, ChunkSizes::fixed, 40, false, 0},
-                                           Shape{"odd", 7, ChunkSizes::fixed, 43, false, 0}, Shape{"crc", 24, ChunkSizes::fixed, 40, true, 0},
+                         ::testing::Values(Shape{"gbt", 192, ChunkSizes::fixed, 40, false, 0},
+                                           Shape{"one", 1, ChunkSizes::fixed, 40, false, 0},
+                                           Shape{"odd", 7, ChunkSizes::fixed, 43, false, 0},
+                                           Shape{"crc", 24, ChunkSizes::fixed, 40, true, 0},
                                            Shape{"uniform", 24, ChunkSizes::uniform, 64, false, 0},
                                            Shape{"normal", 24, ChunkSizes::normal, 64, true, 0},
                                            Shape{"full", 12, ChunkSizes::fixed, 5000, false, 0},
@@ -328,7 +331,8 @@ TEST(Generator, ServesSeveralStreamsWithTheSameTriggers) {
     EXPECT_EQ(read_all(*streams[i], chunks), PollStatus::end);
     EXPECT_EQ(chunks.size(), 300 * links[i]);
     for (const SeenChunk& chunk : chunks) {
-      ASSERT_TRUE(formats::Provable(42).matches(chunk.bytes, s.links[first[i] + chunk.link].default_link_id(), L1Id{chunk.l1id}));
+      ASSERT_TRUE(
+          formats::Provable(42).matches(chunk.bytes, s.links[first[i] + chunk.link].default_link_id(), L1Id{chunk.l1id}));
     }
     EXPECT_EQ(streams[i]->counters().chunks, chunks.size());
   }
@@ -437,9 +441,11 @@ TEST(GeneratorSettings, RefusesWhatCannotWork) {
   EXPECT_EQ(why([](auto& s) { s.groups = 5; }), "24 links cannot be dealt into 5 equal groups");
   EXPECT_EQ(why([](auto& s) { s.chunk_bytes = 4; }), "chunks of 4 bytes are too short: their header takes 8");
   EXPECT_EQ(why([](auto& s) { s.l1id_bits = 12; }), "l1id_bits is 12");
-  EXPECT_EQ(why([](auto& s) { s.faults.missing = s.faults.late = 0.6; }), "the chances of all faults add up to 1.2, more than 1");
+  EXPECT_EQ(why([](auto& s) { s.faults.missing = s.faults.late = 0.6; }),
+            "the chances of all faults add up to 1.2, more than 1");
   EXPECT_EQ(why([](auto& s) { s.faults.silent_link = 24; }), "silent_link is 24, but there are 24 links, counted from 0");
-  EXPECT_EQ(why([](auto& s) { s.memory_bytes = 100'000; }), "100 kB of memory is too little for 24 links with runs of 24 chunks");
+  EXPECT_EQ(why([](auto& s) { s.memory_bytes = 100'000; }),
+            "100 kB of memory is too little for 24 links with runs of 24 chunks");
 }
 
 }  // namespace

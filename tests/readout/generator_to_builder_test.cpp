@@ -108,8 +108,15 @@ TEST_P(GeneratorToBuilder, WithAllFaultsEveryChunkIsBuiltOrCounted) {
   GeneratorSettings s = settings_with(24, 6000);
   constexpr double kRate = 1e-3;
   s.ecr_triggers = 2500;
-  s.faults = {.missing = kRate, .duplicate = kRate, .late = kRate, .corrupt = kRate, .l1id = kRate,
-              .truncated = kRate, .jump = kRate, .out_of_sequence = kRate, .bcid = kRate};
+  s.faults = {.missing = kRate,
+              .duplicate = kRate,
+              .late = kRate,
+              .corrupt = kRate,
+              .l1id = kRate,
+              .truncated = kRate,
+              .jump = kRate,
+              .out_of_sequence = kRate,
+              .bcid = kRate};
   s.faults.silent_link = 4;
   s.faults.silent_from = 2000;
   s.faults.silent_for = 500;
@@ -117,9 +124,11 @@ TEST_P(GeneratorToBuilder, WithAllFaultsEveryChunkIsBuiltOrCounted) {
   EXPECT_EQ(chain.status.chunks_received, chain.sent["sent"]);
   EXPECT_EQ(chain.sent["sent"], chain.status.chunks_built + chain.lost());
   EXPECT_EQ(chain.consumer.chunks, chain.status.chunks_built);
-  EXPECT_EQ(chain.sent["sent"], 24U * 6000 + chain.sent["fault_duplicate"] - chain.sent["fault_missing"] - chain.sent["fault_silent"]);
+  EXPECT_EQ(chain.sent["sent"],
+            24U * 6000 + chain.sent["fault_duplicate"] - chain.sent["fault_missing"] - chain.sent["fault_silent"]);
   EXPECT_LE(chain.consumer.chunks - chain.consumer.proven,
-            chain.sent["fault_corrupt"] + chain.sent["fault_bcid"] + chain.sent["fault_l1id"]) << "nothing else fails to prove";
+            chain.sent["fault_corrupt"] + chain.sent["fault_bcid"] + chain.sent["fault_l1id"])
+      << "nothing else fails to prove";
 }
 
 TEST_P(GeneratorToBuilder, ASilentLinkTimesOutWhileTheOthersFlow) {

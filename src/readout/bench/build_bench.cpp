@@ -42,14 +42,16 @@ class Counter final : public FragmentConsumer {
   std::uint64_t chunks() const { return sum(&Lane::chunks); }
 
   /// After the clock has stopped: checks what was kept, byte by byte, and lets it go.
-  void verify(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, BuildBenchResult& result) {
+  void verify(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks,
+              BuildBenchResult& result) {
     for (Lane& lane : lanes_) {
       for (FragmentPtr& fragment : lane.kept) {
         const PreparedInput& input = *inputs[(fragment->source_id.value - kFirstSource) / kSourcesPerRob];
         std::size_t chunks = 0;
         bool good = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
           ++chunks;
-          if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment->l1id)) ++result.mismatches;
+          if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment->l1id))
+            ++result.mismatches;
         });
         if (!good || chunks != expected_chunks) ++result.mismatches;
         ++result.verified_fragments;
@@ -73,7 +75,7 @@ class Counter final : public FragmentConsumer {
     thread_local const std::size_t lane = next_lane_.fetch_add(1) % kLanes;
     return lane;
   }
-  std::uint64_t sum(std::atomic<std::uint64_t> Lane::*member) const {
+  std::uint64_t sum(std::atomic<std::uint64_t> Lane::* member) const {
     std::uint64_t total = 0;
     for (const Lane& lane : lanes_) total += (lane.*member).load(std::memory_order_relaxed);
     return total;
@@ -93,7 +95,8 @@ void measure_ceilings(const PreparedInput& input, BuildBenchResult& result) {
     for (int round = 0; round < 3; ++round) {
       const double before = base::thread_cpu_seconds();
       for (const auto memory : input.memory()) {
-        for (std::size_t at = 0; at < memory.size(); at += kPiece) work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
+        for (std::size_t at = 0; at < memory.size(); at += kPiece)
+          work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
       }
       best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
     }
@@ -136,9 +139,13 @@ Parameters parameters_of(const ComponentInfo& info) {
       case KeyType::boolean: parameters.set(key.name, text == "true"); break;
       case KeyType::integer:
       case KeyType::fid:
-      case KeyType::source_id: parameters.set(key.name, static_cast<std::int64_t>(std::stoll(text.empty() ? "0" : text, nullptr, 0))); break;
+      case KeyType::source_id:
+        parameters.set(key.name, static_cast<std::int64_t>(std::stoll(text.empty() ? "0" : text, nullptr, 0)));
+        break;
       case KeyType::real: parameters.set(key.name, text.empty() ? 0.0 : std::stod(text)); break;
-      case KeyType::duration: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count())); break;
+      case KeyType::duration:
+        parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count()));
+        break;
       case KeyType::size: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_size(text)))); break;
       case KeyType::rate: parameters.set(key.name, made(base::parse_rate_hz(text))); break;
       case KeyType::text:
@@ -154,7 +161,8 @@ Parameters parameters_of(const ComponentInfo& info) {
 BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry) {
   const bool full = settings.mode == "full";
   const std::uint32_t groups = full ? (settings.groups == 0 ? settings.links : settings.groups) : 0;
-  if (full && settings.links % groups != 0) throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
+  if (full && settings.links % groups != 0)
+    throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
   BuildBenchResult result;
   if (settings.robs == 0) throw SetupError({"readout.bench", "there are no ROBs"});
   std::vector<std::unique_ptr<PreparedInput>> inputs;
@@ -182,15 +190,18 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   }
   Parameters extractor_parameters = parameters_of(info_of(registry, base::ComponentKind::extractor, settings.extractor));
   extractor_parameters.set("l1id_bits", static_cast<std::int64_t>(input.l1id_bits()));
-  BuilderContext context{.source_id = SourceId{kFirstSource},
-                         .links = links,
-                         .input = inputs.front().get(),
-                         .consumer = &counter,
-                         .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
-                         .make_checker = {}};
+  BuilderContext context{
+      .source_id = SourceId{kFirstSource},
+      .links = links,
+      .input = inputs.front().get(),
+      .consumer = &counter,
+      .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
+      .make_checker = {}};
   if (!settings.checker.empty()) {
     const Parameters checker_parameters = parameters_of(info_of(registry, base::ComponentKind::checker, settings.checker));
-    context.make_checker = [&registry, &settings, checker_parameters] { return made(registry.make_checker(settings.checker, checker_parameters)); };
+    context.make_checker = [&registry, &settings, checker_parameters] {
+      return made(registry.make_checker(settings.checker, checker_parameters));
+    };
   }
   Parameters builder_parameters = parameters_of(info_of(registry, base::ComponentKind::builder, settings.mode));
   builder_parameters.set("workers", static_cast<std::int64_t>(settings.workers));

@@ -13,15 +13,15 @@ struct BuildBenchSettings {
   std::string source = "runs";  ///< runs | blocks
   std::uint32_t run_length = 24;
   std::uint32_t links = 192;
-  std::uint32_t groups = 0;     ///< FULL mode: independent streams; 0: one per link
+  std::uint32_t groups = 0;  ///< FULL mode: independent streams; 0: one per link
   std::uint32_t chunk_bytes = 40;
-  std::uint32_t robs = 1;       ///< ROBs of `links` links each, every one with an input, a builder and workers of its own
-  std::uint32_t workers = 1;    ///< of each ROB
+  std::uint32_t robs = 1;     ///< ROBs of `links` links each, every one with an input, a builder and workers of its own
+  std::uint32_t workers = 1;  ///< of each ROB
   double seconds = 3;
-  std::string checker;          ///< "crc32", or empty
+  std::string checker;  ///< "crc32", or empty
   std::string extractor = "rodeo";
   std::uint64_t window = 16384;
-  bool pinned = true;           ///< worker i on CPU i
+  bool pinned = true;  ///< worker i on CPU i
 };
 
 struct BuildBenchResult {
@@ -29,8 +29,8 @@ struct BuildBenchResult {
   double cpu_seconds = 0;
   std::uint64_t chunks = 0;
   std::uint64_t fragments = 0;
-  std::uint64_t payload_bytes = 0;   ///< of chunks, without headers
-  std::uint64_t input_bytes = 0;     ///< prepared and cycled through
+  std::uint64_t payload_bytes = 0;  ///< of chunks, without headers
+  std::uint64_t input_bytes = 0;    ///< prepared and cycled through
   double copy_ceiling_bytes_per_second = 0;
   double read_ceiling_bytes_per_second = 0;
   std::uint64_t window_events = 0;

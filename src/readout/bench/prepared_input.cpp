@@ -18,7 +18,7 @@ constexpr std::size_t kPageGap = 64;  // kernels may look a little beside a chun
 struct PlannedRun {
   std::uint32_t arrival;  ///< the event of the cycle whose trigger its last chunk follows
   std::uint32_t link;
-  std::uint32_t first;    ///< event of its first chunk, in the cycle
+  std::uint32_t first;  ///< event of its first chunk, in the cycle
   std::uint32_t count;
 };
 
@@ -47,7 +47,8 @@ class PreparedInput::RunStream final : public DataStream {
     const std::vector<PlannedRun> plan = input_.settings_.groups != 0 ? plan_groups(links) : plan_links(links);
     std::size_t chunks = 0;
     for (const PlannedRun& run : plan) chunks += run.count;
-    const std::size_t bytes = chunks * settings.chunk_bytes + kPageGap * (2 + chunks * settings.chunk_bytes / settings.page_bytes);
+    const std::size_t bytes =
+        chunks * settings.chunk_bytes + kPageGap * (2 + chunks * settings.chunk_bytes / settings.page_bytes);
     auto arena = base::Arena::create(bytes + kPageGap);
     if (!arena) throw SetupError(arena.error().within("prepared pages"));
     arena_ = std::move(*arena);
@@ -101,7 +102,8 @@ class PreparedInput::RunStream final : public DataStream {
         at += count;
       }
     }
-    std::stable_sort(plan.begin(), plan.end(), [](const PlannedRun& a, const PlannedRun& b) { return a.arrival < b.arrival; });
+    std::stable_sort(plan.begin(), plan.end(),
+                     [](const PlannedRun& a, const PlannedRun& b) { return a.arrival < b.arrival; });
     return plan;
   }
 
@@ -113,7 +115,8 @@ class PreparedInput::RunStream final : public DataStream {
       const std::uint32_t place = static_cast<std::uint32_t>(links[link] % turn);
       for (std::uint32_t event = place; event < events; event += turn) plan.push_back({event, link, event, 1});
     }
-    std::stable_sort(plan.begin(), plan.end(), [](const PlannedRun& a, const PlannedRun& b) { return a.arrival < b.arrival; });
+    std::stable_sort(plan.begin(), plan.end(),
+                     [](const PlannedRun& a, const PlannedRun& b) { return a.arrival < b.arrival; });
     return plan;
   }
 
@@ -212,12 +215,16 @@ class PreparedInput::BlockStream final : public DataStream {
   std::size_t at_ = 0;
 };
 
-PreparedInput::PreparedInput(const PreparedSettings& settings) : settings_(settings), provable_(settings.seed, settings.crc) {
-  if (settings.links == 0 || settings.chunk_bytes < 8 || settings.run_length == 0) throw std::runtime_error("no links, no run or chunks below 8 bytes");
-  const std::size_t event_bytes = std::size_t{settings.groups == 0 ? settings.links : settings.groups} * settings.chunk_bytes;
+PreparedInput::PreparedInput(const PreparedSettings& settings)
+    : settings_(settings), provable_(settings.seed, settings.crc) {
+  if (settings.links == 0 || settings.chunk_bytes < 8 || settings.run_length == 0)
+    throw std::runtime_error("no links, no run or chunks below 8 bytes");
+  const std::size_t event_bytes =
+      std::size_t{settings.groups == 0 ? settings.links : settings.groups} * settings.chunk_bytes;
   for (bits_ = 12; bits_ < 20 && (event_bytes << bits_) < settings.least_bytes; ++bits_) {
   }
-  for (std::uint32_t link = 0; link < settings.links; ++link) fids_.push_back(Fid::of(0x61, link / 2048, link / 8 % 256, link % 8));
+  for (std::uint32_t link = 0; link < settings.links; ++link)
+    fids_.push_back(Fid::of(0x61, link / 2048, link / 8 % 256, link % 8));
 }
 
 PreparedInput::~PreparedInput() = default;

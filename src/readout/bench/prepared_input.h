@@ -15,14 +15,14 @@ namespace rodeo::readout {
 
 struct PreparedSettings {
   std::uint32_t links = 192;
-  std::uint32_t groups = 0;          ///< FULL mode: links of a group carry its events in turn; 0: every link carries every event
+  std::uint32_t groups = 0;  ///< FULL mode: links of a group carry its events in turn; 0: every link carries every event
   std::uint32_t chunk_bytes = 40;
-  std::uint32_t run_length = 24;     ///< chunks in a run; 1: links interleaved chunk by chunk
-  bool blocks = false;               ///< raw FELIX blocks, decoded when polled, instead of runs
-  bool crc = false;                  ///< chunks end in a CRC-32
+  std::uint32_t run_length = 24;  ///< chunks in a run; 1: links interleaved chunk by chunk
+  bool blocks = false;            ///< raw FELIX blocks, decoded when polled, instead of runs
+  bool crc = false;               ///< chunks end in a CRC-32
   std::uint64_t seed = 1;
-  std::size_t least_bytes = 96 << 20;///< payload to cycle through
-  std::size_t page_bytes = 64 << 10; ///< payload in a page
+  std::size_t least_bytes = 96 << 20;  ///< payload to cycle through
+  std::size_t page_bytes = 64 << 10;   ///< payload in a page
 };
 
 /// Chunks carry as many low bits of the L1 id as one cycle has events, so that the ids run on when the pages come round again.

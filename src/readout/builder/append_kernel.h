@@ -12,10 +12,10 @@ namespace rodeo::readout {
 /// A uniform run, checked: chunk i belongs to event first + i, all of which are in the window.
 struct AppendRun {
   const std::byte* data = nullptr;
-  std::uint32_t size = 0;             ///< bytes of a chunk
-  std::uint32_t stride = 0;           ///< bytes from chunk to chunk
+  std::uint32_t size = 0;    ///< bytes of a chunk
+  std::uint32_t stride = 0;  ///< bytes from chunk to chunk
   std::uint32_t count = 0;
-  std::uint64_t header = 0;           ///< ChunkHeader of every chunk, as the 8 bytes in memory
+  std::uint64_t header = 0;  ///< ChunkHeader of every chunk, as the 8 bytes in memory
   const std::uint16_t* bcids = nullptr;
   Sequence first = 0;
 };

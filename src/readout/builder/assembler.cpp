@@ -39,11 +39,13 @@ void Assembler::start(Sequence first) {
   assembled_.store(first - 1);
 }
 
-void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing, std::atomic<bool>& held) {
+void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing,
+                     std::atomic<bool>& held) {
   if (settings_.workers == 1) {
     const WorkerPart* const only = &part;
     const MissingList* const only_missing = &missing;
-    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) build(worker, sequence, {&only, 1}, {&only_missing, 1}, held);
+    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0)
+      build(worker, sequence, {&only, 1}, {&only_missing, 1}, held);
     return;
   }
   parts_[worker][sequence & mask_] = part;
@@ -52,7 +54,8 @@ void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& 
 
 Sequence Assembler::passed_by_all() const {
   Sequence least = passed_[0].sequence.load();
-  for (std::uint32_t worker = 1; worker < settings_.workers; ++worker) least = std::min(least, passed_[worker].sequence.load());
+  for (std::uint32_t worker = 1; worker < settings_.workers; ++worker)
+    least = std::min(least, passed_[worker].sequence.load());
   return least;
 }
 
@@ -113,7 +116,8 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     difference |= part.bcid_difference;
     fragment->chunks += part.chunks;
     fragment->missing += part.missing;
-    for (std::uint32_t k = 0; part.missing != 0 && k < missing[i]->listed && fragment->missing_listed < Fragment::kMissingListed; ++k) {
+    for (std::uint32_t k = 0;
+         part.missing != 0 && k < missing[i]->listed && fragment->missing_listed < Fragment::kMissingListed; ++k) {
       fragment->missing_links[fragment->missing_listed++] = missing[i]->link_ids[k];
     }
     if (part.handed_over_ns > fragment->handed_over_ns) fragment->handed_over_ns = part.handed_over_ns;
@@ -141,10 +145,14 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   counters.add(FragmentCounter::payload_bytes, bytes);
   if (!fragment->complete()) {
     counters.add(FragmentCounter::incomplete);
-    if ((flags & slot_flag::kTimedOut) != 0) counters.add(FragmentCounter::timeout);
-    else if ((flags & slot_flag::kRingFull) != 0) counters.add(FragmentCounter::ring_full);
-    else if ((flags & slot_flag::kRunEnded) != 0) counters.add(FragmentCounter::run_ended);
-    else if (fragment->missing != 0) counters.add(FragmentCounter::missing);
+    if ((flags & slot_flag::kTimedOut) != 0)
+      counters.add(FragmentCounter::timeout);
+    else if ((flags & slot_flag::kRingFull) != 0)
+      counters.add(FragmentCounter::ring_full);
+    else if ((flags & slot_flag::kRunEnded) != 0)
+      counters.add(FragmentCounter::run_ended);
+    else if (fragment->missing != 0)
+      counters.add(FragmentCounter::missing);
     if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) counters.add(FragmentCounter::corrupt);
     if ((flags & slot_flag::kTruncated) != 0) counters.add(FragmentCounter::truncated);
     if (difference != 0) counters.add(FragmentCounter::bcid_mismatch);
@@ -184,7 +192,8 @@ void Assembler::sort_by_link(BuiltFragment& fragment) {
   fragment.part_count = records;
 }
 
-std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered) {
+std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty,
+                                   bool not_triggered) {
   std::uint32_t status = 0;
   if (bcid_mismatch) status |= fragment_status::kBcidMismatch;
   if (not_triggered) status |= fragment_status::kL1IdMismatch;

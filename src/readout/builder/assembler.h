@@ -78,10 +78,10 @@ using FragmentCounters = base::CounterBlock<FragmentCounter>;
 struct BuiltFragment : Fragment {
   BuiltFragment* next_free = nullptr;
   RecyclePool<BuiltFragment>* pool = nullptr;
-  std::vector<Slice*> slices;        ///< sized at construction
+  std::vector<Slice*> slices;  ///< sized at construction
   std::uint32_t slice_count = 0;
-  std::vector<FragmentPart> storage; ///< sized at construction
-  std::vector<FragmentPart> sorted;  ///< the same, if links are to be sorted
+  std::vector<FragmentPart> storage;  ///< sized at construction
+  std::vector<FragmentPart> sorted;   ///< the same, if links are to be sorted
 };
 
 class Assembler final : public FragmentOwner {
@@ -89,12 +89,12 @@ class Assembler final : public FragmentOwner {
   struct Settings {
     SourceId source_id;
     std::uint32_t workers = 1;
-    std::uint64_t window = 16384;             ///< a power of two
-    std::uint32_t parts_per_slice = 1;        ///< buffers that a slice may have
+    std::uint64_t window = 16384;       ///< a power of two
+    std::uint32_t parts_per_slice = 1;  ///< buffers that a slice may have
     std::size_t fragments_per_worker = 1024;
-    bool trigger_list = false;                ///< events are judged by the trigger's own list
-    std::uint32_t links = 0;                  ///< of all workers
-    bool sort_links = false;                  ///< one part per chunk, in the order of link ids
+    bool trigger_list = false;  ///< events are judged by the trigger's own list
+    std::uint32_t links = 0;    ///< of all workers
+    bool sort_links = false;    ///< one part per chunk, in the order of link ids
   };
 
   Assembler(const Settings& settings, FragmentConsumer& consumer);
@@ -114,7 +114,8 @@ class Assembler final : public FragmentOwner {
   /// Notes what this worker has made of the next event, or nothing (an event void for this worker). Each worker passes every number
   /// in order, after ready(). `missing` is read only if part.missing is not zero. With one worker the fragment is built and pushed at once, and may
   /// block there on a full consumer.
-  void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing, std::atomic<bool>& held);
+  void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing,
+            std::atomic<bool>& held);
 
   /// Lets the peers know of everything passed up to here, and builds the events that all workers have passed, unless a peer is at it. May block on a
   /// full consumer.
@@ -124,18 +125,21 @@ class Assembler final : public FragmentOwner {
 
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
   /// Events built without a chunk from any link of this worker: each of its links was missing in them.
-  std::uint64_t events_without(std::uint32_t worker) const { return events_without_[worker].load(std::memory_order_relaxed); }
+  std::uint64_t events_without(std::uint32_t worker) const {
+    return events_without_[worker].load(std::memory_order_relaxed);
+  }
 
  private:
   struct alignas(base::kCacheLine) Passed {
     std::atomic<Sequence> sequence{0};  // every number up to here
   };
 
-  void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts, std::span<const MissingList* const> missing,
-             std::atomic<bool>& held);
+  void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
+             std::span<const MissingList* const> missing, std::atomic<bool>& held);
   Sequence passed_by_all() const;
   static void sort_by_link(BuiltFragment& fragment);
-  static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty, bool not_triggered);
+  static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty,
+                                 bool not_triggered);
 
   const Settings settings_;
   const std::uint64_t mask_;

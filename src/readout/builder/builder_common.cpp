@@ -16,28 +16,29 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
     throw SetupError({"readout.no_links", "a ROB has no links", "", "give readout.rob.links, or an input that has some"});
   }
   if (context.links.size() > kMostLinks) {
-    throw SetupError({"readout.too_many_links", fmt::format("a ROB has {} links; {} is the most", context.links.size(), kMostLinks), "",
+    throw SetupError({"readout.too_many_links",
+                      fmt::format("a ROB has {} links; {} is the most", context.links.size(), kMostLinks), "",
                       "split them over several ROBs"});
   }
   std::set<std::uint32_t> ids;
   for (const BuilderLink& link : context.links) {
     if (!ids.insert(link.link_id).second) {
       throw SetupError({"readout.duplicate_link",
-                        fmt::format("link id {:#010x} (FID {:#018x}) stands twice in one ROB", link.link_id, link.fid.value), "",
-                        "give each link of the ROB an id of its own"});
+                        fmt::format("link id {:#010x} (FID {:#018x}) stands twice in one ROB", link.link_id, link.fid.value),
+                        "", "give each link of the ROB an id of its own"});
     }
   }
   if (workers == 0 || workers > context.links.size()) {
-    throw SetupError({"readout.workers", fmt::format("{} workers for {} links", workers, context.links.size()), "readout.builder.workers",
-                      "use at least one worker and at most one per link (FULL mode: per group)"});
+    throw SetupError({"readout.workers", fmt::format("{} workers for {} links", workers, context.links.size()),
+                      "readout.builder.workers", "use at least one worker and at most one per link (FULL mode: per group)"});
   }
 }
 
 std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context) {
   auto list = context.input->open_trigger_list();
   if (list == nullptr) {
-    throw SetupError({"readout.no_trigger_list", "the input carries no list of triggers (TTC link)", "readout.builder.trigger_list",
-                      "use an input that does, or set trigger_list = false"});
+    throw SetupError({"readout.no_trigger_list", "the input carries no list of triggers (TTC link)",
+                      "readout.builder.trigger_list", "use an input that does, or set trigger_list = false"});
   }
   return list;
 }
@@ -53,7 +54,8 @@ std::vector<int> cpu_list(const Parameters& parameters) {
     int cpu = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cpu);
     if (error != std::errc{} || end != text.data() + text.size() || cpu < 0) {
-      throw SetupError({"readout.cpus", fmt::format("\"{}\" is no CPU number", text), "readout.builder.cpus", "list CPU numbers, as in [\"2\", \"3\"]"});
+      throw SetupError({"readout.cpus", fmt::format("\"{}\" is no CPU number", text), "readout.builder.cpus",
+                        "list CPU numbers, as in [\"2\", \"3\"]"});
     }
     cpus.push_back(cpu);
   }
@@ -61,11 +63,34 @@ std::vector<int> cpu_list(const Parameters& parameters) {
 }
 
 std::vector<Key> common_builder_keys() {
-  return {{.name = "timeout", .type = KeyType::duration, .fallback = "10ms", .help = "Age at which an open event is closed without the links that have not delivered. It runs on the input's clock, only while the input is drained.", .minimum = 1000},
-          {.name = "workers", .type = KeyType::integer, .fallback = "1", .help = "Threads that read and build; links (FULL mode: groups) are split evenly over them.", .minimum = 1, .maximum = 256},
-          {.name = "idle", .type = KeyType::choice, .fallback = "sleep", .help = "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency.", .choices = {"sleep", "yield", "spin"}},
-          {.name = "cpus", .type = KeyType::text_list, .fallback = "[]", .help = "CPUs that the workers are pinned to, one each; empty leaves them free."},
-          {.name = "trigger_list", .type = KeyType::boolean, .fallback = "false", .help = "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, flagged, empty."}};
+  return {
+      {.name = "timeout",
+       .type = KeyType::duration,
+       .fallback = "10ms",
+       .help = "Age at which an open event is closed without the links that have not delivered. It runs on the input's "
+               "clock, only while the input is drained.",
+       .minimum = 1000},
+      {.name = "workers",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "Threads that read and build; links (FULL mode: groups) are split evenly over them.",
+       .minimum = 1,
+       .maximum = 256},
+      {.name = "idle",
+       .type = KeyType::choice,
+       .fallback = "sleep",
+       .help =
+           "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency.",
+       .choices = {"sleep", "yield", "spin"}},
+      {.name = "cpus",
+       .type = KeyType::text_list,
+       .fallback = "[]",
+       .help = "CPUs that the workers are pinned to, one each; empty leaves them free."},
+      {.name = "trigger_list",
+       .type = KeyType::boolean,
+       .fallback = "false",
+       .help = "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, "
+               "flagged, empty."}};
 }
 
 void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value) {

@@ -76,7 +76,7 @@ class EpochMap {
   std::array<Epoch, kRemembered> epochs_{};
   std::size_t count_ = 0;  // epochs ever opened
   Sequence run_first_ = 0;
-  Sequence highest_ = 0;   // of any event that an epoch was opened with
+  Sequence highest_ = 0;  // of any event that an epoch was opened with
   const std::uint64_t gap_;
   const std::span<const WorkerProgress> workers_;
   const std::function<void(Sequence)> on_start_;

@@ -5,7 +5,8 @@
 
 namespace rodeo::readout {
 EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links,
-                         std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress, EventWindowHost& host)
+                         std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress,
+                         EventWindowHost& host)
     : settings_(settings),
       mask_(settings.size - 1),
       store_(std::move(store)),
@@ -64,7 +65,8 @@ bool EventWindow::make_buffer(Sequence wanted_by) {
   return true;
 }
 
-std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done) {
+std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk,
+                                       std::uint32_t done) {
   TrackedLink& link = links_[chunks.link];
   std::uint32_t lost = 0;
   AppendKernel kernel = append_kernel(run.size, base::cpu_level());
@@ -84,8 +86,8 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
   return run.count - lost;
 }
 
-bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
-                             std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
+bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk,
+                             std::uint8_t felix_status, std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
   // Making room may close events, this one included: then the chunk is late, which the caller's count of overflow covers.
   EventSlot& slot = ring_[sequence & mask_];
   OpenEvent& event = events_[sequence & mask_];

@@ -39,8 +39,8 @@ class EventWindow {
     bool trigger_list = false;   ///< the trigger's own list must pass an event, too
   };
 
-  EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links, std::span<LinkCounters> link_counters,
-              Assembler& assembler, WorkerProgress& progress, EventWindowHost& host);
+  EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links,
+              std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress, EventWindowHost& host);
 
   /// Sets the lowest number of the run; before anything else.
   void begin(Sequence first);
@@ -70,7 +70,8 @@ class EventWindow {
 
   /// The common case of a single chunk, in a few instructions: true if the event is open, in time and its slice has room. `header` is
   /// the record's; at least 16 bytes, fewer than 65527.
-  bool append_short(Sequence sequence, std::uint64_t header, const std::byte* chunk, std::uint32_t size, std::uint16_t bcid) {
+  bool append_short(Sequence sequence, std::uint64_t header, const std::byte* chunk, std::uint32_t size,
+                    std::uint16_t bcid) {
     if (sequence > head_ || sequence < oldest_) return false;
     EventSlot& slot = ring_[sequence & mask_];
     const std::uint32_t record = record_bytes(size);

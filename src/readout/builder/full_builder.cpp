@@ -17,8 +17,8 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
   std::map<std::uint32_t, std::vector<BuilderLink>> groups;
   for (const BuilderLink& link : context.links) groups[link.group].push_back(link);
   if (settings.workers > groups.size()) {
-    throw SetupError({"readout.workers", fmt::format("{} workers for {} groups of links", settings.workers, groups.size()), "readout.builder.workers",
-                      "a group is built by one worker: use at most one worker per group"});
+    throw SetupError({"readout.workers", fmt::format("{} workers for {} groups of links", settings.workers, groups.size()),
+                      "readout.builder.workers", "a group is built by one worker: use at most one worker per group"});
   }
   std::vector<std::vector<BuilderLink>> shares(settings.workers);
   std::size_t at = 0;
@@ -80,14 +80,49 @@ FragmentBuilder::Status FullBuilder::status() const {
 void register_full_builder(Registry& registry) {
   std::vector<Key> keys = common_builder_keys();
   const std::vector<Key> own = {
-      {.name = "window", .type = KeyType::integer, .fallback = "4096", .help = "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full window gives up its oldest gap.", .minimum = 64, .maximum = 1 << 24},
-      {.name = "step_limit", .type = KeyType::integer, .fallback = "64", .help = "Events that a group may skip and be believed at once; a longer jump wants the next chunk to confirm it.", .minimum = 1, .maximum = 4096},
-      {.name = "fragments", .type = KeyType::integer, .fallback = "4096", .help = "Fragments of each worker that consumers can hold at once.", .minimum = 16, .maximum = 1 << 24},
-      {.name = "copies", .type = KeyType::integer, .fallback = "256", .help = "Of these, fragments that have memory for a copy of their chunk; 0 never copies.", .minimum = 0, .maximum = 1 << 20},
-      {.name = "copy_size", .type = KeyType::size, .fallback = "16KiB", .help = "Largest chunk that is copied.", .minimum = 64, .maximum = 1 << 26},
-      {.name = "copy_above", .type = KeyType::real, .fallback = "0.75", .help = "Fill of the input's memory above which chunks are copied out of it, so that consumers which keep fragments do not block it.", .minimum = 0, .maximum = 1}};
+      {.name = "window",
+       .type = KeyType::integer,
+       .fallback = "4096",
+       .help = "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full "
+               "window gives up its oldest gap.",
+       .minimum = 64,
+       .maximum = 1 << 24},
+      {.name = "step_limit",
+       .type = KeyType::integer,
+       .fallback = "64",
+       .help = "Events that a group may skip and be believed at once; a longer jump wants the next chunk to confirm it.",
+       .minimum = 1,
+       .maximum = 4096},
+      {.name = "fragments",
+       .type = KeyType::integer,
+       .fallback = "4096",
+       .help = "Fragments of each worker that consumers can hold at once.",
+       .minimum = 16,
+       .maximum = 1 << 24},
+      {.name = "copies",
+       .type = KeyType::integer,
+       .fallback = "256",
+       .help = "Of these, fragments that have memory for a copy of their chunk; 0 never copies.",
+       .minimum = 0,
+       .maximum = 1 << 20},
+      {.name = "copy_size",
+       .type = KeyType::size,
+       .fallback = "16KiB",
+       .help = "Largest chunk that is copied.",
+       .minimum = 64,
+       .maximum = 1 << 26},
+      {.name = "copy_above",
+       .type = KeyType::real,
+       .fallback = "0.75",
+       .help = "Fill of the input's memory above which chunks are copied out of it, so that consumers which keep fragments "
+               "do not block it.",
+       .minimum = 0,
+       .maximum = 1}};
   keys.insert(keys.end(), own.begin(), own.end());
-  registry.add_builder({.name = "full", .help = "Few links with large chunks: each chunk is a fragment that refers to the input's memory; links of a group take turns", .keys = keys},
+  registry.add_builder({.name = "full",
+                        .help = "Few links with large chunks: each chunk is a fragment that refers to the input's memory; "
+                                "links of a group take turns",
+                        .keys = keys},
                        [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
                          FullSettings settings;
                          settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));

@@ -14,10 +14,10 @@ namespace rodeo::readout {
 struct FullSettings {
   std::uint32_t workers = 1;
   std::chrono::nanoseconds timeout{10'000'000};
-  std::uint64_t window = 4096;      ///< per group; rounded up to a power of two
+  std::uint64_t window = 4096;  ///< per group; rounded up to a power of two
   std::uint32_t step_limit = 64;
-  std::size_t fragments = 4096;     ///< of each worker: what consumers can hold at once
-  std::size_t copies = 256;         ///< of these, with memory for a copy
+  std::size_t fragments = 4096;  ///< of each worker: what consumers can hold at once
+  std::size_t copies = 256;      ///< of these, with memory for a copy
   std::size_t copy_bytes = 16384;
   double copy_above = 0.75;
   base::IdlePolicy idle = base::IdlePolicy::sleep;

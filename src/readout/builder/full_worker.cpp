@@ -17,7 +17,8 @@ constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 
 }  // namespace
 
-FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, FragmentConsumer& consumer)
+FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment,
+                       FragmentConsumer& consumer)
     : settings_(settings),
       builder_links_(links.begin(), links.end()),
       equipment_(std::move(equipment)),
@@ -29,11 +30,11 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
   std::map<std::uint32_t, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < links.size(); ++i) members[links[i].group].push_back(i);
   for (const auto& [number, positions] : members) {
-    const GroupTracker::Settings tracker{.links = static_cast<std::uint32_t>(positions.size()),
-                                         .window = settings.window,
-                                         .step_limit = settings.step_limit};
+    const GroupTracker::Settings tracker{
+        .links = static_cast<std::uint32_t>(positions.size()), .window = settings.window, .step_limit = settings.step_limit};
     groups_.push_back(std::make_unique<Group>(*this, number, tracker, format_));
-    for (std::uint32_t place = 0; place < positions.size(); ++place) places_[positions[place]] = {groups_.back().get(), place, false, false};
+    for (std::uint32_t place = 0; place < positions.size(); ++place)
+      places_[positions[place]] = {groups_.back().get(), place, false, false};
   }
   auto arena = base::Arena::create(settings.copies * settings.copy_bytes);
   if (!arena) throw SetupError(arena.error().within("memory for copies of a FULL-mode worker"));
@@ -291,7 +292,8 @@ void FullWorker::poll_triggers() {
         const std::uint32_t n = std::min(kBatch, run.count - at);
         const std::uint32_t got = std::min(n, equipment_.trigger_extractor->extract(run, at, n, ids_.data(), bcids_.data()));
         for (std::uint32_t i = 0; i < got; ++i) {
-          for (const auto& group : groups_) group->tracker.announce(ids_[i] & (format_.has_ecr() ? ~0U : format_.low_mask()));
+          for (const auto& group : groups_)
+            group->tracker.announce(ids_[i] & (format_.has_ecr() ? ~0U : format_.low_mask()));
         }
         at += got < n ? got + 1 : got;
       }

@@ -25,8 +25,8 @@ namespace rodeo::readout {
 struct FullFragment : Fragment {
   FullFragment* next_free = nullptr;
   RecyclePool<FullFragment>* pool = nullptr;
-  Page* page = nullptr;        ///< referenced, unless the chunk was copied
-  std::byte* copy = nullptr;   ///< memory of its own for a copy; null if the builder keeps none
+  Page* page = nullptr;       ///< referenced, unless the chunk was copied
+  std::byte* copy = nullptr;  ///< memory of its own for a copy; null if the builder keeps none
   FragmentPart storage[3];
   std::byte header[sizeof(ChunkHeader) + 4];
   std::byte padding[4] = {};
@@ -35,22 +35,22 @@ struct FullFragment : Fragment {
 class FullWorker final : public FragmentOwner {
  public:
   struct Settings {
-    SourceId source_id;               ///< of group 0; group g adds g
+    SourceId source_id;  ///< of group 0; group g adds g
     std::uint32_t index = 0;
     std::uint64_t window = 1024;
     std::uint64_t timeout_ns = 10'000'000;
     std::uint32_t step_limit = 64;
     std::size_t fragments = 4096;
-    std::size_t copies = 0;           ///< fragments that have memory for a copy
-    std::size_t copy_bytes = 0;       ///< largest chunk that is copied
-    double copy_above = 0.75;         ///< fill of the input's memory above which chunks are copied
+    std::size_t copies = 0;      ///< fragments that have memory for a copy
+    std::size_t copy_bytes = 0;  ///< largest chunk that is copied
+    double copy_above = 0.75;    ///< fill of the input's memory above which chunks are copied
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     int cpu = -1;
   };
 
   struct Equipment {
     std::unique_ptr<DataStream> stream;
-    std::unique_ptr<DataStream> trigger_list;             ///< may be null
+    std::unique_ptr<DataStream> trigger_list;  ///< may be null
     std::unique_ptr<TriggerExtractor> extractor;
     std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
     std::unique_ptr<IntegrityChecker> checker;            ///< may be null
@@ -96,11 +96,11 @@ class FullWorker final : public FragmentOwner {
     FullWorker& worker;
     const std::uint32_t number;
     GroupTracker tracker;
-    ChunkAt held;                       ///< page == nullptr: none
-    Sequence gap_at = 0;                ///< the oldest gap when the clock was last looked at
-    Sequence gap_head = 0;              ///< what was newest then
-    std::uint64_t gap_since = 0;        ///< on the event clock
-    std::uint16_t close_reason = 0;     ///< slot_flag while gaps are given up
+    ChunkAt held;                    ///< page == nullptr: none
+    Sequence gap_at = 0;             ///< the oldest gap when the clock was last looked at
+    Sequence gap_head = 0;           ///< what was newest then
+    std::uint64_t gap_since = 0;     ///< on the event clock
+    std::uint16_t close_reason = 0;  ///< slot_flag while gaps are given up
   };
 
   struct LinkPlace {

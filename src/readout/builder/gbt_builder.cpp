@@ -93,39 +93,71 @@ bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(worker
 FragmentBuilder::Status GbtBuilder::status() const {
   Status status;
   status.window_events = window_;
-  for (std::uint32_t index = 0; index < workers_.size(); ++index) add_worker(status, *workers_[index], assembler_->counters(index));
+  for (std::uint32_t index = 0; index < workers_.size(); ++index)
+    add_worker(status, *workers_[index], assembler_->counters(index));
   return status;
 }
 
 void register_gbt_builder(Registry& registry) {
   std::vector<Key> keys = common_builder_keys();
   const std::vector<Key> own = {
-      {.name = "window", .type = KeyType::integer, .fallback = "16384", .help = "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window closes its oldest event as incomplete.", .minimum = 256, .maximum = 1 << 24},
-      {.name = "chunk_size", .type = KeyType::size, .fallback = "64", .help = "Size of a typical chunk: an event's first buffer has room for one from each link.", .minimum = 1, .maximum = 65536},
-      {.name = "buffers", .type = KeyType::integer, .fallback = "0", .help = "Slice buffers of each worker; 0 takes the window and a quarter more. Fragments that consumers keep hold theirs.", .minimum = 0, .maximum = 1 << 24},
-      {.name = "max_extensions", .type = KeyType::integer, .fallback = "4", .help = "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.", .minimum = 0, .maximum = 64},
-      {.name = "step_limit", .type = KeyType::integer, .fallback = "8", .help = "Events that a link may skip and be believed at once; a longer jump wants the next chunk to confirm it.", .minimum = 1, .maximum = 128}};
+      {.name = "window",
+       .type = KeyType::integer,
+       .fallback = "16384",
+       .help = "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window "
+               "closes its oldest event as incomplete.",
+       .minimum = 256,
+       .maximum = 1 << 24},
+      {.name = "chunk_size",
+       .type = KeyType::size,
+       .fallback = "64",
+       .help = "Size of a typical chunk: an event's first buffer has room for one from each link.",
+       .minimum = 1,
+       .maximum = 65536},
+      {.name = "buffers",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help =
+           "Slice buffers of each worker; 0 takes the window and a quarter more. Fragments that consumers keep hold theirs.",
+       .minimum = 0,
+       .maximum = 1 << 24},
+      {.name = "max_extensions",
+       .type = KeyType::integer,
+       .fallback = "4",
+       .help = "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.",
+       .minimum = 0,
+       .maximum = 64},
+      {.name = "step_limit",
+       .type = KeyType::integer,
+       .fallback = "8",
+       .help = "Events that a link may skip and be believed at once; a longer jump wants the next chunk to confirm it.",
+       .minimum = 1,
+       .maximum = 128}};
   keys.insert(keys.end(), own.begin(), own.end());
-  keys.push_back({.name = "sort_links", .type = KeyType::boolean, .fallback = "false", .help = "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."});
-  registry.add_builder(
-      {.name = "gbt",
-       .help = "Many small chunks of many links: each worker copies its links' chunks into slices, which are assembled without copying",
-       .keys = keys},
-      [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
-        GbtSettings settings;
-        settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
-        settings.timeout = parameters.duration("timeout");
-        settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
-        settings.chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_size"));
-        settings.buffers = static_cast<std::uint64_t>(parameters.integer("buffers"));
-        settings.max_extensions = static_cast<std::uint32_t>(parameters.integer("max_extensions"));
-        settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
-        settings.idle = idle_policy(parameters);
-        settings.cpus = cpu_list(parameters);
-        settings.trigger_list = parameters.boolean("trigger_list");
-        settings.sort_links = parameters.boolean("sort_links");
-        return std::make_unique<GbtBuilder>(settings, context);
-      });
+  keys.push_back(
+      {.name = "sort_links",
+       .type = KeyType::boolean,
+       .fallback = "false",
+       .help = "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."});
+  registry.add_builder({.name = "gbt",
+                        .help = "Many small chunks of many links: each worker copies its links' chunks into slices, which "
+                                "are assembled without copying",
+                        .keys = keys},
+                       [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
+                         GbtSettings settings;
+                         settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
+                         settings.timeout = parameters.duration("timeout");
+                         settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
+                         settings.chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_size"));
+                         settings.buffers = static_cast<std::uint64_t>(parameters.integer("buffers"));
+                         settings.max_extensions = static_cast<std::uint32_t>(parameters.integer("max_extensions"));
+                         settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
+                         settings.idle = idle_policy(parameters);
+                         settings.cpus = cpu_list(parameters);
+                         settings.trigger_list = parameters.boolean("trigger_list");
+                         settings.sort_links = parameters.boolean("sort_links");
+                         return std::make_unique<GbtBuilder>(settings, context);
+                       });
 }
 
 }  // namespace rodeo::readout

@@ -16,14 +16,14 @@ namespace rodeo::readout {
 struct GbtSettings {
   std::uint32_t workers = 1;
   std::chrono::nanoseconds timeout{10'000'000};
-  std::uint64_t window = 16384;        ///< open events; rounded up to a power of two
-  std::uint32_t chunk_bytes = 64;      ///< size of a typical chunk; sets the size of a slice's first buffer
-  std::uint64_t buffers = 0;           ///< slice buffers of each worker; 0: the window and a quarter of it more
+  std::uint64_t window = 16384;    ///< open events; rounded up to a power of two
+  std::uint32_t chunk_bytes = 64;  ///< size of a typical chunk; sets the size of a slice's first buffer
+  std::uint64_t buffers = 0;       ///< slice buffers of each worker; 0: the window and a quarter of it more
   std::uint32_t max_extensions = 4;
   std::uint32_t step_limit = 8;
   std::size_t largest_held_chunk = 4096;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::vector<int> cpus = {};               ///< one per worker, or empty
+  std::vector<int> cpus = {};  ///< one per worker, or empty
   bool trigger_list = false;
   bool sort_links = false;
 };

@@ -18,7 +18,8 @@ inline void ask_ahead(const ChunkRun& run) {
   constexpr std::size_t kMostAsked = 2048;  // longer runs the hardware follows by itself
   const std::size_t extent = run.entries == nullptr ? std::size_t{run.count} * run.stride : 0;
   const std::byte* at = run.data + kAheadBytes;
-  for (const std::byte* const end = at + std::min(extent, kMostAsked); at < end; at += base::kCacheLine) __builtin_prefetch(at);
+  for (const std::byte* const end = at + std::min(extent, kMostAsked); at < end; at += base::kCacheLine)
+    __builtin_prefetch(at);
 }
 
 constexpr std::uint32_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
@@ -78,8 +79,10 @@ void GbtWorker::run() {
     if (flow == kEnded) break;
     progress_[settings_.index].busy.store(flow == kMore, std::memory_order_relaxed);
     tick(flow == kDrained);
-    if (flow == kDrained) backoff.idle();
-    else backoff.reset();
+    if (flow == kDrained)
+      backoff.idle();
+    else
+      backoff.reset();
   }
   finish();
   cpu_.detach();
@@ -166,8 +169,9 @@ void GbtWorker::process_run(const ChunkRun& run) {
 
 // A lone chunk that is what it should be: the whole of what the general way does for it.
 inline bool GbtWorker::single_as_expected(TrackedLink& link, const ChunkRun& run) {
-  if (!link.regular || run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 || run.size >= kShortChunk ||
-      equipment_.checker != nullptr || link.ahead || link.next >= link.epoch_end || link.next < link.rejoin) {
+  if (!link.regular || run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 ||
+      run.size >= kShortChunk || equipment_.checker != nullptr || link.ahead || link.next >= link.epoch_end ||
+      link.next < link.rejoin) {
     return false;
   }
   try {
@@ -176,14 +180,16 @@ inline bool GbtWorker::single_as_expected(TrackedLink& link, const ChunkRun& run
     return false;  // the general way asks again and counts what it gets
   }
   if (ids_[0] != link.expected) return false;
-  if (!window_.append_short(link.next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0])) return false;
+  if (!window_.append_short(link.next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0]))
+    return false;
   ++link.next;
   link.expected = tracker_.format().advance(link.expected, 1);
   link.history = link.history << 1 | 1;
   return true;
 }
 
-void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids) {
+void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
+                        const std::uint16_t* bcids) {
   Sequence sequence = link.next;
   window_.advance(sequence + n - 1);
   link.next = sequence + n;
@@ -225,7 +231,8 @@ void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t fi
 }
 
 // Appends a chunk to the event link.next, which is open.
-void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
+void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
+                        bool corrupt) {
   std::uint8_t rodeo_status = corrupt ? chunk_flag::kCorrupt : 0;
   std::uint16_t flags = 0;
   if (corrupt || (felix_status & ~chunk_status::kBusy) != 0) {
@@ -237,16 +244,17 @@ void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std
     flags |= slot_flag::kTruncated;
     counters_.add(WorkerCounter::truncated);
   }
-  if (!window_.append_one(link.next, link, chunk, felix_status, rodeo_status, bcid, flags)) lose(link, LostCounter::overflow);
+  if (!window_.append_one(link.next, link, chunk, felix_status, rodeo_status, bcid, flags))
+    lose(link, LostCounter::overflow);
 }
 
-void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
-                       bool has_following, std::uint32_t following) {
+void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
+                       bool corrupt, bool has_following, std::uint32_t following) {
   const std::size_t position = position_of(link);
   if (link.held_count != 0) settle_held(link, position, id == tracker_.format().advance(link.held_id, 1), id);
   const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
-  const Decision decision = expected ? Decision{Verdict::take, link.next, link.epoch}
-                                     : decide(link, tracker_, id, has_following, following);
+  const Decision decision =
+      expected ? Decision{Verdict::take, link.next, link.epoch} : decide(link, tracker_, id, has_following, following);
   if (decision.verdict == Verdict::hold) {
     hold(link, position, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
     return;
@@ -254,8 +262,9 @@ void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chu
   apply(link, tracker_, decision, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
 }
 
-void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
-                      std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
+void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision,
+                      std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status,
+                      bool corrupt) {
   const auto move_on = [&] {
     ++link.next;
     link.expected = tracker.format().advance(link.expected, 1);
@@ -266,7 +275,8 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
     case Verdict::out_of_sequence:
       lose(link, LostCounter::out_of_sequence);
-      if (decision.sequence >= window_.oldest() + settings_.window && !link.ahead && link.synchronised) set_ahead(link, true);
+      if (decision.sequence >= window_.oldest() + settings_.window && !link.ahead && link.synchronised)
+        set_ahead(link, true);
       return;
     case Verdict::late:
       lose(link, LostCounter::late);
@@ -300,7 +310,8 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   } else if (decision.sequence < window_.oldest()) {
     lose(link, LostCounter::late);  // making room for it has closed it
   } else if (link.trigger_list) {
-    window_.mark_triggered(link.next, tracker.format().has_ecr() ? L1Id{id} : link.epoch.l1id(link.next), bcid, felix_status);
+    window_.mark_triggered(link.next, tracker.format().has_ecr() ? L1Id{id} : link.epoch.l1id(link.next), bcid,
+                           felix_status);
   } else {
     deliver(link, chunk, bcid, felix_status, corrupt);
   }
@@ -308,8 +319,8 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   link.history |= 1;
 }
 
-void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
-                     std::uint8_t felix_status, bool corrupt) {
+void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id,
+                     std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
   if (chunk.size() > settings_.held_chunk_bytes) {
     lose(link, LostCounter::out_of_sequence);
     return;
@@ -345,7 +356,8 @@ void GbtWorker::begin_window() {
   for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
 }
 
-Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following, std::uint32_t following) {
+Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
+                           std::uint32_t following) {
   if (!window_.begun()) {
     // The first chunk of the run defines where its window begins, here or, at the same moment, at a peer: only then can it be judged.
     if (!epochs_.run_first()) tracker.decide(link, id, has_following, following, window_.window(), false);
@@ -358,7 +370,8 @@ Window GbtWorker::window_for(const TrackedLink& link) const {
   Window window = window_.window();
   if (link.synchronised) return window;
   for (const TrackedLink& other : links_) {
-    if (other.synchronised && !other.trigger_list) window.near = std::max(window.near, other.next);  // triggers run ahead of data
+    if (other.synchronised && !other.trigger_list)
+      window.near = std::max(window.near, other.next);  // triggers run ahead of data
   }
   return window;
 }
@@ -406,8 +419,9 @@ void GbtWorker::take_triggers(const ChunkRun& run) {
     for (std::uint32_t i = 0; i < got; ++i) {
       const bool expected = list.regular && ids_[i] == list.expected;
       const bool has_following = i + 1 < got;
-      const Decision decision = expected ? Decision{Verdict::take, list.next, list.epoch}
-                                         : decide(list, trigger_tracker_, ids_[i], has_following, has_following ? ids_[i + 1] : 0);
+      const Decision decision =
+          expected ? Decision{Verdict::take, list.next, list.epoch}
+                   : decide(list, trigger_tracker_, ids_[i], has_following, has_following ? ids_[i + 1] : 0);
       const std::uint8_t type = equipment_.trigger_extractor->trigger_type(run.chunk(at + i));
       if (decision.verdict == Verdict::hold) continue;
       apply(list, trigger_tracker_, decision, {}, ids_[i], bcids_[i], type, false);

@@ -27,23 +27,23 @@ class GbtWorker final : private EventWindowHost {
     std::uint64_t window = 16384;  ///< open events; a power of two
     std::uint64_t timeout_ns = 10'000'000;
     base::IdlePolicy idle = base::IdlePolicy::sleep;
-    int cpu = -1;                    ///< pinned to it unless negative
-    std::uint32_t step_limit = 8;    ///< events that a link may skip and be believed at once
+    int cpu = -1;                         ///< pinned to it unless negative
+    std::uint32_t step_limit = 8;         ///< events that a link may skip and be believed at once
     std::size_t held_chunk_bytes = 4096;  ///< largest chunk that can be held until its id is confirmed
     std::string thread_name = "rodeo-gbt";
   };
 
   struct Equipment {
     std::unique_ptr<DataStream> stream;
-    std::unique_ptr<DataStream> trigger_list;             ///< may be null
+    std::unique_ptr<DataStream> trigger_list;  ///< may be null
     std::unique_ptr<TriggerExtractor> extractor;
     std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
     std::unique_ptr<IntegrityChecker> checker;            ///< may be null
     std::unique_ptr<SliceStore> store;
   };
 
-  GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs, Assembler& assembler,
-            std::span<WorkerProgress> progress);
+  GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs,
+            Assembler& assembler, std::span<WorkerProgress> progress);
 
   /// The thread's function: until the stream has ended and everything is published.
   void run();
@@ -72,17 +72,19 @@ class GbtWorker final : private EventWindowHost {
   void process_run(const ChunkRun& run);
   bool single_as_expected(TrackedLink& link, const ChunkRun& run);
   void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
-  void single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid, bool corrupt,
-              bool has_following, std::uint32_t following);
-  void apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk, std::uint32_t id,
-             std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
-  void deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
+  void single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
+              bool corrupt, bool has_following, std::uint32_t following);
+  void apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
+             std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
+  void deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
+               bool corrupt);
   void hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
             std::uint8_t felix_status, bool corrupt);
   void settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following);
   void lose(TrackedLink& link, LostCounter reason, std::uint64_t n = 1);
   void begin_window();
-  Decision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following, std::uint32_t following);
+  Decision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
+                  std::uint32_t following);
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
   void set_ahead(TrackedLink& link, bool ahead);
@@ -107,7 +109,7 @@ class GbtWorker final : private EventWindowHost {
   EpochMap& epochs_;
   Assembler& assembler_;
   const std::span<WorkerProgress> progress_;
-  std::vector<TrackedLink> links_;                 // the builder's, then the trigger's list if there is one
+  std::vector<TrackedLink> links_;  // the builder's, then the trigger's list if there is one
   std::unique_ptr<LinkCounters[]> link_counters_;
   LinkTracker tracker_;
   LinkTracker trigger_tracker_;

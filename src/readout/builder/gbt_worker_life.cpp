@@ -70,8 +70,9 @@ void GbtWorker::finish() {
   // Peers may still be at work: pass what they pass, so that their events can be assembled.
   base::Backoff backoff;
   for (;;) {
-    const bool all_ended = std::all_of(progress_.begin(), progress_.end(),
-                                       [](const WorkerProgress& peer) { return peer.ended.load(std::memory_order_acquire); });
+    const bool all_ended = std::all_of(progress_.begin(), progress_.end(), [](const WorkerProgress& peer) {
+      return peer.ended.load(std::memory_order_acquire);
+    });
     const Sequence before = window_.head();
     follow_peers();
     close_all();

@@ -91,8 +91,10 @@ void GroupTracker::raise_head(Sequence to, bool is_void) {
     ++head_;
     const std::uint64_t mine = std::uint64_t{1} << (head_ & 63);
     came_[(head_ & mask_) >> 6] &= ~mine;
-    if (is_void) void_[(head_ & mask_) >> 6] |= mine;
-    else void_[(head_ & mask_) >> 6] &= ~mine;
+    if (is_void)
+      void_[(head_ & mask_) >> 6] |= mine;
+    else
+      void_[(head_ & mask_) >> 6] &= ~mine;
   }
   expected_ = format_.of(head_ + 1 >= epoch_.base ? epoch_ : previous_, head_ + 1);
 }

@@ -24,7 +24,8 @@ class GroupTracker {
  public:
   struct Settings {
     std::uint32_t links = 1;
-    std::uint64_t window = 1024;    ///< events between the oldest that has not come and the newest; a power of two, at least 64
+    std::uint64_t window =
+        1024;  ///< events between the oldest that has not come and the newest; a power of two, at least 64
     std::uint32_t step_limit = 64;  ///< events that the stream may skip and be believed at once
   };
 
@@ -87,7 +88,7 @@ class GroupTracker {
   const Settings settings_;
   const IdFormat format_;
   const std::uint64_t mask_;
-  const std::uint64_t gap_;          // numbers left free before the first event and between epochs
+  const std::uint64_t gap_;  // numbers left free before the first event and between epochs
   MissingEvents& host_;
   Epoch epoch_{};                    // of the newest event
   Epoch previous_{};                 // the one before, whose events may still come
@@ -96,9 +97,9 @@ class GroupTracker {
   std::vector<Sequence> last_;       // newest event of each link
   std::vector<std::uint32_t> turn_;  // which link brought the last event of each remainder
   std::vector<bool> removed_;
-  Sequence oldest_ = 0;              // lowest that has neither come nor been given up
+  Sequence oldest_ = 0;  // lowest that has neither come nor been given up
   Sequence head_ = 0;
-  std::uint32_t expected_ = 0;       // id of head_ + 1
+  std::uint32_t expected_ = 0;  // id of head_ + 1
   bool begun_ = false;
 };
 

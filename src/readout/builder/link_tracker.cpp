@@ -10,8 +10,8 @@ constexpr std::uint32_t kNarrowest = 0xffff;  // counters of fewer bits wrap too
 
 }  // namespace
 
-Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following, const Window& window,
-                             bool majority_ahead) const {
+Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                             const Window& window, bool majority_ahead) const {
   const bool confirmed = has_following && following == format_.advance(id, 1);
   if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window) : begin(id, confirmed);
   // A chunk that was delivered already is a duplicate, whatever follows.
@@ -49,7 +49,8 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
   if (sequence >= link.epoch_end) return {};
   const bool small = step <= std::int64_t{settings_.step_limit};
   if (!small && !confirmed) return {has_following ? Verdict::out_of_sequence : Verdict::hold, sequence, link.epoch};
-  if (sequence >= window.oldest + window.size && !small && !majority_ahead) return {Verdict::out_of_sequence, sequence, link.epoch};
+  if (sequence >= window.oldest + window.size && !small && !majority_ahead)
+    return {Verdict::out_of_sequence, sequence, link.epoch};
   if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
   return {Verdict::take, sequence, link.epoch};
 }
@@ -83,24 +84,28 @@ Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& windo
     const Sequence near = std::max(window.near, epoch.begin);
     sequence = near + static_cast<Sequence>(format_.distance(format_.of(epoch, near), id));
   }
-  const bool plausible = sequence + epochs_.gap() >= window.oldest && sequence <= window.head + epochs_.gap() + settings_.step_limit;
+  const bool plausible =
+      sequence + epochs_.gap() >= window.oldest && sequence <= window.head + epochs_.gap() + settings_.step_limit;
   if (!plausible && !confirmed) return {Verdict::hold, sequence, epoch};
   if (!plausible && sequence >= window.oldest + window.size) return {Verdict::out_of_sequence, sequence, epoch};
   if (sequence < window.oldest) return {Verdict::late, sequence, epoch};
   return {Verdict::take, sequence, epoch};
 }
 
-Decision LinkTracker::cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window) const {
+Decision LinkTracker::cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed,
+                            const Window& window) const {
   const auto known = epochs_.find(resets);
   if (known) {
     const Sequence sequence = known->base + l1;
-    if (sequence > window.head + settings_.step_limit + epochs_.gap() && !confirmed) return {Verdict::hold, sequence, *known};
+    if (sequence > window.head + settings_.step_limit + epochs_.gap() && !confirmed)
+      return {Verdict::hold, sequence, *known};
     if (sequence < window.oldest) return {Verdict::late, sequence, *known};
     return {Verdict::take, sequence, *known};
   }
   // A flipped bit could pass for a reset only while the link itself is near the start of an epoch.
   const std::uint32_t at = link.expected & format_.low_mask();
-  const bool clear = format_.has_ecr() && resets == link.epoch.resets + 1 && l1 <= settings_.step_limit && at > 2 * settings_.step_limit;
+  const bool clear =
+      format_.has_ecr() && resets == link.epoch.resets + 1 && l1 <= settings_.step_limit && at > 2 * settings_.step_limit;
   if (!clear && !confirmed) return {Verdict::hold, 0, link.epoch};
   const Epoch epoch = epochs_.open(resets, l1);
   return {Verdict::take, epoch.base + l1, epoch};
@@ -108,7 +113,8 @@ Decision LinkTracker::cross(const TrackedLink& link, std::uint64_t resets, std::
 
 Decision LinkTracker::behind(const TrackedLink& link, Sequence sequence, const Window& window) const {
   const Sequence back = link.next - sequence;
-  if (back >= 1 && back <= kHistory && (link.history >> (back - 1) & 1U) != 0) return {Verdict::duplicate, sequence, link.epoch};
+  if (back >= 1 && back <= kHistory && (link.history >> (back - 1) & 1U) != 0)
+    return {Verdict::duplicate, sequence, link.epoch};
   if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
   return {Verdict::out_of_sequence, sequence, link.epoch};
 }
@@ -117,7 +123,8 @@ void LinkTracker::settle(TrackedLink& link, const Decision& decision) const {
   const Sequence skipped = link.synchronised ? decision.sequence - link.next : kHistory;
   link.history = skipped >= kHistory ? 0 : link.history << skipped;
   link.next = decision.sequence;
-  if (!link.synchronised || link.epoch.resets != decision.epoch.resets) link.epoch_end = std::numeric_limits<Sequence>::max();
+  if (!link.synchronised || link.epoch.resets != decision.epoch.resets)
+    link.epoch_end = std::numeric_limits<Sequence>::max();
   link.epoch = decision.epoch;
   link.expected = format_.of(link.epoch, link.next);
   link.synchronised = true;

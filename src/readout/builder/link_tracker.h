@@ -15,24 +15,24 @@ namespace rodeo::readout {
 
 /// What a worker knows of one link. The first cache line is all that an undisturbed run touches.
 struct TrackedLink {
-  Sequence next = 0;                     ///< sequence number expected next
+  Sequence next = 0;                                          ///< sequence number expected next
   Sequence epoch_end = std::numeric_limits<Sequence>::max();  ///< first number that is not of `epoch` any more
-  std::uint64_t history = 0;             ///< bit k: the event next - 1 - k was delivered
-  std::uint64_t header = 0;              ///< ChunkHeader without size and status
-  std::uint64_t chunks = 0;              ///< received
-  std::uint32_t expected = 0;            ///< id that a chunk of `next` carries
-  bool regular = false;                  ///< synchronised, not removed, nothing held: the fast path may be taken
+  std::uint64_t history = 0;                                  ///< bit k: the event next - 1 - k was delivered
+  std::uint64_t header = 0;                                   ///< ChunkHeader without size and status
+  std::uint64_t chunks = 0;                                   ///< received
+  std::uint32_t expected = 0;                                 ///< id that a chunk of `next` carries
+  bool regular = false;  ///< synchronised, not removed, nothing held: the fast path may be taken
   bool synchronised = false;
   bool removed = false;
-  bool trigger_list = false;             ///< the trigger's own list: marks events, brings no data
+  bool trigger_list = false;  ///< the trigger's own list: marks events, brings no data
 
   // Touched only when something is wrong.
   Epoch epoch{};
-  Sequence rejoin = 0;                   ///< taken back: events below this are built without it
-  std::uint32_t held_id = 0;             ///< id of the last held chunk
+  Sequence rejoin = 0;        ///< taken back: events below this are built without it
+  std::uint32_t held_id = 0;  ///< id of the last held chunk
   std::uint32_t held_count = 0;
-  bool ahead = false;                    ///< its ids have left the window of the others
-  bool continuing = false;               ///< its last run said that its chunk goes on in the next
+  bool ahead = false;       ///< its ids have left the window of the others
+  bool continuing = false;  ///< its last run said that its chunk goes on in the next
 };
 
 /// A link's ids as the extractor gives them.
@@ -120,8 +120,8 @@ class LinkTracker {
 
   /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
   /// May open an epoch. `majority_ahead`: more than half of the links are out of the window the same way, so it must move.
-  Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following, const Window& window,
-                  bool majority_ahead) const;
+  Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                  const Window& window, bool majority_ahead) const;
 
   /// Puts the link behind the event that it has just been given.
   void settle(TrackedLink& link, const Decision& decision) const;
@@ -129,7 +129,8 @@ class LinkTracker {
  private:
   Decision begin(std::uint32_t id, bool confirmed) const;
   Decision join(std::uint32_t id, bool confirmed, const Window& window) const;
-  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window) const;
+  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed,
+                 const Window& window) const;
   Decision behind(const TrackedLink& link, Sequence sequence, const Window& window) const;
 
   const Settings settings_;

@@ -66,7 +66,7 @@ class RecyclePool {
     return owner;
   }
 
-  T* hot_ = nullptr;     // given back, the last first
+  T* hot_ = nullptr;  // given back, the last first
   T* unused_ = nullptr;
   std::size_t total_ = 0;
   base::Gauge<std::uint64_t> taken_;

@@ -78,7 +78,8 @@ void SliceStore::write_record(EventSlot& slot, ChunkHeader header, std::span<con
   slot.write = out + chunk.size() + padding;
 }
 
-SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkHeader header, std::span<const std::byte> chunk) {
+SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkHeader header,
+                                       std::span<const std::byte> chunk) {
   if (slot.write == nullptr && !open(slot, event)) return Outcome::no_buffer;
   const auto room = [&] { return static_cast<std::size_t>(slot.end - slot.write); };
   const std::size_t wanted = record_of(chunk.size());

@@ -17,7 +17,7 @@ namespace rodeo::readout {
 /// One buffer of a slice; a slice that outgrows its first goes on in `extension`.
 struct Slice {
   std::byte* data = nullptr;
-  std::uint32_t used = 0;      ///< bytes of chunk records, set when the slice or the buffer is closed
+  std::uint32_t used = 0;  ///< bytes of chunk records, set when the slice or the buffer is closed
   Slice* extension = nullptr;
   Slice* next_free = nullptr;
   RecyclePool<Slice>* pool = nullptr;
@@ -37,7 +37,7 @@ inline void give_back(Slice* slice) noexcept {
 struct OpenEvent {
   Slice* first = nullptr;
   Slice* last = nullptr;
-  std::uint64_t opened_at = 0;     ///< on the worker's event clock, ns
+  std::uint64_t opened_at = 0;  ///< on the worker's event clock, ns
   std::uint32_t extensions = 0;
   L1Id l1id;
   std::uint8_t trigger_type = 0;
@@ -49,7 +49,7 @@ class SliceStore {
   struct Settings {
     std::size_t buffer_bytes = 16 * 1024;  ///< room for chunk records in each buffer
     std::size_t buffers = 1024;
-    std::uint32_t max_extensions = 4;      ///< buffers that a slice may add to its first
+    std::uint32_t max_extensions = 4;  ///< buffers that a slice may add to its first
   };
   enum class Outcome : std::uint8_t {
     appended,

@@ -22,7 +22,16 @@ inline constexpr base::CounterInfo kLostInfo[] = {
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
 /// What else a worker counts.
-enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, taken_back, plugin_errors, count };
+enum class WorkerCounter : std::size_t {
+  corrupt,
+  truncated,
+  continuations,
+  resynchronised,
+  removed,
+  taken_back,
+  plugin_errors,
+  count
+};
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},

@@ -26,10 +26,13 @@ class FieldExtractor final : public TriggerExtractor {
   explicit FieldExtractor(const FieldLayout& layout)
       : layout_(layout),
         mask_(layout.l1id_bits >= 32 ? 0xffffffffU : (1U << layout.l1id_bits) - 1),
-        l1id_bytes_(layout.l1id_bits > 16 ? 4 : layout.l1id_bits > 8 ? 2 : 1),
-        needed_(std::max({layout.l1id_offset + l1id_bytes_,
-                          layout.bcid_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.bcid_offset) + 2,
-                          layout.trigger_type_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.trigger_type_offset) + 1})),
+        l1id_bytes_(layout.l1id_bits > 16  ? 4
+                    : layout.l1id_bits > 8 ? 2
+                                           : 1),
+        needed_(
+            std::max({layout.l1id_offset + l1id_bytes_,
+                      layout.bcid_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.bcid_offset) + 2,
+                      layout.trigger_type_offset < 0 ? 0U : static_cast<std::uint32_t>(layout.trigger_type_offset) + 1})),
         one_word_(l1id_bytes_ == 4 && layout.bcid_offset == static_cast<std::int32_t>(layout.l1id_offset) + 4 &&
                   needed_ <= layout.l1id_offset + 8) {}
 
@@ -60,8 +63,9 @@ class FieldExtractor final : public TriggerExtractor {
                                  : l1id_bytes_ == 2 ? read<std::uint16_t>(at)
                                                     : read<std::uint8_t>(at);
       l1ids[i] = l1id & mask_;
-      bcids[i] = layout_.bcid_offset < 0 ? std::uint16_t{0}
-                                         : static_cast<std::uint16_t>(read<std::uint16_t>(chunk.data() + layout_.bcid_offset) & kBcidMask);
+      bcids[i] = layout_.bcid_offset < 0
+                     ? std::uint16_t{0}
+                     : static_cast<std::uint16_t>(read<std::uint16_t>(chunk.data() + layout_.bcid_offset) & kBcidMask);
     }
     return n;
   }
@@ -97,8 +101,10 @@ ExtractFunction extract_function(std::uint32_t bits, std::index_sequence<kBits..
 }
 
 std::unique_ptr<TriggerExtractor> make_per_chunk_extractor(std::uint32_t bits) {
-  const TriggerFields fields{
-      .l1id_bits = static_cast<std::uint8_t>(std::min(bits, 24U)), .has_ecr = bits == 32, .has_bcid = true, .has_trigger_type = true};
+  const TriggerFields fields{.l1id_bits = static_cast<std::uint8_t>(std::min(bits, 24U)),
+                             .has_ecr = bits == 32,
+                             .has_bcid = true,
+                             .has_trigger_type = true};
   const ExtractFunction function = bits == 32 ? &extract_one<32> : extract_function(bits, std::make_index_sequence<25>{});
   return std::make_unique<detail::ExtractorOfFunction>(fields, function);
 }
@@ -125,31 +131,51 @@ class Crc32Checker final : public IntegrityChecker {
 
 }  // namespace
 
-std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout) { return std::make_unique<FieldExtractor>(layout); }
+std::unique_ptr<TriggerExtractor> make_field_extractor(const FieldLayout& layout) {
+  return std::make_unique<FieldExtractor>(layout);
+}
 
 std::unique_ptr<TriggerExtractor> make_ttc_extractor() { return std::make_unique<formats::TtcTriggerExtractor>(); }
 
 std::unique_ptr<IntegrityChecker> make_crc32_checker() { return std::make_unique<Crc32Checker>(); }
 
 void register_extractors(Registry& registry) {
-  const Key l1id_bits{.name = "l1id_bits",
-                      .type = KeyType::integer,
-                      .fallback = "32",
-                      .help = "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
-                      .minimum = 4,
-                      .maximum = 32};
+  const Key l1id_bits{
+      .name = "l1id_bits",
+      .type = KeyType::integer,
+      .fallback = "32",
+      .help =
+          "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
+      .minimum = 4,
+      .maximum = 32};
   registry.add_extractor(
       {.name = "rodeo",
        .help = "L1 id, BCID and trigger type at fixed places of the chunk; the defaults are those of the provable payload",
-       .keys = {{.name = "l1id_offset", .type = KeyType::integer, .fallback = "0", .help = "Byte at which the L1 id begins.", .minimum = 0, .maximum = 65535},
+       .keys = {{.name = "l1id_offset",
+                 .type = KeyType::integer,
+                 .fallback = "0",
+                 .help = "Byte at which the L1 id begins.",
+                 .minimum = 0,
+                 .maximum = 65535},
                 l1id_bits,
-                {.name = "bcid_offset", .type = KeyType::integer, .fallback = "4", .help = "Byte at which the 16 bits with the BCID begin; -1 if there is none.", .minimum = -1, .maximum = 65535},
-                {.name = "trigger_type_offset", .type = KeyType::integer, .fallback = "6", .help = "Byte of the trigger type; -1 if there is none.", .minimum = -1, .maximum = 65535}}},
+                {.name = "bcid_offset",
+                 .type = KeyType::integer,
+                 .fallback = "4",
+                 .help = "Byte at which the 16 bits with the BCID begin; -1 if there is none.",
+                 .minimum = -1,
+                 .maximum = 65535},
+                {.name = "trigger_type_offset",
+                 .type = KeyType::integer,
+                 .fallback = "6",
+                 .help = "Byte of the trigger type; -1 if there is none.",
+                 .minimum = -1,
+                 .maximum = 65535}}},
       [](const Parameters& parameters) -> std::unique_ptr<TriggerExtractor> {
-        return make_field_extractor({.l1id_offset = static_cast<std::uint32_t>(parameters.integer("l1id_offset")),
-                                     .l1id_bits = l1id_bits_of(parameters),
-                                     .bcid_offset = static_cast<std::int32_t>(parameters.integer("bcid_offset")),
-                                     .trigger_type_offset = static_cast<std::int32_t>(parameters.integer("trigger_type_offset"))});
+        return make_field_extractor(
+            {.l1id_offset = static_cast<std::uint32_t>(parameters.integer("l1id_offset")),
+             .l1id_bits = l1id_bits_of(parameters),
+             .bcid_offset = static_cast<std::int32_t>(parameters.integer("bcid_offset")),
+             .trigger_type_offset = static_cast<std::int32_t>(parameters.integer("trigger_type_offset"))});
       });
   registry.add_extractor({.name = "rodeo_per_chunk",
                           .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",

@@ -22,14 +22,16 @@ class BlockFile {
  public:
   static Result<BlockFile> create(const std::filesystem::path& path) {
     if (std::filesystem::exists(path)) {
-      return std::unexpected(Error{"file.exists", "there is a file of this name already", path.string(), "move it away, or give another name"});
+      return std::unexpected(
+          Error{"file.exists", "there is a file of this name already", path.string(), "move it away, or give another name"});
     }
     BlockFile file;
     file.path_ = path;
     file.part_ = path.string() + ".part";
     file.file_.reset(std::fopen(file.part_.c_str(), "wb"));
     if (file.file_ == nullptr) {
-      return std::unexpected(Error{"file.open", fmt::format("cannot make the recording: {}", std::strerror(errno)), file.part_.string()});
+      return std::unexpected(
+          Error{"file.open", fmt::format("cannot make the recording: {}", std::strerror(errno)), file.part_.string()});
     }
     std::setvbuf(file.file_.get(), nullptr, _IOFBF, kFileBuffer);
     return file;
@@ -58,7 +60,8 @@ class BlockFile {
       if (!renamed) return {};
       failed_ = renamed.value();
     }
-    return std::unexpected(Error{"file.write", fmt::format("cannot write the recording: {}", std::strerror(failed_)), path_.string()});
+    return std::unexpected(
+        Error{"file.write", fmt::format("cannot write the recording: {}", std::strerror(failed_)), path_.string()});
   }
 
   bool failed() const { return failed_ != 0; }
@@ -118,11 +121,13 @@ Result<std::vector<ElinkWriter>> writers_for(std::span<const Fid> links, const f
     const auto elink = formats::card_elink_of(fid);
     const bool same_card = fid.detector() == links.front().detector() && fid.connector() == links.front().connector();
     if (!elink || !same_card || taken[*elink]) {
-      return std::unexpected(Error{"readout.recording_links",
-                                   fmt::format("link 0x{:016x} cannot be in one recording with the others: blocks name a link by its number "
-                                               "on one card, below {}",
-                                               fid.value, formats::kCardElinks),
-                                   {}, "record the links of one card (one detector and connector id), 192 in GBT mode"});
+      return std::unexpected(
+          Error{"readout.recording_links",
+                fmt::format("link 0x{:016x} cannot be in one recording with the others: blocks name a link by its number "
+                            "on one card, below {}",
+                            fid.value, formats::kCardElinks),
+                {},
+                "record the links of one card (one detector and connector id), 192 in GBT mode"});
     }
     taken[*elink] = true;
     writers.emplace_back(format, *elink);
@@ -141,8 +146,8 @@ std::uint64_t add_page(const Page& page, std::span<ElinkWriter> writers, BlockFi
 
 }  // namespace
 
-Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& path, const RecordingSettings& settings,
-                                       const std::function<bool()>& stop) {
+Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& path,
+                                       const RecordingSettings& settings, const std::function<bool()>& stop) {
   const std::span<const Fid> links = input.links();
   auto writers = writers_for(links, settings.format);
   if (!writers) return std::unexpected(std::move(writers.error()));
@@ -154,11 +159,15 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   std::vector<ElinkWriter> list_writer;
   if (settings.trigger_elink) {
     list = input.open_trigger_list();
-    if (list == nullptr) return std::unexpected(Error{"readout.recording_links", "this input has no trigger list to record", {}, {}});
+    if (list == nullptr)
+      return std::unexpected(Error{"readout.recording_links", "this input has no trigger list to record", {}, {}});
     for (const Fid fid : links) {
       if (formats::card_elink_of(fid) != settings.trigger_elink) continue;
-      return std::unexpected(Error{"readout.recording_links",
-                                   fmt::format("E-link {} of the trigger list is that of link 0x{:016x}", *settings.trigger_elink, fid.value), {}, {}});
+      return std::unexpected(
+          Error{"readout.recording_links",
+                fmt::format("E-link {} of the trigger list is that of link 0x{:016x}", *settings.trigger_elink, fid.value),
+                {},
+                {}});
     }
     list_writer.emplace_back(settings.format, *settings.trigger_elink);
   }

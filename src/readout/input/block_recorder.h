@@ -22,13 +22,13 @@ struct RecordingSummary {
   std::uint64_t links = 0;
   std::uint64_t chunks = 0;  ///< those of the trigger list not counted
   std::uint64_t blocks = 0;
-  std::uint64_t bytes = 0;   ///< of the file
+  std::uint64_t bytes = 0;  ///< of the file
 };
 
 /// Opens all links of `input`, starts it and writes until it ends, `stop` says so (asked between pages), or the number of chunks is reached.
 /// The file appears under its name when it is whole. Errors: readout.recording_links (links of several cards, or that no card has),
 /// file.exists, file.open, file.write, and what the input throws.
-Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& file, const RecordingSettings& settings,
-                                       const std::function<bool()>& stop = {});
+Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& file,
+                                       const RecordingSettings& settings, const std::function<bool()>& stop = {});
 
 }  // namespace rodeo::readout

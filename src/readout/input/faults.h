@@ -31,16 +31,18 @@ enum class GeneratorCounter : std::uint8_t {
 
 /// Names in reports, in the order of GeneratorCounter.
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(GeneratorCounter::count)> kGeneratorCounterNames = {
-    "fault_missing",         "fault_duplicate", "fault_late",   "fault_corrupt", "fault_l1id", "fault_truncated", "fault_jump",
-    "fault_out_of_sequence", "fault_bcid",      "fault_silent", "not_occupied",  "vetoed",     "triggers"};
+    "fault_missing", "fault_duplicate",       "fault_late", "fault_corrupt", "fault_l1id",   "fault_truncated",
+    "fault_jump",    "fault_out_of_sequence", "fault_bcid", "fault_silent",  "not_occupied", "vetoed",
+    "triggers"};
 
 class FaultPlan {
  public:
   static constexpr GeneratorCounter kNone = GeneratorCounter::count;
 
   FaultPlan(const FaultSettings& settings, std::uint64_t seed) : settings_(settings), seed_(seed) {
-    const std::array chances = {settings.missing,   settings.duplicate, settings.late,            settings.corrupt, settings.l1id,
-                                settings.truncated, settings.jump,      settings.out_of_sequence, settings.bcid};
+    const std::array chances = {settings.missing, settings.duplicate, settings.late, settings.corrupt,
+                                settings.l1id,    settings.truncated, settings.jump, settings.out_of_sequence,
+                                settings.bcid};
     double sum = 0;
     for (std::size_t i = 0; i < chances.size(); ++i) {
       sum += chances[i];
@@ -61,12 +63,15 @@ class FaultPlan {
   bool quiet(std::uint32_t link_id, std::uint64_t first, std::uint64_t end, std::uint64_t step) const {
     const std::uint64_t base = draw::base(seed_, 1, link_id);
     bool any = false;
-    for (std::uint64_t trigger = first; trigger < end; trigger += step) any |= draw::at(base, trigger) >> 11 < limits_.back();
+    for (std::uint64_t trigger = first; trigger < end; trigger += step)
+      any |= draw::at(base, trigger) >> 11 < limits_.back();
     return !any;
   }
 
   /// Further chance for the same chunk: which bit, how short.
-  std::uint64_t detail(std::uint32_t link_id, std::uint64_t trigger) const { return draw::chunk(seed_, 2, link_id, trigger); }
+  std::uint64_t detail(std::uint32_t link_id, std::uint64_t trigger) const {
+    return draw::chunk(seed_, 2, link_id, trigger);
+  }
 
   bool silent(std::int64_t link, std::uint64_t trigger) const {
     return link == settings_.silent_link && within(trigger, settings_.silent_from, settings_.silent_for);

@@ -24,7 +24,8 @@ constexpr BlockCounter kAnomalies[] = {BlockCounter::sequence_gaps, BlockCounter
 
 }  // namespace
 
-FileInput::FileInput(const FileInputSettings& settings) : settings_(settings), recording_(settings.file, settings.recording) {
+FileInput::FileInput(const FileInputSettings& settings)
+    : settings_(settings), recording_(settings.file, settings.recording) {
   playback_.rate_hz = settings.rate_hz;
   playback_.loop = settings.loop;
   playback_.restamp = settings.restamp;
@@ -35,8 +36,9 @@ FileInput::FileInput(const FileInputSettings& settings) : settings_(settings), r
     links_.push_back(formats::fid_of_card_elink(settings.detector, settings.card, elink));
   }
   taken_.assign(links_.size(), false);
-  base::log_info("{}: {} links, {} chunks of {} events in {} blocks", settings.file.string(), links_.size(), recording_.chunks(),
-                 recording_.ids().events(), recording_.blocks().size() / recording_.format().block_bytes);
+  base::log_info("{}: {} links, {} chunks of {} events in {} blocks", settings.file.string(), links_.size(),
+                 recording_.chunks(), recording_.ids().events(),
+                 recording_.blocks().size() / recording_.format().block_bytes);
 }
 
 std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
@@ -46,9 +48,10 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
   for (const Fid fid : links) {
     const auto found = std::find(links_.begin(), links_.end(), fid);
     if (found == links_.end()) {
-      throw std::runtime_error(fmt::format("The recording {} has no data of link 0x{:016x}: it has {} links, 0x{:016x} to 0x{:016x}.",
-                                           settings_.file.string(), fid.value, links_.size(),
-                                           links_.empty() ? 0 : links_.front().value, links_.empty() ? 0 : links_.back().value));
+      throw std::runtime_error(
+          fmt::format("The recording {} has no data of link 0x{:016x}: it has {} links, 0x{:016x} to 0x{:016x}.",
+                      settings_.file.string(), fid.value, links_.size(), links_.empty() ? 0 : links_.front().value,
+                      links_.empty() ? 0 : links_.back().value));
     }
     const auto position = static_cast<std::size_t>(found - links_.begin());
     if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
@@ -67,7 +70,9 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
 std::unique_ptr<DataStream> FileInput::open_trigger_list() {
   const auto& elink = settings_.recording.trigger_elink;
   if (!elink) return nullptr;
-  if (settings_.loop) throw std::runtime_error("A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
+  if (settings_.loop)
+    throw std::runtime_error(
+        "A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
   const std::uint32_t link_id = 0;
   lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1)));
   return std::make_unique<StreamHandle>(*lists_.back());
@@ -100,7 +105,8 @@ std::vector<NamedCounter> FileInput::counters() const {
   }
   const double events = static_cast<double>(foremost) / static_cast<double>(recording_.blocks().size()) *
                         static_cast<double>(recording_.ids().events());
-  std::vector<NamedCounter> all{{"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
+  std::vector<NamedCounter> all{
+      {"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
   for (std::size_t i = 0; i < anomalies.size(); ++i) {
     all.push_back({std::string(formats::kBlockCounterInfo[static_cast<std::size_t>(kAnomalies[i])].name), anomalies[i]});
   }
@@ -127,28 +133,70 @@ FileInputSettings FileInputSettings::from(const Parameters& p) {
 std::vector<Key> file_input_keys() {
   return {
       {.name = "file", .type = KeyType::path, .help = "The recording: FELIX blocks, one after the other.", .required = true},
-      {.name = "detector", .type = KeyType::integer, .fallback = "0", .help = "Detector id in the FIDs of the links.", .minimum = 0,
+      {.name = "detector",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Detector id in the FIDs of the links.",
+       .minimum = 0,
        .maximum = 255},
-      {.name = "card", .type = KeyType::integer, .fallback = "0", .help = "Connector id in the FIDs of the links.", .minimum = 0,
+      {.name = "card",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Connector id in the FIDs of the links.",
+       .minimum = 0,
        .maximum = 65535},
-      {.name = "max_chunk", .type = KeyType::size, .fallback = "64KiB", .help = "Longer chunks are cut and marked.", .minimum = 64,
+      {.name = "max_chunk",
+       .type = KeyType::size,
+       .fallback = "64KiB",
+       .help = "Longer chunks are cut and marked.",
+       .minimum = 64,
        .maximum = 1 << 20},
-      {.name = "trigger_elink", .type = KeyType::integer, .fallback = "-1",
-       .help = "E-link number (of block headers) that carries the trigger's own list. -1 means none.", .minimum = -1, .maximum = 2047},
-      {.name = "rate", .type = KeyType::rate, .fallback = "0", .help = "Events per second. 0 means as fast as they are taken.",
-       .minimum = 0, .maximum = 1e9},
-      {.name = "loop", .type = KeyType::boolean, .fallback = "false",
+      {.name = "trigger_elink",
+       .type = KeyType::integer,
+       .fallback = "-1",
+       .help = "E-link number (of block headers) that carries the trigger's own list. -1 means none.",
+       .minimum = -1,
+       .maximum = 2047},
+      {.name = "rate",
+       .type = KeyType::rate,
+       .fallback = "0",
+       .help = "Events per second. 0 means as fast as they are taken.",
+       .minimum = 0,
+       .maximum = 1e9},
+      {.name = "loop",
+       .type = KeyType::boolean,
+       .fallback = "false",
        .help = "Play again and again, with L1 ids that go on counting."},
-      {.name = "restamp", .type = KeyType::text, .fallback = "provable",
-       .help = "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping function."},
-      {.name = "l1id_offset", .type = KeyType::integer, .fallback = "0", .help = "Byte of a chunk at which its L1 id begins.",
-       .minimum = 0, .maximum = 65535},
-      {.name = "l1id_bits", .type = KeyType::integer, .fallback = "32",
-       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits.", .minimum = 4, .maximum = 32},
-      {.name = "seed", .type = KeyType::integer, .fallback = "1", .help = "Seed of provable chunks.", .minimum = 0, .maximum = 9e15},
+      {.name = "restamp",
+       .type = KeyType::text,
+       .fallback = "provable",
+       .help = "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+               "function."},
+      {.name = "l1id_offset",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Byte of a chunk at which its L1 id begins.",
+       .minimum = 0,
+       .maximum = 65535},
+      {.name = "l1id_bits",
+       .type = KeyType::integer,
+       .fallback = "32",
+       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits.",
+       .minimum = 4,
+       .maximum = 32},
+      {.name = "seed",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "Seed of provable chunks.",
+       .minimum = 0,
+       .maximum = 9e15},
       {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Provable chunks end with a CRC-32."},
-      {.name = "memory", .type = KeyType::size, .fallback = "32MiB", .help = "Memory for the rewritten chunks of a loop, per worker.",
-       .minimum = 1 << 20, .maximum = 1e12},
+      {.name = "memory",
+       .type = KeyType::size,
+       .fallback = "32MiB",
+       .help = "Memory for the rewritten chunks of a loop, per worker.",
+       .minimum = 1 << 20,
+       .maximum = 1e12},
   };
 }
 

@@ -18,11 +18,11 @@ struct FileInputSettings {
   std::filesystem::path file;
   Recording::Options recording;
   std::uint32_t detector = 0;
-  std::uint32_t card = 0;            ///< connector id of the recorded card, in FIDs
-  double rate_hz = 0;                ///< events per second; 0: as fast as they are taken
+  std::uint32_t card = 0;  ///< connector id of the recorded card, in FIDs
+  double rate_hz = 0;      ///< events per second; 0: as fast as they are taken
   bool loop = false;
-  RestampFunction restamp = nullptr; ///< looping; nullptr: provable chunks, written anew
-  std::uint64_t seed = 1;            ///< of provable chunks
+  RestampFunction restamp = nullptr;  ///< looping; nullptr: provable chunks, written anew
+  std::uint64_t seed = 1;             ///< of provable chunks
   bool crc = false;
   std::uint64_t memory_bytes = 32U << 20;
 
@@ -49,7 +49,6 @@ class FileInput final : public DataInput {
   std::vector<NamedCounter> counters() const override;
 
  private:
-
   FileInputSettings settings_;
   Recording recording_;
   Playback playback_;

@@ -10,10 +10,11 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr std::size_t kPages = 256;             // that point into the file
-constexpr double kUnpacedRate = 100e3;          // events per second of recording time, when nobody says
-constexpr formats::DecodeBuffer::Capacity kPageRoom{.runs = 1024, .entries = 1024, .carry_bytes = 64 * 1024};  // besides one block's worst case
-constexpr int kPagesWithoutChunks = 32;         // that one poll() walks over before it lets its worker look around
+constexpr std::size_t kPages = 256;     // that point into the file
+constexpr double kUnpacedRate = 100e3;  // events per second of recording time, when nobody says
+constexpr formats::DecodeBuffer::Capacity kPageRoom{
+    .runs = 1024, .entries = 1024, .carry_bytes = 64 * 1024};  // besides one block's worst case
+constexpr int kPagesWithoutChunks = 32;  // that one poll() walks over before it lets its worker look around
 
 // Bytes from run.data to the end of its last chunk.
 std::size_t extent(const ChunkRun& run) {
@@ -31,8 +32,10 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
       decoder_({.format = recording.format(), .max_chunk_bytes = recording.max_chunk_bytes()}, elinks),
       link_ids_(link_ids.begin(), link_ids.end()),
       ns_per_byte_(static_cast<double>(recording.ids().events()) * 1e9 /
-                   (playback.rate_hz > 0 ? playback.rate_hz : kUnpacedRate) / static_cast<double>(recording.blocks().size())),
-      last_memory_(playback.loop ? std::make_unique_for_overwrite<std::byte[]>(decoder_.capacity_for(0).carry_bytes) : nullptr),
+                   (playback.rate_hz > 0 ? playback.rate_hz : kUnpacedRate) /
+                   static_cast<double>(recording.blocks().size())),
+      last_memory_(playback.loop ? std::make_unique_for_overwrite<std::byte[]>(decoder_.capacity_for(0).carry_bytes)
+                                 : nullptr),
       last_page_(decoder_.capacity_for(0), *this, last_memory_.get()),
       followers_(elinks.size()) {
   auto room = decoder_.capacity_for(1);

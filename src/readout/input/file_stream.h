@@ -21,13 +21,13 @@ namespace rodeo::readout {
 
 /// How a recording is played; shared by all streams of an input. start_ns and stop_at are set once, by the application's thread.
 struct Playback {
-  double rate_hz = 0;  ///< events per second; 0: as fast as they are taken
-  bool loop = false;   ///< again and again, with new L1 ids
-  RestampFunction restamp = nullptr;           ///< looping; nullptr: the chunk is written anew as `provable`
+  double rate_hz = 0;                 ///< events per second; 0: as fast as they are taken
+  bool loop = false;                  ///< again and again, with new L1 ids
+  RestampFunction restamp = nullptr;  ///< looping; nullptr: the chunk is written anew as `provable`
   formats::Provable provable{1};
-  std::uint64_t memory_bytes = 0;              ///< looping: for rewritten chunks, per stream
+  std::uint64_t memory_bytes = 0;  ///< looping: for rewritten chunks, per stream
 
-  std::atomic<std::uint64_t> start_ns{0};      ///< 0: not started
+  std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
   std::atomic<std::uint64_t> stop_at{kNoStop};  ///< bytes played, over all passes
 };
@@ -57,7 +57,7 @@ class FileStream final : public DataStream {
   struct FilePage : Page {
     FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
     formats::DecodeBuffer decoded;
-    std::vector<ChunkRun> copies;   // looping: the runs, pointing into memory
+    std::vector<ChunkRun> copies;  // looping: the runs, pointing into memory
     std::byte* memory;
     FilePage* next_free = nullptr;
   };
@@ -79,13 +79,13 @@ class FileStream final : public DataStream {
   std::deque<FilePage> pages_;
   base::Arena memory_;
   std::unique_ptr<std::byte[]> last_memory_;
-  FilePage last_page_;                    // for chunks that the end of a pass leaves open: one of each link at worst
+  FilePage last_page_;  // for chunks that the end of a pass leaves open: one of each link at worst
   std::atomic<bool> last_page_free_{true};
   FilePage* free_ = nullptr;
   ReturnList<FilePage> returned_;
 
   std::uint64_t pass_ = 0;
-  std::size_t at_ = 0;  // in the recording
+  std::size_t at_ = 0;        // in the recording
   bool pass_closed_ = false;  // what the end of the pass left open is delivered
   bool ended_ = false;
   std::uint64_t clock_ns_ = 0;

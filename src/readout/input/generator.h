@@ -68,7 +68,7 @@ class Generator {
   std::uint64_t flush_ns_;
   std::uint64_t last_call_ns_ = 0;
   std::uint64_t patience_ns_ = 0;  // how long triggers may wait for memory instead of being vetoed
-  std::uint64_t flushed_ = 0;  // all triggers before this one are sent by every link
+  std::uint64_t flushed_ = 0;      // all triggers before this one are sent by every link
 };
 
 }  // namespace rodeo::readout

@@ -36,13 +36,14 @@ InternalDataGenerator::~InternalDataGenerator() {
 std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> links) {
   if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
   std::unordered_map<Fid, LinkIndex> positions;
-  for (std::size_t i = 0; i < taken_.size(); ++i) positions.emplace(generator_.settings().links[i], static_cast<LinkIndex>(i));
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    positions.emplace(generator_.settings().links[i], static_cast<LinkIndex>(i));
   std::vector<LinkIndex> wanted;
   for (const Fid fid : links) {
     const auto found = positions.find(fid);
     if (found == positions.end()) {
-      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {} links, 0x{:016x} to 0x{:016x}.", fid.value,
-                                           taken_.size(), generator_.settings().links.front().value,
+      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {} links, 0x{:016x} to 0x{:016x}.",
+                                           fid.value, taken_.size(), generator_.settings().links.front().value,
                                            generator_.settings().links.back().value));
     }
     if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {

@@ -28,15 +28,15 @@ struct FaultSettings {
   std::chrono::nanoseconds late_by = std::chrono::milliseconds{50};
 
   std::uint32_t jump_by = 1000;
-  std::int64_t jump_link = -1;   ///< position of a link whose numbering jumps by jump_by
+  std::int64_t jump_link = -1;  ///< position of a link whose numbering jumps by jump_by
   std::uint64_t jump_from = 0;
-  std::uint64_t jump_for = 0;    ///< triggers; 0: for good
+  std::uint64_t jump_for = 0;  ///< triggers; 0: for good
 
-  std::int64_t silent_link = -1; ///< position of a link that sends nothing for a while
+  std::int64_t silent_link = -1;  ///< position of a link that sends nothing for a while
   std::uint64_t silent_from = 0;
   std::uint64_t silent_for = 0;  ///< triggers; 0: for good
 
-  std::int64_t lag_link = -1;    ///< position of a link whose chunks come lag_by triggers after everybody else's
+  std::int64_t lag_link = -1;  ///< position of a link whose chunks come lag_by triggers after everybody else's
   std::uint32_t lag_by = 0;
 
   /// True if some chunk may need more than the plain loop.
@@ -49,7 +49,7 @@ struct FaultSettings {
 struct GeneratorSettings {
   static constexpr std::size_t kMaximumLinks = 65535;  ///< a LinkIndex has 16 bits
   static constexpr std::uint32_t kMaximumChunkBytes = 1U << 20;
-  static constexpr double kUnlimited = 0;              ///< rate_hz: as fast as the readout takes triggers
+  static constexpr double kUnlimited = 0;  ///< rate_hz: as fast as the readout takes triggers
 
   std::vector<Fid> links;
   std::uint64_t seed = 1;
@@ -58,23 +58,24 @@ struct GeneratorSettings {
   std::uint32_t chunk_bytes = 40;  ///< the fixed size, or the mean of drawn ones
   std::uint32_t size_min = 40;     ///< drawn sizes stay within [size_min, size_max]
   std::uint32_t size_max = 40;
-  std::uint32_t size_sigma = 0;    ///< of normal sizes
+  std::uint32_t size_sigma = 0;  ///< of normal sizes
   bool crc = false;
-  std::uint32_t l1id_bits = 32;    ///< 32 (ECR counter and 24 bits), 24, 16 or 8
+  std::uint32_t l1id_bits = 32;  ///< 32 (ECR counter and 24 bits), 24, 16 or 8
 
   double rate_hz = 100e3;
-  bool random = false;             ///< exponential spacing instead of an even one
-  std::uint64_t events = 0;        ///< accepted triggers after which the run ends; 0: none
-  double occupancy = 1;            ///< chance that a link has data for a trigger
-  std::uint32_t groups = 0;        ///< FULL: links are dealt into this many groups, in order; within a group they carry events in turn
-  std::uint64_t ecr_triggers = 0;  ///< event counter reset every so many triggers; 0: never
+  bool random = false;       ///< exponential spacing instead of an even one
+  std::uint64_t events = 0;  ///< accepted triggers after which the run ends; 0: none
+  double occupancy = 1;      ///< chance that a link has data for a trigger
+  std::uint32_t groups =
+      0;  ///< FULL: links are dealt into this many groups, in order; within a group they carry events in turn
+  std::uint64_t ecr_triggers = 0;          ///< event counter reset every so many triggers; 0: never
   std::chrono::nanoseconds ecr_period{0};  ///< event counter reset every so often; 0: never
 
   std::uint64_t memory_bytes = 0;  ///< of all pages; 0: nominal_memory_bytes(), more if the links need it
   std::uint32_t page_bytes = 64 * 1024;
-  std::uint32_t run_length = 0;    ///< chunks per run; 0: as many as fill a FELIX block of 1 KiB
+  std::uint32_t run_length = 0;  ///< chunks per run; 0: as many as fill a FELIX block of 1 KiB
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};  ///< a run waits at most this long for more chunks
-  int cpu = -1;                    ///< pin the generator's thread; -1: free
+  int cpu = -1;                                                   ///< pin the generator's thread; -1: free
 
   FaultSettings faults;
 

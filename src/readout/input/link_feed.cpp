@@ -61,8 +61,8 @@ std::size_t pool_pages(const GeneratorSettings& s, std::size_t links) {
   const std::uint64_t needed = std::uint64_t{least_pages(s, s.links.size())} * s.page_bytes;
   if (s.memory_bytes != 0 && s.memory_bytes < needed) {
     throw SetupError(Error{"readout.bad_generator",
-                           fmt::format("{} of memory is too little for {} links with runs of {} chunks", base::format_size(s.memory_bytes),
-                                       s.links.size(), s.run_length),
+                           fmt::format("{} of memory is too little for {} links with runs of {} chunks",
+                                       base::format_size(s.memory_bytes), s.links.size(), s.run_length),
                            "generator", fmt::format("give at least memory = {}, or a shorter run_length", needed)});
   }
   const std::uint64_t all = s.memory_bytes != 0 ? s.memory_bytes : s.nominal_memory_bytes();
@@ -219,7 +219,8 @@ void LinkFeed::write(LinkIndex index, const Link& link, std::uint64_t trigger, L
   if (fault == GeneratorCounter::truncated) {
     const std::uint32_t most = whole - (settings_.crc ? 4 : 0);
     if (most > kHeader) {
-      const auto size = kHeader + static_cast<std::uint32_t>(draw::below(plan_.detail(link.link_id, trigger), most - kHeader));
+      const auto size =
+          kHeader + static_cast<std::uint32_t>(draw::below(plan_.detail(link.link_id, trigger), most - kHeader));
       std::byte* out = stream_.add_chunk(index, size, chunk_status::kFirmwareTruncated);
       formats::Provable::fill(out, size, provable_.header(l1id), provable_.key(link.link_id, l1id));
       counters_.add(fault);
@@ -232,7 +233,8 @@ void LinkFeed::write(LinkIndex index, const Link& link, std::uint64_t trigger, L
   if (fault != FaultPlan::kNone) damage({out, whole}, link, trigger, l1id, fault);
 }
 
-void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_t trigger, L1Id l1id, GeneratorCounter fault) {
+void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_t trigger, L1Id l1id,
+                      GeneratorCounter fault) {
   constexpr std::uint32_t kHeader = formats::Provable::kHeaderBytes;
   const auto flip = [&](std::uint64_t bit) { chunk[bit / 8] ^= std::byte{1} << (bit % 8); };
   const std::uint64_t detail = plan_.detail(link.link_id, trigger);
@@ -241,9 +243,7 @@ void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_
       if (chunk.size() == kHeader) return;
       flip(kHeader * 8 + draw::below(detail, (chunk.size() - kHeader) * 8));
       break;
-    case GeneratorCounter::l1id:
-      flip(draw::below(detail, settings_.l1id_bits));
-      break;
+    case GeneratorCounter::l1id: flip(draw::below(detail, settings_.l1id_bits)); break;
     case GeneratorCounter::bcid: {
       const auto wrong = static_cast<std::uint16_t>((provable_.trigger(l1id).bcid + 1) % 3564);
       std::memcpy(chunk.data() + 4, &wrong, sizeof wrong);
@@ -251,10 +251,8 @@ void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_
       if (settings_.crc) provable_.seal(chunk);
       break;
     }
-    case GeneratorCounter::duplicate:
-      break;
-    default:
-      return;
+    case GeneratorCounter::duplicate: break;
+    default: return;
   }
   counters_.add(fault);
 }
@@ -290,7 +288,8 @@ std::uint32_t LinkFeed::size_of(std::uint32_t link_id, std::uint64_t trigger) co
   const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
   const double normal = (static_cast<double>(sum) - 2 * 65535.0) / (65535.0 / std::sqrt(3.0));
   const double size = settings_.chunk_bytes + normal * settings_.size_sigma;
-  return static_cast<std::uint32_t>(std::clamp(size, static_cast<double>(settings_.size_min), static_cast<double>(settings_.size_max)));
+  return static_cast<std::uint32_t>(
+      std::clamp(size, static_cast<double>(settings_.size_min), static_cast<double>(settings_.size_max)));
 }
 
 }  // namespace rodeo::readout

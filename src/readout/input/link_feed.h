@@ -56,12 +56,12 @@ class LinkFeed {
   static constexpr std::uint64_t kNoTrigger = ~std::uint64_t{0};
 
   struct Link {
-    std::uint64_t next = 0;                 // first trigger not sent
-    std::uint64_t withheld = kNoTrigger;    // waits to be sent after its successor
+    std::uint64_t next = 0;               // first trigger not sent
+    std::uint64_t withheld = kNoTrigger;  // waits to be sent after its successor
     L1Id withheld_l1id;
     std::uint32_t link_id = 0;
     std::uint32_t lag = 0;
-    std::int64_t position = 0;              // in settings.links
+    std::int64_t position = 0;  // in settings.links
   };
   struct LateChunk {
     std::uint64_t due_ns = 0;
@@ -92,10 +92,10 @@ class LinkFeed {
   Counters& counters_;
   const formats::Provable provable_;
   const FaultPlan plan_;
-  const std::uint64_t step_;    // distance of a link's triggers
-  const std::uint64_t period_;  // of the ends of runs
-  const bool equal_;            // chunks of one size on every trigger, no CRC
-  const bool plain_;            // and no faults
+  const std::uint64_t step_;            // distance of a link's triggers
+  const std::uint64_t period_;          // of the ends of runs
+  const bool equal_;                    // chunks of one size on every trigger, no CRC
+  const bool plain_;                    // and no faults
   const std::uint64_t occupied_below_;  // of 2^53
 
   std::vector<Link> links_;

@@ -6,8 +6,7 @@
 
 namespace rodeo::readout {
 
-PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose)
-    : shape_(shape) {
+PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose) : shape_(shape) {
   // The pages' memory first: it says when there is not enough, before anything else of that size is asked for.
   auto memory = base::Arena::create(pages * shape.bytes);
   if (!memory) throw SetupError(memory.error().within(purpose));

@@ -8,7 +8,8 @@ namespace rodeo::readout {
 bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
   const L1Id a{before};
   const L1Id b{now};
-  if (a.ecr() == b.ecr()) return std::abs(static_cast<std::int64_t>(a.l1()) - static_cast<std::int64_t>(b.l1())) <= kLargestStep;
+  if (a.ecr() == b.ecr())
+    return std::abs(static_cast<std::int64_t>(a.l1()) - static_cast<std::int64_t>(b.l1())) <= kLargestStep;
   return ((a.ecr() + 1) & 0xffU) == b.ecr() && b.l1() <= kLargestStep;
 }
 

@@ -30,13 +30,15 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
   const std::size_t blocks = file_.bytes().size() / format_.block_bytes;
   blocks_ = file_.bytes().first(blocks * format_.block_bytes);
   if (blocks_.size() != file_.bytes().size()) {
-    base::log_warning("{}: the recording ends in the middle of a block; its {} whole blocks are used", file.string(), blocks);
+    base::log_warning("{}: the recording ends in the middle of a block; its {} whole blocks are used", file.string(),
+                      blocks);
   }
   elinks_ = formats::elinks_of(blocks_, format_);
   if (options.trigger_elink) std::erase(elinks_, *options.trigger_elink);
   read_through();
   if (chunks_ == 0) {
-    throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks), file.string()});
+    throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks),
+                           file.string()});
   }
 }
 

@@ -11,5 +11,6 @@ rodeo::TriggerInfo extract(std::span<const std::byte> chunk) {
 }  // namespace
 
 RODEO_PLUGIN(registry) {
-  registry.add_extractor({.name = "sixteen_bits", .help = "16-bit L1 id in the first two bytes"}, {.l1id_bits = 16}, &extract);
+  registry.add_extractor({.name = "sixteen_bits", .help = "16-bit L1 id in the first two bytes"}, {.l1id_bits = 16},
+                         &extract);
 }
