@@ -30,7 +30,7 @@ void GbtWorker::tick(bool drained) {
 // A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
 // memory leave the cache. A peer that is drained is not waited for - its links may be silent.
 bool GbtWorker::ahead_of_busy_peer() const {
-  constexpr std::uint64_t kFar = 256;
+  constexpr std::uint64_t kFar = 64;
   if (progress_.size() == 1) return false;
   const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
   for (const WorkerProgress& peer : progress_) {
