@@ -1,5 +1,7 @@
 #include "cli/readout_action.h"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -86,6 +88,12 @@ Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
 
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
                                const AfterRun& after) {
+  constexpr double kLongestSeconds = 1e9;
+  if (limits.seconds && !(*limits.seconds > 0 && *limits.seconds <= kLongestSeconds)) {
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", *limits.seconds), "",
+                                 "leave it out to run until Ctrl-C or the end of the input"});
+  }
   std::optional<control::LineServer> control;
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
