@@ -57,6 +57,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.unknown_component", invalid_configuration,
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
      "there is; components of plug-ins are there once the configuration names the plug-in."},
+    {"card.bad_address", usage,
+     "A card's address could not be read. Write bus:device.function in hexadecimal, with or without the domain, for example "
+     "3b:00.0 or 0000:3b:00.0."},
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
     {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,
@@ -161,6 +164,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"formats.zero_recording", failed,
      "A file that should be a recording of FELIX blocks starts with nothing but zeros: space was reserved for it and never "
      "written."},
+    {"network.unknown_preset", usage, "There is no preset of that name; the message lists those there are."},
+    {"network.zero", usage, "A count, size or rate of a network is zero or negative. The message names it."},
     {"readout.bad_generator", invalid_configuration,
      "The settings of the internal data generator do not fit together, or its memory is too small for its links. The "
      "message says which and what "

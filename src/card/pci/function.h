@@ -1,0 +1,92 @@
+// One PCI function as the driver sees it, whoever is behind it: kernel VFIO, a vfio-user process, or UIO.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace rodeo::card::pci {
+
+/// Domain, bus, device and function, as in 0000:3b:00.0.
+struct Address {
+  std::uint16_t domain = 0;
+  std::uint8_t bus = 0;
+  std::uint8_t device = 0;    // 0-31
+  std::uint8_t function = 0;  // 0-7
+  auto operator<=>(const Address&) const = default;
+  /// "0000:3b:00.0".
+  std::string text() const;
+  /// With or without the domain; the whole text must be an address.
+  static Result<Address> parse(std::string_view text);
+};
+
+/// A part of a region that may be mapped, in bytes from the region's begin.
+struct MappableRange {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// Regions have VFIO's numbers: 0-5 BARs, 6 ROM, 7 configuration space.
+struct RegionInfo {
+  std::uint64_t bytes = 0;  // 0: there is no such region
+  bool readable = false;
+  bool writable = false;
+  std::vector<MappableRange> mappable;
+};
+inline constexpr unsigned kConfigurationRegion = 7;
+
+/// One write of a batch.
+struct RegionWrite {
+  unsigned region = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 4;  // 4 or 8
+  std::uint64_t value = 0;
+};
+
+/// How a function is reached.
+enum class BackEnd : unsigned char { vfio, vfio_user, uio };
+
+/// A handle on one function. Calls from several threads are serialised by the implementation; none waits longer than its time-out, and
+/// a card or peer that does not answer is an Error (card.timeout, card.gone). The destructor unmaps and closes; it does not stop DMA.
+class Function {
+ public:
+  virtual ~Function() = default;
+
+  virtual const Address& address() const = 0;
+  virtual BackEnd back_end() const = 0;
+
+  virtual Result<RegionInfo> region(unsigned number) const = 0;
+  /// Reads or writes `bytes.size()` bytes (1, 2, 4 or 8; naturally aligned, within the region) as one access.
+  virtual Result<void> read(unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
+  virtual Result<void> write(unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  /// Writes in order without waiting for each; returns when they are handed over (posted, as PCIe writes are). A later read sees them done.
+  virtual Result<void> post(std::span<const RegionWrite> writes) = 0;
+  /// Maps part of a mappable range into this process; the span lives as long as the handle.
+  virtual Result<std::span<std::byte>> map(unsigned region, MappableRange range) = 0;
+
+  /// Makes memory visible to the card at `iova`. `fd`/`fd_offset` name the file behind it (memfd, hugetlbfs) where the back end needs one
+  /// (vfio-user: required), else -1. Alignment: 4 KiB. The caller keeps the memory until dma_unmap or the handle's end.
+  virtual Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) = 0;
+  virtual Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) = 0;
+  /// True if the card sees the IOVAs that dma_map was given; false if it sees physical addresses (UIO), which `bus_address` then gives.
+  virtual bool translates() const = 0;
+  /// The address that the card must be told for a mapped byte, and for how many bytes from there it stays contiguous.
+  virtual Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const = 0;
+
+  /// Number of MSI/MSI-X vectors.
+  virtual unsigned interrupts() const = 0;
+  /// An eventfd that counts interrupts of one vector; owned by the handle.
+  virtual Result<int> interrupt(unsigned vector) = 0;
+
+  virtual Result<void> reset() = 0;
+  /// Lets the card start transfers of its own (bus master bit).
+  virtual Result<void> set_bus_master(bool on) = 0;
+};
+
+}  // namespace rodeo::card::pci

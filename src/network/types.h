@@ -1,0 +1,64 @@
+// Topology, traffic and switch of an event-building network: what formula, simulator and laboratory are asked about.
+//
+// Figure 2 of the network paper: readout nodes ──► core ──► racks of top-of-rack switches ──► filter nodes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace rodeo::network {
+
+enum class Arrivals : unsigned char { periodic, jittered, poisson };
+enum class Assignment : unsigned char { round_robin, random, least_loaded };
+enum class SizeSpread : unsigned char { fixed, normal, log_normal };
+enum class UplinkSharing : unsigned char { ideal, flow_hash };
+
+/// Counts and speeds. Every rate is in bits per second on the wire.
+struct Topology {
+  std::uint32_t readouts = 48;
+  std::uint32_t nodes = 32;  // filter nodes, all racks together
+  std::uint32_t racks = 1;   // nodes are split evenly over them
+  std::uint64_t readout_link_bps = 200'000'000'000;
+  std::uint64_t uplink_bps = 800'000'000'000;  // of one rack's switch, all its links together
+  std::uint32_t uplinks = 8;                   // physical links that make up uplink_bps
+  UplinkSharing uplink_sharing = UplinkSharing::ideal;
+  std::uint64_t node_link_bps = 25'000'000'000;
+  std::uint64_t propagation_ns = 1000;  // one way, readout to node
+};
+
+/// The buffer memory of one top-of-rack switch.
+struct SwitchBuffer {
+  std::optional<std::uint64_t> shared_bytes;  // nothing: infinite
+  std::uint64_t dedicated_bytes_per_port = 0;
+  double dynamic_threshold = 0;  // alpha: a port may hold alpha x what is free of the pool; 0: no threshold
+  std::optional<std::uint64_t> port_limit_bytes;
+  std::uint32_t cell_bytes = 0;  // 0: bytes are counted as they are
+  std::uint32_t first_cell_metadata_bytes = 0;
+  bool virtual_output_queues = false;  // deep-buffer model: one queue per input and output
+};
+
+/// What the readouts send and when.
+struct Traffic {
+  std::uint64_t event_bytes = 5'000'000;  // payload of a whole event, all readouts together
+  double event_rate_hz = 12'000;          // of the rack
+  Arrivals arrivals = Arrivals::periodic;
+  double jitter_periods = 0.5;  // jittered: uniform in +- this many periods
+  Assignment assignment = Assignment::round_robin;
+  SizeSpread size_spread = SizeSpread::fixed;
+  double size_sigma = 0;  // relative to the mean
+  std::uint32_t mtu_bytes = 1500;
+};
+
+/// `lab-2023` or `hl-lhc`; an Error lists the names there are.
+Result<Topology> topology_preset(std::string_view name);
+/// `qfx5120` (27 MB shared) or `acx7100` (virtual output queues); an Error lists the names there are.
+Result<SwitchBuffer> switch_preset(std::string_view name);
+
+/// What cannot be built or would run for ever: zero counts, sizes and rates, more load than a link carries. Names the value and what to do.
+Result<void> check(const Topology& topology, const Traffic& traffic);
+
+}  // namespace rodeo::network
