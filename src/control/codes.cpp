@@ -219,6 +219,12 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A ROB lists more links than a process can number. Split them over several ROBs or processes."},
     {"readout.unknown_link", invalid_configuration,
      "A ROB lists a link that the input does not deliver, or a command names a link that no ROB has."},
+    {"readout.untold_resets", invalid_configuration,
+     "The input resets its event counter, and chunks carry so few bits of the L1 id that a reset looks like any jump: L1 "
+     "ids would be "
+     "wrong after it. In GBT mode, the trigger's own list tells (readout.builder.trigger_list = true), or 16 bits and more "
+     "do; FULL mode "
+     "needs the ECR counter in its chunks (l1id_bits = 32)."},
     {"readout.workers", invalid_configuration,
      "A builder needs at least one worker, and at most as many as its ROB has links: links are split over workers, and each "
      "needs one."},

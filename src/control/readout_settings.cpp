@@ -44,8 +44,10 @@ std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings&
   for (const readout::ComponentSettings& consumer : settings.consumers) {
     const Parameters& keys = consumer.parameters;
     if (!keys.has("work") || keys.text("work") != "verify") continue;
-    return formats::ProvableMark{
-        .seed = static_cast<std::uint64_t>(keys.integer("seed")), .crc = keys.boolean("crc"), .full_trigger = full_trigger};
+    return formats::ProvableMark{.seed = static_cast<std::uint64_t>(keys.integer("seed")),
+                                 .crc = keys.boolean("crc"),
+                                 .l1id_bits = static_cast<std::uint32_t>(keys.integer("l1id_bits")),
+                                 .full_trigger = full_trigger};
   }
   return std::nullopt;
 }
@@ -87,6 +89,52 @@ readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
   return out;
 }
 
+/// Copies a key that nobody gave from the input.
+void follow(const Table& table, const Parameters& input, std::string_view key, readout::ComponentSettings& out) {
+  if (table.given(key)) return;
+  if (key == "crc") return out.parameters.set("crc", input.boolean(key));
+  out.parameters.set(std::string(key), input.integer(key));
+}
+
+/// What reads a generator's chunks knows their format from it, where the configuration does not say.
+void follow_generator(const Table& readout, readout::ReadoutSettings& out) {
+  if (out.input.type != "generator") return;
+  const Parameters& input = out.input.parameters;
+  if (out.extractor.type == "rodeo" || out.extractor.type == "rodeo_per_chunk")
+    follow(*readout.table("extractor"), input, "l1id_bits", out.extractor);
+  for (std::size_t i = 0; i < out.consumers.size(); ++i) {
+    readout::ComponentSettings& consumer = out.consumers[i];
+    if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
+    for (const char* key : {"seed", "crc", "l1id_bits"}) follow(readout.tables("consumer")[i], input, key, consumer);
+  }
+}
+
+/// The generator resets its event counter, and nothing will tell the builder.
+void refuse_untold_resets(const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type != "generator") return;
+  const Parameters& input = settings.input.parameters;
+  const Parameters& extractor = settings.extractor.parameters;
+  const Parameters& builder = settings.builder.parameters;
+  if (input.integer("ecr_triggers") == 0 && input.duration("ecr_period").count() == 0) return;
+  if (!extractor.has("l1id_bits") || extractor.integer("l1id_bits") >= 32) return;
+  const std::int64_t bits = extractor.integer("l1id_bits");
+  if (settings.builder.type == "gbt" && bits < 16 && !builder.boolean("trigger_list")) {
+    errors.push_back(
+        {"readout.untold_resets",
+         fmt::format("readout.input resets the event counter, but an L1 id of {} bits does not tell a reset from a jump",
+                     bits),
+         settings.input.where,
+         "set readout.builder.trigger_list = true, l1id_bits = 16 or more, or no resets (ecr_triggers, ecr_period)"});
+  }
+  if (settings.builder.type == "full") {
+    errors.push_back(
+        {"readout.untold_resets",
+         fmt::format("readout.input resets the event counter, which FULL mode cannot tell from L1 ids of {} bits", bits),
+         settings.input.where,
+         "set l1id_bits = 32, which carries the ECR counter, or no resets (ecr_triggers, ecr_period)"});
+  }
+}
+
 readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
   const Table& policy = *readout.table("link_policy");
@@ -98,9 +146,11 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
   for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
+  follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
   out.link_policy.restore = policy.parameters().boolean("restore");
+  refuse_untold_resets(out, errors);
   if (out.name.empty() || out.name.find('/') != std::string::npos) {
     errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(),
                       "a name without `/`"});

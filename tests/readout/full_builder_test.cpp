@@ -209,6 +209,91 @@ TEST(FullBuilder, AFlippedBitInOneL1IdCostsOneChunk) {
   }
 }
 
+TEST(FullBuilder, AWrongL1IdNearByIsFoundByTheLinksNextChunk) {
+  for (const std::uint32_t links : {1U, 4U}) {
+    for (std::uint32_t bit = 0; bit < 7; ++bit) {
+      FullFixture fixture(links, 1);
+      fixture.start();
+      fixture.push_events(0, 0, 200);
+      ScriptedRun hurt = fixture.event(0, L1Id{200});
+      hurt.chunks[0][bit / 8] ^= std::byte{1} << (bit % 8);
+      fixture.input.push({hurt});
+      fixture.push_events(0, 201, 400);
+      fixture.finish();
+      fixture.sort_out();
+      EXPECT_EQ(fixture.whole, 399U) << links << " links, bit " << bit;
+      EXPECT_EQ(fixture.empty, std::set{L1Id{200}}) << links << " links, bit " << bit;
+      // 200 has bits 3 and 6 set: without them it is an event that came long ago.
+      EXPECT_EQ(fixture.lost("out_of_sequence") + fixture.lost("duplicate"), 1U) << links << " links, bit " << bit;
+    }
+  }
+}
+
+TEST(FullBuilder, LinksThatTakeNoTurnsLoseNothing) {
+  FullFixture fixture(4, 1);
+  fixture.start();
+  std::uint64_t random = 1;
+  const auto draw = [&] { return (random = random * 6364136223846793005U + 1442695040888963407U) >> 33; };
+  for (std::uint32_t l1 = 0; l1 < 2000; ++l1) {
+    // Long strides in turn, then any link: habits form and end.
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    const std::size_t link = l1 / 200 % 2 == 0 ? l1 % 4 : draw() % 4;
+    run.fid = fixture.fids[link];
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), L1Id{l1});
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 2000U);
+  EXPECT_TRUE(fixture.empty.empty());
+  EXPECT_EQ(fixture.builder->status().chunks_built, 2000U);
+}
+
+TEST(FullBuilder, AChunkAfterAGapIsBuiltWhenTheInputsTimeRunsOn) {
+  FullFixture fixture(1, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 100);
+  fixture.push_events(0, 101, 102);
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  std::uint64_t now = 1;
+  while (fixture.collector.count() < 102 && std::chrono::steady_clock::now() < deadline) {
+    fixture.input.set_clock(now += 1'000'000);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  EXPECT_EQ(fixture.collector.count(), 102U);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.empty, std::set{L1Id{100}});
+}
+
+TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
+  FullFixture fixture(2, 1, {.trigger_list = true});
+  std::vector<std::vector<std::byte>> packets;
+  for (std::uint32_t l1 = 0; l1 < 100; ++l1) {
+    const formats::ProvableTrigger trigger = fixture.provable.trigger(L1Id{l1});
+    formats::TtcPacket packet;
+    packet.l1id = L1Id{l1};
+    packet.bcid = trigger.bcid;
+    packet.trigger_type = trigger.trigger_type;
+    packets.emplace_back(packet.size_bytes());
+    packet.write(packets.back());
+  }
+  fixture.input.push_triggers(packets);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 100; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    if (l1 == 50) run.chunks[0][4] ^= std::byte{1};
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  std::vector<L1Id> flagged;
+  for (const SeenFragment& seen : fixture.collector.fragments()) {
+    if ((seen.status & fragment_status::kBcidMismatch) != 0) flagged.push_back(seen.l1id);
+  }
+  EXPECT_EQ(flagged, std::vector{L1Id{50}});
+  EXPECT_EQ(fixture.collector.count(), 100U);
+}
+
 TEST(FullBuilder, AnEventCounterResetMayOvertakeOldEventsOfOtherLinks) {
   FullFixture fixture(2, 1);
   fixture.start();

@@ -430,6 +430,21 @@ TEST_P(GbtBuilder, ANarrowCounterFollowsTheTriggersListOverAReset) {
   }
 }
 
+TEST_P(GbtBuilder, AResetThatNobodyTellsOfIsFlagged) {
+  // Eight bits and no list: after 200 events the counter starts again, which could be a jump of 56.
+  GbtFixture fixture(3, settings(), 8);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 200; l1 += 50) fixture.push_all(L1Id::of(0, l1), 50);
+  for (std::uint32_t l1 = 0; l1 < 100; l1 += 50) fixture.push_all(L1Id::of(1, l1), 50);
+  fixture.finish();
+  fixture.check_invariants();
+  std::size_t doubtful = 0;
+  for (const SeenFragment& seen : fixture.collector.fragments())
+    doubtful += (seen.status & fragment_status::kL1IdMismatch) != 0;
+  EXPECT_EQ(doubtful, 1U);
+  EXPECT_GE(fixture.builder->status().incomplete, 1U);
+}
+
 TEST_P(GbtBuilder, LinksCanBeSorted) {
   GbtSettings sorted = settings();
   sorted.sort_links = true;

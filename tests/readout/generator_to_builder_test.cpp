@@ -16,7 +16,7 @@ namespace {
 /// Proves chunks as they pass and lets fragments go.
 class ProvingConsumer final : public FragmentConsumer {
  public:
-  explicit ProvingConsumer(std::uint64_t seed) : provable_(seed) {}
+  explicit ProvingConsumer(const GeneratorSettings& s) : provable_(s.seed, s.crc, s.l1id_bits) {}
 
   void insert(FragmentPtr fragment) override {
     const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ class ProvingConsumer final : public FragmentConsumer {
 };
 
 struct Chain {
-  Chain(GeneratorSettings settings, std::uint32_t workers, bool trigger_list) : consumer(settings.seed) {
+  Chain(GeneratorSettings settings, std::uint32_t workers, bool trigger_list) : consumer(settings) {
     settings.complete();
     input = std::make_unique<InternalDataGenerator>(settings);
     for (const Fid fid : input->links()) links.push_back({.fid = fid, .link_id = fid.default_link_id(), .group = 0});
@@ -101,6 +101,27 @@ TEST_P(GeneratorToBuilder, WithoutFaultsEveryEventIsCompleteAtAnyRate) {
     EXPECT_EQ(chain.consumer.complete, s.events) << rate;
     EXPECT_EQ(chain.consumer.proven, s.events * 24) << rate;
     EXPECT_EQ(chain.lost(), 0U);
+  }
+}
+
+TEST_P(GeneratorToBuilder, NarrowCountersAreProvenOverWrapsAndResets) {
+  struct Case {
+    std::uint32_t bits;
+    std::uint64_t events;
+    std::uint64_t ecr_triggers;
+    bool trigger_list;
+  };
+  for (const Case& one : {Case{8, 1000, 0, false}, Case{8, 20'000, 300, true}, Case{16, 70'000, 0, false},
+                          Case{16, 3000, 700, false}, Case{16, 90'000, 40'000, false}, Case{24, 3000, 700, false}}) {
+    GeneratorSettings s = settings_with(4, one.events);
+    s.rate_hz = GeneratorSettings::kUnlimited;
+    s.l1id_bits = one.bits;
+    s.ecr_triggers = one.ecr_triggers;
+    const Chain chain(s, GetParam(), one.trigger_list);
+    const auto what = ::testing::Message() << one.bits << " bits, resets every " << one.ecr_triggers;
+    EXPECT_EQ(chain.consumer.complete, s.events) << what;
+    EXPECT_EQ(chain.consumer.proven, s.events * 4) << what;
+    EXPECT_EQ(chain.lost(), 0U) << what;
   }
 }
 

@@ -179,6 +179,32 @@ TEST_F(Verify, WalksChunksWhoseBytesAreAPartOfTheirOwn) {
   EXPECT_EQ(count(work_, "wrong_chunks"), 1u);
 }
 
+TEST_F(Verify, KnowsNarrowFormatsBeyondTheirWrapAndTheirResets) {
+  for (const std::uint32_t bits : {8U, 16U, 24U}) {
+    const formats::Provable provable(1, false, bits);
+    VerifyWork narrow({.seed = 1, .l1id_bits = bits});
+    VerifyWork wide({.seed = 1});
+    for (const L1Id l1id : {L1Id::of(0, 7), L1Id::of(0, 0x01'0003), L1Id::of(3, 9)}) {
+      std::vector<std::byte> record(48);
+      store_header(record.data(), {.size = 48, .link_id = 7});
+      provable.write(std::span(record).subspan(8), 7, l1id);
+      FragmentPart part{record.data(), record.size()};
+      Fragment fragment;
+      fragment.l1id = l1id;
+      fragment.bcid = provable.trigger(l1id).bcid;
+      fragment.trigger_type = provable.trigger(l1id).trigger_type;
+      fragment.chunks = 1;
+      fragment.parts = &part;
+      fragment.part_count = 1;
+      narrow.process(fragment);
+      wide.process(fragment);
+    }
+    EXPECT_EQ(count(narrow, "verified_chunks"), 3u) << bits;
+    EXPECT_EQ(count(narrow, "mismatches"), 0u) << bits;
+    EXPECT_GE(count(wide, "wrong_chunks"), 1u) << bits;
+  }
+}
+
 TEST(LinkTable, AgreesWithASetForIdsThatCollide) {
   std::mt19937 random(3);
   LinkTable table;

@@ -157,6 +157,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     if ((flags & slot_flag::kTruncated) != 0) counters.add(FragmentCounter::truncated);
     if (difference != 0) counters.add(FragmentCounter::bcid_mismatch);
     if (not_triggered) counters.add(FragmentCounter::not_triggered);
+    if ((flags & slot_flag::kDoubtfulId) != 0) counters.add(FragmentCounter::doubtful_id);
     if (fragment->chunks == 0) counters.add(FragmentCounter::empty);
   }
   consumer_.insert(FragmentPtr::adopt(fragment));
@@ -196,7 +197,7 @@ std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, b
                                    bool not_triggered) {
   std::uint32_t status = 0;
   if (bcid_mismatch) status |= fragment_status::kBcidMismatch;
-  if (not_triggered) status |= fragment_status::kL1IdMismatch;
+  if (not_triggered || (flags & slot_flag::kDoubtfulId) != 0) status |= fragment_status::kL1IdMismatch;
   if (missing != 0) status |= fragment_status::kTimeout;
   if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) status |= fragment_status::kDataCorruption;
   if ((flags & slot_flag::kTruncated) != 0) status |= fragment_status::kOverflow;

@@ -33,7 +33,7 @@ struct WorkerPart {
   std::uint16_t missing = 0;
   std::uint16_t bcid = 0;
   std::uint16_t bcid_difference = 0;
-  std::uint8_t flags = 0;  ///< slot_flag bits
+  std::uint16_t flags = 0;  ///< slot_flag bits
   std::uint8_t trigger_type = 0;
 };
 static_assert(sizeof(WorkerPart) <= 32);
@@ -51,6 +51,7 @@ enum class FragmentCounter : std::size_t {
   truncated,
   bcid_mismatch,
   not_triggered,
+  doubtful_id,
   empty,
   count
 };
@@ -68,6 +69,9 @@ inline constexpr base::CounterInfo kFragmentInfo[] = {
     {"truncated", "fragments", "A chunk was cut"},
     {"bcid_mismatch", "fragments", "The chunks do not agree on the BCID"},
     {"not_triggered", "fragments", "The event is not in the trigger's own list"},
+    {"doubtful_id", "fragments",
+     "A narrow L1 id restarted near zero and there is no trigger list: a reset, or a jump; L1 ids from here on may be "
+     "wrong"},
     {"empty", "fragments", "In the trigger's own list, but no link delivered"},
 };
 static_assert(std::size(kFragmentInfo) == static_cast<std::size_t>(FragmentCounter::count));

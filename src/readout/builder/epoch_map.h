@@ -70,7 +70,7 @@ class EpochMap {
   Epoch open(std::uint64_t resets, std::uint32_t first_l1);
 
  private:
-  static constexpr std::size_t kRemembered = 8;
+  static constexpr std::size_t kRemembered = 64;  // a worker may be a whole window behind its peers
 
   mutable std::mutex mutex_;
   std::array<Epoch, kRemembered> epochs_{};

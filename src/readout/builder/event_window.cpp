@@ -182,7 +182,7 @@ void EventWindow::publish_oldest() {
   part.trigger_type = event.trigger_type;
   part.chunks = static_cast<std::uint16_t>(slot.links - slot.missing);
   part.missing = slot.missing;
-  part.flags = static_cast<std::uint8_t>(slot.flags);
+  part.flags = slot.flags;
   part.bcid = slot.bcid;
   part.bcid_difference = slot.bcid_difference;
   if (slot.missing != 0) list_missing(event);

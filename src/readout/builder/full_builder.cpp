@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 
 #include "readout/builder/builder_common.h"
-#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 
@@ -27,16 +26,7 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
     share.insert(share.end(), links.begin(), links.end());
   }
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
-    std::vector<Fid> fids;
-    for (const BuilderLink& link : shares[index]) fids.push_back(link.fid);
-    FullWorker::Equipment equipment;
-    equipment.stream = context.input->open(fids);
-    if (settings.trigger_list) {
-      equipment.trigger_list = open_trigger_list(context);
-      equipment.trigger_extractor = make_ttc_extractor();
-    }
-    equipment.extractor = context.make_extractor();
-    if (context.make_checker) equipment.checker = context.make_checker();
+    WorkerEquipment equipment = equip_worker(context, shares[index], settings.trigger_list);
     FullWorker::Settings worker;
     worker.source_id = context.source_id;
     worker.index = index;

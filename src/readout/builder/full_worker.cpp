@@ -14,14 +14,16 @@ namespace {
 
 constexpr std::size_t kAskedBytes = 256;
 constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
+constexpr std::uint32_t kBcidDiffers = 0x100;  // beside slot_flag: the trigger's own list has another BCID
 
 }  // namespace
 
-FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment,
+FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
                        FragmentConsumer& consumer)
     : settings_(settings),
       builder_links_(links.begin(), links.end()),
       equipment_(std::move(equipment)),
+      list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
       consumer_(consumer),
       format_(equipment_.extractor->fields()),
       places_(links.size()),
@@ -30,11 +32,13 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
   std::map<std::uint32_t, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < links.size(); ++i) members[links[i].group].push_back(i);
   for (const auto& [number, positions] : members) {
-    const GroupTracker::Settings tracker{
-        .links = static_cast<std::uint32_t>(positions.size()), .window = settings.window, .step_limit = settings.step_limit};
+    const GroupTracker::Settings tracker{.links = static_cast<std::uint32_t>(positions.size()),
+                                         .window = settings.window,
+                                         .step_limit = settings.step_limit,
+                                         .trigger_list = equipment_.trigger_list != nullptr};
     groups_.push_back(std::make_unique<Group>(*this, number, tracker, format_));
     for (std::uint32_t place = 0; place < positions.size(); ++place)
-      places_[positions[place]] = {groups_.back().get(), place, false, false};
+      places_[positions[place]] = {.group = groups_.back().get(), .place = place};
   }
   auto arena = base::Arena::create(settings.copies * settings.copy_bytes);
   if (!arena) throw SetupError(arena.error().within("memory for copies of a FULL-mode worker"));
@@ -61,11 +65,11 @@ void FullWorker::run() {
   input_clock_ = equipment_.stream->clock_ns();
   for (;;) {
     if (commanded_.load(std::memory_order_relaxed)) obey();
-    poll_triggers();
     Page* page = nullptr;
     const PollStatus status = equipment_.stream->poll(page);
     if (status == PollStatus::end) break;
     if (status == PollStatus::page) {
+      poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
       page_time_ns_ = base::steady_now_ns();
       copying_ = settings_.copies != 0 && equipment_.stream->memory_fill() > settings_.copy_above;
       for (const ChunkRun& run : page->runs) {
@@ -77,6 +81,7 @@ void FullWorker::run() {
       page->drop();
       backoff.reset();
     } else {
+      poll_triggers();
       backoff.idle();
     }
     tick(status == PollStatus::empty);
@@ -100,18 +105,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   }
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    std::uint32_t got = 0;
-    std::uint32_t good = 0;
-    try {
-      got = std::min(n, equipment_.extractor->extract(run, at, n, ids_.data(), bcids_.data()));
-      good = equipment_.checker == nullptr ? got : std::min(got, equipment_.checker->check(run, at, got));
-    } catch (const std::exception& error) {
-      counters_.add(WorkerCounter::plugin_errors);
-      if (const auto turn = plugin_errors_.turn()) {
-        base::log_warning("a plug-in threw while it looked at chunks: {}{}", error.what(), turn.suffix());
-      }
-      got = good = 0;
-    }
+    const auto [got, good] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), counters_, plugin_errors_);
     const std::uint32_t taken = std::min(got, good + 1);  // the good ones and, if there is one, the corrupt one after them
     for (std::uint32_t i = 0; i < taken; ++i) {
       std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
@@ -130,15 +124,22 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
 }
 
 void FullWorker::handle(const ChunkAt& chunk) {
-  const LinkPlace& place = places_[chunk.link];
+  LinkPlace& place = places_[chunk.link];
   Group& group = *place.group;
+  if (place.held.page != nullptr) settle_held(place, group.tracker.contradicts(place.place, chunk.id));
   if (group.held.page != nullptr) settle_held(group, group.tracker.agrees(group.held.id, chunk.id));
   const Decision decision = group.tracker.decide(place.place, chunk.id, false);
   switch (decision.verdict) {
     case Verdict::take: build(group, decision.sequence, chunk); break;
     case Verdict::hold:
       chunk.page->references.fetch_add(1, std::memory_order_relaxed);
-      group.held = chunk;
+      if (decision.sequence == 0) {
+        group.held = chunk;
+      } else {
+        place.held = chunk;
+        place.held_since = event_clock_;
+        ++unexpected_;
+      }
       break;
     case Verdict::duplicate: lose(chunk.link, LostCounter::duplicate); break;
     case Verdict::late: lose(chunk.link, LostCounter::late); break;
@@ -158,6 +159,29 @@ void FullWorker::settle_held(Group& group, bool confirmed) {
     lose(chunk.link, LostCounter::out_of_sequence);
   }
   chunk.page->drop();
+}
+
+void FullWorker::settle_held(LinkPlace& place, bool contradicted) {
+  const ChunkAt chunk = place.held;
+  place.held = {};
+  --unexpected_;
+  Decision decision;
+  if (!contradicted) decision = place.group->tracker.decide(place.place, chunk.id, true);
+  switch (decision.verdict) {
+    case Verdict::take: build(*place.group, decision.sequence, chunk); break;
+    case Verdict::duplicate: lose(chunk.link, LostCounter::duplicate); break;
+    case Verdict::late: lose(chunk.link, LostCounter::late); break;
+    case Verdict::hold:
+    case Verdict::out_of_sequence: lose(chunk.link, LostCounter::out_of_sequence); break;
+  }
+  chunk.page->drop();
+}
+
+// What its link's next chunk has not contradicted in time is believed.
+void FullWorker::settle_unexpected(std::uint64_t before) {
+  for (LinkPlace& place : places_) {
+    if (place.held.page != nullptr && place.held_since <= before) settle_held(place, false);
+  }
 }
 
 FullFragment& FullWorker::take_fragment() {
@@ -229,6 +253,10 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
     flags |= slot_flag::kTruncated;
     fragment.status |= fragment_status::kOverflow;
   }
+  if (equipment_.extractor->fields().has_bcid && !group.tracker.bcid_agrees(sequence, chunk.bcid)) {
+    flags |= kBcidDiffers;
+    fragment.status |= fragment_status::kBcidMismatch;
+  }
   fragment_counters_.add(FragmentCounter::chunks);
   fragment_counters_.add(FragmentCounter::payload_bytes, header_bytes + (size + 3) / 4 * 4);
   push(fragment, flags);
@@ -266,6 +294,7 @@ void FullWorker::push(FullFragment& fragment, std::uint32_t reason_flags) {
     }
     if ((reason_flags & slot_flag::kCorrupt) != 0) fragment_counters_.add(FragmentCounter::corrupt);
     if ((reason_flags & slot_flag::kTruncated) != 0) fragment_counters_.add(FragmentCounter::truncated);
+    if ((reason_flags & kBcidDiffers) != 0) fragment_counters_.add(FragmentCounter::bcid_mismatch);
   }
   fragment.references.store(1, std::memory_order_relaxed);
   consumer_.insert(FragmentPtr::adopt(&fragment));
@@ -282,23 +311,21 @@ void FullWorker::lose(LinkIndex link, LostCounter reason) {
   link_counters_[link].bad.add(1);
 }
 
-void FullWorker::poll_triggers() {
-  if (equipment_.trigger_list == nullptr) return;
-  Page* page = nullptr;
-  while (equipment_.trigger_list->poll(page) == PollStatus::page) {
+// Reads the list as far as half of each group's window; false if there is nothing to read, or no room.
+bool FullWorker::poll_triggers() {
+  if (!list_.exists()) return false;
+  bool any = false;
+  for (;;) {
+    std::uint64_t room = TriggerListReader::kBatch;
+    for (const auto& group : groups_) room = std::min(room, group->tracker.room_to_announce());
+    const auto triggers = list_.read(static_cast<std::uint32_t>(room));
+    if (triggers.empty()) return any;
+    any = true;
     page_time_ns_ = base::steady_now_ns();
-    for (const ChunkRun& run : page->runs) {
-      for (std::uint32_t at = 0; at < run.count;) {
-        const std::uint32_t n = std::min(kBatch, run.count - at);
-        const std::uint32_t got = std::min(n, equipment_.trigger_extractor->extract(run, at, n, ids_.data(), bcids_.data()));
-        for (std::uint32_t i = 0; i < got; ++i) {
-          for (const auto& group : groups_)
-            group->tracker.announce(ids_[i] & (format_.has_ecr() ? ~0U : format_.low_mask()));
-        }
-        at += got < n ? got + 1 : got;
-      }
+    for (const ListedTrigger& trigger : triggers) {
+      for (const auto& group : groups_)
+        group->tracker.announce(trigger.id & (format_.has_ecr() ? ~0U : format_.low_mask()), trigger.bcid);
     }
-    page->drop();
   }
 }
 
@@ -311,6 +338,9 @@ void FullWorker::tick(bool drained) {
     }
     input_clock_ = now;
   }
+  // Before the gap that a held chunk may fill is given up.
+  if (unexpected_ != 0 && event_clock_ > settings_.timeout_ns / 2)
+    settle_unexpected(event_clock_ - settings_.timeout_ns / 2);
   std::uint64_t open = 0;
   for (const auto& group : groups_) {
     GroupTracker& tracker = group->tracker;
@@ -334,11 +364,14 @@ void FullWorker::tick(bool drained) {
 
 void FullWorker::finish() {
   poll_triggers();
-  for (const auto& group : groups_) {
-    if (group->held.page != nullptr) settle_held(*group, false);
-    group->close_reason = slot_flag::kRunEnded;
-    if (group->tracker.has_gap()) group->tracker.give_up(group->tracker.head());
-  }
+  settle_unexpected(event_clock_);
+  do {
+    for (const auto& group : groups_) {
+      if (group->held.page != nullptr) settle_held(*group, false);
+      group->close_reason = slot_flag::kRunEnded;
+      if (group->tracker.has_gap()) group->tracker.give_up(group->tracker.head());
+    }
+  } while (poll_triggers());
   open_events_.set(0);
 }
 
@@ -355,6 +388,7 @@ void FullWorker::obey() {
     LinkPlace& place = places_[position];
     const bool removed = state == LinkState::removed;
     if (place.removed == removed) continue;
+    if (place.held.page != nullptr) settle_held(place, false);
     place.removed = removed;
     place.group->tracker.set_removed(place.place, removed);
     link_counters_[position].removed.set(removed);

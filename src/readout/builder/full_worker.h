@@ -16,7 +16,9 @@
 #include "readout/builder/assembler.h"
 #include "readout/builder/group_tracker.h"
 #include "readout/builder/recycle_pool.h"
+#include "readout/builder/trigger_list_reader.h"
 #include "readout/builder/worker_counters.h"
+#include "readout/builder/worker_equipment.h"
 #include "rodeo/builder.h"
 
 namespace rodeo::readout {
@@ -48,16 +50,9 @@ class FullWorker final : public FragmentOwner {
     int cpu = -1;
   };
 
-  struct Equipment {
-    std::unique_ptr<DataStream> stream;
-    std::unique_ptr<DataStream> trigger_list;  ///< may be null
-    std::unique_ptr<TriggerExtractor> extractor;
-    std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
-    std::unique_ptr<IntegrityChecker> checker;            ///< may be null
-  };
-
   /// Throws SetupError if there is no memory.
-  FullWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, FragmentConsumer& consumer);
+  FullWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
+             FragmentConsumer& consumer);
   ~FullWorker();
 
   void run();
@@ -96,7 +91,7 @@ class FullWorker final : public FragmentOwner {
     FullWorker& worker;
     const std::uint32_t number;
     GroupTracker tracker;
-    ChunkAt held;                    ///< page == nullptr: none
+    ChunkAt held;                    ///< far from anything until the group's next chunk; page == nullptr: none
     Sequence gap_at = 0;             ///< the oldest gap when the clock was last looked at
     Sequence gap_head = 0;           ///< what was newest then
     std::uint64_t gap_since = 0;     ///< on the event clock
@@ -108,24 +103,29 @@ class FullWorker final : public FragmentOwner {
     std::uint32_t place = 0;  ///< within the group
     bool removed = false;
     bool continuing = false;
+    ChunkAt held = {};             ///< unexpected until the link's next chunk; page == nullptr: none
+    std::uint64_t held_since = 0;  ///< on the event clock
   };
 
   void process_run(Page& page, const ChunkRun& run);
   void handle(const ChunkAt& chunk);
   void settle_held(Group& group, bool confirmed);
+  void settle_held(LinkPlace& place, bool contradicted);
+  void settle_unexpected(std::uint64_t before);
   void build(Group& group, Sequence sequence, const ChunkAt& chunk);
   void build_empty(Group& group, Sequence sequence);
   FullFragment& take_fragment();
   void push(FullFragment& fragment, std::uint32_t reason_flags);
   void lose(LinkIndex link, LostCounter reason);
-  void poll_triggers();
+  bool poll_triggers();
   void tick(bool drained);
   void obey();
   void finish();
 
   const Settings settings_;
   const std::vector<BuilderLink> builder_links_;
-  Equipment equipment_;
+  WorkerEquipment equipment_;
+  TriggerListReader list_;
   FragmentConsumer& consumer_;
   const IdFormat format_;
   std::vector<std::unique_ptr<Group>> groups_;
@@ -141,6 +141,7 @@ class FullWorker final : public FragmentOwner {
   std::uint64_t event_clock_ = 0;
   std::uint64_t input_clock_ = 0;
   bool copying_ = false;
+  std::uint32_t unexpected_ = 0;  // links that hold a chunk
 
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;

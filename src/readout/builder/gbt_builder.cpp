@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "readout/builder/builder_common.h"
-#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 namespace {
@@ -43,21 +42,11 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     const std::size_t first = index * per_worker;
     const auto links = context.links.subspan(first, std::min(per_worker, context.links.size() - first));
-    std::vector<Fid> fids;
-    for (const BuilderLink& link : links) fids.push_back(link.fid);
-    GbtWorker::Equipment equipment;
-    equipment.stream = context.input->open(fids);
-    if (settings.trigger_list) {
-      equipment.trigger_list = open_trigger_list(context);
-      equipment.trigger_extractor = make_ttc_extractor();
-    }
-    equipment.extractor = context.make_extractor();
-    if (context.make_checker) equipment.checker = context.make_checker();
+    WorkerEquipment equipment = equip_worker(context, links, settings.trigger_list);
     auto store = SliceStore::create({.buffer_bytes = std::max<std::size_t>(links.size() * record, 1024),
                                      .buffers = buffers,
                                      .max_extensions = settings.max_extensions});
     if (!store) throw SetupError(store.error());
-    equipment.store = std::move(*store);
     GbtWorker::Settings worker;
     worker.index = index;
     worker.window = window_;
@@ -67,7 +56,8 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
     worker.step_limit = settings.step_limit;
     worker.held_chunk_bytes = settings.largest_held_chunk;
     worker.thread_name = fmt::format("rodeo-gbt-{}", index);
-    workers_.push_back(std::make_unique<GbtWorker>(worker, links, std::move(equipment), *epochs_, *assembler_, progress));
+    workers_.push_back(std::make_unique<GbtWorker>(worker, links, std::move(equipment), std::move(*store), *epochs_,
+                                                   *assembler_, progress));
     base::log_debug("builder of ROB {:#010x}, worker {}: {} links, slices {}", context.source_id.value, index, links.size(),
                     workers_.back()->memory());
   }

@@ -35,11 +35,13 @@ std::vector<TrackedLink> link_states(std::span<const BuilderLink> links, bool tr
 
 }  // namespace
 
-GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs,
-                     Assembler& assembler, std::span<WorkerProgress> progress)
+GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
+                     std::unique_ptr<SliceStore> store, EpochMap& epochs, Assembler& assembler,
+                     std::span<WorkerProgress> progress)
     : settings_(settings),
       builder_links_(links.begin(), links.end()),
       equipment_(std::move(equipment)),
+      list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
       epochs_(epochs),
       assembler_(assembler),
       progress_(progress),
@@ -48,9 +50,10 @@ GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> link
       tracker_({settings.step_limit}, IdFormat(equipment_.extractor->fields()), epochs),
       trigger_tracker_({settings.step_limit},
                        equipment_.trigger_extractor ? IdFormat(equipment_.trigger_extractor->fields()) : IdFormat(), epochs),
-      window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(equipment_.store), links_,
+      window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(store), links_,
               {link_counters_.get(), links.size()}, assembler, progress[settings.index], *this),
       has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
+      untold_resets_(equipment_.trigger_list == nullptr && tracker_.resets_untold()),
       held_(links.size()),
       held_bytes_(links.size() * settings.held_chunk_bytes),
       active_links_(static_cast<std::uint32_t>(links.size())) {
@@ -74,7 +77,6 @@ void GbtWorker::run() {
       continue;
     }
     patience.reset();
-    poll_triggers();
     const Flow flow = poll_data();
     if (flow == kEnded) break;
     progress_[settings_.index].busy.store(flow == kMore, std::memory_order_relaxed);
@@ -92,6 +94,7 @@ GbtWorker::Flow GbtWorker::poll_data() {
   Page* page = nullptr;
   const PollStatus status = equipment_.stream->poll(page);
   if (status == PollStatus::end) return kEnded;
+  poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
   if (status == PollStatus::empty) return kDrained;
   page_time_ns_ = base::steady_now_ns();
   window_.set_clocks(event_clock_, page_time_ns_);
@@ -127,18 +130,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
 
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    std::uint32_t got = 0;
-    std::uint32_t good = 0;
-    try {
-      got = std::min(n, equipment_.extractor->extract(run, at, n, ids_.data(), bcids_.data()));
-      good = equipment_.checker == nullptr ? got : std::min(got, equipment_.checker->check(run, at, got));
-    } catch (const std::exception& error) {
-      counters_.add(WorkerCounter::plugin_errors);
-      if (const auto turn = plugin_errors_.turn()) {
-        base::log_warning("a plug-in threw while it looked at chunks: {}{}", error.what(), turn.suffix());
-      }
-      got = good = 0;
-    }
+    const auto [got, good] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), counters_, plugin_errors_);
     std::uint32_t i = 0;
     while (i < good) {
       if (link.regular) {
@@ -232,9 +224,8 @@ void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t fi
 
 // Appends a chunk to the event link.next, which is open.
 void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
-                        bool corrupt) {
+                        bool corrupt, std::uint16_t flags) {
   std::uint8_t rodeo_status = corrupt ? chunk_flag::kCorrupt : 0;
-  std::uint16_t flags = 0;
   if (corrupt || (felix_status & ~chunk_status::kBusy) != 0) {
     flags |= slot_flag::kCorrupt;
     counters_.add(WorkerCounter::corrupt);
@@ -271,6 +262,8 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     link.history <<= 1;
     link.regular = true;
   };
+  const bool restart = untold_resets_ && untold_restart(link, id);
+  if (restart) warn_of_restart();
   switch (decision.verdict) {
     case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
     case Verdict::out_of_sequence:
@@ -298,6 +291,7 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   const Epoch left = link.epoch;
   const bool placed = !link.regular || crossed;
   tracker.settle(link, decision);
+  if (crossed && link.trigger_list) list_epochs_[list_epoch_count_++ % list_epochs_.size()] = decision.epoch.first;
   if (crossed) limit_epochs(left, decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
   if (placed) {
     // It has just come in, come back or crossed: the epoch that it is in may have ended already.
@@ -313,10 +307,27 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     window_.mark_triggered(link.next, tracker.format().has_ecr() ? L1Id{id} : link.epoch.l1id(link.next), bcid,
                            felix_status);
   } else {
-    deliver(link, chunk, bcid, felix_status, corrupt);
+    deliver(link, chunk, bcid, felix_status, corrupt, restart ? slot_flag::kDoubtfulId : std::uint16_t{0});
   }
   move_on();
   link.history |= 1;
+}
+
+// The id of a link that was elsewhere is near zero.
+bool GbtWorker::untold_restart(const TrackedLink& link, std::uint32_t id) const {
+  if (!link.synchronised || id > settings_.step_limit) return false;
+  const std::int64_t step = tracker_.format().distance(link.expected, id);
+  return step < -std::int64_t{settings_.step_limit} || step > std::int64_t{settings_.step_limit};
+}
+
+void GbtWorker::warn_of_restart() {
+  if (const auto turn = restarts_.turn()) {
+    base::log_warning(
+        "an L1 id of so few bits restarts near 0: an event counter reset cannot be told from a jump, and L1 ids may be "
+        "wrong "
+        "from here on; set readout.builder.trigger_list = true{}",
+        turn.suffix());
+  }
 }
 
 void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id,
@@ -395,40 +406,49 @@ void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
 
 // Tells the links that are still in the old epoch where it ends.
 void GbtWorker::limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end) {
-  ended_epochs_[ended_epoch_count_++ % ended_epochs_.size()] = {from.resets, end};
+  const auto known = std::find_if(ended_epochs_.begin(), ended_epochs_.end(),
+                                  [&](const auto& ended) { return ended.second != 0 && ended.first == from.resets; });
+  if (known == ended_epochs_.end()) {
+    ended_epochs_[ended_epoch_count_++ % ended_epochs_.size()] = {from.resets, end};
+  } else {
+    known->second = std::min(known->second, end);  // each link that crosses tells of it
+  }
   for (TrackedLink& link : links_) {
     if (link.synchronised && link.epoch.resets < epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
   }
 }
 
-void GbtWorker::poll_triggers() {
-  if (equipment_.trigger_list == nullptr) return;
-  Page* page = nullptr;
-  while (equipment_.trigger_list->poll(page) == PollStatus::page) {
-    window_.set_clocks(event_clock_, base::steady_now_ns());
-    for (const ChunkRun& run : page->runs) take_triggers(run);
-    page->drop();
-  }
+// The list does not fill more than half of the window ahead of the data, nor run on over resets until nobody remembers the first.
+bool GbtWorker::may_read_triggers() const {
+  const TrackedLink& list = links_.back();
+  if (!window_.begun() || !list.synchronised) return true;
+  return list.next < window_.oldest() + settings_.window / 2 &&
+         window_.oldest() >= list_epochs_[list_epoch_count_ % list_epochs_.size()];
 }
 
-void GbtWorker::take_triggers(const ChunkRun& run) {
+// False if there is nothing to read, or no room.
+bool GbtWorker::poll_triggers() {
+  if (!list_.exists()) return false;
   TrackedLink& list = links_.back();
-  for (std::uint32_t at = 0; at < run.count;) {
-    const std::uint32_t n = std::min(kBatch, run.count - at);
-    const std::uint32_t got = std::min(n, equipment_.trigger_extractor->extract(run, at, n, ids_.data(), bcids_.data()));
-    for (std::uint32_t i = 0; i < got; ++i) {
-      const bool expected = list.regular && ids_[i] == list.expected;
-      const bool has_following = i + 1 < got;
+  bool any = false;
+  while (may_read_triggers()) {
+    const auto triggers = list_.read(TriggerListReader::kBatch);
+    if (triggers.empty()) break;
+    any = true;
+    window_.set_clocks(event_clock_, base::steady_now_ns());
+    for (std::size_t i = 0; i < triggers.size(); ++i) {
+      const auto& [id, bcid, type] = triggers[i];
+      const bool expected = list.regular && id == list.expected;
+      const bool has_following = i + 1 < triggers.size();
       const Decision decision =
           expected ? Decision{Verdict::take, list.next, list.epoch}
-                   : decide(list, trigger_tracker_, ids_[i], has_following, has_following ? ids_[i + 1] : 0);
-      const std::uint8_t type = equipment_.trigger_extractor->trigger_type(run.chunk(at + i));
+                   : decide(list, trigger_tracker_, id, has_following, has_following ? triggers[i + 1].id : 0);
       if (decision.verdict == Verdict::hold) continue;
-      apply(list, trigger_tracker_, decision, {}, ids_[i], bcids_[i], type, false);
+      apply(list, trigger_tracker_, decision, {}, id, bcid, type, false);
     }
-    at += got < n ? got + 1 : got;
+    window_.publish_ready();
   }
-  window_.publish_ready();
+  return any;
 }
 
 void GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) {

@@ -15,7 +15,9 @@
 #include "base/thread.h"
 #include "readout/builder/event_window.h"
 #include "readout/builder/link_tracker.h"
+#include "readout/builder/trigger_list_reader.h"
 #include "readout/builder/worker_counters.h"
+#include "readout/builder/worker_equipment.h"
 #include "rodeo/builder.h"
 
 namespace rodeo::readout {
@@ -33,17 +35,8 @@ class GbtWorker final : private EventWindowHost {
     std::string thread_name = "rodeo-gbt";
   };
 
-  struct Equipment {
-    std::unique_ptr<DataStream> stream;
-    std::unique_ptr<DataStream> trigger_list;  ///< may be null
-    std::unique_ptr<TriggerExtractor> extractor;
-    std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
-    std::unique_ptr<IntegrityChecker> checker;            ///< may be null
-    std::unique_ptr<SliceStore> store;
-  };
-
-  GbtWorker(const Settings& settings, std::span<const BuilderLink> links, Equipment equipment, EpochMap& epochs,
-            Assembler& assembler, std::span<WorkerProgress> progress);
+  GbtWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
+            std::unique_ptr<SliceStore> store, EpochMap& epochs, Assembler& assembler, std::span<WorkerProgress> progress);
 
   /// The thread's function: until the stream has ended and everything is published.
   void run();
@@ -68,7 +61,7 @@ class GbtWorker final : private EventWindowHost {
 
   enum Flow { kMore, kDrained, kEnded };
   Flow poll_data();
-  void poll_triggers();
+  bool poll_triggers();
   void process_run(const ChunkRun& run);
   bool single_as_expected(TrackedLink& link, const ChunkRun& run);
   void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
@@ -77,7 +70,9 @@ class GbtWorker final : private EventWindowHost {
   void apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
              std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
   void deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
-               bool corrupt);
+               bool corrupt, std::uint16_t flags = 0);
+  bool untold_restart(const TrackedLink& link, std::uint32_t id) const;
+  void warn_of_restart();
   void hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
             std::uint8_t felix_status, bool corrupt);
   void settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following);
@@ -89,7 +84,7 @@ class GbtWorker final : private EventWindowHost {
   bool majority_ahead() const;
   void set_ahead(TrackedLink& link, bool ahead);
   void limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end);
-  void take_triggers(const ChunkRun& run);
+  bool may_read_triggers() const;
 
   void tick(bool drained);
   bool ahead_of_busy_peer() const;
@@ -105,7 +100,8 @@ class GbtWorker final : private EventWindowHost {
 
   const Settings settings_;
   const std::vector<BuilderLink> builder_links_;
-  Equipment equipment_;
+  WorkerEquipment equipment_;
+  TriggerListReader list_;
   EpochMap& epochs_;
   Assembler& assembler_;
   const std::span<WorkerProgress> progress_;
@@ -118,6 +114,7 @@ class GbtWorker final : private EventWindowHost {
   std::array<std::uint32_t, kBatch> ids_{};
   std::array<std::uint16_t, kBatch> bcids_{};
   const bool has_trigger_type_;
+  const bool untold_resets_;  // narrow ids and no trigger list: a reset cannot be told from a jump
   AppendKernel kernel_ = nullptr;
   std::uint32_t kernel_size_ = 0;
 
@@ -132,6 +129,8 @@ class GbtWorker final : private EventWindowHost {
 
   std::array<std::pair<std::uint64_t, Sequence>, 8> ended_epochs_{};  // reset count, first number beyond
   std::size_t ended_epoch_count_ = 0;
+  std::array<Sequence, 3> list_epochs_{};  // the last that the trigger's list came to: first number of each
+  std::size_t list_epoch_count_ = 0;
 
   std::uint32_t active_links_ = 0;
   const TrackedLink* current_link_ = nullptr;  // whose chunk is being appended, for name()
@@ -144,6 +143,7 @@ class GbtWorker final : private EventWindowHost {
   std::atomic<bool> commanded_{false};
 
   base::LogThrottle plugin_errors_;
+  base::LogThrottle restarts_;
   LostCounters lost_;
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;

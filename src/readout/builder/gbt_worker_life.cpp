@@ -63,8 +63,10 @@ void GbtWorker::finish() {
     while (window_.open_events() != 0) window_.force_oldest(slot_flag::kRunEnded);
   };
   window_.set_clocks(event_clock_, base::steady_now_ns());
-  window_.publish_ready();
-  close_all();
+  do {
+    window_.publish_ready();
+    close_all();
+  } while (poll_triggers());
   mine.busy.store(false, std::memory_order_relaxed);
   mine.ended.store(true, std::memory_order_release);
   // Peers may still be at work: pass what they pass, so that their events can be assembled.

@@ -19,13 +19,24 @@ GroupTracker::GroupTracker(const Settings& settings, const IdFormat& format, Mis
       came_(settings.window / 64),
       void_(settings.window / 64),
       last_(settings.links),
+      habits_(settings.links),
+      listed_bcids_(settings.trigger_list ? settings.window : 0, kNotListed),
       turn_(settings.links),
       removed_(settings.links) {}
 
 Decision GroupTracker::decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed) {
   const Decision decision = place(id, confirmed);
-  if (decision.verdict == Verdict::take) accept(link, decision.sequence);
+  if (decision.verdict != Verdict::take) return decision;
+  if (!confirmed && surprising(link, decision.sequence)) return {Verdict::hold, decision.sequence, decision.epoch};
+  accept(link, decision.sequence);
   return decision;
+}
+
+bool GroupTracker::contradicts(std::uint32_t link, std::uint32_t id) const {
+  const Habit& habit = habits_[link];
+  if (habit.last < epoch_.base || id != format_.of(epoch_, habit.next() + habit.step)) return false;
+  const Sequence expected = habit.next();
+  return expected >= oldest_ && (expected > head_ || !bit(came_, expected));
 }
 
 Decision GroupTracker::place(std::uint32_t id, bool confirmed) {
@@ -95,6 +106,7 @@ void GroupTracker::raise_head(Sequence to, bool is_void) {
       void_[(head_ & mask_) >> 6] |= mine;
     else
       void_[(head_ & mask_) >> 6] &= ~mine;
+    if (!listed_bcids_.empty()) listed_bcids_[head_ & mask_] = kNotListed;
   }
   expected_ = format_.of(head_ + 1 >= epoch_.base ? epoch_ : previous_, head_ + 1);
 }
@@ -117,9 +129,12 @@ void GroupTracker::give_up(Sequence bound) {
   while (has_gap() && oldest_ <= bound) pass_oldest();
 }
 
-void GroupTracker::announce(std::uint32_t id) {
+void GroupTracker::announce(std::uint32_t id, std::uint16_t bcid) {
   const Decision decision = place(id, true);
-  if (decision.verdict == Verdict::take && decision.sequence > head_) raise_head(decision.sequence, false);
+  if (decision.verdict != Verdict::take) return;
+  if (decision.sequence > head_) raise_head(decision.sequence, false);
+  listed_ = std::max(listed_, decision.sequence);
+  listed_bcids_[decision.sequence & mask_] = bcid;
 }
 
 }  // namespace rodeo::readout

@@ -10,6 +10,8 @@ constexpr std::uint32_t kNarrowest = 0xffff;  // counters of fewer bits wrap too
 
 }  // namespace
 
+bool LinkTracker::resets_untold() const { return !format_.has_ecr() && format_.low_mask() < kNarrowest; }
+
 Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                              const Window& window, bool majority_ahead) const {
   const bool confirmed = has_following && following == format_.advance(id, 1);
@@ -39,7 +41,9 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
                          link.next + static_cast<Sequence>(forward) < link.epoch_end;
     const bool restart = l1 <= settings_.step_limit && !goes_on;
     const bool announced = restart && epochs_.find(link.epoch.resets + 1).has_value();
-    const bool plain = restart && format_.low_mask() >= kNarrowest && forward < -2 * std::int64_t{settings_.step_limit};
+    // A wrap that some events were lost at is nearer than a reset from the middle of the counter's round.
+    const bool far = forward < -2 * std::int64_t{settings_.step_limit} || forward > std::int64_t{format_.low_mask()} / 16;
+    const bool plain = restart && !resets_untold() && far;
     if (announced || plain) return cross(link, link.epoch.resets + 1, l1, confirmed, window);
   }
 

@@ -118,6 +118,9 @@ class LinkTracker {
 
   const IdFormat& format() const { return format_; }
 
+  /// True if ids are so narrow that a reset is seen only once somebody else has told of it.
+  bool resets_untold() const;
+
   /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
   /// May open an epoch. `majority_ahead`: more than half of the links are out of the window the same way, so it must move.
   Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,

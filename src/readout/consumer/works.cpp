@@ -27,7 +27,7 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
   } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, l1id)) ||
              (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
     if (tally.bcids_differ && bytes.size() >= sizeof first_word &&
-        provable_.matches(bytes, with_bcid_of(bytes, first_word), provable_.key(header.link_id, l1id))) {
+        (tally.lone || provable_.matches(bytes, with_bcid_of(bytes, first_word), provable_.key(header.link_id, l1id)))) {
       ++tally.flagged_chunks;  // the builder has found it, too
       if (!links_.add(header.link_id)) ++tally.duplicate_links;
       return;
@@ -57,7 +57,12 @@ std::size_t VerifyWork::verify_part(std::span<const std::byte> part, L1Id l1id, 
 void VerifyWork::process(Fragment& fragment) {
   links_.next_fragment();
   Tally tally;
-  tally.bcids_differ = (fragment.status & fragment_status::kBcidMismatch) != 0;
+  const auto begin = [&] {
+    tally = {};
+    tally.bcids_differ = (fragment.status & fragment_status::kBcidMismatch) != 0;
+    tally.lone = fragment.chunks == 1;
+  };
+  begin();
   const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
   const std::uint64_t first_word = provable_.header(fragment.l1id);
 
@@ -72,8 +77,7 @@ void VerifyWork::process(Fragment& fragment) {
   }
   if (!whole) {
     links_.next_fragment();
-    tally = {};
-    tally.bcids_differ = (fragment.status & fragment_status::kBcidMismatch) != 0;
+    begin();
     const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
       verify_chunk(header, bytes, fragment.l1id, first_word, tally);
     });
@@ -116,25 +120,38 @@ std::vector<NamedCounter> VerifyWork::counters() const {
 }
 
 std::vector<Key> VerifyWork::keys() {
-  return {{.name = "seed",
-           .type = KeyType::integer,
-           .fallback = "1",
-           .help = "Seed of the provable payload: that of the generator.",
-           .minimum = 0},
-          {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Chunks end in a CRC-32."},
-          {.name = "check_trigger",
-           .type = KeyType::boolean,
-           .fallback = "true",
-           .help = "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."},
-          {.name = "chunk_bytes",
-           .type = KeyType::size,
-           .fallback = "0",
-           .help = "Size of every whole chunk; finds chunks cut short without a flag. 0: any size."}};
+  return {
+      {.name = "seed",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "Seed of the provable payload. Left out, that of the generator.",
+       .minimum = 0},
+      {.name = "crc",
+       .type = KeyType::boolean,
+       .fallback = "false",
+       .help = "Chunks end in a CRC-32. Left out, as the generator "
+               "makes them."},
+      {.name = "l1id_bits",
+       .type = KeyType::integer,
+       .fallback = "32",
+       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out, what "
+               "the generator sends.",
+       .minimum = 4,
+       .maximum = 32},
+      {.name = "check_trigger",
+       .type = KeyType::boolean,
+       .fallback = "true",
+       .help = "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."},
+      {.name = "chunk_bytes",
+       .type = KeyType::size,
+       .fallback = "0",
+       .help = "Size of every whole chunk; finds chunks cut short without a flag. 0: any size."}};
 }
 
 VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) {
   return {.seed = static_cast<std::uint64_t>(parameters.integer("seed")),
           .crc = parameters.boolean("crc"),
+          .l1id_bits = static_cast<std::uint32_t>(parameters.integer("l1id_bits")),
           .trigger = parameters.boolean("check_trigger"),
           .chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_bytes"))};
 }

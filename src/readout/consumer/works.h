@@ -19,13 +19,14 @@ class VerifyWork final : public FragmentWork {
  public:
   struct Settings {
     std::uint64_t seed = 1;
-    bool crc = false;     ///< chunks end in a CRC-32
-    bool trigger = true;  ///< compare the fragment's BCID and trigger type
+    bool crc = false;              ///< chunks end in a CRC-32
+    std::uint32_t l1id_bits = 32;  ///< of the L1 id in chunks
+    bool trigger = true;           ///< compare the fragment's BCID and trigger type
     std::uint32_t chunk_bytes =
         0;  ///< every whole chunk has this size; 0: any (a chunk cut short by a multiple of a word then goes unseen)
   };
 
-  explicit VerifyWork(Settings settings) : settings_(settings), provable_(settings.seed, settings.crc) {}
+  explicit VerifyWork(Settings settings) : settings_(settings), provable_(settings.seed, settings.crc, settings.l1id_bits) {}
 
   bool read_only() const override { return true; }
   void process(Fragment& fragment) override;
@@ -48,7 +49,8 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t broken_fragments = 0;
     std::uint64_t missing_but_present = 0;
     std::uint64_t chunks = 0;   ///< seen in this fragment
-    bool bcids_differ = false;  ///< the fragment says that its chunks disagree on the BCID
+    bool bcids_differ = false;  ///< the fragment says that its chunks, or they and the trigger, disagree on the BCID
+    bool lone = false;          ///< it is of one chunk: then that is the one that is known to be wrong
   };
 
   /// Checks chunks from `at` of a part on while each lies whole in it; returns where it stopped.

@@ -1,0 +1,58 @@
+// From a configuration to the plain settings of a readout: what follows from what, and what is refused before anything starts.
+#include "control/readout_settings.h"
+
+#include <gtest/gtest.h>
+
+namespace rodeo::control {
+namespace {
+
+std::string configuration(const std::string& input, const std::string& builder = "", const std::string& processor = "") {
+  return "[readout.input]\ntype = \"generator\"\nlinks = 4\n" + input + "\n[readout.builder]\n" + builder +
+         "\n[[readout.rob]]\nsource_id = \"0x610001\"\n[[readout.consumer]]\ntype = \"processor\"\nwork = \"verify\"\n" +
+         processor;
+}
+
+std::expected<ReadoutPlan, ConfigurationErrors> load(const std::string& text) {
+  return load_readout_text(text, {.file = "run.toml", .environment = false});
+}
+
+std::string first_code(const std::string& text) {
+  const auto plan = load(text);
+  return plan ? "" : plan.error().front().code;
+}
+
+TEST(ReadoutSettings, ExtractorAndVerifierFollowTheGeneratorUnlessTheyAreTold) {
+  const auto plan = load(configuration("l1id_bits = 16\nseed = 7\ncrc = true\n"));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->settings.extractor.parameters.integer("l1id_bits"), 16);
+  const Parameters& verifier = plan->settings.consumers[0].parameters;
+  EXPECT_EQ(verifier.integer("l1id_bits"), 16);
+  EXPECT_EQ(verifier.integer("seed"), 7);
+  EXPECT_TRUE(verifier.boolean("crc"));
+  const auto told = load(configuration("seed = 7\nl1id_bits = 16\n", "", "seed = 8\nl1id_bits = 24\n"));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->settings.consumers[0].parameters.integer("seed"), 8);
+  EXPECT_EQ(told->settings.consumers[0].parameters.integer("l1id_bits"), 24);
+}
+
+TEST(ReadoutSettings, AFileMarkedAsProvableSaysHowManyBitsItsIdsHave) {
+  const auto plan = load(
+      "[readout.input]\ntype = \"file\"\nfile = \"x\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n"
+      "[[readout.consumer]]\ntype = \"processor\"\nwork = \"verify\"\nl1id_bits = 8\n");
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(plan->settings.run.provable.has_value());
+  EXPECT_EQ(plan->settings.run.provable->l1id_bits, 8U);
+}
+
+TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
+  EXPECT_EQ(first_code(configuration("l1id_bits = 8\necr_triggers = 300\n")), "readout.untold_resets");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 8\necr_period = \"1s\"\n")), "readout.untold_resets");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 8\necr_triggers = 300\n", "trigger_list = true\n")), "");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 8\n")), "");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n")), "");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n", "type = \"full\"\n")), "readout.untold_resets");
+  EXPECT_EQ(first_code(configuration("ecr_triggers = 300\n", "type = \"full\"\n")), "");
+}
+
+}  // namespace
+}  // namespace rodeo::control
