@@ -13,8 +13,7 @@ std::optional<FoundRegister> RegisterMap::find(std::string_view name) const {
     name = name.substr(0, bracket);
   }
   for (const Register& candidate : registers_) {
-    if (candidate.name == name && index < candidate.count)
-      return FoundRegister{&candidate, index, candidate.offset + index * candidate.stride};
+    if (candidate.name == name && index < candidate.total()) return FoundRegister{&candidate, index, candidate.at(index)};
   }
   return std::nullopt;
 }
@@ -23,10 +22,11 @@ std::optional<FoundRegister> RegisterMap::at(unsigned bar, std::uint32_t offset)
   for (const Register& candidate : registers_) {
     if (candidate.bar != bar || offset < candidate.offset) continue;
     const std::uint32_t distance = offset - candidate.offset;
-    if (distance == 0) return FoundRegister{&candidate, 0, offset};
-    if (candidate.count > 1 && distance % candidate.stride == 0 && distance / candidate.stride < candidate.count) {
-      return FoundRegister{&candidate, distance / candidate.stride, offset};
-    }
+    const std::uint32_t row = candidate.rows > 1 ? distance / candidate.row_stride : 0;
+    const std::uint32_t in_row = distance - row * candidate.row_stride;
+    const std::uint32_t place = candidate.count > 1 ? in_row / candidate.stride : 0;
+    if (row < candidate.rows && place < candidate.count && in_row == place * candidate.stride)
+      return FoundRegister{&candidate, row * candidate.count + place, offset};
   }
   return std::nullopt;
 }

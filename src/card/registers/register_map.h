@@ -1,6 +1,7 @@
 // The declared registers of a card: what a BAR access by name is checked against, and what the emulator implements.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,7 +18,8 @@ enum class Access : unsigned char {
   command
 };  // command: writing does something; what it reads is not what was written
 
-/// One register, or `count` of them `stride` bytes apart (one per link).
+/// One register, or a row of `count` of them `stride` bytes apart (one per link), or `rows` such rows `row_stride` bytes apart (one per bank of
+/// links). An index counts through the rows: index = row x count + place in the row.
 struct Register {
   std::string_view name;  // snake_case
   unsigned bar = 0;
@@ -27,12 +29,53 @@ struct Register {
   std::string_view help;
   std::uint32_t count = 1;
   std::uint32_t stride = 0;
+  std::uint32_t rows = 1;
+  std::uint32_t row_stride = 0;
+
+  constexpr std::uint32_t total() const { return count * rows; }
+  /// Offset in bytes of one of them; index < total().
+  constexpr std::uint32_t at(std::uint32_t index) const {
+    return offset + index / count * row_stride + index % count * stride;
+  }
 };
+
+/// A field of a register: `width` bits from bit `low` up.
+struct Field {
+  unsigned low = 0;
+  unsigned width = 1;
+  constexpr std::uint32_t mask() const { return (width >= 32 ? ~std::uint32_t{0} : (std::uint32_t{1} << width) - 1) << low; }
+  constexpr std::uint32_t of(std::uint32_t word) const { return (word & mask()) >> low; }
+  constexpr std::uint32_t in(std::uint32_t word, std::uint32_t value) const {
+    return (word & ~mask()) | ((value << low) & mask());
+  }
+};
+
+/// What a function answers in its configuration space.
+struct PciId {
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  constexpr auto operator<=>(const PciId&) const = default;
+};
+
+/// Size of a BAR; always a power of two.
+struct BarSize {
+  unsigned bar = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// A register of a table by its name, at compile time: a name that is not there does not compile.
+template <std::size_t N>
+consteval const Register& named(const Register (&table)[N], std::string_view name) {
+  for (const Register& candidate : table) {
+    if (candidate.name == name) return candidate;
+  }
+  throw "no register of this name";
+}
 
 /// A register of a map, and which of a row.
 struct FoundRegister {
   const Register* description;
-  std::uint32_t index;  // 0 unless count > 1
+  std::uint32_t index;  // 0 unless total() > 1
   std::uint32_t offset;
 };
 

@@ -1,0 +1,92 @@
+// The ALICE C-RORC: one PCIe function with six BARs, one for each of its six links, all of the same layout; its DMA reports through a block of the
+// host's memory. Offsets are those that the public ReadoutCard driver uses; what no source states says "defined here".
+#pragma once
+
+#include "card_registers/register_map.h"
+
+namespace rodeo::card_registers::crorc {
+
+inline constexpr PciId kPciId{0x10dc, 0x0033};
+inline constexpr unsigned kLinks = 6;  // link N = BAR N = DMA channel N
+// 4 KiB a BAR: defined here (the highest register is 0x1f4).
+inline constexpr BarSize kBars[]{{0, 4096}, {1, 4096}, {2, 4096}, {3, 4096}, {4, 4096}, {5, 4096}};
+inline constexpr unsigned kDmaPageBytes = 8192;
+
+/// What the card writes to the host's information buffer when a superpage is done: size first, then the count. One cache line is enough.
+struct Completion {
+  std::uint32_t bytes;  // written to the superpage
+  std::uint32_t count;  // low 8 bits: superpages done, the first value written is 0
+};
+inline constexpr std::uint32_t kCompletionSeed = 0xff;  // what the host puts into count before a start
+
+// Values and fields.
+inline constexpr std::uint32_t kResetCard = 3;  // csr
+inline constexpr Field kRxToggle{9};            // channel_csr: writing 1 turns the receiver on or off
+inline constexpr Field kChannelLoopback{12};    // toggles
+inline constexpr Field kLinkDown{13};
+inline constexpr Field kStatusNotEmpty{23};           // ddl_status holds an answer
+inline constexpr std::uint32_t kCommandRdyrx = 0x14;  // ddl_command
+inline constexpr std::uint32_t kCommandEobtr = 0xb4;
+inline constexpr std::uint32_t kCommandStbrd = 0x54;
+inline constexpr std::uint32_t kCommandSiuReset = 0xf1;
+inline constexpr std::uint32_t kCommandDiuLoop = 0x91;
+inline constexpr std::uint32_t kCommandSiuLoop = 0x92;
+inline constexpr Field kGeneratorRun{31};           // data_generator
+inline constexpr Field kQsfpUp{31};                 // link_status
+inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
+// flash_command. That 0xc0000000 reads the serial, and that flash has the three registers from 0xf0 on, is known; the rest is defined here.
+inline constexpr std::uint32_t kReadSerial = 0xc0000000;
+inline constexpr Field kFlashOperation{28, 4};
+inline constexpr Field kFlashAddress{0, 24};  // in 16-bit words
+inline constexpr std::uint32_t kFlashRead = 1;
+inline constexpr std::uint32_t kFlashWrite = 2;
+inline constexpr std::uint32_t kFlashErase = 4;
+inline constexpr std::uint32_t kFlashBlockWords = 0x10000;
+inline constexpr Field kFlashReady{0};
+inline constexpr Field kFlashFailed{1};
+inline constexpr Field kDynamicOffset{0};  // configuration
+inline constexpr Field kCrorcId{4, 12};
+inline constexpr Field kTimeFrameLength{0, 12};  // time_frame
+inline constexpr Field kTimeFrameDetection{12};
+inline constexpr Field kFlush{16};
+
+// One row a register, with one place a BAR: `bar` is the first; BAR N has the same offsets.
+inline constexpr Register kRegisters[]{
+    {"csr", 0, 0x0, 4, Access::command, "3 resets the channel"},
+    {"channel_csr", 0, 0x10, 4, Access::command,
+     "bit 9 toggles the receiver, 12 the loopback; reads 13 link down, 23 answer waiting"},
+    {"ddl_command", 0, 0x18, 4, Access::command,
+     "command to DIU or SIU: f1 SIU reset, 14 ready to receive, 54 start block read, b4 end of block, 91 and 92 loops"},
+    {"ddl_status", 0, 0x1c, 4, Access::command, "oldest answer of DIU or SIU; reading takes it"},
+    {"data_generator", 0, 0x20, 4, Access::read_write, "bit 31 run"},
+    {"superpage_push", 0, 0x28, 4, Access::command,
+     "size in bytes; writing it pushes the descriptor. Reads size in 31:8, pushes in 7:0"},
+    {"superpage_address_low", 0, 0x2c, 4, Access::read_write, "bus address, bits 31:0"},
+    {"superpage_address_high", 0, 0x30, 4, Access::read_write, "bus address, bits 63:32"},
+    {"info_address_low", 0, 0x40, 4, Access::read_write, "bus address of the information buffer, bits 31:0"},
+    {"info_address_high", 0, 0x44, 4, Access::read_write, "bus address of the information buffer, bits 63:32"},
+    {"acquisition_rate", 0, 0x50, 4, Access::read, "packets in the last second"},
+    {"packets_received", 0, 0x54, 4, Access::read, "packets since the start"},
+    {"first_orbit", 0, 0x60, 4, Access::read, "orbit of the start of run"},
+    {"link_status", 0, 0xa0, 4, Access::read, "bit 31: QSFP enabled"},
+    {"i2c", 0, 0xd0, 4, Access::command, "80 enables the QSFP"},
+    {"flash_command", 0, 0xf0, 4, Access::command,
+     "31:28 1 read word, 2 write word, 4 erase block, c read serial (500 ms); 23:0 word address"},
+    {"flash_data", 0, 0xf4, 4, Access::read_write, "15:0 the word read or to be written"},
+    {"flash_status", 0, 0xf8, 4, Access::read, "bit 0: ready for a command; bit 1: the last one failed"},
+    {"serial", 0, 0xfc, 4, Access::read, "four ASCII digits, first in the lowest byte"},
+    {"optical_power_0_1", 0, 0x144, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},
+    {"optical_power_2_3", 0, 0x148, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},
+    {"optical_power_4_5", 0, 0x154, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},
+    {"firmware_hash", 0, 0x19c, 4, Access::read, "first 32 bits of the commit"},
+    {"configuration", 0, 0x1f0, 4, Access::read_write, "bit 0 dynamic offset, 15:4 C-RORC id"},
+    {"time_frame", 0, 0x1f4, 4, Access::read_write, "11:0 length in orbits, 12 detection, 16 flush"},
+};
+
+/// A register by its name; a name that is not in the table does not compile.
+consteval const Register& reg(std::string_view name) { return named(kRegisters, name); }
+
+/// The map of channel 0's BAR; at() and find() hold for the others with their BAR's number replaced by 0.
+inline constexpr RegisterMap kMap{"C-RORC", kRegisters};
+
+}  // namespace rodeo::card_registers::crorc
