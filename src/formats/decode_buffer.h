@@ -30,6 +30,8 @@ class DecodeBuffer {
   }
 
   std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
+  /// The same for who fills it: to give the runs other link indices.
+  std::span<ChunkRun> own_runs() { return {runs_.get(), run_count_}; }
   const Capacity& capacity() const { return capacity_; }
 
   void clear() {

@@ -1,0 +1,88 @@
+#include "readout/input/card_spans.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kLongestStep = kMillisecond;      // of the clock, however long nobody looked
+constexpr std::uint64_t kFlowing = 5 * kMillisecond;      // data came this recently: the card is alive
+constexpr std::uint64_t kPatience = 1000 * kMillisecond;  // without any data, until the clock goes on nevertheless
+constexpr int kSpansPerPump = 64;
+
+}  // namespace
+
+CardSpans::CardSpans(std::unique_ptr<SpanSource> source) : source_(std::move(source)) {}
+
+void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
+  quiet_ns_ = quiet_ns;
+  limit_ns_ = limit_ns;
+  stop_asked_ns_.store(base::steady_now_ns(), std::memory_order_release);
+}
+
+void CardSpans::pump(std::uint64_t now_ns) {
+  if (ended() || pumping_.test_and_set(std::memory_order_acquire)) return;
+  const std::uint64_t published = published_.load(std::memory_order_relaxed);
+  while (returned_ < published && slots_[returned_ & kMask].pending.load(std::memory_order_acquire) == 0) {
+    held_bytes_.set(held_bytes_.get() - slots_[returned_ & kMask].span.bytes.size());
+    source_->give_back();
+    ++returned_;
+  }
+  const bool data = fetch(now_ns);
+  const std::uint64_t asked = stop_asked_ns_.load(std::memory_order_acquire);
+  if (asked != 0 && !data && now_ns > asked) {
+    const std::uint64_t quiet_since = std::max(asked, last_data_ns_);
+    const bool enough = now_ns - quiet_since >= quiet_ns_ || now_ns - asked >= limit_ns_;
+    if (source_stopped_) {
+      ended_.store(true, std::memory_order_release);
+    } else if (enough) {
+      source_->stop();  // what it had filled comes with the next fetch
+      source_stopped_ = true;
+    }
+  } else if (asked != 0 && now_ns > asked && now_ns - asked >= limit_ns_ && !source_stopped_) {
+    source_->stop();
+    source_stopped_ = true;
+  }
+  pumping_.clear(std::memory_order_release);
+}
+
+bool CardSpans::fetch(std::uint64_t now_ns) {
+  std::uint64_t published = published_.load(std::memory_order_relaxed);
+  bool data = false;
+  for (int i = 0; i < kSpansPerPump && published - returned_ < kSlots; ++i) {
+    auto next = source_->next();
+    if (!next) {
+      failure_ = std::move(next.error());
+      ended_.store(true, std::memory_order_release);
+      return data;
+    }
+    if (!*next) break;
+    Slot& slot = slots_[published & kMask];
+    slot.span = **next;
+    slot.pending.store(walkers_, std::memory_order_relaxed);
+    held_bytes_.add(slot.span.bytes.size());
+    bytes_.add(slot.span.bytes.size());
+    published_.store(++published, std::memory_order_release);
+    data = true;
+  }
+  advance_clock(now_ns, data);
+  return data;
+}
+
+void CardSpans::advance_clock(std::uint64_t now_ns, bool data) {
+  const std::uint64_t elapsed = last_pump_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_pump_ns_);
+  last_pump_ns_ = std::max(last_pump_ns_, now_ns);
+  if (data) last_data_ns_ = std::max(last_data_ns_, now_ns);
+  if (clock_ns_.load(std::memory_order_relaxed) == 0) {
+    clock_ns_.store(now_ns, std::memory_order_release);
+    return;
+  }
+  const std::uint64_t silence = now_ns - std::min(now_ns, last_data_ns_);
+  if (silence > kFlowing && silence < kPatience) return;
+  clock_ns_.store(clock_ns_.load(std::memory_order_relaxed) + std::min(elapsed, kLongestStep), std::memory_order_release);
+}
+
+}  // namespace rodeo::readout
