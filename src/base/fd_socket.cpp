@@ -1,0 +1,171 @@
+#include "base/fd_socket.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace rodeo::base {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// True if the socket is ready before the deadline.
+bool wait_for(int socket, short events, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd poll{socket, events, 0};
+    const int ready = ::poll(&poll, 1, static_cast<int>(std::min<long long>(left, 1'000'000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
+  }
+}
+
+IoResult failed_with(int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) return {IoStatus::partial, 0};
+  if (error == EPIPE || error == ECONNRESET) return {IoStatus::closed, 0};
+  return {IoStatus::failed, 0};
+}
+
+IoResult send_flags(int socket, std::span<const std::byte> bytes, std::span<const int> fds, int flags) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFdsPerReceive)> control{};
+  if (!fds.empty()) {
+    if (fds.size() > kMaxFdsPerReceive) {
+      errno = EINVAL;
+      return {IoStatus::failed, 0};
+    }
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+    std::memcpy(CMSG_DATA(header), fds.data(), sizeof(int) * fds.size());
+  }
+  const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+  if (sent < 0) return failed_with(errno);
+  return {static_cast<std::size_t>(sent) == bytes.size() ? IoStatus::done : IoStatus::partial,
+          static_cast<std::size_t>(sent)};
+}
+
+IoResult receive_flags(int socket, std::span<std::byte> into, ReceivedFds& fds, int flags) {
+  iovec part{into.data(), into.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFdsPerReceive)> control;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+  if (received < 0) return failed_with(errno);
+  if (message.msg_controllen > 0) {
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd;
+        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+        fds.fds.emplace_back(fd);
+      }
+    }
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0) fds.truncated = true;
+  if (received == 0 && !into.empty()) return {IoStatus::closed, 0};
+  return {static_cast<std::size_t>(received) == into.size() ? IoStatus::done : IoStatus::partial,
+          static_cast<std::size_t>(received)};
+}
+
+Result<sockaddr_un> address_of(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string& name = path.native();
+  if (name.size() >= sizeof address.sun_path) {
+    return std::unexpected(Error{"base.socket",
+                                 "the path of a socket is longer than the 107 characters that the system takes", name,
+                                 "use a shorter RODEO_RUNTIME_DIR"});
+  }
+  std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
+  return address;
+}
+
+std::unexpected<Error> socket_error(const char* what, const std::filesystem::path& path) {
+  return std::unexpected(Error{"base.socket", std::string(what) + ": " + std::strerror(errno), path.native()});
+}
+
+}  // namespace
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
+  return send_flags(socket, bytes, fds, 0);
+}
+
+IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const int> fds,
+                  std::chrono::nanoseconds patience) {
+  std::size_t sent = 0;
+  Clock::time_point deadline{};
+  for (;;) {
+    const IoResult one = send_flags(socket, bytes.subspan(sent), sent == 0 ? fds : std::span<const int>{}, MSG_DONTWAIT);
+    sent += one.bytes;
+    if (one.status != IoStatus::partial) return {one.status, sent};
+    if (one.bytes > 0) continue;
+    if (deadline == Clock::time_point{}) deadline = Clock::now() + patience;
+    if (!wait_for(socket, POLLOUT, deadline)) return {IoStatus::partial, sent};
+  }
+}
+
+IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds) {
+  return receive_flags(socket, into, fds, 0);
+}
+
+IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience) {
+  std::size_t received = 0;
+  Clock::time_point deadline{};
+  while (received < into.size()) {
+    const IoResult one = receive_flags(socket, into.subspan(received), fds, MSG_DONTWAIT);
+    received += one.bytes;
+    if (one.status == IoStatus::closed || one.status == IoStatus::failed) return {one.status, received};
+    if (one.bytes > 0) continue;
+    if (deadline == Clock::time_point{}) deadline = Clock::now() + patience;
+    if (!wait_for(socket, POLLIN, deadline)) return {IoStatus::partial, received};
+  }
+  return {IoStatus::done, received};
+}
+
+Result<UniqueFd> connect_unix(const std::filesystem::path& path) {
+  const auto address = address_of(path);
+  if (!address) return std::unexpected(address.error());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return socket_error("cannot make a socket", path);
+  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    if (errno != EINTR) return socket_error("cannot connect", path);
+  }
+  return socket;
+}
+
+Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog) {
+  const auto address = address_of(path);
+  if (!address) return std::unexpected(address.error());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return socket_error("cannot make a socket", path);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
+    return socket_error("cannot listen", path);
+  (void)::chmod(path.c_str(), 0600);
+  if (::listen(socket.get(), backlog) != 0) return socket_error("cannot listen", path);
+  return socket;
+}
+
+}  // namespace rodeo::base

@@ -1,0 +1,77 @@
+// Unix stream sockets that carry descriptors: what a protocol between a driver and an emulated card is spoken over.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace rodeo::base {
+
+/// Owns one file descriptor. Move only; closes it at the end.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+/// What a transfer came to.
+enum class IoStatus : unsigned char {
+  done,     ///< everything asked for
+  partial,  ///< the socket would block, or the time-out came, with something or nothing moved
+  closed,   ///< the peer is gone
+  failed,   ///< a system error; errno says which
+};
+
+struct IoResult {
+  IoStatus status = IoStatus::done;
+  std::size_t bytes = 0;  ///< moved, whatever the status
+};
+
+/// Most descriptors that one receive takes; more of them in one message are closed by the kernel and show as `truncated`.
+inline constexpr std::size_t kMaxFdsPerReceive = 32;
+
+struct ReceivedFds {
+  std::vector<UniqueFd> fds;
+  bool truncated = false;  ///< the peer sent more than fit
+};
+
+/// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the socket does.
+IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {});
+
+/// Sends all of it, waiting at most `patience` for room; works on blocking and non-blocking sockets.
+IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const int> fds, std::chrono::nanoseconds patience);
+
+/// One recvmsg of at most `into.size()` bytes; descriptors that come with them are appended to `fds` (close-on-exec).
+IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds);
+
+/// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
+IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
+
+/// A connected stream socket (blocking, close-on-exec). Error base.socket.
+Result<UniqueFd> connect_unix(const std::filesystem::path& path);
+
+/// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Error base.socket.
+Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64);
+
+}  // namespace rodeo::base
