@@ -55,8 +55,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "others; "
      "XDG_RUNTIME_DIR names its parent."},
     {"base.socket", unreachable,
-     "A Unix socket could not be made, listened at or connected to; the message has the system's reason. For an emulated card: is "
-     "`rodeo emulate` running, as the same user?"},
+     "A Unix socket could not be made, listened at or connected to; the message has the system's reason. For an emulated card, see that "
+     "`rodeo emulate` runs as the same user."},
     {"base.unknown_component", invalid_configuration,
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
      "there is; components of plug-ins are there once the configuration names the plug-in."},
