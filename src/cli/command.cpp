@@ -139,8 +139,8 @@ Option& Command::choice(std::string names, std::string& value, std::vector<std::
   return added.value_name(list);
 }
 
-Option& Command::output(OutputFormat& format) {
-  Option& added = add("-o,--output", "How data is printed", [&format](std::string_view text) -> Result<void> {
+Option& Command::output(OutputFormat& format, std::string names) {
+  Option& added = add(std::move(names), "How data is printed", [&format](std::string_view text) -> Result<void> {
     if (text == "table")
       format = OutputFormat::table;
     else if (text == "json")

@@ -82,8 +82,8 @@ class Command {
   template <typename T>
   Option& duration(std::string names, T& duration, std::string help);  ///< std::chrono::nanoseconds
 
-  /// `-o table|json|csv`.
-  Option& output(OutputFormat& format);
+  /// `-o table|json|csv`; other names where --output means something else to the verb.
+  Option& output(OutputFormat& format, std::string names = "-o,--output");
   /// `--json FILE`; "-" is stdout. See write_json().
   Option& json_file(std::string& file);
 

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   add_doctor(root);
   add_events(root);
   add_explain(root);
+  add_net(root);
   add_plugin(root);
   add_readout(root);
   add_version(root);

@@ -12,6 +12,7 @@ void add_demo(Command& root);
 void add_doctor(Command& root);
 void add_events(Command& root);
 void add_explain(Command& root);
+void add_net(Command& root);
 void add_plugin(Command& root);
 void add_readout(Command& root);
 void add_version(Command& root);

@@ -167,6 +167,12 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"formats.zero_recording", failed,
      "A file that should be a recording of FELIX blocks starts with nothing but zeros: space was reserved for it and never "
      "written."},
+    {"network.bad_mtu", usage,
+     "An MTU cannot carry TCP over IPv4: it is below 576 bytes, which every host takes, or above what a packet can be."},
+    {"network.bad_sequence", usage,
+     "A sequence of events cannot be summed up: a line is no start time in seconds with an optional size and port, a port "
+     "is "
+     "not there, or there are too many events. The message names the line."},
     {"network.unknown_preset", usage, "There is no preset of that name; the message lists those there are."},
     {"network.zero", usage, "A count, size or rate of a network is zero or negative. The message names it."},
     {"readout.bad_generator", invalid_configuration,

@@ -1,0 +1,15 @@
+// `rodeo net`: how much buffer an event-building network needs.
+#include "cli/net.h"
+
+#include "cli/verbs.h"
+
+namespace rodeo::cli {
+
+void add_net(Command& root) {
+  Command& net =
+      root.verb("net", "How much buffer an event-building network needs: formula, simulation, laboratory, sizing");
+  net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB");
+  add_net_formula(net);
+}
+
+}  // namespace rodeo::cli

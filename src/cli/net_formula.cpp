@@ -1,0 +1,160 @@
+// `rodeo net formula`: the published formula, the corrected one, the bound for any arrivals, and a superposition of any sequence.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "cli/net.h"
+#include "cli/net_arrivals.h"
+#include "network/formula/closed_forms.h"
+#include "network/formula/wire.h"
+
+namespace rodeo::cli {
+namespace {
+
+using network::ClosedForms;
+using network::FormulaInput;
+
+struct Options {
+  std::uint64_t event_bytes = 5'000'000;
+  FormulaInput input;
+  std::optional<std::uint32_t> mtu;
+  std::uint32_t readouts = 1;
+  double k = 1.5;
+  ArrivalOptions arrivals;
+  OutputFormat format = OutputFormat::table;
+  std::string json;
+};
+
+Json bytes_or_null(const std::optional<double>& bytes) { return bytes ? Json(*bytes) : Json(); }
+
+Json json_of(const Options& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
+  Json conditions = Json::array();
+  for (const network::Condition& condition : forms.conditions) {
+    conditions.push_back(Json::object({{"name", condition.name}, {"holds", condition.holds}, {"says", condition.says}}));
+  }
+  Json out = Json::object({{"event_size_bytes", options.event_bytes},
+                           {"event_rate_hz", options.input.event_rate_hz},
+                           {"paper_bytes", forms.paper_bytes},
+                           {"exact_bytes", bytes_or_null(forms.exact_bytes)},
+                           {"bound_bytes", bytes_or_null(forms.bound_bytes)},
+                           {"overlapping_events", forms.overlapping_events},
+                           {"k_bytes", options.k * forms.paper_bytes},
+                           {"valid", forms.valid},
+                           {"why", forms.why},
+                           {"k", options.k},
+                           {"paper_events", forms.paper_events},
+                           {"paper_valid", forms.paper_valid},
+                           {"event_wire_bytes", options.input.event_bytes},
+                           {"mtu_bytes", options.mtu ? Json(*options.mtu) : Json()},
+                           {"input_bps", options.input.input_bps},
+                           {"output_bps", options.input.output_bps},
+                           {"ports", options.input.ports},
+                           {"uplink_load", forms.uplink_load},
+                           {"port_load", forms.port_load},
+                           {"conditions", std::move(conditions)}});
+  if (arrived) out["superposition"] = arrived->json;
+  return out;
+}
+
+void print_table(const Options& options, const ClosedForms& forms, const std::optional<Arrived>& arrived) {
+  Table table(
+      {{"buffer", "form"}, {"size [MB]", "size_mb"}, {"size [MiB]", "size_mib"}, {"events", "events"}, {"", "remark"}});
+  const auto row = [&](const char* name, std::optional<double> bytes, Cell events, std::string remark) {
+    const auto shown = [&](double unit) { return bytes ? fmt::format("{:.2f}", *bytes / unit) : std::string("-"); };
+    const auto value = [&](double unit) { return bytes ? Json(*bytes / unit) : Json(); };
+    table.add_row(
+        {name, Cell(value(1e6), shown(1e6)), Cell(value(1048576), shown(1048576)), std::move(events), std::move(remark)});
+  };
+  row("paper's formula", forms.paper_bytes, forms.paper_events,
+      forms.paper_valid ? "as printed" : "as printed; not valid here");
+  row("exact, even intervals", forms.exact_bytes, forms.overlapping_events,
+      forms.exact_bytes ? "one event size" : "none: overload");
+  row("bound, any arrivals", forms.bound_bytes, Cell(Json(), "-"),
+      forms.bound_bytes ? "one event size, ports in turn or least loaded" : "none: fewer ports than I/O");
+  row("paper's formula x k", options.k * forms.paper_bytes, forms.paper_events, fmt::format("k = {:g}", options.k));
+  if (arrived) row("superposition", arrived->max_bytes, arrived->events, arrived->what);
+  table.print(OutputFormat::table);
+  print(fmt::format("\nS = {:.4f} MB {}; f = {:g} kHz; I = {:g} Gb/s; O = {:g} Gb/s; M = {}\n",
+                    options.input.event_bytes * 1e-6,
+                    options.mtu ? fmt::format("on the wire ({:.4f} MB of data, MTU {})",
+                                              static_cast<double>(options.event_bytes) * 1e-6, *options.mtu)
+                                : std::string("as given, without headers (--mtu adds them)"),
+                    options.input.event_rate_hz * 1e-3, options.input.input_bps * 1e-9, options.input.output_bps * 1e-9,
+                    options.input.ports));
+  for (const network::Condition& condition : forms.conditions) {
+    print(fmt::format("{} {}\n", condition.holds ? "holds  " : "FAILS  ", condition.says));
+  }
+  print(fmt::format("{}: {}\n", forms.valid ? "valid" : "NOT VALID", forms.why));
+}
+
+void print_csv(const Json& json) {
+  Properties properties;
+  for (const auto& [key, value] : json.members()) {
+    if (!value.is_array() && !value.is_object()) properties.add(key, key, Cell(value));
+  }
+  properties.print(OutputFormat::csv);
+}
+
+Result<ExitCode> formula(Options& options) {
+  options.input.event_bytes = static_cast<double>(options.event_bytes);
+  if (options.mtu) {
+    const auto wire = network::wire_size(options.event_bytes, *options.mtu, options.readouts);
+    if (!wire) return std::unexpected(wire.error());
+    options.input.event_bytes = static_cast<double>(wire->wire_bytes);
+  }
+  if (!(options.k > 0) || !std::isfinite(options.k)) {
+    return std::unexpected(Error{"network.zero", fmt::format("k is {}", options.k), "--k",
+                                 "1 is the formula as it stands, the paper uses 1.5"});
+  }
+  const auto forms = network::closed_forms(options.input);
+  if (!forms) return std::unexpected(forms.error());
+  std::optional<Arrived> arrived;
+  if (options.arrivals.wanted()) {
+    auto summed = superpose_arrivals(options.arrivals, options.input, *forms);
+    if (!summed) return std::unexpected(summed.error());
+    arrived = std::move(*summed);
+  }
+  const Json json = json_of(options, *forms, arrived);
+  if (!options.json.empty()) {
+    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
+    if (options.json == "-") return ExitCode::done;
+  }
+  switch (options.format) {
+    case OutputFormat::table: print_table(options, *forms, arrived); break;
+    case OutputFormat::json: print(json.dump() + "\n"); break;
+    case OutputFormat::csv: print_csv(json); break;
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_net_formula(Command& net) {
+  auto options = std::make_shared<Options>();
+  Command& verb =
+      net.verb("formula", "Closed forms: as published, exact, bound for any arrivals; superposition of any sequence");
+  verb.example("rodeo net formula --event-size 5MB --rate 12kHz", "the operating point of the network paper")
+      .example("rodeo net formula --event-size 5MB --rate 12kHz --mtu 1500 --json -", "with packet headers, for programs")
+      .example("rodeo net formula --arrivals poisson --seed 3", "a sequence of Poisson arrivals, summed by brute force")
+      .example("rodeo net formula --arrivals trace.csv", "your own: start in seconds[,bytes[,port]], one event a line");
+  verb.size("--event-size", options->event_bytes, "Size of a whole event, all readouts together (S)");
+  verb.rate("--rate", options->input.event_rate_hz, "Events of this switch (f)");
+  verb.bit_rate("--input", options->input.input_bps, "Uplink of the switch, all its links together (I)");
+  verb.bit_rate("--output", options->input.output_bps, "Link of one node (O)");
+  verb.option("--ports", options->input.ports, "Nodes on the switch (M)");
+  verb.option("--mtu", options->mtu,
+              "Adds Ethernet, IP and TCP headers of packets of this MTU to the size; left out, the size is taken as it is");
+  verb.option("--readouts", options->readouts,
+              "With --mtu: answers that an event comes in, whose last packets are rarely full");
+  verb.option("--k", options->k, "Empirical factor of the paper, on its own line: never inside another number");
+  add_arrival_options(verb, options->arrivals);
+  verb.output(options->format, "-o");  // --output is a bit rate here
+  verb.json_file(options->json);
+  verb.paragraph(
+      "valid is false where a premise of the closed forms does not hold (overload, nothing that queues); the exit status is "
+      "0 all the "
+      "same, and every premise is listed. MB are 10^6 bytes, MiB 2^20.");
+  verb.run([options] { return formula(*options); });
+}
+
+}  // namespace rodeo::cli

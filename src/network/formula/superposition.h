@@ -1,0 +1,59 @@
+// Occupancy of a switch for any sequence of events, by adding up what every event leaves in it over time: the brute force that the
+// closed forms are checked against.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "network/types.h"
+
+namespace rodeo::network {
+
+/// One whole event on its way to one port.
+struct Burst {
+  double start_s = 0;  ///< when its first byte could leave for the switch
+  double bytes = 0;    ///< on the wire
+  std::uint32_t port = 0;
+};
+
+struct OccupancyPoint {
+  double time_s = 0;
+  double bytes = 0;
+};
+
+struct Superposition {
+  double max_bytes = 0;
+  double max_port_bytes = 0;  ///< of the fullest port
+  double last_drained_s = 0;
+  std::vector<OccupancyPoint> points;  ///< corners of the piecewise linear sum, in time order; empty unless asked for
+};
+
+struct SuperpositionSettings {
+  double input_bps = 800e9;
+  double output_bps = 25e9;
+  std::uint32_t ports = 32;
+  /// Events share one uplink and come in one after another. False: each has an uplink of its own, as in the published model.
+  bool one_uplink = true;
+  bool keep_points = false;
+};
+
+/// Ports are first in, first out, and drain at output_bps. Bursts may come in any order of start. Errors: network.zero (rates, sizes,
+/// ports), network.bad_sequence (a time that is not finite, a port that is not there).
+Result<Superposition> superpose(std::span<const Burst> bursts, const SuperpositionSettings& settings);
+
+/// A sequence made from a seed: the same events on every machine.
+struct SequenceSettings {
+  double event_bytes = 5e6;  ///< on the wire
+  double event_rate_hz = 12e3;
+  std::uint32_t ports = 32;  ///< served in turn
+  Arrivals arrivals = Arrivals::periodic;
+  double jitter_periods = 0.5;  ///< jittered: uniform in +- this many periods
+  std::uint64_t events = 10'000;
+  std::uint64_t seed = 1;
+};
+
+std::vector<Burst> make_bursts(const SequenceSettings& settings);
+
+}  // namespace rodeo::network
