@@ -55,7 +55,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "others; "
      "XDG_RUNTIME_DIR names its parent."},
     {"base.socket", unreachable,
-     "A Unix socket could not be made, listened at or connected to; the message has the system's reason. For an emulated card, see that "
+     "A Unix socket could not be made, listened at or connected to; the message has the system's reason. For an emulated "
+     "card, see that "
      "`rodeo emulate` runs as the same user."},
     {"base.unknown_component", invalid_configuration,
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
@@ -162,6 +163,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "consecutive E-links."},
     {"formats.not_a_recording", failed,
      "A file does not begin with a FELIX block: bytes 2 and 3 of a block hold one of the known markers."},
+    {"formats.rdh_options", invalid_configuration,
+     "RDH pages cannot be grouped as asked: a frame of zero orbits or bytes, or a link named twice. The message says "
+     "which."},
     {"formats.short_recording", failed,
      "A recording of FELIX blocks is shorter than one block: it was cut off, or it is something else."},
     {"formats.zero_recording", failed,

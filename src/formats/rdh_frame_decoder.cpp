@@ -1,0 +1,185 @@
+#include "formats/rdh_frame_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "formats/rdh.h"
+
+namespace rodeo::formats {
+namespace {
+
+using enum RdhFrameCounter;
+
+constexpr std::size_t kRunsPerCall = 256;
+
+}  // namespace
+
+RdhFrameDecoder::RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links)
+    : options_(options),
+      links_(links.size()),
+      parked_(std::make_unique_for_overwrite<std::byte[]>(links.size() * options.max_chunk_bytes)) {
+  if (options.orbits_per_frame == 0 || options.max_chunk_bytes == 0) {
+    throw SetupError(Error{"formats.rdh_options", "a frame of zero orbits or zero bytes cannot be", "", "give at least 1"});
+  }
+  index_of_link_.fill(kUnmapped);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (index_of_link_[links[i]] != kUnmapped) {
+      throw SetupError(
+          Error{"formats.rdh_options", fmt::format("link {} is named twice", links[i]), "", "name each link once"});
+    }
+    index_of_link_[links[i]] = static_cast<LinkIndex>(i);
+  }
+}
+
+DecodeBuffer::Capacity RdhFrameDecoder::room() const {
+  return {.runs = kRunsPerCall + 2, .entries = 0, .carry_bytes = 2 * std::size_t{options_.max_chunk_bytes}};
+}
+
+DecodeBuffer::Capacity RdhFrameDecoder::finish_room() const {
+  return {.runs = links_.size(), .entries = 0, .carry_bytes = links_.size() * options_.max_chunk_bytes};
+}
+
+// True if a page belongs to a frame that was joined at its begin, which it may itself be.
+bool RdhFrameDecoder::start_frame(Link& link, std::uint32_t orbit, std::uint32_t page_number, bool time_frame) {
+  if (!link.joined) {
+    const bool begins = page_number == 0 && (options_.orbits_per_frame == 1 || time_frame);
+    if (!begins) {
+      counters_.add(before_join);
+      return false;
+    }
+    link.joined = true;
+    link.phase = orbit % options_.orbits_per_frame;
+  }
+  link.open = true;
+  link.cut = false;
+  link.status = chunk_status::kOk;
+  link.frame = (orbit - link.phase) / options_.orbits_per_frame;
+  link.parked = 0;
+  link.begin = nullptr;
+  const bool first = page_number == 0 && (orbit - link.phase) % options_.orbits_per_frame == 0;
+  if (!first) {
+    counters_.add(no_begin);
+    link.status |= chunk_status::kSoftwareTruncated;
+  }
+  return true;
+}
+
+void RdhFrameDecoder::mark_oversize(Link& link) {
+  if (!link.cut) counters_.add(oversize);
+  link.cut = true;
+  link.status |= chunk_status::kSoftwareTruncated;
+}
+
+// Hands over the open frame.
+void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
+  link.open = false;
+  ChunkRun run{.link = index};
+  const std::size_t here = link.begin == nullptr ? 0 : static_cast<std::size_t>(link.end - link.begin);
+  if (link.parked == 0) {
+    run.data = link.begin;
+    run.size = static_cast<std::uint32_t>(here);
+  } else {
+    const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
+    if (fits < here) mark_oversize(link);
+    std::byte* const joined = out.take_carry(link.parked + fits);
+    std::memcpy(joined, parked_bytes(index), link.parked);
+    if (fits > 0) std::memcpy(joined + link.parked, link.begin, fits);
+    run.data = joined;
+    run.size = static_cast<std::uint32_t>(link.parked + fits);
+    counters_.add(joined_frames);
+  }
+  link.parked = 0;
+  link.begin = nullptr;
+  if (run.size == 0) return;
+  run.stride = run.size;
+  run.count = 1;
+  run.status = link.status;
+  out.add(run);
+  counters_.add(frames);
+}
+
+// The superpage ends within a frame: what it has of it is copied, the padding behind the last page too, so that pages stay in their places.
+void RdhFrameDecoder::park(Link& link, LinkIndex index) {
+  if (link.begin == nullptr) return;
+  const auto here = static_cast<std::size_t>(link.next - link.begin);
+  const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
+  if (fits < here) mark_oversize(link);
+  std::memcpy(parked_bytes(index) + link.parked, link.begin, fits);
+  link.parked += fits;
+  link.begin = nullptr;
+}
+
+std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::byte> superpage, std::size_t from,
+                                    DecodeBuffer& out) {
+  const LinkIndex index = index_of_link_[link_id];
+  if (index == kUnmapped) return superpage.size() - from;
+  Link& link = links_[index];
+  const std::size_t begin = from;
+  const DecodeBuffer::Capacity two_frames{.runs = 2, .entries = 0, .carry_bytes = 2 * std::size_t{options_.max_chunk_bytes}};
+  std::size_t at = from;
+  while (at < superpage.size()) {
+    if (at != begin && (out.runs().size() >= kRunsPerCall || !out.has_room(two_frames))) return at - begin;
+    const std::span<const std::byte> rest = superpage.subspan(at);
+    Rdh page;
+    if (rest.size() < kRdhBytes || !(page = Rdh::read(rest.data())).plausible() || page.offset_next() > rest.size() ||
+        page.memory_size() > page.offset_next()) {
+      counters_.add(bad_rdh);
+      counters_.add(skipped_bytes, rest.size());
+      if (link.open) {
+        link.status |= chunk_status::kSoftwareMalformed;
+        close(link, index, out);
+      }
+      link.joined = link.joined && options_.orbits_per_frame == 1;
+      return superpage.size() - begin;
+    }
+    counters_.add(pages);
+    at += page.offset_next();
+    if (page.link_id() != link_id) {
+      counters_.add(wrong_link);
+      if (link.open) {
+        link.status |= chunk_status::kSoftwareMalformed;
+        close(link, index, out);
+      }
+      continue;
+    }
+    bool gap = false;
+    if (link.joined && page.packet_counter() != link.next_packet) {
+      gap = true;
+      counters_.add(packet_gaps);
+      counters_.add(lost_pages, static_cast<std::uint8_t>(page.packet_counter() - link.next_packet));
+    }
+    link.next_packet = static_cast<std::uint8_t>(page.packet_counter() + 1);
+    const std::uint32_t frame = (page.orbit() - link.phase) / options_.orbits_per_frame;
+    if (link.open && (frame != link.frame || (options_.orbits_per_frame == 1 && page.page_number() == 0))) {
+      counters_.add(no_stop);
+      link.status |= chunk_status::kSoftwareTruncated;
+      close(link, index, out);
+    }
+    if (link.open && gap) link.status |= chunk_status::kSoftwareTruncated;
+    if (!link.open &&
+        !start_frame(link, page.orbit(), page.page_number(), (page.trigger_type() & rdh_trigger::kTimeFrame) != 0))
+      continue;
+    if (link.begin == nullptr) link.begin = rest.data();
+    link.end = rest.data() + page.memory_size();
+    link.next = rest.data() + page.offset_next();
+    const bool last_orbit = (page.orbit() - link.phase) % options_.orbits_per_frame == options_.orbits_per_frame - 1;
+    if (page.stop() && last_orbit) close(link, index, out);
+  }
+  if (link.open) park(link, index);
+  return superpage.size() - begin;
+}
+
+void RdhFrameDecoder::finish(DecodeBuffer& out) {
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    Link& link = links_[i];
+    if (!link.open) continue;
+    counters_.add(unfinished);
+    link.status |= chunk_status::kSoftwareTruncated;
+    close(link, static_cast<LinkIndex>(i), out);
+  }
+}
+
+}  // namespace rodeo::formats

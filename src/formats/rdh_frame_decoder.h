@@ -1,0 +1,117 @@
+// Groups the RDH pages of superpages into chunks: heartbeat frames, or whole time frames (docs/formats/rdh.md, "From pages to chunks").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/counters.h"
+#include "formats/decode_buffer.h"
+
+namespace rodeo::formats {
+
+enum class RdhFrameCounter : std::uint8_t {
+  pages,
+  frames,
+  joined_frames,
+  bad_rdh,
+  skipped_bytes,
+  wrong_link,
+  packet_gaps,
+  lost_pages,
+  no_stop,
+  no_begin,
+  before_join,
+  oversize,
+  unfinished,
+  count,
+};
+inline constexpr std::size_t kRdhFrameCounters = static_cast<std::size_t>(RdhFrameCounter::count);
+
+/// In the order of the enum.
+inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCounterInfo{{
+    {"pages", "pages", "RDH pages seen"},
+    {"frames", "frames", "frames handed over"},
+    {"joined_frames", "frames", "frames put together from several superpages"},
+    {"bad_rdh", "superpages", "superpages whose rest was skipped because a header in them cannot be right"},
+    {"skipped_bytes", "bytes", "bytes skipped after a bad header"},
+    {"wrong_link", "pages", "pages skipped because they name another link than their superpage"},
+    {"packet_gaps", "gaps", "pages whose packet counter does not follow the link's last one"},
+    {"lost_pages", "pages", "pages missing at packet gaps (modulo 256: at least so many)"},
+    {"no_stop", "frames", "frames cut short because another began before their stop bit"},
+    {"no_begin", "frames", "frames whose first page is missing"},
+    {"before_join", "pages", "pages dropped because their frame began before the stream was joined"},
+    {"oversize", "frames", "frames cut to the configured maximum size"},
+    {"unfinished", "frames", "frames still open when the stream ended"},
+}};
+
+/// True if the counter tells of damage or loss.
+constexpr bool is_anomaly(RdhFrameCounter counter) {
+  return counter >= RdhFrameCounter::bad_rdh && counter != RdhFrameCounter::before_join &&
+         counter != RdhFrameCounter::unfinished;
+}
+
+/// The decoder of one card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
+/// last payload, headers and padding between included. It points into its superpage, or, where it lies in several, into the DecodeBuffer.
+/// One thread calls; any thread reads counters(). Superpages may hold any bytes. Never allocates after construction.
+class RdhFrameDecoder {
+ public:
+  struct Options {
+    std::uint32_t orbits_per_frame = 1;  ///< 1: heartbeat frames; the time frame's length: whole time frames
+    std::uint32_t max_chunk_bytes =
+        1024 * 1024;  ///< longer frames that lie in several superpages are cut, marked and counted
+  };
+
+  /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option is zero.
+  RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links);
+
+  /// Room that makes decode() go on, whatever comes.
+  DecodeBuffer::Capacity room() const;
+  /// Room for finish().
+  DecodeBuffer::Capacity finish_room() const;
+
+  /// Decodes pages of a superpage of `link` from byte `from` on and appends frames to `out`. Returns the bytes taken: fewer than there
+  /// are only if `out` is full, at least one page if `out` is empty and has room(). Calls for one superpage follow each other, and it must stay as it
+  /// is until the runs are no longer used.
+  std::size_t decode(std::uint8_t link, std::span<const std::byte> superpage, std::size_t from, DecodeBuffer& out);
+
+  /// Ends the stream: frames that are still open are handed over, marked software-truncated. `out` needs finish_room().
+  void finish(DecodeBuffer& out);
+
+  const base::CounterBlock<RdhFrameCounter>& counters() const { return counters_; }
+
+ private:
+  static constexpr LinkIndex kUnmapped = 0xffff;
+
+  struct Link {
+    bool joined = false;
+    bool open = false;
+    bool cut = false;
+    std::uint8_t status = 0;
+    std::uint8_t next_packet = 0;
+    std::uint32_t phase = 0;  // orbit of a frame's begin, modulo orbits_per_frame
+    std::uint32_t frame = 0;  // what is open: its orbit divided by orbits_per_frame
+    std::uint32_t last_orbit = 0;
+    const std::byte* begin = nullptr;  // of the open frame in the superpage that is decoded
+    const std::byte* end = nullptr;    // of its last page's payload
+    const std::byte* next = nullptr;   // of its last page, padding included
+    std::size_t parked = 0;            // bytes of it from earlier superpages
+  };
+
+  bool start_frame(Link& link, std::uint32_t orbit, std::uint32_t page_number, bool time_frame);
+  void mark_oversize(Link& link);
+  void close(Link& link, LinkIndex index, DecodeBuffer& out);
+  void park(Link& link, LinkIndex index);
+  std::byte* parked_bytes(LinkIndex index) { return parked_.get() + std::size_t{index} * options_.max_chunk_bytes; }
+
+  Options options_;
+  std::array<LinkIndex, 256> index_of_link_;
+  std::vector<Link> links_;
+  std::unique_ptr<std::byte[]> parked_;
+  base::CounterBlock<RdhFrameCounter> counters_;
+};
+
+}  // namespace rodeo::formats

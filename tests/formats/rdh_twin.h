@@ -1,0 +1,107 @@
+// The slow twin of RdhFrameDecoder for one link: copies every page, decides frame by frame, optimises nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/rdh.h"
+#include "rodeo/chunk.h"
+
+namespace rodeo::formats::testing {
+
+struct Frame {
+  std::uint8_t status = 0;
+  std::vector<std::byte> bytes;
+  bool operator==(const Frame&) const = default;
+};
+
+class RdhTwin {
+ public:
+  RdhTwin(std::uint32_t orbits, std::uint32_t max_bytes, std::uint8_t link)
+      : orbits_(orbits), max_bytes_(max_bytes), link_(link) {}
+
+  void superpage(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      if (bytes.size() < kRdhBytes) return bad();
+      const Rdh page = Rdh::read(bytes.data());
+      if (!page.plausible() || page.offset_next() > bytes.size()) return bad();
+      add(page, bytes.first(page.offset_next()));
+      bytes = bytes.subspan(page.offset_next());
+    }
+    // From here on its bytes are a copy, which has a limit.
+    if (open_) {
+      open_->spans_superpages = true;
+      fresh_superpage_ = true;
+      cut(*open_);
+    }
+  }
+  void finish() { close(chunk_status::kSoftwareTruncated); }
+
+  std::vector<Frame> frames;
+
+ private:
+  struct Open {
+    std::uint32_t number = 0;
+    bool spans_superpages = false;
+    std::uint8_t status = 0;
+    std::vector<std::byte> bytes;
+    std::size_t padding = 0;  // behind the last payload
+  };
+
+  void bad() {
+    close(chunk_status::kSoftwareMalformed);
+    if (orbits_ > 1) joined_ = false;
+  }
+  void cut(Open& frame) const {
+    if (frame.spans_superpages && frame.bytes.size() > max_bytes_) {
+      frame.bytes.resize(max_bytes_);
+      frame.status |= chunk_status::kSoftwareTruncated;
+    }
+  }
+  void close(std::uint8_t status) {
+    if (!open_) return;
+    open_->status |= status;
+    // Padding of a page that ended its superpage was copied along, where another superpage followed.
+    if (!(open_->spans_superpages && fresh_superpage_)) open_->bytes.resize(open_->bytes.size() - open_->padding);
+    cut(*open_);
+    if (!open_->bytes.empty()) frames.push_back({open_->status, open_->bytes});
+    open_.reset();
+  }
+  void add(const Rdh& page, std::span<const std::byte> bytes) {
+    if (page.link_id() != link_) return close(chunk_status::kSoftwareMalformed);
+    const bool gap = joined_ && page.packet_counter() != packet_;
+    packet_ = static_cast<std::uint8_t>(page.packet_counter() + 1);
+    if (open_ && (open_->number != number(page) || (orbits_ == 1 && page.page_number() == 0)))
+      close(chunk_status::kSoftwareTruncated);
+    if (open_ && gap) open_->status |= chunk_status::kSoftwareTruncated;
+    if (!open_) {
+      if (!joined_) {
+        if (page.page_number() != 0 || (orbits_ > 1 && (page.trigger_type() & rdh_trigger::kTimeFrame) == 0)) return;
+        joined_ = true;
+        phase_ = page.orbit() % orbits_;
+      }
+      open_.emplace();
+      open_->number = number(page);
+      if (page.page_number() != 0 || (page.orbit() - phase_) % orbits_ != 0)
+        open_->status |= chunk_status::kSoftwareTruncated;
+    }
+    open_->bytes.insert(open_->bytes.end(), bytes.begin(), bytes.end());
+    open_->padding = page.offset_next() - page.memory_size();
+    fresh_superpage_ = false;
+    if (page.stop() && (page.orbit() - phase_) % orbits_ == orbits_ - 1) close(0);
+  }
+  std::uint32_t number(const Rdh& page) const { return (page.orbit() - phase_) / orbits_; }
+
+  const std::uint32_t orbits_;
+  const std::uint32_t max_bytes_;
+  const std::uint8_t link_;
+  bool joined_ = false;
+  bool fresh_superpage_ = false;
+  std::uint8_t packet_ = 0;
+  std::uint32_t phase_ = 0;
+  std::optional<Open> open_;
+};
+
+}  // namespace rodeo::formats::testing
