@@ -82,7 +82,7 @@ Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network:
   settings.events = options.events != 0 ? options.events : std::max<std::uint64_t>(10'000, 20 * forms.paper_events);
   std::vector<Burst> bursts;
   std::string what = options.kind;
-  if (options.kind == "periodic" || options.kind == "jittered" || options.kind == "poisson") {
+  if (const auto kind = network::arrivals_of(options.kind)) {
     if (settings.events > kMostEvents) {
       return std::unexpected(Error{"network.bad_sequence",
                                    fmt::format("{} events are more than {}", settings.events, kMostEvents), "--events",
@@ -92,9 +92,7 @@ Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network:
       return std::unexpected(Error{"network.bad_sequence", fmt::format("a jitter of {} periods", options.jitter_periods),
                                    "--jitter", "give 0 or more periods, for example 0.5"});
     }
-    settings.arrivals = options.kind == "periodic"   ? network::Arrivals::periodic
-                        : options.kind == "jittered" ? network::Arrivals::jittered
-                                                     : network::Arrivals::poisson;
+    settings.arrivals = *kind;
     bursts = network::make_bursts(settings);
     if (options.kind != "periodic") what += fmt::format(", seed {}", options.seed);
   } else {

@@ -103,6 +103,14 @@ Result<Superposition> superpose(std::span<const Burst> bursts, const Superpositi
   return result;
 }
 
+Result<Arrivals> arrivals_of(std::string_view name) {
+  if (name == "periodic") return Arrivals::periodic;
+  if (name == "jittered") return Arrivals::jittered;
+  if (name == "poisson") return Arrivals::poisson;
+  return std::unexpected(
+      Error{"network.bad_sequence", fmt::format("there are no {} arrivals", name), "", "use periodic, jittered or poisson"});
+}
+
 std::vector<Burst> make_bursts(const SequenceSettings& settings) {
   std::mt19937_64 bits(settings.seed);
   const auto uniform = [&] {

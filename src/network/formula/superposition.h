@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -42,6 +43,9 @@ struct SuperpositionSettings {
 /// Ports are first in, first out, and drain at output_bps. Bursts may come in any order of start. Errors: network.zero (rates, sizes,
 /// ports), network.bad_sequence (a time that is not finite, a port that is not there).
 Result<Superposition> superpose(std::span<const Burst> bursts, const SuperpositionSettings& settings);
+
+/// periodic, jittered or poisson. Error network.bad_sequence.
+Result<Arrivals> arrivals_of(std::string_view name);
 
 /// A sequence made from a seed: the same events on every machine.
 struct SequenceSettings {

@@ -1,0 +1,55 @@
+# Extension modules of the Python package, bound with nanobind (a pip package, tools/requirements.txt).
+#
+#   rodeo_python_module(network SOURCES network.cpp)      makes rodeo._network
+#
+# build/python/rodeo/ is the package as it stands in python/rodeo/ (links to it) with the modules beside: PYTHONPATH=build/python is all
+# that it takes. Where Python's headers or nanobind are missing the modules are left out with a message, and what needs them says so.
+
+# The interpreter of .venv: the one that the command runs.
+set(RODEO_PYTHON_MODULES OFF)
+set(python_interpreter ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
+if(NOT EXISTS ${python_interpreter})
+  unset(python_interpreter)
+  find_program(python_interpreter python3 NO_CACHE)
+endif()
+if(python_interpreter AND NOT RODEO_SANITIZE AND NOT RODEO_FUZZ)
+  set(Python_EXECUTABLE ${python_interpreter})
+  find_package(Python 3.11 QUIET COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND ${python_interpreter} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE
+    RESULT_VARIABLE nanobind_missing ERROR_QUIET)
+  if(NOT Python_Development.Module_FOUND)
+    message(STATUS "No Python modules: the headers of ${python_interpreter} are missing (Debian: python3-dev)")
+  elseif(nanobind_missing)
+    message(STATUS "No Python modules: ${python_interpreter} has no nanobind (tools/setup)")
+  else()
+    find_package(nanobind CONFIG REQUIRED)
+    set(RODEO_PYTHON_MODULES ON)
+  endif()
+endif()
+
+set(RODEO_PYTHON_PACKAGE ${CMAKE_BINARY_DIR}/python/rodeo)
+add_custom_target(rodeo_python)
+
+function(rodeo_python_package directory)
+  file(MAKE_DIRECTORY ${RODEO_PYTHON_PACKAGE})
+  file(GLOB entries CONFIGURE_DEPENDS RELATIVE ${directory} ${directory}/*)
+  list(REMOVE_ITEM entries __pycache__)
+  foreach(entry ${entries})
+    file(CREATE_LINK ${directory}/${entry} ${RODEO_PYTHON_PACKAGE}/${entry} SYMBOLIC)
+  endforeach()
+endfunction()
+
+function(rodeo_python_module name)
+  cmake_parse_arguments(MODULE "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(NOT RODEO_PYTHON_MODULES)
+    return()
+  endif()
+  set(target rodeo_python_${name})
+  nanobind_add_module(${target} NB_STATIC NOMINSIZE ${MODULE_SOURCES})
+  target_link_libraries(${target} PRIVATE rodeo ${MODULE_LIBRARIES})
+  file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_DATADIR}/rodeo/python/rodeo ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME _${name} LIBRARY_OUTPUT_DIRECTORY ${RODEO_PYTHON_PACKAGE}
+    INSTALL_RPATH "$ORIGIN/${to_library}")
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_DATADIR}/rodeo/python/rodeo)
+  add_dependencies(rodeo_python ${target})
+endfunction()
