@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -150,9 +151,14 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path) {
   if (!address) return std::unexpected(address.error());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket_error("cannot make a socket", path);
+  // A server that accepts nobody lets its queue run full; connect() then waits for as long as a send may.
+  const timeval patience{5, 0};
+  const timeval for_ever{};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     if (errno != EINTR) return socket_error("cannot connect", path);
   }
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &for_ever, sizeof for_ever);
   return socket;
 }
 

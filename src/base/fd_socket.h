@@ -68,7 +68,7 @@ IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds);
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 
-/// A connected stream socket (blocking, close-on-exec). Error base.socket.
+/// A connected stream socket (blocking, close-on-exec). Waits at most 5 s for a server that accepts nobody. Error base.socket.
 Result<UniqueFd> connect_unix(const std::filesystem::path& path);
 
 /// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Error base.socket.

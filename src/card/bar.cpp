@@ -1,0 +1,47 @@
+#include "card/bar.h"
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+
+Result<Bar> Bar::open(pci::Function& function, unsigned number) {
+  const auto region = number <= 5 ? function.region(number) : Result<pci::RegionInfo>(pci::RegionInfo{});
+  if (!region) return std::unexpected(region.error());
+  if (region->bytes == 0)
+    return std::unexpected(
+        Error{"card.no_region", fmt::format("the card has no BAR {}", number), function.address().text()});
+  Bar bar;
+  bar.function_ = &function;
+  bar.number_ = number;
+  bar.bytes_ = region->bytes;
+  for (const pci::MappableRange& range : region->mappable) {
+    // What cannot be mapped is reached by accesses that trap.
+    if (const auto memory = function.map(number, range)) bar.windows_.push_back({range.offset, *memory});
+  }
+  return bar;
+}
+
+template <typename Word>
+Result<Word> Bar::read(std::uint64_t offset) const {
+  if (const volatile Word* place = mapped<Word>(offset)) return *place;
+  Word value = 0;
+  if (auto done = function_->read(number_, offset, std::as_writable_bytes(std::span(&value, 1))); !done)
+    return std::unexpected(done.error());
+  return value;
+}
+
+template <typename Word>
+Result<void> Bar::write(std::uint64_t offset, Word value) const {
+  if (volatile Word* place = mapped<Word>(offset)) {
+    *place = value;
+    return {};
+  }
+  return function_->write(number_, offset, std::as_bytes(std::span(&value, 1)));
+}
+
+Result<std::uint32_t> Bar::read32(std::uint64_t offset) const { return read<std::uint32_t>(offset); }
+Result<std::uint64_t> Bar::read64(std::uint64_t offset) const { return read<std::uint64_t>(offset); }
+Result<void> Bar::write32(std::uint64_t offset, std::uint32_t value) const { return write(offset, value); }
+Result<void> Bar::write64(std::uint64_t offset, std::uint64_t value) const { return write(offset, value); }
+
+}  // namespace rodeo::card

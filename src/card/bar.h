@@ -1,0 +1,57 @@
+// Registers of one BAR: bounds checked, mapped where the card allows it, trapped where not.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "card/pci/function.h"
+#include "card_registers/register_map.h"
+
+namespace rodeo::card {
+
+/// Any thread, any number of processes at once. Mapped accesses are one load or store and never wait; trapped ones wait at most as long as the
+/// function's back end does. Accesses outside the BAR or not aligned are card.bad_access. 32-bit accesses, or 64-bit ones for cards that have such registers.
+class Bar {
+ public:
+  /// Maps what may be mapped. card.no_region if the card has no such BAR. `function` must outlive the object.
+  static Result<Bar> open(pci::Function& function, unsigned number);
+
+  unsigned number() const { return number_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+  Result<std::uint32_t> read32(std::uint64_t offset) const;
+  Result<std::uint64_t> read64(std::uint64_t offset) const;
+  Result<void> write32(std::uint64_t offset, std::uint32_t value) const;
+  Result<void> write64(std::uint64_t offset, std::uint64_t value) const;
+
+  /// Address of a register if it lies in mapped memory, else nullptr: for loops that cannot pay for a check at each access.
+  template <typename Word>
+  volatile Word* mapped(std::uint64_t offset) const {
+    if (offset % sizeof(Word) != 0) return nullptr;
+    for (const Window& window : windows_) {
+      if (offset >= window.offset && window.memory.size() >= sizeof(Word) &&
+          offset - window.offset <= window.memory.size() - sizeof(Word))
+        return reinterpret_cast<volatile Word*>(window.memory.data() + (offset - window.offset));
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Window {
+    std::uint64_t offset;
+    std::span<std::byte> memory;
+  };
+  template <typename Word>
+  Result<Word> read(std::uint64_t offset) const;
+  template <typename Word>
+  Result<void> write(std::uint64_t offset, Word value) const;
+
+  pci::Function* function_ = nullptr;
+  unsigned number_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::vector<Window> windows_;
+};
+
+}  // namespace rodeo::card

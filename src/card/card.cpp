@@ -1,0 +1,174 @@
+#include "card/card.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "card/pci/lock.h"
+#include "card_registers/crorc.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace cru = card_registers::cru;
+namespace crorc = card_registers::crorc;
+namespace felix = card_registers::felix;
+using card_registers::Field;
+using card_registers::PciId;
+using card_registers::Register;
+
+constexpr std::chrono::milliseconds kModifyPatience{2000};
+
+Result<PciId> read_id(pci::Function& function) {
+  PciId id;
+  if (auto done = function.read(pci::kConfigurationRegion, 0, std::as_writable_bytes(std::span(&id.vendor, 1))); !done)
+    return std::unexpected(done.error());
+  if (auto done = function.read(pci::kConfigurationRegion, 2, std::as_writable_bytes(std::span(&id.device, 1))); !done)
+    return std::unexpected(done.error());
+  return id;
+}
+
+}  // namespace
+
+std::string_view name_of(CardType type) {
+  switch (type) {
+    case CardType::crorc: return "C-RORC";
+    case CardType::cru: return "CRU";
+    case CardType::felix: return "FELIX";
+    case CardType::unknown: break;
+  }
+  return "unknown";
+}
+
+CardType type_of(const PciId& id) {
+  if (id == cru::kPciId || id == cru::kDevelopmentBoardPciId) return CardType::cru;
+  if (id == crorc::kPciId) return CardType::crorc;
+  if (std::ranges::find(felix::kPciIds, id) != std::end(felix::kPciIds)) return CardType::felix;
+  if (std::ranges::find(felix::kOlderPciIds, id) != std::end(felix::kOlderPciIds)) return CardType::felix;
+  return CardType::unknown;
+}
+
+const card_registers::RegisterMap* map_of(CardType type) {
+  switch (type) {
+    case CardType::crorc: return &crorc::kMap;
+    case CardType::cru: return &cru::kMap;
+    case CardType::felix: return &felix::kMap;
+    case CardType::unknown: break;
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<Card>> Card::open(const pci::FoundFunction& found) {
+  auto function = pci::open_function(found);
+  if (!function) return std::unexpected(function.error());
+  return adopt(std::move(*function), found);
+}
+
+Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found) {
+  const Result<PciId> id = found.id ? Result<PciId>(*found.id) : read_id(*function);
+  if (!id) return std::unexpected(id.error().within("cannot read the PCI id"));
+  const CardType type = type_of(*id);
+  if (type == CardType::unknown)
+    return std::unexpected(Error{"card.unknown_type",
+                                 fmt::format("{:04x}:{:04x} is no readout card that is known here", id->vendor, id->device),
+                                 found.address.text()});
+  std::unique_ptr<Card> card(new Card(std::move(function), found, type));
+  card->found_.id = *id;
+  switch (type) {
+    case CardType::cru: {
+      const auto endpoint = card->read(cru::reg("endpoint_id"));
+      if (!endpoint) return std::unexpected(endpoint.error());
+      if (*endpoint == 0) card->endpoint_ = 0;
+      if (*endpoint == cru::kEndpointOneId) card->endpoint_ = 1;
+      break;
+    }
+    case CardType::felix: card->endpoint_ = *id == felix::kPciIds[1] || *id == felix::kOlderPciIds[1] ? 1U : 0U; break;
+    case CardType::crorc: card->endpoint_ = 0; break;
+    case CardType::unknown: break;
+  }
+  return card;
+}
+
+Result<const Bar*> Card::bar(unsigned number) {
+  if (number >= bars_.size())
+    return std::unexpected(Error{"card.no_region", fmt::format("there is no BAR {}", number), address().text()});
+  const std::lock_guard guard(mutex_);
+  if (bars_[number] == nullptr) {
+    auto opened = Bar::open(*function_, number);
+    if (!opened) return std::unexpected(opened.error());
+    bars_[number] = std::make_unique<Bar>(std::move(*opened));
+  }
+  return bars_[number].get();
+}
+
+Result<void> Card::check_index(const Register& reg, std::uint32_t index) const {
+  const std::uint32_t count = type_ == CardType::crorc ? crorc::kLinks : reg.total();
+  if (index < count) return {};
+  return std::unexpected(
+      Error{"card.bad_access", fmt::format("{} has {} places, not {}", reg.name, count, index + 1), address().text()});
+}
+
+Result<std::uint64_t> Card::read64(const Register& reg, std::uint32_t index) {
+  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
+  const auto window = bar(bar_of(reg, index));
+  if (!window) return std::unexpected(window.error());
+  if (reg.width_bytes == 8) {
+    auto value = (*window)->read64(offset_of(reg, index));
+    if (!value) return std::unexpected(value.error().within(fmt::format("cannot read {}", reg.name)));
+    return *value;
+  }
+  auto value = (*window)->read32(offset_of(reg, index));
+  if (!value) return std::unexpected(value.error().within(fmt::format("cannot read {}", reg.name)));
+  return *value;
+}
+
+Result<std::uint32_t> Card::read(const Register& reg, std::uint32_t index) {
+  const auto value = read64(reg, index);
+  if (!value) return std::unexpected(value.error());
+  return static_cast<std::uint32_t>(*value);
+}
+
+Result<void> Card::write(const Register& reg, std::uint64_t value, std::uint32_t index) {
+  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
+  const auto window = bar(bar_of(reg, index));
+  if (!window) return std::unexpected(window.error());
+  auto done = reg.width_bytes == 8 ? (*window)->write64(offset_of(reg, index), value)
+                                   : (*window)->write32(offset_of(reg, index), static_cast<std::uint32_t>(value));
+  if (!done) return std::unexpected(done.error().within(fmt::format("cannot write {}", reg.name)));
+  return {};
+}
+
+Result<std::uint32_t> Card::modify(const Register& reg, Field field, std::uint32_t value, std::uint32_t index) {
+  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
+  auto written = modify_at(bar_of(reg, index), offset_of(reg, index), field, value);
+  if (!written) return std::unexpected(written.error().within(fmt::format("cannot change {}", reg.name)));
+  return *written;
+}
+
+Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Field field, std::uint32_t value) {
+  if (field.width == 0 || field.low > 31 || field.width > 32 - field.low)
+    return std::unexpected(Error{
+        "card.bad_access", fmt::format("{} bits from bit {} are not within 32", field.width, field.low), address().text()});
+  if (field.width < 32 && (value >> field.width) != 0)
+    return std::unexpected(
+        Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, field.width), address().text()});
+  const auto window = bar(number);
+  if (!window) return std::unexpected(window.error());
+  std::optional<pci::ByteLock> lock;
+  if (!found_.lock_file.empty()) {
+    auto held =
+        pci::ByteLock::acquire(found_.lock_file, pci::kConfigurationByte, "the card's configuration", kModifyPatience);
+    if (!held) return std::unexpected(held.error());
+    lock.emplace(std::move(*held));
+  }
+  const auto word = (*window)->read32(offset);
+  if (!word) return std::unexpected(word.error());
+  const std::uint32_t changed = field.in(*word, value);
+  if (auto done = (*window)->write32(offset, changed); !done) return std::unexpected(done.error());
+  return changed;
+}
+
+}  // namespace rodeo::card

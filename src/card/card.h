@@ -1,0 +1,80 @@
+// A readout card, opened: its type, its registers by declared name, its BARs. For configuration and monitoring any number may be open at once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "card/bar.h"
+#include "card/pci/found_function.h"
+#include "card_registers/register_map.h"
+
+namespace rodeo::card {
+
+/// In the order in which cards are numbered: #0 is the first C-RORC if there is one.
+enum class CardType : unsigned char { crorc, cru, felix, unknown };
+
+/// "C-RORC", "CRU", "FELIX", "unknown".
+std::string_view name_of(CardType type);
+CardType type_of(const card_registers::PciId& id);
+/// The declared registers; nullptr for an unknown card.
+const card_registers::RegisterMap* map_of(CardType type);
+
+/// Any thread. Each call waits at most as long as the function's back end does. Errors name the register.
+class Card {
+ public:
+  /// card.unknown_type if its PCI id is none that we know.
+  static Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found);
+  /// Takes a function that is already open.
+  static Result<std::unique_ptr<Card>> adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found);
+
+  CardType type() const { return type_; }
+  const pci::Address& address() const { return function_->address(); }
+  const pci::FoundFunction& found() const { return found_; }
+  pci::Function& function() { return *function_; }
+  const card_registers::RegisterMap& map() const { return *map_of(type_); }
+  /// 0 or 1; nothing if the card says neither.
+  std::optional<unsigned> endpoint() const { return endpoint_; }
+  /// endpoint() or 0.
+  unsigned endpoint_or_zero() const { return endpoint_.value_or(0); }
+
+  /// Opened at first use; lives as long as the card.
+  Result<const Bar*> bar(unsigned number);
+
+  // By declared register. `index` counts within a row; for a C-RORC it is the channel. The width is the register's.
+  Result<std::uint64_t> read64(const card_registers::Register& reg, std::uint32_t index = 0);
+  Result<std::uint32_t> read(const card_registers::Register& reg, std::uint32_t index = 0);
+  Result<void> write(const card_registers::Register& reg, std::uint64_t value, std::uint32_t index = 0);
+  /// Read, change one field, write back, while no other process does the same to this card. Returns what was written.
+  Result<std::uint32_t> modify(const card_registers::Register& reg, card_registers::Field field, std::uint32_t value,
+                               std::uint32_t index = 0);
+  /// The same for any 32-bit word; `width` 1-32, field within the word, else card.bad_access.
+  Result<std::uint32_t> modify_at(unsigned bar, std::uint64_t offset, card_registers::Field field, std::uint32_t value);
+
+  /// BAR number of a register.
+  unsigned bar_of(const card_registers::Register& reg, std::uint32_t index) const {
+    return type_ == CardType::crorc ? index : reg.bar;
+  }
+  /// Offset in its BAR.
+  std::uint32_t offset_of(const card_registers::Register& reg, std::uint32_t index) const {
+    return type_ == CardType::crorc ? reg.offset : reg.at(index);
+  }
+
+ private:
+  Card(std::unique_ptr<pci::Function> function, pci::FoundFunction found, CardType type)
+      : function_(std::move(function)), found_(std::move(found)), type_(type) {}
+  Result<void> check_index(const card_registers::Register& reg, std::uint32_t index) const;
+
+  std::unique_ptr<pci::Function> function_;
+  pci::FoundFunction found_;
+  CardType type_;
+  std::optional<unsigned> endpoint_;
+  std::mutex mutex_;
+  std::array<std::unique_ptr<Bar>, 6> bars_;
+};
+
+}  // namespace rodeo::card

@@ -1,0 +1,36 @@
+// Which cards there are, and which of them a user means.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "card/card_id.h"
+#include "card/identity.h"
+
+namespace rodeo::card {
+
+/// One function that is, or may be, a readout card.
+struct CardEntry {
+  unsigned sequence = 0;  // "#N": C-RORCs first, then CRUs, then FELIX, by PCI address; what cannot be identified comes last
+  pci::FoundFunction function = {};
+  CardType type = CardType::unknown;
+  Identity identity = {};
+  std::string problem = {};  // why it could not be identified; empty: it could
+};
+
+/// Where functions are looked for and how they are opened; replaced in tests.
+struct CardSource {
+  std::function<std::vector<pci::FoundFunction>()> functions = pci::all_functions;
+  std::function<Result<std::unique_ptr<Card>>(const pci::FoundFunction&)> open = Card::open;
+};
+
+/// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no cards are left out.
+std::vector<CardEntry> list_cards(const CardSource& source = {});
+
+/// The card that is meant. A PCI address opens no other card than that one. card.not_found lists what there is; card.ambiguous if a serial number
+/// occurs twice.
+Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
+Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
+
+}  // namespace rodeo::card

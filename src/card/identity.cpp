@@ -1,0 +1,94 @@
+#include "card/identity.h"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "card_registers/crorc.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace cru = card_registers::cru;
+namespace crorc = card_registers::crorc;
+namespace felix = card_registers::felix;
+
+// The serial is there at once if somebody has asked for it since the card was switched on; else it is fetched from an EEPROM or the flash.
+Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registers::Register& command, std::uint32_t value,
+                                                  const card_registers::Register& serial,
+                                                  std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (bool asked = false;;) {
+    const auto word = card.read(serial);
+    if (!word) return std::unexpected(word.error());
+    if (const auto number = serial_from_ascii(*word)) return number;
+    if (!asked) {
+      if (auto done = card.write(command, value); !done) return std::unexpected(done.error());
+      asked = true;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::optional<std::uint32_t> hash_or_nothing(std::uint64_t word) {
+  const auto hash = static_cast<std::uint32_t>(word);
+  return hash == 0 || hash == 0xffffffff ? std::nullopt : std::optional(hash);
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word) {
+  std::uint32_t serial = 0;
+  for (int i = 0; i < 4; ++i, word >>= 8) {
+    const std::uint32_t digit = (word & 0xff) - '0';
+    if (digit > 9) return std::nullopt;
+    serial = serial * 10 + digit;
+  }
+  return serial == 0 ? std::nullopt : std::optional(serial);
+}
+
+std::string hash_text(std::uint32_t hash) { return fmt::format("{:x}", hash); }
+
+Result<Identity> identify(Card& card) {
+  Identity identity;
+  identity.endpoint = card.endpoint();
+  Result<std::optional<std::uint32_t>> serial;
+  Result<std::uint64_t> firmware = 0;
+  switch (card.type()) {
+    case CardType::cru: {
+      serial = fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100));
+      firmware = card.read64(cru::reg("firmware_hash"));
+      const auto user_logic = card.read(cru::reg("user_logic_hash"));
+      if (!user_logic) return std::unexpected(user_logic.error());
+      identity.user_logic_hash = hash_or_nothing(*user_logic);
+      const auto dirty = card.read(cru::reg("firmware_dirty"));
+      if (!dirty) return std::unexpected(dirty.error());
+      identity.firmware_dirty = *dirty != 0;
+      break;
+    }
+    case CardType::crorc:
+      serial = fetch_serial(card, crorc::reg("flash_command"), crorc::kReadSerial, crorc::reg("serial"),
+                            std::chrono::milliseconds(600));
+      firmware = card.read64(crorc::reg("firmware_hash"));
+      break;
+    case CardType::felix: {
+      firmware = card.read64(felix::reg("git_hash"));
+      const auto number = card.read64(felix::reg("serial"));
+      if (!number) return std::unexpected(number.error());
+      if (*number != 0 && *number <= 99999) serial = static_cast<std::uint32_t>(*number);
+      break;
+    }
+    case CardType::unknown: break;
+  }
+  if (!serial) return std::unexpected(serial.error());
+  if (!firmware) return std::unexpected(firmware.error());
+  identity.serial = *serial;
+  identity.firmware_hash = hash_or_nothing(*firmware);
+  return identity;
+}
+
+}  // namespace rodeo::card

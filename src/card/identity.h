@@ -1,0 +1,29 @@
+// What a card says about itself: serial number, endpoint, firmware.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "card/card.h"
+
+namespace rodeo::card {
+
+struct Identity {
+  std::optional<std::uint32_t> serial;  // nothing: the card has none that can be read
+  std::optional<unsigned> endpoint;
+  std::optional<std::uint32_t> firmware_hash;
+  std::optional<std::uint32_t> user_logic_hash;  // CRU only
+  bool firmware_dirty = false;                   // CRU only
+};
+
+/// Reads all of it; waits at most 600 ms for a serial number that must be fetched first.
+Result<Identity> identify(Card& card);
+
+/// Four ASCII digits, the first in the lowest byte; nothing for anything else.
+std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word);
+
+/// A firmware hash as tables of firmware write it: hexadecimal without leading zeros.
+std::string hash_text(std::uint32_t hash);
+
+}  // namespace rodeo::card

@@ -1,0 +1,36 @@
+// PCI functions that may be cards: where they were found, and how one is opened.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "card/pci/function.h"
+#include "card_registers/register_map.h"
+
+namespace rodeo::card::pci {
+
+/// What is known of a function without opening it.
+struct FoundFunction {
+  Address address = {};
+  BackEnd back_end = BackEnd::vfio;
+  std::optional<card_registers::PciId> id = {};  // of a real card; an emulated one tells when it is opened
+  std::filesystem::path place = {};              // socket of an emulated card, sysfs directory of a real one
+  std::filesystem::path lock_file = {};          // whose kernel locks say who owns DMA channels (byte N: channel N)
+  int numa_node = -1;                            // -1: not known
+  std::string problem = {};                      // why it cannot be used; empty: nothing known
+};
+
+/// Emulated cards: the sockets in <runtime directory>/cards, by address. A name that is no address is a row with a problem. No directory, no cards.
+std::vector<FoundFunction> emulated_functions();
+
+/// Every function that this host and this user's emulators have, by address. Never fails: what cannot be read is a row with a problem.
+std::vector<FoundFunction> all_functions();
+
+/// Opens it by its back end.
+Result<std::unique_ptr<Function>> open_function(const FoundFunction& function);
+
+}  // namespace rodeo::card::pci

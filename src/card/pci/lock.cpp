@@ -1,0 +1,94 @@
+#include "card/pci/lock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "card/pci/function.h"
+
+namespace rodeo::card::pci {
+namespace {
+
+// Beside the locks, which are no data, the file says who holds them: 16 characters a byte, a number and blanks.
+constexpr std::size_t kNoteBytes = 16;
+constexpr off_t note_place(unsigned byte) { return 4096 + static_cast<off_t>(byte * kNoteBytes); }
+
+void leave_note(int fd, unsigned byte) {
+  const std::string note = fmt::format("{:<15}\n", ::getpid());
+  (void)!::pwrite(fd, note.data(), kNoteBytes, note_place(byte));
+}
+
+std::string read_note(int fd, unsigned byte) {
+  std::array<char, kNoteBytes> note{};
+  if (::pread(fd, note.data(), note.size(), note_place(byte)) != static_cast<ssize_t>(note.size())) return "another process";
+  pid_t pid = 0;
+  std::from_chars(note.data(), note.data() + note.size(), pid);
+  if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH)) return "another process";
+  return fmt::format("process {}", pid);
+}
+
+}  // namespace
+
+Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
+                                   std::chrono::milliseconds patience) {
+  base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd)
+    return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
+                                 file.native(), "the card belongs to the user who may write to this file"});
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    if (::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) {
+      leave_note(fd.get(), byte);
+      return ByteLock(std::move(fd));
+    }
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+      return std::unexpected(Error{"card.lock_file", fmt::format("cannot lock: {}", std::strerror(errno)), file.native()});
+    if (std::chrono::steady_clock::now() >= deadline)
+      return std::unexpected(Error{"card.locked", fmt::format("{} is in use by {}", what, read_note(fd.get(), byte)),
+                                   file.native(), "stop that process, or choose another card or channel"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+Result<NameLock> NameLock::acquire(const std::string& name, const std::string& what) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.size() + 2 > sizeof address.sun_path)
+    return std::unexpected(Error{"card.lock_file", fmt::format("the name {} is longer than an abstract socket's", name)});
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket)
+    return std::unexpected(Error{"card.lock_file", fmt::format("cannot make a socket: {}", std::strerror(errno))});
+  // All of the address, as upstream does: the NULs behind the name are part of it.
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == EADDRINUSE)
+      return std::unexpected(Error{"card.locked", fmt::format("{} is in use by a process that holds @{}", what, name), "",
+                                   "stop that process, or choose another card or channel"});
+    return std::unexpected(Error{"card.lock_file", fmt::format("cannot bind @{}: {}", name, std::strerror(errno))});
+  }
+  return NameLock(std::move(socket));
+}
+
+std::optional<std::string> upstream_lock_name(const Address& address, std::optional<unsigned> channel) {
+  if (address.domain != 0) return std::nullopt;
+  const std::string place = fmt::format("{:02x}:{:02x}.{:x}", address.bus, address.device, address.function);
+  return channel ? fmt::format("lice_O2_RoC_DMA_{}_chan{}_lock", place, *channel)
+                 : fmt::format("lice_O2_RoC_DMA_{}_lock", place);
+}
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,349 @@
+#include "card/pci/vfio_user_client.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "card/pci/vfio_user_connection.h"
+
+namespace rodeo::card::pci {
+namespace {
+
+namespace wire = formats::vfio_user;
+
+constexpr unsigned kRegions = 9;
+constexpr std::uint32_t kMsi = 1;
+constexpr std::uint32_t kMsix = 2;
+constexpr std::uint64_t kCommandRegister = 4;
+constexpr std::uint16_t kBusMaster = 1U << 2;
+constexpr std::chrono::milliseconds kResetPatience{10'000};
+
+struct Region {
+  RegionInfo info;
+  base::UniqueFd fd;
+  std::uint64_t fd_offset = 0;
+};
+
+struct Mapping {
+  unsigned region;
+  MappableRange range;
+  std::span<std::byte> memory;
+};
+
+Error bad_access(std::string what, const Address& address) {
+  return Error{"card.bad_access", std::move(what), address.text(),
+               "offsets are bytes from the region's begin; accesses are aligned to their size"};
+}
+
+class VfioUserFunction final : public Function {
+ public:
+  VfioUserFunction(VfioUserConnection connection, const Address& address)
+      : connection_(std::move(connection)), address_(address) {}
+
+  ~VfioUserFunction() override {
+    for (const Mapping& mapping : mappings_) ::munmap(mapping.memory.data(), mapping.memory.size());
+  }
+
+  Result<void> begin();
+
+  const Address& address() const override { return address_; }
+  BackEnd back_end() const override { return BackEnd::vfio_user; }
+
+  Result<RegionInfo> region(unsigned number) const override {
+    if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
+    return regions_[number].info;
+  }
+
+  Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
+    if (auto allowed = check(number, offset, bytes.size(), false); !allowed) return allowed;
+    const std::lock_guard guard(mutex_);
+    return read_locked(number, offset, bytes);
+  }
+
+  Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (auto allowed = check(number, offset, bytes.size(), true); !allowed) return allowed;
+    const std::lock_guard guard(mutex_);
+    return write_locked(number, offset, bytes);
+  }
+
+  Result<void> post(std::span<const RegionWrite> writes) override {
+    for (const RegionWrite& write : writes) {
+      if (auto allowed = check(write.region, write.offset, write.bytes, true); !allowed) return allowed;
+    }
+    const std::lock_guard guard(mutex_);
+    return connection_.post(writes, connection_.server().write_multiple);
+  }
+
+  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override;
+
+  Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override;
+  Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override;
+  bool translates() const override { return true; }
+  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override;
+
+  unsigned interrupts() const override { return vectors_; }
+  Result<int> interrupt(unsigned vector) override;
+
+  Result<void> reset() override {
+    const std::lock_guard guard(mutex_);
+    const auto answer = connection_.ask(wire::DeviceReset{}, {}, kResetPatience);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  }
+
+  Result<void> set_bus_master(bool on) override {
+    const std::lock_guard guard(mutex_);
+    std::uint16_t command = 0;
+    if (auto done = read_locked(kConfigurationRegion, kCommandRegister, std::as_writable_bytes(std::span(&command, 1)));
+        !done)
+      return done;
+    command = static_cast<std::uint16_t>(on ? command | kBusMaster : command & ~kBusMaster);
+    return write_locked(kConfigurationRegion, kCommandRegister, std::as_bytes(std::span(&command, 1)));
+  }
+
+ private:
+  Result<void> check(unsigned number, std::uint64_t offset, std::uint64_t bytes, bool writing) const {
+    if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
+    const RegionInfo& info = regions_[number].info;
+    if (bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0 || offset % bytes != 0)
+      return std::unexpected(bad_access(
+          fmt::format("{} bytes at {:#x} are not an aligned access of 1, 2, 4 or 8 bytes", bytes, offset), address_));
+    if (bytes > info.bytes || offset > info.bytes - bytes)
+      return std::unexpected(
+          bad_access(fmt::format("{:#x} is outside region {} of {:#x} bytes", offset, number, info.bytes), address_));
+    if (!(writing ? info.writable : info.readable))
+      return std::unexpected(
+          bad_access(fmt::format("region {} cannot be {}", number, writing ? "written" : "read"), address_));
+    return {};
+  }
+
+  Result<void> read_locked(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
+    wire::RegionRead request;
+    request.offset = offset;
+    request.region = number;
+    request.count = static_cast<std::uint32_t>(bytes.size());
+    const auto answer = connection_.ask(request);
+    if (!answer) return std::unexpected(answer.error());
+    const auto data = wire::decode_region_data(answer->payload);
+    if (!data || data->size() != bytes.size())
+      return std::unexpected(Error{"card.protocol",
+                                   fmt::format("the card answered a read of {} bytes with other bytes", bytes.size()),
+                                   address_.text()});
+    std::memcpy(bytes.data(), data->data(), bytes.size());
+    return {};
+  }
+
+  Result<void> write_locked(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
+    wire::RegionWrite request;
+    request.offset = offset;
+    request.region = number;
+    request.count = static_cast<std::uint32_t>(bytes.size());
+    request.data = bytes;
+    const auto answer = connection_.ask(request);
+    if (!answer) return std::unexpected(answer.error());
+    return {};
+  }
+
+  Result<void> ask_region(unsigned number);
+  Result<unsigned> ask_vectors(std::uint32_t index);
+
+  mutable std::mutex mutex_;
+  VfioUserConnection connection_;
+  Address address_;
+  std::array<Region, kRegions> regions_;
+  std::vector<Mapping> mappings_;
+  std::map<std::uint64_t, std::uint64_t> dma_;  // iova, bytes
+  std::uint32_t irq_index_ = kMsi;
+  unsigned vectors_ = 0;
+  std::map<unsigned, base::UniqueFd> eventfds_;
+};
+
+Result<void> VfioUserFunction::begin() {
+  if (auto agreed = connection_.negotiate(); !agreed) return agreed;
+  const auto answer = connection_.ask(wire::DeviceInfo{});
+  if (!answer) return std::unexpected(answer.error());
+  const auto device = wire::decode_device_info(answer->payload);
+  if (!device) return std::unexpected(Error{"card.protocol", "the card's description is too short", address_.text()});
+  for (unsigned number = 0; number < std::min(kRegions, device->regions); ++number) {
+    if (auto asked = ask_region(number); !asked) return asked;
+  }
+  for (const std::uint32_t index : {kMsix, kMsi}) {
+    if (index >= device->irqs) continue;
+    const auto count = ask_vectors(index);
+    if (!count) return std::unexpected(count.error());
+    if (*count == 0) continue;
+    irq_index_ = index;
+    vectors_ = *count;
+    break;
+  }
+  return {};
+}
+
+Result<void> VfioUserFunction::ask_region(unsigned number) {
+  wire::RegionInfo request;
+  request.index = number;
+  request.argsz = wire::region_info_bytes(16);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    auto answer = connection_.ask(request);
+    if (!answer) return std::unexpected(answer.error());
+    const auto reply = wire::decode_region_info(answer->payload);
+    if (!reply || reply->info.index != number)
+      return std::unexpected(Error{
+          "card.protocol", fmt::format("the card's description of region {} cannot be read", number), address_.text()});
+    if (reply->info.argsz > request.argsz && attempt == 0) {
+      request.argsz = std::min<std::uint32_t>(reply->info.argsz, 8192);
+      continue;
+    }
+    Region& region = regions_[number];
+    region.info.bytes = reply->info.size;
+    region.info.readable = (reply->info.flags & wire::RegionInfo::kRead) != 0;
+    region.info.writable = (reply->info.flags & wire::RegionInfo::kWrite) != 0;
+    if ((reply->info.flags & wire::RegionInfo::kMmap) == 0 || answer->fds.empty()) return {};
+    region.fd = std::move(answer->fds.front());
+    region.fd_offset = reply->info.offset;
+    if (!reply->areas) {
+      region.info.mappable.push_back({0, region.info.bytes});
+      return {};
+    }
+    for (const wire::Area& area : *reply->areas) {
+      if (area.size > 0 && area.offset <= region.info.bytes && area.size <= region.info.bytes - area.offset)
+        region.info.mappable.push_back({area.offset, area.size});
+    }
+    return {};
+  }
+  return {};
+}
+
+Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index) {
+  wire::IrqInfo request;
+  request.index = index;
+  const auto answer = connection_.ask(request);
+  if (!answer) return std::unexpected(answer.error());
+  const auto reply = wire::decode_irq_info(answer->payload);
+  if (!reply)
+    return std::unexpected(Error{"card.protocol", "the card's description of its interrupts is too short", address_.text()});
+  return (reply->flags & wire::IrqInfo::kEventfd) != 0 ? std::min(reply->count, 2048U) : 0U;
+}
+
+Result<std::span<std::byte>> VfioUserFunction::map(unsigned number, MappableRange range) {
+  if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
+  const std::lock_guard guard(mutex_);
+  for (const Mapping& mapping : mappings_) {
+    if (mapping.region == number && mapping.range.offset == range.offset && mapping.range.bytes == range.bytes)
+      return mapping.memory;
+  }
+  const Region& region = regions_[number];
+  const bool inside = std::ranges::any_of(region.info.mappable, [&](const MappableRange& part) {
+    return range.bytes > 0 && range.offset >= part.offset && range.bytes <= part.bytes &&
+           range.offset - part.offset <= part.bytes - range.bytes;
+  });
+  if (!inside || range.offset % 4096 != 0)
+    return std::unexpected(bad_access(
+        fmt::format("{:#x} bytes at {:#x} of region {} cannot be mapped", range.bytes, range.offset, number), address_));
+  const std::uint64_t begin = region.fd_offset + range.offset;
+  struct stat file{};
+  // A file that is shorter than the region would raise SIGBUS at the first access.
+  if (::fstat(region.fd.get(), &file) != 0 || begin < range.offset || static_cast<std::uint64_t>(file.st_size) < begin ||
+      static_cast<std::uint64_t>(file.st_size) - begin < range.bytes)
+    return std::unexpected(Error{
+        "card.protocol", fmt::format("the file behind region {} is shorter than the region", number), address_.text()});
+  void* memory = ::mmap(nullptr, range.bytes, PROT_READ | (region.info.writable ? PROT_WRITE : 0), MAP_SHARED,
+                        region.fd.get(), static_cast<off_t>(begin));
+  if (memory == MAP_FAILED)
+    return std::unexpected(Error{"card.map",
+                                 fmt::format("cannot map {:#x} bytes at {:#x} of region {}: {}", range.bytes, range.offset,
+                                             number, std::strerror(errno)),
+                                 address_.text()});
+  mappings_.push_back({number, range, {static_cast<std::byte*>(memory), range.bytes}});
+  return mappings_.back().memory;
+}
+
+Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) {
+  if (fd < 0)
+    return std::unexpected(Error{"card.dma_memory", "an emulated card can only reach memory that has a file behind it",
+                                 address_.text(), "take the buffer from memfd_create, hugetlbfs or /dev/shm"});
+  if (memory.empty() || memory.size() % 4096 != 0 || iova % 4096 != 0 || fd_offset % 4096 != 0)
+    return std::unexpected(Error{
+        "card.dma_memory", fmt::format("{} bytes for I/O address {:#x} are not whole 4 KiB pages", memory.size(), iova),
+        address_.text()});
+  wire::DmaMap request;
+  request.flags = wire::DmaMap::kRead | wire::DmaMap::kWrite;
+  request.offset = fd_offset;
+  request.address = iova;
+  request.size = memory.size();
+  const std::lock_guard guard(mutex_);
+  const auto answer = connection_.ask(request, std::span(&fd, 1));
+  if (!answer) return std::unexpected(answer.error());
+  dma_[iova] = memory.size();
+  return {};
+}
+
+Result<void> VfioUserFunction::dma_unmap(std::uint64_t iova, std::uint64_t bytes) {
+  wire::DmaUnmap request;
+  request.address = iova;
+  request.size = bytes;
+  const std::lock_guard guard(mutex_);
+  const auto answer = connection_.ask(request);
+  if (!answer) return std::unexpected(answer.error());
+  std::erase_if(dma_, [&](const auto& map) { return map.first >= iova && map.first - iova < bytes; });
+  return {};
+}
+
+Result<std::pair<std::uint64_t, std::uint64_t>> VfioUserFunction::bus_address(std::uint64_t iova) const {
+  const std::lock_guard guard(mutex_);
+  auto map = dma_.upper_bound(iova);
+  if (map == dma_.begin() || iova - std::prev(map)->first >= std::prev(map)->second)
+    return std::unexpected(
+        Error{"card.dma_memory", fmt::format("no memory is mapped at I/O address {:#x}", iova), address_.text()});
+  --map;
+  return std::pair{iova, map->second - (iova - map->first)};
+}
+
+Result<int> VfioUserFunction::interrupt(unsigned vector) {
+  if (vector >= vectors_)
+    return std::unexpected(bad_access(fmt::format("there is no interrupt {}: the card has {}", vector, vectors_), address_));
+  const std::lock_guard guard(mutex_);
+  if (const auto known = eventfds_.find(vector); known != eventfds_.end()) return known->second.get();
+  base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!eventfd)
+    return std::unexpected(
+        Error{"card.map", fmt::format("cannot make an eventfd: {}", std::strerror(errno)), address_.text()});
+  wire::SetIrqs request;
+  request.flags = wire::SetIrqs::kDataEventfd | wire::SetIrqs::kTrigger;
+  request.index = irq_index_;
+  request.start = vector;
+  request.count = 1;
+  const int fd = eventfd.get();
+  const auto answer = connection_.ask(request, std::span(&fd, 1));
+  if (!answer) return std::unexpected(answer.error());
+  eventfds_.emplace(vector, std::move(eventfd));
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& socket, const Address& address,
+                                                 const VfioUserSettings& settings) {
+  auto connected = base::connect_unix(socket);
+  if (!connected) {
+    Error error = connected.error();
+    error.code = "card.gone";
+    return std::unexpected(error.within(fmt::format("cannot reach the card {}", address.text())));
+  }
+  auto function =
+      std::make_unique<VfioUserFunction>(VfioUserConnection(std::move(*connected), socket.native(), settings), address);
+  if (auto begun = function->begin(); !begun)
+    return std::unexpected(begun.error().within(fmt::format("cannot open the card {}", address.text())));
+  return function;
+}
+
+}  // namespace rodeo::card::pci

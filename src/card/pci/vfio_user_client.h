@@ -1,0 +1,25 @@
+// A PCI function that is a process: the driver's side of the vfio-user protocol (docs/protocols/vfio-user.md), over a Unix socket.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "card/pci/function.h"
+
+namespace rodeo::card::pci {
+
+/// How a client of a vfio-user server waits.
+struct VfioUserSettings {
+  /// Longest time for one answer; then the connection counts as broken (card.timeout), because a late answer could be taken for another's.
+  std::chrono::milliseconds patience{2000};
+  /// How long to poll the socket without sleeping before it sleeps: lower latency for a core.
+  std::chrono::microseconds spin{0};
+};
+
+/// Connects, agrees on the version and asks for regions and interrupts. Errors: card.gone (nobody listens, or hung up), card.timeout, card.protocol
+/// (answers that are none). After one of these every later call on the handle gives the same error.
+Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& socket, const Address& address,
+                                                 const VfioUserSettings& settings = {});
+
+}  // namespace rodeo::card::pci

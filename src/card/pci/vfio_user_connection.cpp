@@ -1,0 +1,180 @@
+#include "card/pci/vfio_user_connection.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/thread.h"
+
+namespace rodeo::card::pci {
+namespace {
+
+namespace wire = formats::vfio_user;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kReceiveBytes = 4096;
+constexpr std::size_t kMaxAnswerBytes =
+    wire::max_message_bytes(0);  // nothing that the driver asks for is longer than a version text
+constexpr const char* kNext = "see whether the emulator still runs, and start it again";
+
+}  // namespace
+
+VfioUserConnection::VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings)
+    : socket_(std::move(socket)), name_(std::move(name)), settings_(settings), in_(kReceiveBytes) {}
+
+std::unexpected<Error> VfioUserConnection::broken(std::string code, std::string what) {
+  socket_.reset();
+  broken_ = Error{std::move(code), std::move(what), name_, kNext};
+  return std::unexpected(broken_);
+}
+
+Result<void> VfioUserConnection::send(std::span<const std::byte> bytes, std::span<const int> fds) {
+  const base::IoResult sent = base::send_all(socket_.get(), bytes, fds, settings_.patience);
+  switch (sent.status) {
+    case base::IoStatus::done: return {};
+    case base::IoStatus::closed: return broken("card.gone", "the card's process is gone");
+    case base::IoStatus::partial:
+      return broken("card.timeout", fmt::format("the card took no messages for {} ms", settings_.patience.count()));
+    case base::IoStatus::failed: break;
+  }
+  return broken("card.gone", fmt::format("cannot send to the card: {}", std::strerror(errno)));
+}
+
+Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadline, base::ReceivedFds& fds) {
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (begin_ + bytes > in_.size()) {
+    std::memmove(in_.data(), in_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    if (bytes > in_.size()) in_.resize(bytes);
+  }
+  const auto spin_until = settings_.spin.count() > 0 ? Clock::now() + settings_.spin : Clock::time_point{};
+  while (end_ - begin_ < bytes) {
+    const std::span<std::byte> room(in_.data() + end_, in_.size() - end_);
+    const bool spinning = settings_.spin.count() > 0 && Clock::now() < spin_until;
+    const base::IoResult got = spinning ? base::receive_all(socket_.get(), room.first(bytes - (end_ - begin_)), fds, {})
+                                        : base::receive_some(socket_.get(), room, fds);
+    end_ += got.bytes;
+    switch (got.status) {
+      case base::IoStatus::closed: return broken("card.gone", "the card's process hung up");
+      case base::IoStatus::failed:
+        return broken("card.gone", fmt::format("cannot receive from the card: {}", std::strerror(errno)));
+      case base::IoStatus::done:
+      case base::IoStatus::partial: break;
+    }
+    if (fds.truncated) return broken("card.protocol", "the card sent more descriptors than a message may carry");
+    if (got.bytes > 0) continue;
+    if (Clock::now() >= deadline) return broken("card.timeout", "the card did not answer in time");
+    if (spinning) base::cpu_relax();
+  }
+  return {};
+}
+
+Result<wire::Header> VfioUserConnection::receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds) {
+  // A receive that sleeps at most this long costs one system call where poll() and recv() would cost two.
+  if (patience != socket_timeout_) {
+    const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    socket_timeout_ = patience;
+  }
+  const auto deadline = Clock::now() + patience;
+  base::ReceivedFds received;
+  if (auto filled = fill(wire::kHeaderBytes, deadline, received); !filled) return std::unexpected(filled.error());
+  const wire::Header header = wire::read_header(std::span(in_).subspan(begin_, wire::kHeaderBytes));
+  if (header.size < wire::kHeaderBytes || header.size > kMaxAnswerBytes)
+    return broken("card.protocol", fmt::format("the card sent a message of {} bytes", header.size));
+  if (auto filled = fill(header.size, deadline, received); !filled) return std::unexpected(filled.error());
+  fds = std::move(received.fds);
+  return header;
+}
+
+Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& request, std::span<const int> fds,
+                                                           std::chrono::milliseconds patience) {
+  if (!socket_) return broken_error();
+  const std::uint16_t id = next_id_++;
+  out_.clear();
+  out_.request(id, request);
+  const std::uint16_t command = wire::read_header(out_.bytes()).command;
+  if (auto sent = send(out_.bytes(), fds); !sent) return std::unexpected(sent.error());
+  for (;;) {
+    Answer answer;
+    const auto header = receive(patience.count() > 0 ? patience : settings_.patience, answer.fds);
+    if (!header) return std::unexpected(header.error());
+    answer.payload = std::span(in_).subspan(begin_ + wire::kHeaderBytes, header->size - wire::kHeaderBytes);
+    begin_ += header->size;
+    if (header->is_command()) {
+      // The server asks us for memory that it has a descriptor for: no.
+      if (header->wants_no_reply()) continue;
+      out_.clear();
+      out_.error(*header, ENOTSUP);
+      if (auto sent = send(out_.bytes(), {}); !sent) return std::unexpected(sent.error());
+      continue;
+    }
+    if (!header->is_reply() || header->id != id || header->command != command)
+      return broken("card.protocol", fmt::format("the card answered {} {} to {} {}", wire::command_name(header->command),
+                                                 header->id, wire::command_name(command), id));
+    if (header->is_error()) {
+      return std::unexpected(Error{"card.refused",
+                                   fmt::format("the card refused {}: {}", wire::command_name(command),
+                                               std::strerror(static_cast<int>(header->error))),
+                                   name_});
+    }
+    return answer;
+  }
+}
+
+Result<void> VfioUserConnection::negotiate() {
+  wire::Version offer;
+  offer.capabilities.max_msg_fds = 8;
+  offer.capabilities.write_multiple = true;
+  const auto answer = ask(offer);
+  if (!answer) return std::unexpected(answer.error());
+  const auto version = wire::decode_version(answer->payload);
+  if (!version) return broken("card.protocol", "the card's version cannot be read");
+  if (version->major != wire::kMajor)
+    return broken("card.protocol",
+                  fmt::format("the card speaks vfio-user {}.{}, not {}.x", version->major, version->minor, wire::kMajor));
+  server_ = version->capabilities;
+  return {};
+}
+
+Result<void> VfioUserConnection::post(std::span<const RegionWrite> writes, bool write_multi) {
+  if (!socket_) return broken_error();
+  out_.clear();
+  if (!write_multi) {
+    for (const RegionWrite& write : writes) {
+      wire::RegionWrite request;
+      request.offset = write.offset;
+      request.region = write.region;
+      request.count = write.bytes;
+      request.data = std::as_bytes(std::span(&write.value, 1)).first(write.bytes);
+      out_.request(next_id_++, request, wire::Header::kNoReply);
+    }
+    return send(out_.bytes(), {});
+  }
+  // The server's limit, and one that keeps a message small; at least one write, or a server that takes none would hold us here.
+  const std::size_t most = std::clamp<std::size_t>(server_.max_data_xfer_size / wire::SmallWrite::kBytes, 1, 1024);
+  while (!writes.empty()) {
+    const auto some = writes.first(std::min(writes.size(), most));
+    writes_.clear();
+    for (const RegionWrite& write : some) {
+      wire::SmallWrite small;
+      small.offset = write.offset;
+      small.region = write.region;
+      small.count = write.bytes;
+      small.value = write.value;
+      writes_.push_back(small);
+    }
+    out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
+    writes = writes.subspan(some.size());
+  }
+  return send(out_.bytes(), {});
+}
+
+}  // namespace rodeo::card::pci

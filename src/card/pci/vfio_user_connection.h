@@ -1,0 +1,62 @@
+// One connection to a vfio-user server: requests out, their answers in, nothing later than its time-out.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fd_socket.h"
+#include "card/pci/vfio_user_client.h"
+#include "formats/vfio_user.h"
+
+namespace rodeo::card::pci {
+
+/// Not thread-safe: its owner serialises. An error of the stream (hang-up, time-out, an answer to nothing) breaks it for good; an error reply of
+/// the server does not.
+class VfioUserConnection {
+ public:
+  VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings);
+
+  struct Answer {
+    std::span<const std::byte> payload;  // until the next call
+    std::vector<base::UniqueFd> fds;
+  };
+
+  /// Sends a request and waits for its answer. card.refused if the server says no.
+  Result<Answer> ask(const formats::vfio_user::Request& request, std::span<const int> fds = {},
+                     std::chrono::milliseconds patience = {});
+  /// Sends writes that nobody answers, in as few messages as the server takes.
+  Result<void> post(std::span<const RegionWrite> writes, bool write_multi);
+
+  const formats::vfio_user::Capabilities& server() const { return server_; }
+  /// Exchanges versions; the first thing to do.
+  Result<void> negotiate();
+  /// The error that broke the connection.
+  std::unexpected<Error> broken_error() const { return std::unexpected(broken_); }
+
+ private:
+  std::unexpected<Error> broken(std::string code, std::string what);
+  Result<void> send(std::span<const std::byte> bytes, std::span<const int> fds);
+  Result<formats::vfio_user::Header> receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds);
+  Result<void> fill(std::size_t bytes, std::chrono::steady_clock::time_point deadline, base::ReceivedFds& fds);
+
+  base::UniqueFd socket_;
+  std::string name_;
+  VfioUserSettings settings_;
+  formats::vfio_user::Capabilities server_;
+  formats::vfio_user::MessageWriter out_;
+  std::vector<formats::vfio_user::SmallWrite> writes_;
+  std::vector<std::byte> in_;  // received, not yet passed on: in_[begin_, end_)
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::chrono::milliseconds socket_timeout_{-1};
+  std::uint16_t next_id_ = 0;
+  Error broken_;
+};
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,190 @@
+#include "card/enumeration.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "card_registers/crorc.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+#include "formats/temporary_directory.h"
+#include "scripted_function.h"
+#include "scripted_server.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace cru = card_registers::cru;
+namespace crorc = card_registers::crorc;
+namespace felix = card_registers::felix;
+using doubles::ScriptedFunction;
+
+std::uint32_t ascii(const char* digits) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, digits, 4);
+  return word;
+}
+
+/// Two endpoints of one CRU, a C-RORC, a FELIX, a network adapter and a card that does not answer.
+class Cards {
+ public:
+  CardSource source() {
+    return {[this] { return functions(); }, [this](const pci::FoundFunction& found) { return open(found); }};
+  }
+  int opened = 0;
+  const char* second_serial = "0233";
+
+ private:
+  static pci::FoundFunction function(std::uint8_t bus, std::uint8_t number, card_registers::PciId id) {
+    pci::FoundFunction found;
+    found.address = {0, bus, 0, number};
+    found.id = id;
+    return found;
+  }
+  static std::vector<pci::FoundFunction> functions() {
+    return {function(0x10, 0, cru::kPciId),   function(0x10, 1, cru::kPciId),       function(0x20, 0, {0x8086, 0x1533}),
+            function(0x30, 0, crorc::kPciId), function(0x40, 0, felix::kPciIds[1]), function(0x50, 0, cru::kPciId)};
+  }
+  Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found) {
+    ++opened;
+    if (found.address.bus == 0x50) return std::unexpected(Error{"card.timeout", "the card did not answer in time"});
+    const auto bars = found.id == crorc::kPciId ? std::span(crorc::kBars)
+                      : found.id == cru::kPciId ? std::span<const card_registers::BarSize>(cru::kBars)
+                                                : std::span<const card_registers::BarSize>(felix::kBars);
+    auto scripted = std::make_unique<ScriptedFunction>(*found.id, bars, found.address);
+    auto& words = scripted->words;
+    words[{0, cru::reg("endpoint_id").offset}] = found.address.function == 1 ? cru::kEndpointOneId : 0;
+    words[{2, cru::reg("firmware_hash").offset}] = 0x0e64b97b;
+    if (found.id == cru::kPciId) {
+      // The serial is there when it was asked for.
+      auto* raw = scripted.get();
+      const char* digits = found.address.function == 1 ? second_serial : "0233";
+      scripted->after_write = [raw, digits](unsigned, std::uint64_t offset, std::uint32_t value) {
+        if (offset == cru::reg("i2c_eeprom_command").offset && value == 2)
+          raw->words[{2, cru::reg("serial").offset}] = ascii(digits);
+      };
+    }
+    if (found.id == crorc::kPciId) words[{0, crorc::reg("serial").offset}] = ascii("0077");
+    if (found.id == felix::kPciIds[1]) words[{2, felix::reg("serial").offset}] = 301;
+    return Card::adopt(std::move(scripted), found);
+  }
+};
+
+TEST(Enumeration, ListsCardsByTypeAndAddressAndLeavesOthersOut) {
+  Cards cards;
+  const auto entries = list_cards(cards.source());
+  ASSERT_EQ(entries.size(), 5u);
+  EXPECT_EQ(entries[0].type, CardType::crorc);
+  EXPECT_EQ(entries[0].identity.serial, 77u);
+  EXPECT_EQ(entries[1].function.address.text(), "0000:10:00.0");
+  EXPECT_EQ(entries[1].identity.endpoint, 0u);
+  EXPECT_EQ(entries[2].identity.endpoint, 1u);
+  EXPECT_EQ(entries[2].identity.serial, 233u);
+  EXPECT_EQ(hash_text(*entries[2].identity.firmware_hash), "e64b97b")
+      << "without leading zeros, as the firmware table has it";
+  EXPECT_EQ(entries[4].type, CardType::felix);
+  EXPECT_EQ(entries[4].identity.endpoint, 1u);
+  EXPECT_EQ(entries[4].identity.serial, 301u);
+  for (unsigned i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].sequence, i);
+}
+
+TEST(Enumeration, ABadCardIsABadRow) {
+  Cards cards;
+  const auto entries = list_cards(cards.source());
+  ASSERT_EQ(entries.size(), 5u);
+  EXPECT_EQ(entries[3].function.address.text(), "0000:50:00.0");
+  EXPECT_EQ(entries[3].problem, "the card did not answer in time");
+  EXPECT_EQ(entries[0].problem, "");
+}
+
+TEST(Enumeration, FindsACardByEachOfItsNames) {
+  Cards cards;
+  EXPECT_EQ(find_card("10:00.1", cards.source())->identity.endpoint, 1u);
+  EXPECT_EQ(find_card("#0", cards.source())->type, CardType::crorc);
+  EXPECT_EQ(find_card("#2", cards.source())->function.address.text(), "0000:10:00.1");
+  EXPECT_EQ(find_card("0233:1", cards.source())->function.address.text(), "0000:10:00.1");
+  EXPECT_EQ(find_card("0233", cards.source())->function.address.text(), "0000:10:00.0");
+  EXPECT_EQ(find_card("0301:1", cards.source())->type, CardType::felix);
+}
+
+TEST(Enumeration, APciAddressOpensNoOtherCard) {
+  Cards cards;
+  ASSERT_TRUE(find_card("10:00.1", cards.source()));
+  EXPECT_EQ(cards.opened, 1);
+}
+
+TEST(Enumeration, SaysWhichCardsThereAreIfTheNameFitsNone) {
+  Cards cards;
+  for (const char* text : {"60:00.0", "#5", "0999", "20:00.0"}) {
+    const auto card = find_card(text, cards.source());
+    ASSERT_FALSE(card) << text;
+    EXPECT_EQ(card.error().code, "card.not_found");
+    EXPECT_NE(card.error().what.find("#0 0000:30:00.0"), std::string::npos) << card.error().what;
+  }
+}
+
+TEST(Enumeration, ASerialNumberThatOccursTwiceNamesNoCard) {
+  CardSource twice;
+  Cards cards;
+  const CardSource once = cards.source();
+  twice.functions = [&] {
+    auto all = once.functions();
+    all.push_back(all[1]);
+    all.back().address.bus = 0x11;
+    return all;
+  };
+  twice.open = once.open;
+  EXPECT_EQ(find_card("0233:1", twice).error().code, "card.ambiguous");
+}
+
+TEST(Enumeration, ASerialThatIsNoNumberIsNone) {
+  Cards cards;
+  cards.second_serial = "02-3";
+  const auto entry = find_card("10:00.1", cards.source());
+  ASSERT_TRUE(entry);
+  EXPECT_FALSE(entry->identity.serial);
+  EXPECT_EQ(entry->problem, "");
+}
+
+class EmulatedCards : public testing::Test {
+ protected:
+  EmulatedCards() {
+    ::setenv("RODEO_RUNTIME_DIR", directory_.path().c_str(), 1);
+    std::filesystem::create_directory(directory_.file("cards"));
+  }
+  ~EmulatedCards() override { ::unsetenv("RODEO_RUNTIME_DIR"); }
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(EmulatedCards, AreTheSocketsOfTheRuntimeDirectory) {
+  doubles::ScriptedServer server(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
+  std::ofstream(directory_.file("cards/0000:3b:00.0.lock"));
+  std::ofstream(directory_.file("cards/0000:3c:00.0.sock"));  // no socket
+  std::ofstream(directory_.file("cards/junk.sock"));
+  const auto found = pci::emulated_functions();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[1].address.text(), "0000:3b:00.0");
+  EXPECT_EQ(found[1].lock_file, directory_.file("cards/0000:3b:00.0.lock"));
+  EXPECT_EQ(found[1].problem, "");
+  EXPECT_EQ(found[2].problem, "it is not a socket");
+  EXPECT_NE(found[0].problem, "");
+}
+
+TEST_F(EmulatedCards, AreListedWithTheirTypeOrTheirProblem) {
+  doubles::ScriptedServer server(directory_.file("cards/0000:3b:00.0.sock"), {0x1234, 0x1111});
+  {
+    doubles::ScriptedServer gone(directory_.file("cards/0000:3c:00.0.sock"), cru::kPciId);
+  }
+  const auto entries = list_cards();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].problem, "1234:1111 is no readout card that is known here");
+  EXPECT_NE(entries[1].problem, "");
+}
+
+TEST_F(EmulatedCards, ThatAreNotThereAreNone) {
+  ::setenv("RODEO_RUNTIME_DIR", directory_.file("none").c_str(), 1);
+  EXPECT_TRUE(pci::emulated_functions().empty());
+}
+
+}  // namespace
+}  // namespace rodeo::card

@@ -1,0 +1,76 @@
+#include "card/pci/lock.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "formats/temporary_directory.h"
+
+namespace rodeo::card::pci {
+namespace {
+
+TEST(ByteLock, HasOneOwnerAtATime) {
+  const test::TemporaryDirectory directory;
+  {
+    const auto first = ByteLock::acquire(directory.file("a.lock"), 2, "channel 2");
+    ASSERT_TRUE(first) << first.error().message();
+    const auto second = ByteLock::acquire(directory.file("a.lock"), 2, "channel 2");
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, "card.locked");
+    EXPECT_NE(second.error().what.find(std::to_string(::getpid())), std::string::npos) << second.error().what;
+    EXPECT_TRUE(ByteLock::acquire(directory.file("a.lock"), 3, "channel 3"));
+  }
+  EXPECT_TRUE(ByteLock::acquire(directory.file("a.lock"), 2, "channel 2"));
+}
+
+TEST(ByteLock, DiesWithItsProcess) {
+  const test::TemporaryDirectory directory;
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = ByteLock::acquire(directory.file("a.lock"), 0, "channel 0");
+    (void)!::write(pipe[1], held ? "y" : "n", 1);
+    ::pause();
+  }
+  char answer = 0;
+  ASSERT_EQ(::read(pipe[0], &answer, 1), 1);
+  ASSERT_EQ(answer, 'y');
+  const auto refused = ByteLock::acquire(directory.file("a.lock"), 0, "channel 0");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find(std::to_string(child)), std::string::npos) << refused.error().what;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(ByteLock::acquire(directory.file("a.lock"), 0, "channel 0"));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST(ByteLock, WaitsNoLongerThanItWasTold) {
+  const test::TemporaryDirectory directory;
+  const auto first = ByteLock::acquire(directory.file("a.lock"), 0, "channel 0");
+  EXPECT_EQ(ByteLock::acquire(directory.file("a.lock"), 0, "channel 0", std::chrono::milliseconds(5)).error().code,
+            "card.locked");
+  EXPECT_EQ(ByteLock::acquire(directory.file("no/such.lock"), 0, "channel 0").error().code, "card.lock_file");
+}
+
+TEST(NameLock, HasOneOwnerAtATime) {
+  const std::string name = "rodeo_test_" + std::to_string(::getpid());
+  {
+    const auto first = NameLock::acquire(name, "channel 0");
+    ASSERT_TRUE(first) << first.error().message();
+    EXPECT_EQ(NameLock::acquire(name, "channel 0").error().code, "card.locked");
+  }
+  EXPECT_TRUE(NameLock::acquire(name, "channel 0"));
+  EXPECT_FALSE(NameLock::acquire(std::string(200, 'x'), "channel 0"));
+}
+
+TEST(NameLock, HasUpstreamsNames) {
+  EXPECT_EQ(upstream_lock_name({0, 0x3b, 0, 0}, {}), "lice_O2_RoC_DMA_3b:00.0_lock");
+  EXPECT_EQ(upstream_lock_name({0, 0x3b, 0, 1}, 2), "lice_O2_RoC_DMA_3b:00.1_chan2_lock");
+  EXPECT_FALSE(upstream_lock_name({1, 0x3b, 0, 0}, {}));
+}
+
+}  // namespace
+}  // namespace rodeo::card::pci

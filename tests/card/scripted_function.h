@@ -1,0 +1,117 @@
+// A PCI function without a card: registers are words in a map, and a test says what reading and writing some of them does.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "card/pci/found_function.h"
+
+namespace rodeo::card::doubles {
+
+class ScriptedFunction : public pci::Function {
+ public:
+  explicit ScriptedFunction(card_registers::PciId id, std::span<const card_registers::BarSize> bars,
+                            pci::Address at = {0, 0x3b, 0, 0})
+      : address_(at) {
+    for (const auto& bar : bars) regions_[bar.bar] = {bar.bytes, true, true, {}};
+    regions_[pci::kConfigurationRegion] = {4096, true, true, {}};
+    words[{pci::kConfigurationRegion, 0}] = id.vendor | static_cast<std::uint32_t>(id.device) << 16;
+  }
+
+  std::map<std::pair<unsigned, std::uint64_t>, std::uint32_t> words;
+  /// Called before a word is read or after it was written, with region and offset of the 32-bit word.
+  std::function<void(unsigned, std::uint64_t)> before_read = [](unsigned, std::uint64_t) {};
+  std::function<void(unsigned, std::uint64_t, std::uint32_t)> after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
+  std::map<std::uint64_t, std::span<std::byte>> dma;  // by I/O address
+  std::function<Result<void>()> fault = [] { return Result<void>{}; };
+  int posts = 0;
+  int accesses = 0;
+  bool bus_master = false;
+
+  /// Memory of the host as the card sees it; empty if it is not mapped.
+  std::span<std::byte> at(std::uint64_t bus_address, std::uint64_t bytes) const {
+    auto map = dma.upper_bound(bus_address);
+    if (map == dma.begin()) return {};
+    --map;
+    const std::uint64_t skip = bus_address - map->first;
+    if (skip > map->second.size() || bytes > map->second.size() - skip) return {};
+    return map->second.subspan(skip, bytes);
+  }
+
+  const pci::Address& address() const override { return address_; }
+  pci::BackEnd back_end() const override { return pci::BackEnd::vfio_user; }
+  Result<pci::RegionInfo> region(unsigned number) const override {
+    const auto found = regions_.find(number);
+    return found == regions_.end() ? pci::RegionInfo{} : found->second;
+  }
+  Result<void> read(unsigned region, std::uint64_t offset, std::span<std::byte> bytes) override {
+    ++accesses;
+    if (auto works = fault(); !works) return works;
+    if (auto inside = check(region, offset, bytes.size()); !inside) return inside;
+    before_read(region, offset & ~std::uint64_t{3});
+    std::uint64_t value = words[{region, offset & ~std::uint64_t{3}}];
+    if (bytes.size() == 8) value |= static_cast<std::uint64_t>(words[{region, offset + 4}]) << 32;
+    value >>= 8 * (offset & 3);
+    std::memcpy(bytes.data(), &value, bytes.size());
+    return {};
+  }
+  Result<void> write(unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) override {
+    ++accesses;
+    if (auto works = fault(); !works) return works;
+    if (auto inside = check(region, offset, bytes.size()); !inside) return inside;
+    for (std::size_t i = 0; i < bytes.size(); i += 4) {
+      std::uint32_t& word = words[{region, (offset + i) & ~std::uint64_t{3}}];
+      std::memcpy(reinterpret_cast<std::byte*>(&word) + (offset & 3), bytes.data() + i,
+                  std::min<std::size_t>(4, bytes.size()));
+      after_write(region, (offset + i) & ~std::uint64_t{3}, word);
+    }
+    return {};
+  }
+  Result<void> post(std::span<const pci::RegionWrite> writes) override {
+    ++posts;
+    for (const auto& one : writes) {
+      if (auto done = write(one.region, one.offset, std::as_bytes(std::span(&one.value, 1)).first(one.bytes)); !done)
+        return done;
+    }
+    return {};
+  }
+  Result<std::span<std::byte>> map(unsigned, pci::MappableRange) override {
+    return std::unexpected(Error{"card.bad_access", "nothing is mappable"});
+  }
+  Result<void> dma_map(std::span<std::byte> memory, int, std::uint64_t, std::uint64_t iova) override {
+    if (auto works = fault(); !works) return works;
+    dma[iova] = memory;
+    return {};
+  }
+  Result<void> dma_unmap(std::uint64_t iova, std::uint64_t) override {
+    dma.erase(iova);
+    return {};
+  }
+  bool translates() const override { return true; }
+  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
+    auto map = dma.upper_bound(iova);
+    if (map == dma.begin()) return std::unexpected(Error{"card.dma_memory", "not mapped"});
+    --map;
+    return std::pair{iova, map->second.size() - (iova - map->first)};
+  }
+  unsigned interrupts() const override { return 0; }
+  Result<int> interrupt(unsigned) override { return std::unexpected(Error{"card.bad_access", "no interrupts"}); }
+  Result<void> reset() override { return {}; }
+  Result<void> set_bus_master(bool on) override {
+    bus_master = on;
+    return {};
+  }
+
+ protected:
+  Result<void> check(unsigned region, std::uint64_t offset, std::uint64_t bytes) const {
+    const auto found = regions_.find(region);
+    if (found != regions_.end() && offset % bytes == 0 && offset + bytes <= found->second.bytes) return {};
+    return std::unexpected(Error{"card.bad_access", "outside the region"});
+  }
+  pci::Address address_;
+  std::map<unsigned, pci::RegionInfo> regions_;
+};
+
+}  // namespace rodeo::card::doubles

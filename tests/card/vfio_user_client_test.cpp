@@ -1,0 +1,249 @@
+#include "card/pci/vfio_user_client.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/socket.h>
+
+#include "card/bar.h"
+#include "card_registers/cru.h"
+#include "formats/temporary_directory.h"
+#include "scripted_server.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace wire = formats::vfio_user;
+using doubles::ScriptedServer;
+
+constexpr pci::Address kAddress{0, 0x3b, 0, 0};
+
+class VfioUserClient : public testing::Test {
+ protected:
+  void serve(ScriptedServer::Hook hook = {}) {
+    server_ = std::make_unique<ScriptedServer>(directory_.file("s"), card_registers::cru::kPciId, std::move(hook));
+  }
+  Result<std::unique_ptr<pci::Function>> connect(std::chrono::milliseconds patience = std::chrono::seconds(5)) {
+    return pci::open_vfio_user(directory_.file("s"), kAddress, {.patience = patience});
+  }
+  test::TemporaryDirectory directory_;
+  std::unique_ptr<ScriptedServer> server_;
+};
+
+template <typename Word>
+Word read(pci::Function& function, unsigned region, std::uint64_t offset) {
+  Word value = 0;
+  const auto done = function.read(region, offset, std::as_writable_bytes(std::span(&value, 1)));
+  EXPECT_TRUE(done) << done.error().message();
+  return value;
+}
+
+TEST_F(VfioUserClient, LearnsTheRegions) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function) << function.error().message();
+  EXPECT_EQ((*function)->region(0)->bytes, ScriptedServer::kBar0);
+  ASSERT_EQ((*function)->region(0)->mappable.size(), 1u);
+  EXPECT_EQ((*function)->region(2)->bytes, ScriptedServer::kBar2);
+  EXPECT_TRUE((*function)->region(2)->mappable.empty());
+  EXPECT_EQ((*function)->region(1)->bytes, 0u);
+  EXPECT_FALSE((*function)->region(9));
+  EXPECT_EQ((*function)->interrupts(), 8u);
+}
+
+TEST_F(VfioUserClient, ReadsWhatItWroteInEveryWidth) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  const std::uint64_t value = 0x1122334455667788;
+  for (std::size_t bytes : {1u, 2u, 4u, 8u}) {
+    ASSERT_TRUE((*function)->write(2, 64, std::as_bytes(std::span(&value, 1)).first(bytes)));
+  }
+  EXPECT_EQ(read<std::uint64_t>(**function, 2, 64), value);
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 68), 0x11223344u);
+  EXPECT_EQ(read<std::uint8_t>(**function, 2, 65), 0x77u);
+  EXPECT_EQ(read<std::uint16_t>(**function, pci::kConfigurationRegion, 2), card_registers::cru::kPciId.device);
+}
+
+TEST_F(VfioUserClient, RefusesAccessesOutsideOrAskewWithoutAskingTheCard) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  std::uint32_t word = 0;
+  const auto bytes = std::as_writable_bytes(std::span(&word, 1));
+  EXPECT_TRUE((*function)->read(2, ScriptedServer::kBar2 - 4, bytes)) << "the last word";
+  for (const std::uint64_t offset : {std::uint64_t{ScriptedServer::kBar2}, std::uint64_t{2}, ~std::uint64_t{3}})
+    EXPECT_EQ((*function)->read(2, offset, bytes).error().code, "card.bad_access") << offset;
+  EXPECT_EQ((*function)->read(1, 0, bytes).error().code, "card.bad_access") << "no such BAR";
+  EXPECT_EQ((*function)->read(2, 0, bytes.first(3)).error().code, "card.bad_access");
+}
+
+TEST_F(VfioUserClient, PostsABatchInOneMessageAndALaterReadSeesIt) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  const std::vector<pci::RegionWrite> writes{{2, 0, 4, 1}, {2, 4, 4, 2}, {2, 8, 8, 0x300000004}};
+  ASSERT_TRUE((*function)->post(writes));
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 12), 3u);
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 4), 2u);
+  EXPECT_EQ(server_->multi_writes, 1);
+}
+
+TEST_F(VfioUserClient, PostsSingleWritesToAServerThatTakesNoBatches) {
+  serve();
+  server_->write_multiple = false;
+  auto function = connect();
+  ASSERT_TRUE(function);
+  ASSERT_TRUE((*function)->post(std::vector<pci::RegionWrite>{{2, 0, 4, 1}, {2, 4, 4, 2}}));
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 4), 2u);
+  EXPECT_EQ(server_->write_messages, 2);
+  EXPECT_EQ(server_->multi_writes, 0);
+}
+
+TEST_F(VfioUserClient, MapsARegionThatIsMappable) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  auto bar = Bar::open(**function, 0);
+  ASSERT_TRUE(bar) << bar.error().message();
+  ASSERT_NE(bar->mapped<std::uint32_t>(ScriptedServer::kBar0 - 4), nullptr);
+  EXPECT_EQ(bar->mapped<std::uint64_t>(ScriptedServer::kBar0 - 4), nullptr);
+  ASSERT_TRUE(bar->write32(0x10, 77));
+  EXPECT_EQ(static_cast<int>(server_->bar0[0x10]), 77);
+  EXPECT_FALSE(bar->read32(ScriptedServer::kBar0));
+  EXPECT_EQ((*function)->map(2, {0, 4096}).error().code, "card.bad_access");
+}
+
+TEST_F(VfioUserClient, GivesMemoryToTheCardWithTheFileBehindIt) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  std::vector<std::byte> memory(8192);
+  EXPECT_EQ((*function)->dma_map(memory, -1, 0, 0x1000).error().code, "card.dma_memory");
+  const base::UniqueFd file(::memfd_create("dma", 0));
+  ASSERT_TRUE((*function)->dma_map(memory, file.get(), 0, 0x10000));
+  EXPECT_EQ(server_->dma_maps, 1);
+  EXPECT_EQ((*function)->bus_address(0x11000).value(), (std::pair<std::uint64_t, std::uint64_t>{0x11000, 4096}));
+  EXPECT_FALSE((*function)->bus_address(0x12000));
+  ASSERT_TRUE((*function)->dma_unmap(0x10000, 8192));
+  EXPECT_EQ((*function)->dma_unmap(0x10000, 8192).error().code, "card.refused");
+}
+
+TEST_F(VfioUserClient, CountsInterruptsInAnEventfd) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  const auto fd = (*function)->interrupt(3);
+  ASSERT_TRUE(fd) << fd.error().message();
+  EXPECT_EQ((*function)->interrupt(3).value(), *fd);
+  std::uint64_t count = 0;
+  ASSERT_EQ(::read(*fd, &count, sizeof count), 8) << "the server raises each vector when it is given one";
+  EXPECT_EQ(count, 1u);
+  EXPECT_FALSE((*function)->interrupt(8));
+}
+
+TEST_F(VfioUserClient, ResetsAndSwitchesTheBusMasterBit) {
+  serve();
+  auto function = connect();
+  ASSERT_TRUE(function);
+  ASSERT_TRUE((*function)->set_bus_master(true));
+  EXPECT_EQ(read<std::uint16_t>(**function, pci::kConfigurationRegion, 4), 4u);
+  ASSERT_TRUE((*function)->set_bus_master(false));
+  EXPECT_EQ(read<std::uint16_t>(**function, pci::kConfigurationRegion, 4), 0u);
+  EXPECT_TRUE((*function)->reset());
+}
+
+TEST_F(VfioUserClient, SaysThatNobodyListens) {
+  const auto function = connect();
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, "card.gone");
+}
+
+TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
+  bool silent = false;
+  serve([&](int, const wire::Header&, const wire::Request& request) {
+    return silent && std::holds_alternative<wire::RegionRead>(request);
+  });
+  auto function = connect(std::chrono::milliseconds(50));
+  ASSERT_TRUE(function);
+  silent = true;
+  std::uint32_t word = 0;
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout");
+  silent = false;
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout")
+      << "a late answer would be taken for that of another request";
+}
+
+TEST_F(VfioUserClient, NoticesThatTheCardHungUp) {
+  serve([&](int socket, const wire::Header&, const wire::Request& request) {
+    if (std::holds_alternative<wire::RegionRead>(request)) ::shutdown(socket, SHUT_RDWR);
+    return std::holds_alternative<wire::RegionRead>(request);
+  });
+  auto function = connect();
+  ASSERT_TRUE(function);
+  std::uint32_t word = 0;
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.gone");
+  EXPECT_EQ((*function)->post(std::vector<pci::RegionWrite>{{2, 0, 4, 1}}).error().code, "card.gone");
+}
+
+TEST_F(VfioUserClient, AnswersARequestOfTheServerWithARefusal) {
+  std::atomic<bool> refused{false};
+  serve([&](int socket, const wire::Header&, const wire::Request& request) {
+    if (!std::holds_alternative<wire::RegionRead>(request) || refused) return false;
+    wire::Header dma{.id = 99, .command = static_cast<std::uint16_t>(wire::Command::dma_read), .size = 32};
+    std::array<std::byte, 32> message{};
+    std::memcpy(message.data(), &dma.id, 2);
+    std::memcpy(message.data() + 2, &dma.command, 2);
+    std::memcpy(message.data() + 4, &dma.size, 4);
+    base::send_all(socket, message, {}, std::chrono::seconds(1));
+    std::array<std::byte, 16> answer{};
+    base::ReceivedFds fds;
+    base::receive_all(socket, answer, fds, std::chrono::seconds(5));
+    refused = wire::read_header(answer).id == 99 && wire::read_header(answer).is_error();
+    return false;
+  });
+  auto function = connect();
+  ASSERT_TRUE(function);
+  EXPECT_EQ(read<std::uint32_t>(**function, 2, 0), 0u);
+  EXPECT_TRUE(refused);
+}
+
+/// Answers of every kind that are none: the client gives an error, never waits or reads beyond them.
+class VfioUserClientHostile : public VfioUserClient, public testing::WithParamInterface<int> {};
+
+TEST_P(VfioUserClientHostile, SurvivesWrongAnswers) {
+  serve([&](int socket, const wire::Header& header, const wire::Request& request) {
+    if (!std::holds_alternative<wire::RegionRead>(request)) return false;
+    std::array<std::byte, 64> bytes{};
+    std::uint32_t size = 36;
+    std::uint16_t id = header.id;
+    std::uint32_t flags = wire::Header::kReply;
+    std::size_t send = 36;
+    switch (GetParam()) {
+      case 0: size = 3; break;
+      case 1: size = 0xffffffff; break;
+      case 2: id = static_cast<std::uint16_t>(id + 1); break;
+      case 3: send = size = 16; break;  // no data
+      case 4: send = size = 34; break;  // data cut short
+      case 5: size = 64; break;         // more announced than sent
+      case 6: flags = 7; break;         // neither command nor reply
+      default: break;
+    }
+    std::memcpy(bytes.data(), &id, 2);
+    std::memcpy(bytes.data() + 2, &header.command, 2);
+    std::memcpy(bytes.data() + 4, &size, 4);
+    std::memcpy(bytes.data() + 8, &flags, 4);
+    const std::uint32_t count = 4;
+    std::memcpy(bytes.data() + 28, &count, 4);
+    base::send_all(socket, std::span(bytes).first(send), {}, std::chrono::seconds(1));
+    return true;
+  });
+  auto function = connect(std::chrono::milliseconds(100));
+  ASSERT_TRUE(function);
+  std::uint32_t word = 0;
+  EXPECT_FALSE((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Answers, VfioUserClientHostile, testing::Range(0, 7));
+
+}  // namespace
+}  // namespace rodeo::card
