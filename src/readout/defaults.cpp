@@ -4,6 +4,7 @@
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/register.h"
 #include "readout/extractor/field_extractor.h"
+#include "readout/extractor/rdh_extractor.h"
 #include "readout/input/inputs.h"
 
 namespace rodeo::readout {
@@ -13,6 +14,7 @@ void register_defaults(Registry& registry) {
   register_consumers(registry);
   register_works(registry);
   register_extractors(registry);
+  register_rdh_extractor(registry);
   register_gbt_builder(registry);
   register_full_builder(registry);
 }

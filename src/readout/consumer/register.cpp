@@ -3,6 +3,7 @@
 #include "readout/consumer/event_sampler.h"
 #include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
+#include "readout/consumer/verify_rdh_work.h"
 #include "readout/consumer/works.h"
 
 namespace rodeo::readout {
@@ -24,6 +25,11 @@ void register_works(Registry& registry) {
   registry.add_work(
       {.name = "verify", .help = "Proves every byte of emulated payload.", .keys = VerifyWork::keys()},
       [](const Parameters& parameters) { return std::make_unique<VerifyWork>(VerifyWork::settings(parameters)); });
+  registry.add_work(
+      {.name = "verify_rdh",
+       .help = "Proves every byte of frames of RDH pages that an emulated card sent.",
+       .keys = VerifyRdhWork::keys()},
+      [](const Parameters& parameters) { return std::make_unique<VerifyRdhWork>(VerifyRdhWork::settings(parameters)); });
   registry.add_work({.name = "read", .help = "Reads every byte and does nothing with it."},
                     [](const Parameters&) { return std::make_unique<ReadWork>(); });
   registry.add_work({.name = "release", .help = "Does nothing: lets fragments go as fast as they come."},

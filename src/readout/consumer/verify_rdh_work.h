@@ -1,0 +1,43 @@
+// The work `verify_rdh`: proves every byte of frames of RDH pages from emulated cards.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "formats/provable.h"
+#include "readout/consumer/link_table.h"
+#include "rodeo/consumer.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo::readout {
+
+/// Proves headers and payload of every frame (formats/rdh_payload.h), that it is of the fragment's orbit, and that no link occurs twice.
+/// A chunk's RDH link id is expected to be the link number of its FID, as the card input makes it.
+class VerifyRdhWork final : public FragmentWork {
+ public:
+  struct Settings {
+    std::uint64_t seed = 1;
+    std::uint32_t orbits_per_frame = 1;
+  };
+  explicit VerifyRdhWork(Settings settings) : settings_(settings), provable_(settings.seed) {}
+
+  bool read_only() const override { return true; }
+  void process(Fragment& fragment) override;
+
+  /// verified_chunks, mismatches (the sum of what is wrong, by kind below), flagged_chunks (known to be damaged: not
+  /// compared), wrong_chunks, duplicate_links, wrong_triggers, broken_fragments.
+  std::vector<NamedCounter> counters() const override;
+
+  static std::vector<Key> keys();
+  static Settings settings(const Parameters& parameters);
+
+ private:
+  const Settings settings_;
+  const formats::Provable provable_;
+  LinkTable links_;
+  std::atomic<std::uint64_t> verified_chunks_{0}, flagged_chunks_{0}, wrong_chunks_{0}, duplicate_links_{0},
+      wrong_triggers_{0}, broken_fragments_{0};
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,59 @@
+#include "readout/extractor/rdh_extractor.h"
+
+#include "formats/rdh.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint32_t kL1IdMask = 0xffffff;
+
+class RdhExtractor final : public TriggerExtractor {
+ public:
+  explicit RdhExtractor(std::uint32_t orbits_per_frame) : orbits_per_frame_(orbits_per_frame) {}
+
+  TriggerFields fields() const override { return {.l1id_bits = 24, .has_bcid = true, .has_trigger_type = true}; }
+
+  std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
+                        std::uint16_t* bcids) override {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::span<const std::byte> chunk = run.chunk(first + i);
+      if (chunk.size() < formats::kRdhBytes) return i;
+      const formats::Rdh header = formats::Rdh::read(chunk.data());
+      if (!header.plausible()) return i;
+      l1ids[i] = header.orbit() / orbits_per_frame_ & kL1IdMask;
+      bcids[i] = static_cast<std::uint16_t>(header.bc());
+    }
+    return n;
+  }
+
+  std::uint8_t trigger_type(std::span<const std::byte> chunk) override {
+    return chunk.size() < formats::kRdhBytes ? std::uint8_t{0}
+                                             : static_cast<std::uint8_t>(formats::Rdh::read(chunk.data()).trigger_type());
+  }
+
+ private:
+  const std::uint32_t orbits_per_frame_;
+};
+
+}  // namespace
+
+std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame) {
+  return std::make_unique<RdhExtractor>(orbits_per_frame);
+}
+
+void register_rdh_extractor(Registry& registry) {
+  registry.add_extractor({.name = "rdh",
+                          .help = "Orbit (or number of the time frame), BCID and trigger type of a frame's first RDH",
+                          .keys = {{.name = "orbits_per_frame",
+                                    .type = KeyType::integer,
+                                    .fallback = "1",
+                                    .help = "Orbits of a chunk, as the input makes them: 1 for heartbeat frames, the time "
+                                            "frame's length for time frames.",
+                                    .minimum = 1,
+                                    .maximum = 4096}}},
+                         [](const Parameters& parameters) {
+                           return make_rdh_extractor(static_cast<std::uint32_t>(parameters.integer("orbits_per_frame")));
+                         });
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,16 @@
+// Trigger information of frames of RDH pages: the orbit of the first page, or the number of its time frame.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+/// The L1 id is the low 24 bits of orbit / orbits_per_frame, the BCID that of the first page, the trigger type its low eight bits.
+std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_frame);
+
+void register_rdh_extractor(Registry& registry);
+
+}  // namespace rodeo::readout
