@@ -5,6 +5,7 @@ int main(int argc, char** argv) {
   using namespace rodeo::cli;
   Command root("rodeo", "Rodeo: software readout for physics experiments, from detector links to verified event files.");
   add_bench(root);
+  add_card(root);
   add_check(root);
   add_data(root);
   add_demo(root);
