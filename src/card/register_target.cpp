@@ -19,19 +19,17 @@ std::unexpected<Error> unknown(const RegisterSpace& space, std::string_view text
   std::vector<std::string> names;
   for (const Register& known : space.map->registers()) {
     if (known.name == stem) {
-      return std::unexpected(Error{"card.unknown_register",
-                                   known.total() > 1
-                                       ? fmt::format("{} has the places {}[0] to {}[{}]", text, stem, stem, known.total() - 1)
-                                       : fmt::format("{} is one register: it takes no [index]", stem),
-                                   std::string(space.map->card()),
-                                   "rodeo card reg list shows all"});
+      return std::unexpected(
+          Error{"card.unknown_register",
+                known.total() > 1 ? fmt::format("{} has the places {}[0] to {}[{}]", text, stem, stem, known.total() - 1)
+                                  : fmt::format("{} is one register: it takes no [index]", stem),
+                std::string(space.map->card()), "rodeo card reg list shows all"});
     }
     names.emplace_back(known.name);
   }
   const std::string meant = base::did_you_mean(stem, names);
   return std::unexpected(Error{"card.unknown_register", fmt::format("{} is no register and no byte address", text),
-                               std::string(space.map->card()),
-                               meant.empty() ? "rodeo card reg list shows all" : meant});
+                               std::string(space.map->card()), meant.empty() ? "rodeo card reg list shows all" : meant});
 }
 
 }  // namespace
@@ -67,7 +65,9 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
     return RegisterTarget{home, found->offset, found->description->width_bytes, found->description, found->index};
   }
   if (!bar) {
-    return std::unexpected(Error{"card.bad_access", fmt::format("the byte address {} needs a BAR", text), {},
+    return std::unexpected(Error{"card.bad_access",
+                                 fmt::format("the byte address {} needs a BAR", text),
+                                 {},
                                  "say which with --bar N, or name the register"});
   }
   if (*address > UINT32_MAX) {
@@ -81,10 +81,11 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
     target.width_bytes = found->description->width_bytes;
   }
   if (target.offset % target.width_bytes != 0) {
-    return std::unexpected(Error{"card.bad_access",
-                                 fmt::format("the byte address {:#x} is not a multiple of {}", target.offset, target.width_bytes),
-                                 {},
-                                 "addresses are in bytes: word N stands at N x 4"});
+    return std::unexpected(
+        Error{"card.bad_access",
+              fmt::format("the byte address {:#x} is not a multiple of {}", target.offset, target.width_bytes),
+              {},
+              "addresses are in bytes: word N stands at N x 4"});
   }
   return target;
 }
@@ -97,7 +98,8 @@ Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target
 Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value) {
   if (target.width_bytes == 8) return bar.write64(target.offset, value);
   if (value > UINT32_MAX) {
-    return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into 32 bits", value), target.name(), {}});
+    return std::unexpected(
+        Error{"card.bad_access", fmt::format("{:#x} does not fit into 32 bits", value), target.name(), {}});
   }
   return bar.write32(target.offset, static_cast<std::uint32_t>(value));
 }
@@ -108,11 +110,13 @@ Result<std::uint64_t> with_bits(const RegisterTarget& target, std::uint64_t word
   if (width == 0 || position >= bits || width > bits - position) {
     return std::unexpected(Error{"card.bad_access",
                                  fmt::format("{} bits from bit {} do not fit into {} bits", width, position, bits),
-                                 target.name(), {}});
+                                 target.name(),
+                                 {}});
   }
   const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   if (value > mask) {
-    return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, width), target.name(), {}});
+    return std::unexpected(
+        Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, width), target.name(), {}});
   }
   return (word & ~(mask << position)) | (value << position);
 }

@@ -50,7 +50,9 @@ Result<ExitCode> each_card(const std::vector<std::string>& ids,
   if (ids.empty()) {
     for (card::CardEntry& entry : card::list_cards()) entries.emplace_back(std::move(entry));
     if (entries.empty()) {
-      return std::unexpected(Error{"card.not_found", "there are no cards", {},
+      return std::unexpected(Error{"card.not_found",
+                                   "there are no cards",
+                                   {},
                                    "rodeo emulate CONFIG makes some; `rodeo doctor` says what real ones need"});
     }
   }
@@ -105,8 +107,8 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
     }
     next += *interval;
     while (!signals.stop_requested() && std::chrono::steady_clock::now() < next) {
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(next - std::chrono::steady_clock::now(),
-                                                                     std::chrono::milliseconds{50}));
+      std::this_thread::sleep_for(
+          std::min<std::chrono::nanoseconds>(next - std::chrono::steady_clock::now(), std::chrono::milliseconds{50}));
     }
   }
   return worst;

@@ -27,8 +27,8 @@ std::string mounts_of(std::uint64_t page_bytes) {
 
 Result<ExitCode> show_or_set(const Options& options) {
   if (options.page_bytes.has_value() != options.pages.has_value()) {
-    return std::unexpected(Error{"cli.usage", "--size and --pages go together", "",
-                                 "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
+    return std::unexpected(
+        Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
   }
   ExitCode outcome = ExitCode::done;
   if (options.pages) {
@@ -36,11 +36,12 @@ Result<ExitCode> show_or_set(const Options& options) {
     if (!pool) return std::unexpected(pool.error());
     if (pool->pages < *options.pages) {
       outcome = ExitCode::failed;
-      print_error({"card.huge_pages",
-                   fmt::format("the kernel found {} of {} pages: its memory is in use or fragmented", pool->pages, *options.pages),
-                   {},
-                   fmt::format("ask at boot: hugepagesz={} hugepages={} on the kernel's command line",
-                               *options.page_bytes >= std::uint64_t{1} << 30 ? "1G" : "2M", *options.pages)});
+      print_error(
+          {"card.huge_pages",
+           fmt::format("the kernel found {} of {} pages: its memory is in use or fragmented", pool->pages, *options.pages),
+           {},
+           fmt::format("ask at boot: hugepagesz={} hugepages={} on the kernel's command line",
+                       *options.page_bytes >= std::uint64_t{1} << 30 ? "1G" : "2M", *options.pages)});
     }
   }
   Table table({{"NUMA node", "numa_node"},

@@ -13,12 +13,9 @@ struct Options {
 
 std::string_view name_of(card::pci::BackEnd back_end) {
   switch (back_end) {
-    case card::pci::BackEnd::vfio:
-      return "vfio";
-    case card::pci::BackEnd::vfio_user:
-      return "vfio-user";
-    case card::pci::BackEnd::uio:
-      return "uio";
+    case card::pci::BackEnd::vfio: return "vfio";
+    case card::pci::BackEnd::vfio_user: return "vfio-user";
+    case card::pci::BackEnd::uio: return "uio";
   }
   return "?";
 }

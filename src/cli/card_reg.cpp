@@ -29,8 +29,8 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-const std::vector<Column> kColumns{{"BAR", "bar"},     {"address", "address_bytes"}, {"register", "name"},
-                                   {"hex", "hex"},     {"binary", "binary"},         {"decimal", "value"}};
+const std::vector<Column> kColumns{{"BAR", "bar"}, {"address", "address_bytes"}, {"register", "name"},
+                                   {"hex", "hex"}, {"binary", "binary"},         {"decimal", "value"}};
 
 std::string nibbles(std::uint64_t value, unsigned bits) {
   std::string text;
@@ -43,8 +43,8 @@ std::string nibbles(std::uint64_t value, unsigned bits) {
 
 void add_value(Table& table, const RegisterTarget& target, std::uint64_t value) {
   table.add_row({target.bar, Cell(target.offset, fmt::format("{:#08x}", target.offset)), Cell(target.name()),
-                 Cell(fmt::format("{:#0{}x}", value, 2 + 2 * target.width_bytes)), Cell(nibbles(value, 8 * target.width_bytes)),
-                 Cell(value)});
+                 Cell(fmt::format("{:#0{}x}", value, 2 + 2 * target.width_bytes)),
+                 Cell(nibbles(value, 8 * target.width_bytes)), Cell(value)});
 }
 
 Result<const card::Bar*> bar_of(card::Card& card, const RegisterTarget& target) { return card.bar(target.bar); }
@@ -69,7 +69,8 @@ Result<void> may_write(const RegisterTarget& target, bool force) {
   return std::unexpected(Error{"card.read_only", target.name() + " can only be read", {}, "--force writes all the same"});
 }
 
-Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target, std::uint64_t written) {
+Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target,
+                              std::uint64_t written) {
   // Reading may do something of its own where a register is a command or a FIFO.
   const bool reads_back = !options.no_read_back && (target.description == nullptr || target.harmless_to_read());
   Table table(kColumns);
@@ -130,8 +131,9 @@ Result<ExitCode> modify_one(const Options& options) {
     return std::unexpected(fits.error());
   std::uint64_t written = 0;
   {
-    const auto alone = card::pci::ByteLock::acquire((*card)->found().lock_file, card::pci::kConfigurationByte,
-                                                    "the registers of " + (*card)->address().text(), std::chrono::seconds{2});
+    const auto alone =
+        card::pci::ByteLock::acquire((*card)->found().lock_file, card::pci::kConfigurationByte,
+                                     "the registers of " + (*card)->address().text(), std::chrono::seconds{2});
     if (!alone) return std::unexpected(alone.error());
     const auto before = card::read_register(**bar, *target);
     if (!before) return std::unexpected(before.error());
@@ -156,7 +158,8 @@ Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std
 }
 
 Result<std::vector<RegisterTarget>> raw_targets(const card::Card& card, const Options& options) {
-  if (!options.bar) return std::unexpected(Error{"cli.usage", "--address needs --bar", {}, "--bar 2 --address 0x10000 --words 16"});
+  if (!options.bar)
+    return std::unexpected(Error{"cli.usage", "--address needs --bar", {}, "--bar 2 --address 0x10000 --words 16"});
   auto first = card::find_register(register_space(card), options.address, options.bar);
   if (!first) return std::unexpected(first.error());
   if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{*first};
@@ -211,14 +214,10 @@ Result<ExitCode> list(const Options& options) {
                {"", "help"}});
   const auto word = [](Access access) {
     switch (access) {
-      case Access::read:
-        return "read";
-      case Access::write:
-        return "write";
-      case Access::read_write:
-        return "read write";
-      case Access::command:
-        return "command";
+      case Access::read: return "read";
+      case Access::write: return "write";
+      case Access::read_write: return "read write";
+      case Access::command: return "command";
     }
     return "?";
   };
@@ -278,7 +277,8 @@ void add_card_reg(Command& card) {
 
   Command& all = reg.verb("dump", "Reads all declared registers, or a range of words");
   all.example("rodeo card reg dump --id '#0'", "what can be read without consequences")
-      .example("rodeo card reg dump --id '#0' --bar 2 --address 0x0 --words 64 --file bar2.bin", "words as they are, little endian");
+      .example("rodeo card reg dump --id '#0' --bar 2 --address 0x0 --words 64 --file bar2.bin",
+               "words as they are, little endian");
   add_card_id(all, options->id);
   add_bar(all, *options);
   all.option("--address", options->address, "First byte address").value_name("ADDRESS");

@@ -21,7 +21,8 @@ namespace {
 
 /// "node3" after "node" gives 3, "hugepages-2048kB" after "hugepages-" and before "kB" gives 2048.
 std::optional<std::uint64_t> number_in(std::string_view name, std::string_view before, std::string_view after) {
-  if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size()) return std::nullopt;
+  if (!name.starts_with(before) || !name.ends_with(after) || name.size() <= before.size() + after.size())
+    return std::nullopt;
   const std::string_view digits = name.substr(before.size(), name.size() - before.size() - after.size());
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -90,17 +91,16 @@ Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std
   const fs::path directory = pool_directory(node, page_bytes, root);
   std::error_code failure;
   if (!fs::exists(directory / "nr_hugepages", failure)) {
-    return std::unexpected(
-        Error{"card.huge_pages",
-              fmt::format("the kernel has no pages of {} on NUMA node {}", base::format_size(page_bytes), node),
-              directory.string(), "rodeo card hugepages lists what there is"});
+    return std::unexpected(Error{
+        "card.huge_pages", fmt::format("the kernel has no pages of {} on NUMA node {}", base::format_size(page_bytes), node),
+        directory.string(), "rodeo card hugepages lists what there is"});
   }
   std::ofstream file(directory / "nr_hugepages");
   file << pages << std::flush;
   if (!file) {
-    return std::unexpected(Error{
-        "card.huge_pages", fmt::format("cannot set aside {} pages: {}", pages, std::strerror(errno)),
-        (directory / "nr_hugepages").string(), "setting huge pages needs root: sudo rodeo card hugepages ..."});
+    return std::unexpected(
+        Error{"card.huge_pages", fmt::format("cannot set aside {} pages: {}", pages, std::strerror(errno)),
+              (directory / "nr_hugepages").string(), "setting huge pages needs root: sudo rodeo card hugepages ..."});
   }
   return HugePagePool{node, page_bytes, count_in(directory / "nr_hugepages"), count_in(directory / "free_hugepages")};
 }
