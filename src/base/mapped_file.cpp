@@ -15,13 +15,19 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
     return std::unexpected(Error{code, std::move(what), path, std::move(next)});
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failed("file.open", std::string("cannot open the file: ") + std::strerror(errno));
+  if (fd < 0) {
+    const bool absent = errno == ENOENT || errno == ENOTDIR;
+    return failed(
+        "file.open", std::string("cannot open the file: ") + std::strerror(errno),
+        absent ? "name a file that is there; relative names start at the working directory, in a configuration at its own"
+               : "name a file that you may read");
+  }
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
     return S_ISDIR(status.st_mode)
                ? failed("file.not_regular", "is a directory, not a file", "name the files in it: " + path + "/*")
-               : failed("file.not_regular", "is not a regular file");
+               : failed("file.not_regular", "is not a regular file", "copy what it delivers to a file first");
   }
   MappedFile file;
   const auto size = static_cast<std::size_t>(status.st_size);

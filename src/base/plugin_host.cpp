@@ -49,7 +49,10 @@ Result<fs::path> PluginHost::find(std::string_view name, const fs::path& base) c
   if (name.find('/') != std::string_view::npos) {
     const fs::path path = base / fs::path(name);
     if (fs::is_regular_file(path, failure)) return fs::canonical(path, failure);
-    return std::unexpected(Error{"base.plugin_not_found", fmt::format("there is no plug-in library {}", path.string())});
+    return std::unexpected(Error{"base.plugin_not_found",
+                                 fmt::format("there is no plug-in library {}", path.string()),
+                                 {},
+                                 "build it, or give the path of the library that you have built"});
   }
   std::string searched;
   for (const fs::path& place : search_path()) {
@@ -75,8 +78,10 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
   // Lazily first: a plug-in for another ABI may lack symbols, and then its version says more than the first one missing.
   void* library = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
-    return std::unexpected(
-        Error{"base.plugin_unloadable", fmt::format("{} cannot be loaded: {}", path->string(), dl_reason())});
+    return std::unexpected(Error{"base.plugin_unloadable",
+                                 fmt::format("{} cannot be loaded: {}", path->string(), dl_reason()),
+                                 {},
+                                 "`ldd` shows what it lacks; a plug-in is a shared library for this machine"});
   }
   const void* abi = dlsym(library, "rodeo_plugin_abi");
   void* registration = dlsym(library, "rodeo_plugin_register");

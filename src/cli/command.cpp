@@ -156,7 +156,13 @@ Option& Command::output(OutputFormat& format, std::string names) {
 }
 
 Option& Command::json_file(std::string& file) {
-  return option("--json", file, "Write the result as JSON to FILE; - is stdout").value_name("FILE");
+  // A result that cannot be written is known before it has taken an hour to make.
+  return add("--json", "Write the result as JSON to FILE; - is stdout",
+             [&file](std::string_view text) -> Result<void> {
+               file = text;
+               return check_json_target(file);
+             })
+      .value_name("FILE");
 }
 
 /// Finds the verb that a command line means, reads its options with the option library, and writes help.

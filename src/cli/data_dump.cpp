@@ -126,8 +126,7 @@ void add_data_dump(Command& data) {
   verb.example("rodeo data dump FILE --event 12 --all", "event 12 with every chunk and every byte");
   verb.example("rodeo data dump FILE --l1id 0x01000007 -o json", "for programs");
   verb.option("FILE", options->file, "An event file").required();
-  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it; may be repeated")
-      .value_name("N");
+  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it").value_name("N");
   verb.option("--l1id", options->l1id, "Events of this extended L1 id").value_name("ID");
   verb.flag("--all", options->all, "Every chunk and every byte; JSON always has all");
   verb.choice("-o,--output", options->output, {"tree", "json"}, "Format on stdout");

@@ -92,6 +92,11 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
 }
 
 Result<ExitCode> run(const DemoOptions& options) {
+  constexpr std::uint64_t kMostLinks = 65534;
+  if (options.links == 0 || options.links > kMostLinks) {
+    return std::unexpected(Error{"cli.bad_value", fmt::format("--links {}: expected 1 to {}", options.links, kMostLinks), "",
+                                 "rodeo demo --links 24"});
+  }
   const control::DemoDirectory directory(options.keep);
   auto plan =
       control::load_readout_text(control::example_text("demo.toml"),
@@ -119,7 +124,7 @@ void add_demo(Command& root) {
   demo.option("--links", options->links, "Number of emulated links");
   demo.option("--seconds", options->seconds, "How long").value_name("S");
   demo.flag("--keep", options->keep, "Keep the files when the next demo runs");
-  demo.option("--set", options->settings, "Set a key of examples/demo.toml: KEY=VALUE (repeatable)").value_name("KEY=VALUE");
+  demo.option("--set", options->settings, "Set a key of examples/demo.toml: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
       "It is examples/demo.toml with these options set. Every chunk of every fragment is verified in passing; a share of "

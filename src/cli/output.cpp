@@ -1,5 +1,8 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -167,6 +170,27 @@ void Properties::print(OutputFormat format) const {
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+namespace {
+
+std::unexpected<Error> cannot_write(const std::string& file, int reason) {
+  return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", file, std::strerror(reason)), "",
+                               "name a file in a directory that is there and that you may write to, or - for stdout"});
+}
+
+}  // namespace
+
+Result<void> check_json_target(const std::string& file) {
+  if (file == "-") return {};
+  // Only one that was not there before is taken away again.
+  const int made = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int fd = made >= 0 ? made : errno == EEXIST ? ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  // A pipe whose reader has not come yet will be waited for.
+  if (fd < 0) return errno == ENXIO ? Result<void>{} : cannot_write(file, errno);
+  ::close(fd);
+  if (made >= 0) ::unlink(file.c_str());
+  return {};
+}
+
 Result<void> write_json(const std::string& file, const Json& value) {
   const std::string text = value.dump() + "\n";
   if (file == "-") {
@@ -179,7 +203,7 @@ Result<void> write_json(const std::string& file, const Json& value) {
     good = std::fwrite(text.data(), 1, text.size(), out) == text.size();
     good = std::fclose(out) == 0 && good;
   }
-  if (!good) return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", file, std::strerror(errno))});
+  if (!good) return cannot_write(file, errno);
   return {};
 }
 

@@ -87,6 +87,9 @@ class Properties {
 /// Writes text to stdout as it is.
 void print(std::string_view text);
 
+/// Whether write_json() will be able to open the file (error cli.output); leaves no file behind.
+Result<void> check_json_target(const std::string& file);
+
 /// Writes a JSON value for programs: to stdout if `file` is "-", else to the file (error cli.output).
 Result<void> write_json(const std::string& file, const Json& value);
 

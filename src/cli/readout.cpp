@@ -113,7 +113,10 @@ void add_readout(Command& root) {
       .value_name("CONFIG");
   readout.option("--seconds", options->seconds, "End the run after so many seconds").value_name("S");
   readout.option("--events", options->events, "End the run once so many fragments are built; some more are under way then");
-  readout.option("--set", options->settings, "Set a key of the configuration: KEY=VALUE (repeatable)")
+  readout
+      .option("--set", options->settings,
+              "Set a key of the configuration: KEY=VALUE; a consumer goes by position or name, "
+              "readout.consumer[writer].directory")
       .value_name("KEY=VALUE");
   readout.json_file(options->json_file);
   readout.paragraph(

@@ -31,7 +31,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.duplicate_component", invalid_configuration,
      "Two libraries register a component of one kind under one name. Only one of them can "
      "be loaded: take the other out of `plugins`, or rename its component and rebuild it."},
-    {"base.memory", failed,
+    {"base.memory", invalid_configuration,
      "Memory could not be had: the arena that a component asked for is larger than what the machine has free. Lower the "
      "number of "
      "links, the window or the buffer sizes, or see `rodeo doctor` for huge pages and limits."},
@@ -262,6 +262,13 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.sample_protocol", failed,
      "What a sampler sent is no sampled event of the version that this command knows. Use command and readout of one "
      "version."},
+    {"readout.small_slices", invalid_configuration,
+     "The chunks that the input sends do not fit into the slices of the builder, which would cut or drop some of every "
+     "event. A slice's first "
+     "buffer has room for one chunk of readout.builder.chunk_size bytes from each link of a worker, and "
+     "readout.builder.max_extensions more "
+     "buffers of that size may follow. Set chunk_size to what the links send; readout.builder.window says how many slices "
+     "there are."},
     {"readout.socket", failed,
      "The socket of an event sampler could not be made or used; the message has the system's reason."},
     {"readout.start", failed,

@@ -118,7 +118,7 @@ class ConfigurationBuilder {
   }
 
   std::expected<Configuration, ConfigurationErrors> build(const RawValue& raw) {
-    for (const std::string& text : source_.overrides) add_override(text);
+    for (const std::string& text : source_.overrides) add_override(text, raw);
     load_plugins(declared_, raw, "");
     Configuration configuration{source_.file, make(declared_, &raw, "", "")};
     for (const auto& [path, given] : overrides_) {
@@ -155,19 +155,48 @@ class ConfigurationBuilder {
     errors_.push_back({place, std::move(error)});
   }
 
-  void add_override(const std::string& text) {
+  /// The position of the table of an array that is called so: by its `name`, else by its type if no other is of that type.
+  static std::optional<std::size_t> position_of(const RawValue& array, std::string_view wanted) {
+    for (const char* key : {"name", "type"}) {
+      std::optional<std::size_t> found;
+      for (std::size_t i = 0; i < array.elements.size(); ++i) {
+        const RawValue* value = array.elements[i].find(key);
+        if (value == nullptr || value->kind != RawValue::Kind::text || value->text != wanted) continue;
+        if (found) return std::nullopt;
+        found = i;
+      }
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+  void add_override(const std::string& text, const RawValue& raw) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       return complain({}, {"config.bad_override", fmt::format("\"{}\" is not KEY=VALUE", text), "--set",
                            "write it like readout.builder.timeout=20ms"});
     }
-    // rob.0.links and rob[0].links name the same.
+    // rob.0.links and rob[0].links name the same; so do consumer.writer.directory and consumer[writer].directory.
+    std::string dotted = text.substr(0, equals);
+    std::ranges::replace(dotted, '[', '.');
+    std::erase(dotted, ']');
     std::string path;
-    std::string_view rest = std::string_view(text).substr(0, equals);
+    std::string_view rest = dotted;
+    const RawValue* at = &raw;
     while (!rest.empty()) {
       const std::string_view name = rest.substr(0, rest.find('.'));
       const bool index = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
-      path += index ? fmt::format("[{}]", name) : path.empty() ? std::string(name) : "." + std::string(name);
+      const bool in_array = at != nullptr && at->kind == RawValue::Kind::array;
+      std::optional<std::size_t> position;
+      if (in_array && !index) position = position_of(*at, name);
+      if (in_array && index && name.size() < 6) position = std::stoul(std::string(name));
+      if (position) {
+        path += fmt::format("[{}]", *position);
+        at = *position < at->elements.size() ? &at->elements[*position] : nullptr;
+      } else {
+        path += index ? fmt::format("[{}]", name) : path.empty() ? std::string(name) : "." + std::string(name);
+        if (at != nullptr) at = at->find(name);
+      }
       rest.remove_prefix(std::min(name.size() + 1, rest.size()));
     }
     overrides_[path] = {text.substr(equals + 1)};
@@ -177,7 +206,7 @@ class ConfigurationBuilder {
     std::vector<std::string> known(known_paths_.begin(), known_paths_.end());
     std::string next = base::did_you_mean(path, known);
     if (next.empty())
-      next = "arrays of tables take a position, [0] for the first; `rodeo check --effective` lists every key";
+      next = "arrays of tables take a position or a name, [0] for the first; `rodeo check --effective` lists every key";
     complain({}, {"config.unknown_key", fmt::format("{} is not a known key", path), "--set", std::move(next)});
   }
 
@@ -215,7 +244,13 @@ class ConfigurationBuilder {
   /// The strongest source that gives a key.
   std::optional<Given> find(const RawValue* raw, const Key& key, const std::string& path) {
     known_paths_.push_back(path);
+    // A list or a text may be written as in a file; anything else is a word, whose type the key decides.
     const auto word = [](std::string text) {
+      if (text.starts_with('[') || text.starts_with('"') || text.starts_with('\'')) {
+        if (auto read = parse_toml("value = " + text, "--set")) {
+          if (RawValue* value = read->find("value")) return *value;
+        }
+      }
       RawValue value;
       value.kind = RawValue::Kind::word;
       value.text = std::move(text);

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "base/error.h"
+#include "base/units.h"
 #include "control/tables.h"
+#include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
+#include "readout/input/generator_settings.h"
 
 namespace rodeo::control {
 namespace {
@@ -71,6 +76,16 @@ readout::ComponentSettings component(const Table& table) {
   return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
 }
 
+/// It names a socket, and stands in file names and shell commands.
+bool can_name_a_process(std::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  const auto alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !name.empty() && name.size() <= kLongest && alphanumeric(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
+}
+
 readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
   const Parameters& keys = table.parameters();
   readout::RobSettings out;
@@ -107,6 +122,43 @@ void follow_generator(const Table& readout, readout::ReadoutSettings& out) {
     if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
     for (const char* key : {"seed", "crc", "l1id_bits"}) follow(readout.tables("consumer")[i], input, key, consumer);
   }
+}
+
+/// The generator's chunks do not fit into the builder's slices.
+void refuse_small_slices(const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type != "generator" || settings.builder.type != "gbt") return;
+  try {
+    const auto input = readout::GeneratorSettings::from(settings.input.parameters);
+    const auto builder = readout::GbtSettings::from(settings.builder.parameters);
+    for (const readout::RobSettings& rob : settings.robs) {
+      const std::size_t links = rob.links.empty() ? input.links.size() : rob.links.size();
+      const std::size_t per_worker = builder.links_per_worker(links);
+      if (builder.workers > links || builder.chunks_per_slice(links, input.size_max) >= per_worker) continue;
+      const std::uint64_t slice = per_worker * (input.size_max + 8);
+      const std::uint64_t all = slice * builder.workers * (builder.buffers != 0 ? builder.buffers : builder.window * 5 / 4);
+      errors.push_back(
+          {"readout.small_slices",
+           fmt::format(
+               "chunks of up to {} bytes from {} links do not fit into slices for readout.builder.chunk_size = {} with "
+               "max_extensions = {}",
+               input.size_max, per_worker, builder.chunk_bytes, builder.max_extensions),
+           settings.builder.where.empty() ? settings.input.where : settings.builder.where,
+           fmt::format(
+               "set readout.builder.chunk_size = {} (slices then take {}; a smaller readout.builder.window takes less), or "
+               "make readout.input.chunk_bytes smaller",
+               input.size_max, base::format_size(all))});
+      return;
+    }
+  } catch (const SetupError&) {
+    // What is wrong with them is said when they are made.
+  }
+}
+
+/// A list that is given, and empty, is no list left out.
+void refuse_empty_list(const Table& table, const char* key, ConfigurationErrors& errors) {
+  if (!table.given(key) || !table.parameters().fids(key).empty()) return;
+  errors.push_back({"readout.no_links", fmt::format("{}.{} is an empty list: zero links", table.path(), key), table.where(),
+                    fmt::format("name the links, or leave `{}` out", key)});
 }
 
 /// The generator resets its event counter, and nothing will tell the builder.
@@ -151,9 +203,12 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
   out.link_policy.restore = policy.parameters().boolean("restore");
   refuse_untold_resets(out, errors);
-  if (out.name.empty() || out.name.find('/') != std::string::npos) {
+  refuse_small_slices(out, errors);
+  if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
+  for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
+  if (!can_name_a_process(out.name)) {
     errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(),
-                      "a name without `/`"});
+                      "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
   }
   return out;
 }

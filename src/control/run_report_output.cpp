@@ -123,6 +123,8 @@ std::string report_text(const readout::RunReport& report) {
   for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
+  if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
+    out += fmt::format("\n  input       the recording is damaged in {} places; rodeo data info says where", damaged);
   out += fmt::format("\n  limited by  {}", report.limited_by);
   if (report.verified_chunks + report.mismatches > 0) {
     out += fmt::format("\n  verified    {} chunks in passing, {} mismatches", report.verified_chunks, report.mismatches);

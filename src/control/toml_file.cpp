@@ -119,8 +119,9 @@ Result<RawValue> read_toml_file(const std::filesystem::path& file) {
   if (readable) text << stream.rdbuf();
   if (!readable || stream.bad()) {
     const int reason = errno == 0 ? EISDIR : errno;
-    return std::unexpected(
-        Error{"config.unreadable", fmt::format("cannot read {}: {}", file.string(), std::strerror(reason))});
+    return std::unexpected(Error{
+        "config.unreadable", fmt::format("cannot read {}: {}", file.string(), std::strerror(reason)), "",
+        reason == ENOENT ? "name a configuration that is there; examples/ has some" : "name a file that you may read"});
   }
   return parse_toml(text.view(), file.string());
 }

@@ -46,7 +46,8 @@ bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
 
 Condition condition_of(const RunReport& report, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
-  return report.incomplete == 0 && report.lost() == 0 ? Condition::good : Condition::incomplete;
+  const bool whole = counter_value(report.input, "damaged") == 0;
+  return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
 }
 
 }  // namespace

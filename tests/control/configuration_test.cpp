@@ -219,6 +219,29 @@ TEST_F(ConfigurationTest, FlagsAreStrongerThanTheEnvironmentAndThatThanTheFile) 
   EXPECT_THAT(origins, ElementsAre("timeout flag --set", "workers file /etc/rodeo/run.toml:3:11"));
 }
 
+TEST_F(ConfigurationTest, AnOverrideMayBeWrittenAsInAFileAndNameATableOfAnArray) {
+  const auto read = [&](std::vector<std::string> overrides) {
+    const std::string text =
+        "[[readout.rob]]\nsource_id = 1\n[[readout.consumer]]\ntype = \"processor\"\nname = \"first\"\nwork = \"verify\"\n"
+        "[[readout.consumer]]\ntype = \"processor\"\nname = \"second\"\nwork = \"verify\"\n[[readout.consumer]]\ntype = "
+        "\"file_writer\"\n";
+    return parse_configuration(text, {.file = "run.toml", .overrides = std::move(overrides), .environment = false},
+                               declarations_, registry_, plugins_);
+  };
+  const auto good =
+      read({R"(readout.rob[0].links=["0x1000000000000000", "0x1000000000010000"])", R"(readout.builder.timeout="20ms")",
+            "readout.consumer.second.seed=7", "readout.consumer[first].seed=5", "readout.consumer.file_writer.name=out"});
+  ASSERT_TRUE(good) << good.error().front().message();
+  const Table& readout = *good->table("readout");
+  EXPECT_EQ(readout.tables("rob")[0].parameters().fids("links").size(), 2U);
+  EXPECT_EQ(readout.table("builder")->parameters().duration("timeout"), 20ms);
+  EXPECT_EQ(readout.tables("consumer")[0].parameters().integer("seed"), 5);
+  EXPECT_EQ(readout.tables("consumer")[1].parameters().integer("seed"), 7);
+  EXPECT_EQ(readout.tables("consumer")[2].parameters().text("name"), "out");
+  EXPECT_FALSE(read({"readout.consumer.processor.seed=7"})) << "there are two";
+  EXPECT_FALSE(read({"readout.consumer.third.seed=7"}));
+}
+
 TEST_F(ConfigurationTest, AnOverrideMustFitLikeAnyOtherValue) {
   EXPECT_THAT(errors("", {"readout.builder.timout=20ms"}),
               ElementsAre(HasSubstr("--set: readout.builder.timout is not a known key\n"

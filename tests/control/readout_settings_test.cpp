@@ -54,5 +54,33 @@ TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
   EXPECT_EQ(first_code(configuration("ecr_triggers = 300\n", "type = \"full\"\n")), "");
 }
 
+TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
+  const auto plan = load(configuration("chunk_bytes = \"1MiB\"\n"));
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().front().code, "readout.small_slices");
+  EXPECT_NE(plan.error().front().next.find("readout.builder.chunk_size = 1048576"), std::string::npos);
+  EXPECT_EQ(
+      first_code(configuration("chunk_bytes = \"1MiB\"\n", "chunk_size = \"1MiB\"\nwindow = 256\nmax_extensions = 0\n")),
+      "");
+  EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\n", "max_extensions = 0\n")), "readout.small_slices");
+  EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\n", "type = \"full\"\n")), "");
+}
+
+TEST(ReadoutSettings, AnEmptyListOfLinksIsNoListLeftOut) {
+  EXPECT_EQ(first_code(configuration("fids = []\n")), "readout.no_links");
+  const auto plan = load_readout_text(configuration(""),
+                                      {.file = "run.toml", .overrides = {"readout.rob[0].links=[]"}, .environment = false});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().front().code, "readout.no_links");
+}
+
+TEST(ReadoutSettings, NamesOfProcessesAreWords) {
+  for (const char* name : {"a b", "\"x\"", "", "a/b", ".hidden", "-x", "a\nb"}) {
+    const auto plan = load_readout_text(
+        configuration(""), {.file = "run.toml", .overrides = {std::string("readout.name=") + name}, .environment = false});
+    EXPECT_EQ(plan.has_value(), std::string_view(name) == "\"x\"") << name << ": quotes are TOML's";
+  }
+}
+
 }  // namespace
 }  // namespace rodeo::control

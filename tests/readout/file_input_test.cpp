@@ -234,10 +234,69 @@ TEST_F(RecordedFile, PlaysTheTriggerListItRecorded) {
   for (std::uint32_t n = 0; n < 1000; ++n) EXPECT_EQ(formats::TtcPacket::read(packets[n].bytes)->l1id.value, n);
 }
 
+TEST_F(RecordedFile, AStopEndsAllLinksWithTheSameEvent) {
+  settings_.events = 20'000;
+  for (const std::uint32_t bits : {32U, 16U}) {
+    std::filesystem::remove(directory_ / "recording.felix");
+    settings_.l1id_bits = bits;
+    settings_.ecr_triggers = bits == 32 ? 3000 : 0;
+    RecordingSettings how;
+    how.trigger_elink = 0x7c3;
+    const auto file = record(how);
+    for (const bool loop : {false, true}) {
+      for (const std::size_t enough : {1U, 5000U, 300'000U, 700'000U}) {
+        FileInputSettings s = playing(file);
+        s.loop = loop;
+        s.recording.l1id.bits = bits;
+        s.recording.trigger_elink = 0x7c3;
+        FileInput input(s);
+        const auto one = input.open(input.links().first(7));
+        const auto other = input.open(input.links().subspan(7));
+        const auto list = loop ? nullptr : input.open_trigger_list();
+        input.start();
+        std::vector<SeenChunk> first;
+        std::vector<SeenChunk> second;
+        std::vector<SeenChunk> triggers;
+        testing::read_all(*one, first, enough);  // the other has not begun
+        input.stop();
+        const auto play_on = [](DataStream& stream, std::vector<SeenChunk>& chunks) {
+          while (testing::read_all(stream, chunks) != PollStatus::end) std::this_thread::yield();
+        };
+        play_on(*one, first);
+        play_on(*other, second);
+        if (list) play_on(*list, triggers);
+        std::vector<std::size_t> counts(24);
+        for (const SeenChunk& chunk : first) ++counts[chunk.link];
+        for (const SeenChunk& chunk : second) ++counts[7 + chunk.link];
+        EXPECT_GT(counts[0], 0U);
+        for (const std::size_t count : counts) {
+          ASSERT_EQ(count, counts[0]) << bits << " bits, " << (loop ? "loop, " : "") << enough;
+        }
+        if (list) {
+          EXPECT_EQ(triggers.size(), counts[0]);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(RecordedFile, ThatIsDamagedSaysSoAndCounts) {
+  const auto file = record();
+  EXPECT_EQ(counter(FileInput(playing(file)), "damaged"), 0U);
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(100 * 1024);
+    const std::vector<char> zeros(2048);
+    stream.write(zeros.data(), static_cast<std::streamsize>(zeros.size()));
+  }
+  EXPECT_GT(counter(FileInput(playing(file)), "damaged"), 0U);
+}
+
 TEST_F(RecordedFile, ThatWasCutIsUsedAsFarAsItIsWhole) {
   const auto file = record();
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5000);
   FileInput input(playing(file));
+  EXPECT_GT(counter(input, "damaged"), 0U);
   const auto stream = input.open(input.links());
   input.start();
   const auto chunks = play_to_end(*stream);

@@ -39,6 +39,12 @@ TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
   EXPECT_TRUE(report.adds_up());
 }
 
+TEST(RunReport, ADamagedRecordingIsNoGoodRun) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.input.push_back({"damaged", 2});
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete);
+}
+
 TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
   EXPECT_FALSE(make_report({}, status_of(100, 99, {}), "nothing", false).adds_up());
 }

@@ -98,6 +98,19 @@ def test_a_recording_is_tried_with_a_built_in_extractor_and_not_with_another_det
     assert refused == 2 * 4000
 
 
+def test_what_a_plugin_throws_is_counted_by_chunk_and_told(rodeo):
+    library = next((BUILD / "test_plugins").glob("*throws_on_data*"), None)
+    if library is None:
+        pytest.skip("built with the unit tests")
+    rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
+    done = rodeo("plugin", "test", library, "run.felix", "--cost-time", "1ms", "-o", "json", exit_code=7)
+    extractor, checker = json.loads(done.stdout)["components"]
+    assert (extractor["accepted"], extractor["refused"], extractor["thrown"]) == (3600, 400, 400)
+    assert (checker["accepted"], checker["refused"], checker["thrown"]) == (3960, 40, 40)
+    assert "extractor throws_on_data threw: ten at a time" in done.stderr
+    assert "checker throws_on_data threw: something that is no std::exception" in done.stderr
+
+
 def test_what_cannot_be_tried_is_told(rodeo):
     rodeo("data", "record", "run.felix", "--links", "4", "--events", "100")
     (rodeo.directory / "text.felix").write_text("no blocks here" * 1000)

@@ -55,8 +55,8 @@ def test_no_rob(rodeo):
 
 
 def test_pools_larger_than_memory(rodeo):
-    done = rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace("links = 8", 'links = 8\nmemory = "900GB"')), "--seconds", 0.2, exit_code=None)
-    assert done.returncode in (1, 3) and "error[" in done.stderr and "memory" in done.stderr
+    done = rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace("links = 8", 'links = 8\nmemory = "900GB"')), "--seconds", 0.2, exit_code=3)
+    assert "error[base.memory]" in done.stderr and "readout.input.memory" in done.stderr
 
 
 def test_an_unwritable_directory(rodeo):
@@ -90,4 +90,17 @@ def test_a_truncated_recording_loses_what_was_cut_and_nothing_else(rodeo):
     report = json.loads(done.stdout)
     assert report["fragments"]["built"] > 1000 and adds_up(report)
     assert report["verified"]["mismatches"] == 0
+    assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["damaged"] > 0
+    assert "damaged" in done.stderr
     rodeo("data", "verify", *report["files"])
+
+
+def test_a_report_that_cannot_be_written_is_known_before_the_run(rodeo, tmp_path):
+    file = write_configuration(rodeo, CONFIGURATION)
+    done = rodeo("readout", file, "--seconds", 30, "--json", tmp_path / "nowhere" / "report.json", exit_code=2)
+    assert "nowhere" in done.stderr and "triggers" not in done.stderr
+
+
+def test_the_demo_speaks_of_its_own_options(rodeo):
+    done = rodeo("demo", "--links", 0, exit_code=2)
+    assert "--links" in done.stderr and "--set" not in done.stderr

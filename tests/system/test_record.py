@@ -84,3 +84,14 @@ def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
     assert "config.out_of_range" in rodeo("data", "record", str(tmp_path / "x"), "--links", "0", exit_code=3).stderr
     assert "/nowhere/x" in rodeo("data", "record", "/nowhere/x", "--links", "1", exit_code=1).stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["there"]
+
+
+def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
+    rodeo("data", "record", "run.felix", "--links", 24, "--events", 20000)
+    text = '[readout.input]\ntype = "file"\nfile = "run.felix"\nloop = true\nrate = "50kHz"\n[readout.builder]\nworkers = 2\n' \
+           '[[readout.rob]]\nsource_id = "0x610001"\n[[readout.consumer]]\ntype = "processor"\nwork = "verify"\n'
+    (rodeo.directory / "run.toml").write_text(text)
+    for more in [], ["--set", "readout.input.loop=false"]:
+        report = json.loads(rodeo("readout", "run.toml", "--seconds", 0.2, "--json", "-", *more).stdout)
+        assert report["run"]["condition"] == "GOOD", report
+        assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] == report["chunks"]["sent"] > 0

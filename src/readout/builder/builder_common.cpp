@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 
 namespace rodeo::readout {
@@ -32,6 +33,19 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
     throw SetupError({"readout.workers", fmt::format("{} workers for {} links", workers, context.links.size()),
                       "readout.builder.workers", "use at least one worker and at most one per link (FULL mode: per group)"});
   }
+}
+
+void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next) {
+  const std::uint64_t available = base::available_memory_bytes();
+  if (bytes <= available) return;
+  throw SetupError({"base.memory",
+                    fmt::format("{}: {} MiB are wanted, {} MiB are available", purpose, bytes >> 20, available >> 20), "",
+                    std::string(next)});
+}
+
+Error without_memory(Error error, std::string_view next) {
+  error.next = next;
+  return error;
 }
 
 std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
@@ -14,6 +15,12 @@ namespace rodeo::readout {
 
 /// Throws SetupError for no links, too many, one id twice, or a number of workers that does not fit.
 void check_links(const BuilderContext& context, std::uint32_t workers);
+
+/// Throws SetupError (base.memory) if the machine has less free memory than this; `next` names the keys that make it less.
+void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next);
+
+/// The same error with what to do.
+Error without_memory(Error error, std::string_view next);
 
 /// The trigger's own list, with the error that says what to do if the input has none.
 std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context);

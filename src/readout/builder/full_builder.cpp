@@ -13,6 +13,8 @@ namespace rodeo::readout {
 FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& context)
     : window_(std::max<std::uint64_t>(64, std::bit_ceil(settings.window))) {
   check_links(context, settings.workers);
+  check_memory(settings.workers * settings.fragments * sizeof(FullFragment), "fragments of a FULL-mode builder",
+               "make readout.builder.fragments smaller, or end other programs");
   std::map<std::uint32_t, std::vector<BuilderLink>> groups;
   for (const BuilderLink& link : context.links) groups[link.group].push_back(link);
   if (settings.workers > groups.size()) {

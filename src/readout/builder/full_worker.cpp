@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/clock.h"
+#include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
 namespace {
@@ -41,7 +42,11 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
       places_[positions[place]] = {.group = groups_.back().get(), .place = place};
   }
   auto arena = base::Arena::create(settings.copies * settings.copy_bytes);
-  if (!arena) throw SetupError(arena.error().within("memory for copies of a FULL-mode worker"));
+  if (!arena) {
+    throw SetupError(
+        without_memory(arena.error().within("memory for copies of a FULL-mode worker"),
+                       "make readout.builder.copies or readout.builder.copy_size smaller, or end other programs"));
+  }
   copy_memory_ = std::move(*arena);
   for (std::size_t i = settings.fragments; i-- > 0;) {
     FullFragment& fragment = fragments_[i];

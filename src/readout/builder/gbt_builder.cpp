@@ -15,18 +15,53 @@ namespace {
 constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap before an epoch fit several times
 constexpr std::uint64_t kLargestGap = 256;
 
+// A chunk with its header and padding; long ones have a size word more.
+std::size_t record_of(std::size_t chunk_bytes) {
+  const bool is_long = chunk_bytes >= kLongChunk - sizeof(ChunkHeader);
+  return sizeof(ChunkHeader) + (is_long ? 4 : 0) + (chunk_bytes + 3) / 4 * 4;
+}
+
+std::size_t buffer_bytes(const GbtSettings& settings, std::size_t links) {
+  return std::max<std::size_t>(links * record_of(settings.chunk_bytes), 1024);
+}
+
+std::uint64_t window_of(const GbtSettings& settings) { return std::max(kSmallestWindow, std::bit_ceil(settings.window)); }
+
+std::uint64_t buffers_of(const GbtSettings& settings) {
+  const std::uint64_t window = window_of(settings);
+  return settings.buffers != 0 ? settings.buffers : window + window / 4;
+}
+
+constexpr std::string_view kSmaller =
+    "make readout.builder.window, readout.builder.buffers or readout.builder.chunk_size smaller, or end other programs";
+
+// Slots and fragments, asked for before they are touched; slices ask for themselves.
+void check_descriptors(const GbtSettings& settings) {
+  const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
+  const std::uint64_t event = sizeof(EventSlot) + sizeof(OpenEvent) + sizeof(WorkerPart) + sizeof(MissingList);
+  const std::uint64_t fragment =
+      sizeof(BuiltFragment) + parts * sizeof(FragmentPart) + settings.workers * sizeof(Slice*) + 64;
+  check_memory(settings.workers * (window_of(settings) * event + buffers_of(settings) * fragment),
+               "open events and fragments", kSmaller);
+}
+
 }  // namespace
+
+std::size_t GbtSettings::chunks_per_slice(std::size_t links, std::size_t bytes) const {
+  return buffer_bytes(*this, links_per_worker(links)) / record_of(bytes) * (1 + max_extensions);
+}
 
 GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& context) {
   check_links(context, settings.workers);
-  window_ = std::max(kSmallestWindow, std::bit_ceil(settings.window));
+  check_descriptors(settings);
+  window_ = window_of(settings);
   // A narrow counter must not take the gap for a round of its own.
   const TriggerFields fields = context.make_extractor()->fields();
   const std::uint64_t gap = std::min({window_ / 4, kLargestGap, (std::uint64_t{1} << fields.l1id_bits) / 4});
   progress_ = std::make_unique<WorkerProgress[]>(settings.workers);
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
   epochs_ = std::make_unique<EpochMap>(gap, progress, [this](Sequence first) { assembler_->start(first); });
-  const std::uint64_t buffers = settings.buffers != 0 ? settings.buffers : window_ + window_ / 4;
+  const std::uint64_t buffers = buffers_of(settings);
   assembler_ = std::make_unique<Assembler>(Assembler::Settings{.source_id = context.source_id,
                                                                .workers = settings.workers,
                                                                .window = window_,
@@ -37,16 +72,15 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
                                                                .sort_links = settings.sort_links},
                                            *context.consumer);
 
-  const std::size_t per_worker = (context.links.size() + settings.workers - 1) / settings.workers;
-  const std::size_t record = record_bytes(settings.chunk_bytes);
+  const std::size_t per_worker = settings.links_per_worker(context.links.size());
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     const std::size_t first = index * per_worker;
     const auto links = context.links.subspan(first, std::min(per_worker, context.links.size() - first));
     WorkerEquipment equipment = equip_worker(context, links, settings.trigger_list);
-    auto store = SliceStore::create({.buffer_bytes = std::max<std::size_t>(links.size() * record, 1024),
+    auto store = SliceStore::create({.buffer_bytes = buffer_bytes(settings, links.size()),
                                      .buffers = buffers,
                                      .max_extensions = settings.max_extensions});
-    if (!store) throw SetupError(store.error());
+    if (!store) throw SetupError(without_memory(store.error(), kSmaller));
     GbtWorker::Settings worker;
     worker.index = index;
     worker.window = window_;
@@ -88,6 +122,22 @@ FragmentBuilder::Status GbtBuilder::status() const {
   return status;
 }
 
+GbtSettings GbtSettings::from(const Parameters& parameters) {
+  GbtSettings settings;
+  settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
+  settings.timeout = parameters.duration("timeout");
+  settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
+  settings.chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_size"));
+  settings.buffers = static_cast<std::uint64_t>(parameters.integer("buffers"));
+  settings.max_extensions = static_cast<std::uint32_t>(parameters.integer("max_extensions"));
+  settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
+  settings.idle = idle_policy(parameters);
+  settings.cpus = cpu_list(parameters);
+  settings.trigger_list = parameters.boolean("trigger_list");
+  settings.sort_links = parameters.boolean("sort_links");
+  return settings;
+}
+
 void register_gbt_builder(Registry& registry) {
   std::vector<Key> keys = common_builder_keys();
   const std::vector<Key> own = {
@@ -103,7 +153,7 @@ void register_gbt_builder(Registry& registry) {
        .fallback = "64",
        .help = "Size of a typical chunk: an event's first buffer has room for one from each link.",
        .minimum = 1,
-       .maximum = 65536},
+       .maximum = 1 << 20},
       {.name = "buffers",
        .type = KeyType::integer,
        .fallback = "0",
@@ -134,19 +184,7 @@ void register_gbt_builder(Registry& registry) {
                                 "are assembled without copying",
                         .keys = keys},
                        [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
-                         GbtSettings settings;
-                         settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
-                         settings.timeout = parameters.duration("timeout");
-                         settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
-                         settings.chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_size"));
-                         settings.buffers = static_cast<std::uint64_t>(parameters.integer("buffers"));
-                         settings.max_extensions = static_cast<std::uint32_t>(parameters.integer("max_extensions"));
-                         settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
-                         settings.idle = idle_policy(parameters);
-                         settings.cpus = cpu_list(parameters);
-                         settings.trigger_list = parameters.boolean("trigger_list");
-                         settings.sort_links = parameters.boolean("sort_links");
-                         return std::make_unique<GbtBuilder>(settings, context);
+                         return std::make_unique<GbtBuilder>(GbtSettings::from(parameters), context);
                        });
 }
 

@@ -26,6 +26,15 @@ struct GbtSettings {
   std::vector<int> cpus = {};  ///< one per worker, or empty
   bool trigger_list = false;
   bool sort_links = false;
+
+  /// Throws SetupError.
+  static GbtSettings from(const Parameters& parameters);
+
+  /// Links that a worker has, at most.
+  std::size_t links_per_worker(std::size_t links) const { return (links + workers - 1) / workers; }
+
+  /// Chunks of this size that one worker's slice of an event can hold, extensions included; a chunk lies in one buffer whole.
+  std::size_t chunks_per_slice(std::size_t links, std::size_t bytes) const;
 };
 
 class GbtBuilder final : public FragmentBuilder {

@@ -30,8 +30,8 @@ class BlockFile {
     file.part_ = path.string() + ".part";
     file.file_.reset(std::fopen(file.part_.c_str(), "wb"));
     if (file.file_ == nullptr) {
-      return std::unexpected(
-          Error{"file.open", fmt::format("cannot make the recording: {}", std::strerror(errno)), file.part_.string()});
+      return std::unexpected(Error{"file.open", fmt::format("cannot make the recording: {}", std::strerror(errno)),
+                                   file.part_.string(), "name a directory that is there and that you may write to"});
     }
     std::setvbuf(file.file_.get(), nullptr, _IOFBF, kFileBuffer);
     return file;

@@ -74,7 +74,7 @@ std::unique_ptr<DataStream> FileInput::open_trigger_list() {
     throw std::runtime_error(
         "A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
   const std::uint32_t link_id = 0;
-  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1)));
+  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1), true));
   return std::make_unique<StreamHandle>(*lists_.back());
 }
 
@@ -83,13 +83,22 @@ void FileInput::start() {
   playback_.start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
 }
 
+// Streams go no further than the foremost, then to the last event that any link has begun.
 void FileInput::stop() {
-  std::uint64_t foremost = 0;
-  for (const auto& stream : streams_) foremost = std::max(foremost, stream->played_bytes());
-  // A stream that is reading right now may get this much further before it sees the end.
-  const std::uint64_t ahead = std::uint64_t{64} * recording_.format().block_bytes;
-  std::uint64_t none = Playback::kNoStop;
-  playback_.stop_at.compare_exchange_strong(none, foremost + ahead, std::memory_order_release);
+  if (playback_.planned.load()) return;
+  std::uint64_t hold = 0;
+  for (bool beyond = true; beyond;) {
+    beyond = false;
+    for (const auto* streams : {&streams_, &lists_}) {
+      for (const auto& stream : *streams) hold = std::max(hold, stream->claimed_bytes());
+    }
+    playback_.hold_at.store(hold);
+    for (const auto* streams : {&streams_, &lists_}) {
+      for (const auto& stream : *streams) beyond = beyond || stream->claimed_bytes() > hold;
+    }
+  }
+  playback_.plan = plan_stop(recording_, hold);
+  playback_.planned.store(true, std::memory_order_release);
 }
 
 std::vector<NamedCounter> FileInput::counters() const {
@@ -107,6 +116,9 @@ std::vector<NamedCounter> FileInput::counters() const {
                         static_cast<double>(recording_.ids().events());
   std::vector<NamedCounter> all{
       {"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
+  std::uint64_t damaged = 0;
+  for (const NamedCounter& one : recording_.damage()) damaged += one.value;
+  all.push_back({"damaged", damaged});
   for (std::size_t i = 0; i < anomalies.size(); ++i) {
     all.push_back({std::string(formats::kBlockCounterInfo[static_cast<std::size_t>(kAnomalies[i])].name), anomalies[i]});
   }

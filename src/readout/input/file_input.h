@@ -33,7 +33,7 @@ struct FileInputSettings {
 std::vector<Key> file_input_keys();
 
 /// `type = "file"`. The file is mapped read-only; each worker walks the whole of it and takes its own links. At a rate, all links keep
-/// to the same position. stop() lets every stream reach the position of the foremost and ends there.
+/// to the same position. stop() lets every stream reach the last event that any link has begun by then, and ends there.
 class FileInput final : public DataInput {
  public:
   /// Throws SetupError for a file that is not there or no recording.
@@ -45,7 +45,7 @@ class FileInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "sent", "events" played by the foremost stream, and what the block decoders found wrong, by name.
+  /// "damaged" (places where the recording itself is), "sent", "events" played by the foremost stream, and what the block decoders found wrong, by name.
   std::vector<NamedCounter> counters() const override;
 
  private:

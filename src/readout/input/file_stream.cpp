@@ -26,7 +26,7 @@ std::size_t extent(const ChunkRun& run) {
 }  // namespace
 
 FileStream::FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
-                       std::span<const std::uint32_t> link_ids)
+                       std::span<const std::uint32_t> link_ids, bool trigger_list)
     : recording_(recording),
       playback_(playback),
       decoder_({.format = recording.format(), .max_chunk_bytes = recording.max_chunk_bytes()}, elinks),
@@ -37,7 +37,9 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
       last_memory_(playback.loop ? std::make_unique_for_overwrite<std::byte[]>(decoder_.capacity_for(0).carry_bytes)
                                  : nullptr),
       last_page_(decoder_.capacity_for(0), *this, last_memory_.get()),
-      followers_(elinks.size()) {
+      followers_(elinks.size()),
+      done_(elinks.size()),
+      trigger_list_(trigger_list) {
   auto room = decoder_.capacity_for(1);
   room.runs += kPageRoom.runs;
   room.entries += kPageRoom.entries;
@@ -48,7 +50,11 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
   if (playback.loop) {
     pages = std::max<std::size_t>(4, playback.memory_bytes / page_bytes);
     auto memory = base::Arena::create(pages * page_bytes);
-    if (!memory) throw SetupError(memory.error().within("memory of rewritten chunks"));
+    if (!memory) {
+      Error error = memory.error().within("memory of rewritten chunks");
+      error.next = "make readout.input.memory smaller, or end other programs";
+      throw SetupError(std::move(error));
+    }
     memory_ = std::move(*memory);
   }
   for (std::size_t i = 0; i < pages; ++i) {
@@ -59,7 +65,7 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
 }
 
 FileStream::FilePage::FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to)
-    : decoded(capacity), copies(copy_to == nullptr ? 0 : capacity.runs), memory(copy_to) {
+    : decoded(capacity), copies(capacity.runs), memory(copy_to) {
   stream = &of;
 }
 
@@ -79,8 +85,9 @@ FileStream::FilePage* FileStream::take_page() {
 }
 
 // Bytes that may have been played by now, over all passes. Who is asked to stop hurries.
-std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, std::uint64_t stop_at) const {
-  if (playback_.rate_hz <= 0 || stop_at != Playback::kNoStop) return stop_at;
+std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) const {
+  if (planned) return playback_.plan.end_at;
+  if (playback_.rate_hz <= 0) return Playback::kNoStop;
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_relaxed);
   return static_cast<std::uint64_t>(static_cast<double>(now_ns - start) / ns_per_byte_);
 }
@@ -88,15 +95,21 @@ std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, std::uint64_t stop
 PollStatus FileStream::poll(Page*& out) {
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
   if (start == 0 || ended_) return ended_ ? PollStatus::end : PollStatus::empty;
-  const std::uint64_t stop_at = playback_.stop_at.load(std::memory_order_acquire);
+  const bool planned = playback_.planned.load(std::memory_order_acquire);
   const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
-  const std::uint64_t allowed = allowed_bytes(now, stop_at);
+  const std::uint64_t allowed = allowed_bytes(now, planned);
   FilePage* page = take_page();
   if (page == nullptr) return PollStatus::empty;
   PollStatus status = PollStatus::empty;
   for (int i = 0; i < kPagesWithoutChunks; ++i) {
-    const bool stopped = played_.get() >= stop_at;
-    if (stopped || at_ == recording_.blocks().size()) {
+    const bool stopped = planned && played_.get() >= playback_.plan.end_at;
+    if (stopped && at_ != recording_.blocks().size()) {
+      // What is open belongs to events beyond the last.
+      ended_ = true;
+      status = PollStatus::end;
+      break;
+    }
+    if (at_ == recording_.blocks().size()) {
       status = end_pass(stopped, out);
       if (status != PollStatus::empty || !pass_closed_) break;
       at_ = 0;
@@ -110,7 +123,8 @@ PollStatus FileStream::poll(Page*& out) {
       break;
     }
     clock_ns_ = std::max(clock_ns_, start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * ns_per_byte_));
-    if (!page->decoded.runs().empty()) return deliver(*page, out);
+    const std::span<const ChunkRun> runs = planned ? up_to_last_event(*page) : page->decoded.runs();
+    if (!runs.empty()) return deliver(*page, runs, out);
   }
   page->next_free = free_;
   free_ = page;
@@ -123,6 +137,14 @@ bool FileStream::decode_next(std::uint64_t allowed, FilePage& page) {
   const std::uint64_t due = allowed > played_.get() ? (allowed - played_.get()) / block * block : 0;
   const std::size_t bytes = std::min<std::uint64_t>({kBlocksPerPage * block, blocks.size() - at_, due});
   if (bytes == 0) return false;
+  if (!playback_.planned.load(std::memory_order_relaxed)) {
+    // Claimed first, looked after: either stop() sees the claim, or this sees where to hold.
+    claimed_.store(played_.get() + bytes);
+    if (played_.get() + bytes > playback_.hold_at.load()) {
+      claimed_.store(played_.get());
+      return false;
+    }
+  }
   page.decoded.clear();
   const std::size_t taken = decoder_.decode(blocks.subspan(at_, bytes), page.decoded);
   at_ += taken;
@@ -140,15 +162,36 @@ PollStatus FileStream::end_pass(bool stopped, Page*& out) {
     pass_closed_ = true;
     if (!last_page_.decoded.runs().empty()) {
       last_page_free_.store(false, std::memory_order_relaxed);
-      return deliver(last_page_, out);
+      return deliver(last_page_, last_page_.decoded.runs(), out);
     }
   }
   ended_ = stopped || !playback_.loop;
   return ended_ ? PollStatus::end : PollStatus::empty;
 }
 
-PollStatus FileStream::deliver(FilePage& page, Page*& out) {
-  page.runs = playback_.loop ? restamped(page) : page.decoded.runs();
+// Cuts each link's runs behind the last event of the plan.
+std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
+  if (!playback_.plan.last_id || played_.get() <= playback_.plan.begin) return page.decoded.runs();
+  std::size_t runs = 0;
+  for (const ChunkRun& run : page.decoded.runs()) {
+    ChunkRun left = run;
+    left.count = 0;
+    while (left.count < run.count && !done_[run.link]) {
+      const auto id = recorded_id(recording_, trigger_list_, run.chunk(left.count));
+      const auto distance = id ? recording_.ids().distance(*playback_.plan.last_id, *id) : std::nullopt;
+      // What lies far beyond is a flipped bit.
+      done_[run.link] = distance && *distance > 0 && *distance <= std::int64_t{RecordedIds::kLargestStep};
+      if (!done_[run.link]) ++left.count;
+    }
+    if (left.count == 0) continue;
+    if (left.count < run.count) left.more_follows = false;
+    page.copies[runs++] = left;
+  }
+  return {page.copies.data(), runs};
+}
+
+PollStatus FileStream::deliver(FilePage& page, std::span<const ChunkRun> runs, Page*& out) {
+  page.runs = playback_.loop ? restamped(page, runs) : runs;
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
   for (const ChunkRun& run : page.runs) {
@@ -165,10 +208,10 @@ PollStatus FileStream::deliver(FilePage& page, Page*& out) {
 }
 
 // Copies the runs, trailers between their chunks included, so that the places of chunks within a run stay as they are.
-std::span<const ChunkRun> FileStream::restamped(FilePage& page) {
+std::span<const ChunkRun> FileStream::restamped(FilePage& page, std::span<const ChunkRun> of) {
   std::byte* at = page.memory;
   std::size_t runs = 0;
-  for (const ChunkRun& run : page.decoded.runs()) {
+  for (const ChunkRun run : of) {  // `of` may be what is written over
     ChunkRun copy = run;
     const std::size_t bytes = extent(run);
     std::memcpy(at, run.data, bytes);

@@ -14,12 +14,13 @@
 #include "formats/provable.h"
 #include "readout/input/recording.h"
 #include "readout/input/return_list.h"
+#include "readout/input/stop_plan.h"
 #include "rodeo/input.h"
 #include "rodeo/trigger.h"
 
 namespace rodeo::readout {
 
-/// How a recording is played; shared by all streams of an input. start_ns and stop_at are set once, by the application's thread.
+/// How a recording is played; shared by all streams of an input. start_ns and what is below it are set by the application's thread.
 struct Playback {
   double rate_hz = 0;                 ///< events per second; 0: as fast as they are taken
   bool loop = false;                  ///< again and again, with new L1 ids
@@ -29,7 +30,10 @@ struct Playback {
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> stop_at{kNoStop};  ///< bytes played, over all passes
+  std::atomic<std::uint64_t> hold_at{
+      kNoStop};                      ///< bytes played, over all passes: no stream goes beyond until there is a plan
+  StopPlan plan;                     ///< written before `planned`
+  std::atomic<bool> planned{false};  ///< the streams end as the plan says
 };
 
 /// Runs point into the mapped file, which nobody may write; when looping, into copies in page memory.
@@ -37,7 +41,7 @@ class FileStream final : public DataStream {
  public:
   /// `elinks[i]` is the number in block headers of link i, `link_ids[i]` what stands in its provable chunks. Throws SetupError.
   FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
-             std::span<const std::uint32_t> link_ids);
+             std::span<const std::uint32_t> link_ids, bool trigger_list = false);
 
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
@@ -52,23 +56,27 @@ class FileStream final : public DataStream {
   std::uint64_t not_restamped() const { return not_restamped_.get(); }
   /// Bytes walked, over all passes; any thread.
   std::uint64_t played_bytes() const { return played_.get(); }
+  /// Bytes that are walked or about to be; whoever sets hold_at and then finds this not beyond it knows that it never will be.
+  std::uint64_t claimed_bytes() const { return claimed_.load(); }
 
  private:
   struct FilePage : Page {
     FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
     formats::DecodeBuffer decoded;
-    std::vector<ChunkRun> copies;  // looping: the runs, pointing into memory
+    std::vector<ChunkRun>
+        copies;  // looping: the runs, pointing into memory; at the end of a run, those that are left of them
     std::byte* memory;
     FilePage* next_free = nullptr;
   };
 
   FilePage* take_page();
-  std::uint64_t allowed_bytes(std::uint64_t now_ns, std::uint64_t stop_at) const;
+  std::uint64_t allowed_bytes(std::uint64_t now_ns, bool planned) const;
+  std::span<const ChunkRun> up_to_last_event(FilePage& page);
   bool decode_next(std::uint64_t allowed, FilePage& page);
   PollStatus end_pass(bool stopped, Page*& out);
-  std::span<const ChunkRun> restamped(FilePage& page);
+  std::span<const ChunkRun> restamped(FilePage& page, std::span<const ChunkRun> runs);
   void restamp(std::span<std::byte> chunk, LinkIndex link);
-  PollStatus deliver(FilePage& page, Page*& out);
+  PollStatus deliver(FilePage& page, std::span<const ChunkRun> runs, Page*& out);
 
   const Recording& recording_;
   const Playback& playback_;
@@ -90,12 +98,15 @@ class FileStream final : public DataStream {
   bool ended_ = false;
   std::uint64_t clock_ns_ = 0;
   std::vector<RecordedIds::Follower> followers_;
+  std::vector<bool> done_;  // links that have gone beyond the last event of the plan
+  const bool trigger_list_;
 
   base::Gauge<std::uint64_t> chunks_;
   base::Gauge<std::uint64_t> bytes_;
   base::Gauge<std::uint64_t> pages_polled_;
   base::Gauge<std::uint64_t> not_restamped_;
   base::Gauge<std::uint64_t> played_;
+  std::atomic<std::uint64_t> claimed_{0};
 };
 
 }  // namespace rodeo::readout

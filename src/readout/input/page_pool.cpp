@@ -9,7 +9,11 @@ namespace rodeo::readout {
 PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose) : shape_(shape) {
   // The pages' memory first: it says when there is not enough, before anything else of that size is asked for.
   auto memory = base::Arena::create(pages * shape.bytes);
-  if (!memory) throw SetupError(memory.error().within(purpose));
+  if (!memory) {
+    Error error = memory.error().within(purpose);
+    error.next = "make readout.input.memory smaller, or end other programs";
+    throw SetupError(std::move(error));
+  }
   memory_ = std::move(*memory);
   pages_ = std::vector<PooledPage>(pages);
   runs_.resize(pages * shape.runs);

@@ -76,10 +76,27 @@ std::optional<std::uint64_t> RecordedIds::position(Follower& follower, std::span
   if (!field_.in(chunk) || !first_) return std::nullopt;
   const std::uint32_t id = field_.read(chunk);
   if (field_.bits < 32) return static_cast<std::uint64_t>(follow(follower, id) - lowest_);
+  return position_of(id);
+}
+
+// Of ids with the ECR counter.
+std::optional<std::uint64_t> RecordedIds::position_of(std::uint32_t id) const {
   const Epoch& epoch = epochs_[L1Id{id}.ecr()];
   const std::uint32_t l1 = L1Id{id}.l1();
   if (!epoch.used || l1 < epoch.first || l1 > epoch.last) return std::nullopt;
   return epoch.base + (l1 - epoch.first);
+}
+
+std::optional<std::int64_t> RecordedIds::distance(std::uint32_t from, std::uint32_t to) const {
+  if (field_.bits < 32) {
+    const std::int64_t turn = std::int64_t{field_.mask()} + 1;
+    const std::int64_t step = (to - from) & field_.mask();
+    return step >= turn / 2 ? step - turn : step;
+  }
+  const auto first = position_of(from);
+  const auto second = position_of(to);
+  if (!first || !second) return std::nullopt;
+  return static_cast<std::int64_t>(*second) - static_cast<std::int64_t>(*first);
 }
 
 }  // namespace rodeo::readout

@@ -49,13 +49,17 @@ class RecordedIds {
     bool begun = false;
   };
 
+  /// Events from one id to another: negative if `to` is the earlier one; none if an id is not one of the recording's. Narrow ids: by the
+  /// shorter way round.
+  std::optional<std::int64_t> distance(std::uint32_t from, std::uint32_t to) const;
+
+  /// Largest step from chunk to chunk of a link that is believed.
+  static constexpr std::uint32_t kLargestStep = 4096;
+
   /// The position of the next chunk's event, 0 to events() - 1; none if the chunk does not carry a known id.
   std::optional<std::uint64_t> position(Follower& follower, std::span<const std::byte> chunk) const;
 
  private:
-  /// Largest step from chunk to chunk of a link that is believed.
-  static constexpr std::uint32_t kLargestStep = 4096;
-
   struct Epoch {
     bool used = false;
     std::uint32_t first = 0xffffff;
@@ -63,6 +67,7 @@ class RecordedIds {
     std::uint64_t base = 0;  // position of the event `first`
   };
 
+  std::optional<std::uint64_t> position_of(std::uint32_t id) const;
   bool near(std::uint32_t before, std::uint32_t now) const;
   std::int64_t follow(Follower& follower, std::uint32_t id) const;
 

@@ -32,10 +32,17 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
   if (blocks_.size() != file_.bytes().size()) {
     base::log_warning("{}: the recording ends in the middle of a block; its {} whole blocks are used", file.string(),
                       blocks);
+    damage_.push_back({"cut_blocks", 1});
   }
   elinks_ = formats::elinks_of(blocks_, format_);
   if (options.trigger_elink) std::erase(elinks_, *options.trigger_elink);
   read_through();
+  if (!damage_.empty()) {
+    std::string list;
+    for (const NamedCounter& one : damage_) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", one.name, one.value);
+    base::log_warning("{}: the recording is damaged: {}; what is whole is played, and the run will not be GOOD",
+                      file.string(), list);
+  }
   if (chunks_ == 0) {
     throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks),
                            file.string()});
@@ -55,6 +62,14 @@ void Recording::read_through() {
     }
   }
   ids_.end_learning();
+  buffer.clear();
+  decoder.finish(buffer);
+  for (std::size_t i = 0; i < formats::kBlockCounters; ++i) {
+    const auto counter = static_cast<formats::BlockCounter>(i);
+    const std::uint64_t count = decoder.counters().read(counter);
+    if (count == 0 || !(formats::is_anomaly(counter) || counter == formats::BlockCounter::unfinished)) continue;
+    damage_.push_back({std::string(formats::kBlockCounterInfo[i].name), count});
+  }
 }
 
 }  // namespace rodeo::readout

@@ -11,6 +11,7 @@
 #include "base/mapped_file.h"
 #include "formats/block.h"
 #include "readout/input/recorded_ids.h"
+#include "rodeo/input.h"
 
 namespace rodeo::readout {
 
@@ -35,6 +36,11 @@ class Recording {
   /// E-links with data that have at least one block, ascending; without the trigger's.
   std::span<const std::uint16_t> elinks() const { return elinks_; }
   std::uint64_t chunks() const { return chunks_; }
+  std::optional<std::uint16_t> trigger_elink() const { return options_.trigger_elink; }
+
+  /// What is wrong with the recording itself, by name, zeros left out: blocks that are missing or make no sense, an end in the middle of a
+  /// chunk or a block.
+  const std::vector<NamedCounter>& damage() const { return damage_; }
 
   /// The L1 ids of the recording, and how many events they span.
   const RecordedIds& ids() const { return ids_; }
@@ -48,6 +54,7 @@ class Recording {
   formats::BlockFormat format_;
   std::vector<std::uint16_t> elinks_;
   std::uint64_t chunks_ = 0;
+  std::vector<NamedCounter> damage_;
   RecordedIds ids_;
 };
 
