@@ -94,7 +94,8 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
 Result<ExitCode> run(const DemoOptions& options) {
   constexpr std::uint64_t kMostLinks = 65534;
   if (options.links == 0 || options.links > kMostLinks) {
-    return std::unexpected(Error{"cli.bad_value", fmt::format("--links {}: expected 1 to {}", options.links, kMostLinks), "",
+    return std::unexpected(Error{options.links == 0 ? "readout.no_links" : "readout.too_many_links",
+                                 fmt::format("--links {}: expected 1 to {}", options.links, kMostLinks), "",
                                  "rodeo demo --links 24"});
   }
   const control::DemoDirectory directory(options.keep);
