@@ -73,15 +73,22 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
-    {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
     {"card.dma_memory", failed,
      "Memory cannot be given to the card as it is: an emulated card needs a file behind it (memfd, hugetlbfs, /dev/shm), "
      "and every card whole 4 KiB pages."},
+    {"card.driver", failed,
+     "A real card is not with a driver that hands it to programs, or that driver refuses. The message has the commands that "
+     "give it to vfio-pci."},
     {"card.gone", unreachable,
      "The card's process is not there, or it hung up. `rodeo emulate` starts emulated cards; a real card that is gone was "
      "taken from its driver."},
-    {"card.huge_pages", failed,
-     "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
+    {"card.held", refused,
+     "A card, its IOMMU group or the keeper's place is held by another process. See `rodeo card keep --status`."},
+    {"card.interrupt", failed,
+     "An interrupt of a card cannot be had: the card has fewer, or the kernel refused; the message says which."},
+    {"card.keeper", failed,
+     "The keeper, which holds real cards open for all programs, cannot be started or reached, or speaks another version. "
+     "`rodeo card keep --status` asks it; keeper.log beside its socket has what it said."},
     {"card.lock_file", failed, "The file whose locks say who owns a card's DMA channels cannot be opened or locked."},
     {"card.locked", refused,
      "Another process owns the DMA channel or is changing the card's configuration. A lock ends with its process, however "
@@ -89,20 +96,26 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.map", failed,
      "The system refused to map a part of the card's memory, or to make the descriptor for an interrupt; its own words are "
      "in the message."},
+    {"card.memlock", failed,
+     "Memory for a card has to be locked, and the keeper may not lock as much. Run the keeper as root, or raise its limit "
+     "of locked memory."},
+    {"card.no_iommu", failed,
+     "VFIO needs an IOMMU, which keeps a card to the memory that it was given. Switch it on in the firmware and on the "
+     "kernel's command line; `rodeo doctor` shows whether it is on."},
     {"card.no_region", usage, "The card has no such BAR: a CRU has 0 and 2, a C-RORC 0 to 5, a FELIX card 0 to 2."},
-    {"card.not_found", unreachable, "No card answers to this name. The message lists what there is."},
+    {"card.not_contiguous", failed,
+     "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
+     "`rodeo doctor` shows how many there are."},
+    {"card.not_found", failed, "No card answers to this name. The message lists what there is."},
+    {"card.permission", failed,
+     "The system does not let this user at a card's files or at the keeper's socket. The message says whom it lets."},
     {"card.protocol", failed,
      "The card's process sent an answer that the vfio-user protocol does not know. The connection was given up."},
-    {"card.read_only", refused,
-     "The register is declared as one that can only be read, so writing it is most likely a mistake. --force writes it."},
     {"card.refused", failed, "The card's process refused a request; the reason is in the message."},
+    {"card.reset", failed, "A card cannot be reset: it has no reset of its own, or another program is resetting it."},
     {"card.timeout", unreachable, "The card did not answer in time. Nothing waits for a card without a limit."},
-    {"card.unknown_register", usage,
-     "The card has no register of this name; `rodeo card reg list --id ID` shows the names. Byte addresses work too, with "
-     "--bar."},
     {"card.unknown_type", failed, "The function's PCI id is that of no readout card which is known here."},
     {"card.unusable", failed, "The function was found, but it cannot be used; the message says what stands in the way."},
-    {"card.wrong_type", usage, "The verb is for another type of card. `rodeo card list` shows which card is which."},
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
     {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,

@@ -4,15 +4,30 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
 
 #include "base/runtime_dir.h"
+#include "card/pci/keeper.h"
+#include "card/pci/sysfs.h"
+#include "card/pci/uio.h"
+#include "card/pci/vfio.h"
 #include "card/pci/vfio_user_client.h"
 
 namespace rodeo::card::pci {
+namespace {
+
+bool uio_is_allowed() {
+  const char* said = std::getenv("RODEO_UIO");
+  return said != nullptr && std::string_view(said) == "1";
+}
+
+}  // namespace
 
 std::vector<FoundFunction> emulated_functions() {
   std::vector<FoundFunction> found;
@@ -46,17 +61,42 @@ std::vector<FoundFunction> emulated_functions() {
   return found;
 }
 
+std::vector<FoundFunction> real_functions(const std::filesystem::path& root) {
+  std::vector<FoundFunction> found;
+  for (const SysfsFunction& one : list_functions(root)) {
+    FoundFunction function{
+        .address = one.address, .place = function_directory(one.address, root), .numa_node = one.numa_node};
+    if (one.problem.empty()) function.id = card_registers::PciId{one.vendor, one.device};
+    if (const auto usable = usable_back_end(one, uio_is_allowed())) {
+      function.back_end = *usable;
+    } else {
+      function.problem = usable.error().what;
+    }
+    if (const auto lock = function_lock_file(one.address)) function.lock_file = *lock;
+    found.push_back(std::move(function));
+  }
+  return found;
+}
+
 std::vector<FoundFunction> all_functions() {
   std::vector<FoundFunction> found = emulated_functions();
+  std::ranges::move(real_functions(), std::back_inserter(found));
   std::ranges::stable_sort(found, {}, &FoundFunction::address);
   return found;
 }
 
 Result<std::unique_ptr<Function>> open_function(const FoundFunction& function) {
-  if (!function.problem.empty())
-    return std::unexpected(Error{"card.unusable", function.problem, function.place.native(), "see `rodeo card list`"});
-  if (function.back_end == BackEnd::vfio_user) return open_vfio_user(function.place, function.address);
-  return std::unexpected(Error{"card.unusable", "this build has no back end for it", function.address.text()});
+  if (function.back_end == BackEnd::vfio_user) {
+    if (!function.problem.empty())
+      return std::unexpected(Error{"card.unusable", function.problem, function.place.native(), "see `rodeo card list`"});
+    return open_vfio_user(function.place, function.address);
+  }
+  // Asked anew: the reason why not has its remedy with it.
+  const auto found = find_function(function.address);
+  if (!found) return std::unexpected(found.error());
+  const auto usable = usable_back_end(*found, uio_is_allowed());
+  if (!usable) return std::unexpected(usable.error());
+  return *usable == BackEnd::uio ? open_uio(function.address) : open_vfio(function.address);
 }
 
 }  // namespace rodeo::card::pci

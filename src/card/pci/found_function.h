@@ -27,10 +27,14 @@ struct FoundFunction {
 /// Emulated cards: the sockets in <runtime directory>/cards, by address. A name that is no address is a row with a problem. No directory, no cards.
 std::vector<FoundFunction> emulated_functions();
 
+/// PCI functions of this host, by address, from sysfs. What stands in the way of using one is its problem. `root` is for tests.
+std::vector<FoundFunction> real_functions(const std::filesystem::path& root = "/");
+
 /// Every function that this host and this user's emulators have, by address. Never fails: what cannot be read is a row with a problem.
 std::vector<FoundFunction> all_functions();
 
-/// Opens it by its back end.
+/// Opens it by its back end. A real card that is driven by uio_pci_generic is opened only if the environment says RODEO_UIO=1: without an IOMMU a
+/// card may write anywhere.
 Result<std::unique_ptr<Function>> open_function(const FoundFunction& function);
 
 }  // namespace rodeo::card::pci

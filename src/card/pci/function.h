@@ -81,7 +81,8 @@ class Function {
 
   /// Number of MSI/MSI-X vectors.
   virtual unsigned interrupts() const = 0;
-  /// An eventfd that counts interrupts of one vector; owned by the handle.
+  /// An eventfd (not blocking) that counts interrupts of one vector; owned by the handle. Message-signalled ones need the bus master bit. A
+  /// level-triggered one (UIO) comes once; the call arms it again, after the card's own register has been served.
   virtual Result<int> interrupt(unsigned vector) = 0;
 
   virtual Result<void> reset() = 0;

@@ -1,0 +1,47 @@
+// Memory of a client, held by the keeper through the file behind it: it stays where it is until nobody's card can write to it any more.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "card/pci/function.h"
+
+namespace rodeo::card::pci {
+
+/// Physically contiguous memory.
+struct PhysicalRun {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// One thread at a time.
+class HeldMemory {
+ public:
+  /// Maps a part of a file on tmpfs or hugetlbfs (`huge_only`: hugetlbfs) and touches all of it. What the
+  /// IOMMU has pinned stays even if the file shrinks later; without an IOMMU the client must leave the file's size alone.
+  /// card.dma_memory for what cannot be, card.not_contiguous for other memory where huge pages are needed.
+  static Result<HeldMemory> hold(int fd, std::uint64_t offset, std::uint64_t bytes, bool huge_only);
+
+  HeldMemory(HeldMemory&& other) noexcept;
+  HeldMemory& operator=(HeldMemory&& other) noexcept;
+  HeldMemory(const HeldMemory&) = delete;
+  HeldMemory& operator=(const HeldMemory&) = delete;
+  ~HeldMemory();
+
+  std::span<std::byte> memory() const { return {mapped_ + skip_, bytes_}; }
+  /// Where the bytes from `offset` lie: neighbours merged, at most `most` runs. card.not_contiguous, card.permission.
+  Result<std::vector<PhysicalRun>> physical(std::uint64_t offset, std::size_t most) const;
+
+ private:
+  HeldMemory(std::byte* mapped, std::size_t mapped_bytes, std::size_t skip, std::size_t bytes, std::size_t page)
+      : mapped_(mapped), mapped_bytes_(mapped_bytes), skip_(skip), bytes_(bytes), page_bytes_(page) {}
+
+  std::byte* mapped_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::size_t skip_ = 0;  // huge pages are mapped whole
+  std::size_t bytes_ = 0;
+  std::size_t page_bytes_ = 4096;
+};
+
+}  // namespace rodeo::card::pci

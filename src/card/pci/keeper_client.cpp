@@ -1,0 +1,223 @@
+#include "card/pci/keeper_client.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "card/pci/keeper.h"
+
+namespace rodeo::card::pci {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kAnswerTime{5'000};
+constexpr milliseconds kPinTime{60'000};
+constexpr milliseconds kStartTime{10'000};
+
+std::unexpected<Error> failed(std::string code, std::string what, std::string where = {}, std::string next = {}) {
+  return std::unexpected(Error{std::move(code), std::move(what), std::move(where), std::move(next)});
+}
+
+/// The command that is this library's: RODEO_KEEPER, the running program if it is called rodeo, a rodeo beside it or the library, or the PATH's.
+std::string keeper_program() {
+  if (const char* own = std::getenv("RODEO_KEEPER"); own != nullptr && *own != '\0') return own;
+  std::error_code failure;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failure);
+  if (self.filename() == "rodeo") return self.string();
+  std::vector<fs::path> beside{self.parent_path() / "rodeo"};
+  Dl_info library{};
+  if (::dladdr(reinterpret_cast<const void*>(&keeper_program), &library) != 0 && library.dli_fname != nullptr) {
+    const fs::path directory = fs::absolute(library.dli_fname, failure).parent_path();
+    beside.push_back(directory / "rodeo");
+    beside.push_back(directory.parent_path() / "bin" / "rodeo");
+    beside.push_back(directory.parent_path().parent_path() / "bin" / "rodeo");
+  }
+  for (const fs::path& path : beside) {
+    if (::access(path.c_str(), X_OK) == 0 && fs::is_regular_file(path, failure)) return path.string();
+  }
+  return "rodeo";
+}
+
+/// What the new keeper says on its pipe: "ready", or its refusal. It is a process of its own: session, directory and terminal are not its starter's.
+Result<void> start_keeper() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return failed("card.keeper", fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  const std::string program = keeper_program();
+  const std::string ready = fmt::format("{}", ends[1]);
+  const std::array<const char*, 6> arguments{program.c_str(), "card", "keep", "--ready", ready.c_str(), nullptr};
+  const auto socket = keeper_socket();
+  if (!socket) return std::unexpected(socket.error());
+  std::error_code failure;
+  fs::create_directories(socket->parent_path(), failure);
+  const std::string log = (socket->parent_path() / "keeper.log").string();
+  const pid_t child = ::fork();
+  if (child < 0) return failed("card.keeper", fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (child == 0) {  // only async-signal-safe calls from here on
+    if (::setsid() < 0 || ::fork() != 0) ::_exit(0);
+    const int null = ::open("/dev/null", O_RDWR);
+    int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+    if (err < 0) err = null;
+    ::dup2(null, 0);
+    ::dup2(null, 1);
+    ::dup2(err, 2);
+    ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    ::fcntl(ends[1], F_SETFD, 0);
+    if (::chdir("/") != 0) ::_exit(127);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::execvp(arguments[0], const_cast<char* const*>(arguments.data()));
+    ::_exit(127);
+  }
+  ::waitpid(child, nullptr, 0);
+  write_end = Descriptor();
+  std::string said;
+  const auto until = Clock::now() + kStartTime;
+  while (true) {
+    pollfd readable{read_end.get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    if (left.count() <= 0)
+      return failed("card.timeout", fmt::format("the keeper was not ready within {} s", kStartTime.count() / 1000), program,
+                    "see " + log);
+    if (::poll(&readable, 1, static_cast<int>(left.count())) <= 0) continue;
+    std::array<char, 4096> piece{};
+    const ssize_t got = ::read(read_end.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    said.append(piece.data(), static_cast<std::size_t>(got));
+  }
+  if (said == "ready") return {};
+  if (said.empty())
+    return failed("card.keeper", fmt::format("cannot start the keeper: `{} card keep` ended at once", program), log,
+                  "start it yourself and see what it says; RODEO_KEEPER names the program");
+  const auto reply = decode_reply(std::as_bytes(std::span(said)), KeeperOperation::status);
+  return reply ? Result<void>{} : std::unexpected(reply.error());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_to(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.native().size() >= sizeof address.sun_path)
+    return failed("card.keeper", "the path of the keeper's socket is too long", path.string());
+  std::memcpy(address.sun_path, path.c_str(), path.native().size() + 1);
+  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket) return failed("card.keeper", fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) return nullptr;
+    return failed(
+        errno == EACCES ? "card.permission" : "card.keeper",
+        fmt::format("cannot reach the keeper: {}", std::strerror(errno)), path.string(),
+        errno == EACCES ? "its socket is for root and one group: `ls -l` shows which, usermod -aG GROUP USER adds you" : "");
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || (peer.uid != 0 && peer.uid != ::geteuid()))
+    return failed("card.keeper", fmt::format("the keeper belongs to user {}, neither root nor you", peer.uid),
+                  path.string());
+  return std::unique_ptr<KeeperClient>(new KeeperClient(std::move(socket)));
+}
+
+Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_if_running() {
+  // Root's first, which needs no directory of one's own.
+  if (std::getenv("RODEO_KEEPER_SOCKET") == nullptr && ::geteuid() != 0) {
+    auto client = connect_to(kSharedKeeperSocket);
+    if (!client || *client != nullptr) return client;
+  }
+  const auto own = keeper_socket();
+  if (!own) return std::unexpected(own.error());
+  return connect_to(*own);
+}
+
+Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
+  auto client = connect_if_running();
+  if (!client || *client != nullptr) return client;
+  const auto started = start_keeper();
+  // Somebody else may have started one meanwhile, and one that is ending may not listen any more.
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    client = connect_if_running();
+    if (!client || *client != nullptr) return client;
+    if (!started && started.error().code != "card.held") break;
+    std::this_thread::sleep_for(milliseconds{20});
+  }
+  if (!started) return std::unexpected(started.error());
+  return failed("card.keeper", "the keeper started and does not listen", "", "see keeper.log beside its socket");
+}
+
+Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int descriptor) {
+  const std::lock_guard lock(mutex_);
+  const auto gone = [] {
+    return failed("card.gone", "the keeper has ended", "",
+                  "the registers stay usable; start the program anew to use the card's memory again");
+  };
+  if (!socket_) return gone();
+  const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
+  if (!send_packet(socket_.get(), encode(request), descriptors)) {
+    socket_ = Descriptor();
+    return gone();
+  }
+  auto packet = receive_packet(socket_.get(), request.operation == KeeperOperation::map ? kPinTime : kAnswerTime);
+  if (!packet || packet->bytes.empty()) {
+    socket_ = Descriptor();  // a late answer must not be taken for that to another question
+    if (!packet) return std::unexpected(packet.error());
+    return gone();
+  }
+  auto reply = decode_reply(packet->bytes, request.operation);
+  if (!reply) return std::unexpected(reply.error());
+  return Answer{std::move(*reply), std::move(packet->descriptors)};
+}
+
+Result<void> keep_function(const Address& address, bool keep) {
+  const auto client = KeeperClient::connect();
+  if (!client) return std::unexpected(client.error());
+  KeeperRequest request;
+  request.operation = KeeperOperation::keep;
+  request.address = address;
+  request.flags = keep ? kKeepFlag : 0;
+  const auto answer = (*client)->ask(request);
+  return answer ? Result<void>{} : std::unexpected(answer.error());
+}
+
+Result<std::string> keeper_status() {
+  const auto client = KeeperClient::connect_if_running();
+  if (!client) return std::unexpected(client.error());
+  if (*client == nullptr) return std::string{};
+  KeeperRequest request;
+  request.operation = KeeperOperation::status;
+  const auto answer = (*client)->ask(request);
+  return answer ? Result<std::string>{answer->reply.text()} : std::unexpected(answer.error());
+}
+
+Result<bool> stop_keeper() {
+  const auto client = KeeperClient::connect_if_running();
+  if (!client) return std::unexpected(client.error());
+  if (*client == nullptr) return false;
+  KeeperRequest request;
+  request.operation = KeeperOperation::stop;
+  const auto answer = (*client)->ask(request);
+  return answer ? Result<bool>{true} : std::unexpected(answer.error());
+}
+
+}  // namespace rodeo::card::pci

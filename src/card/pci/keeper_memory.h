@@ -1,0 +1,38 @@
+// The memory that one handle has given to a card through the keeper: the map of its addresses.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "card/pci/keeper_client.h"
+
+namespace rodeo::card::pci {
+
+/// Any thread.
+class KeeperMemory {
+ public:
+  /// `physical`: the card sees physical addresses (UIO), which are asked for at once.
+  KeeperMemory(KeeperClient& keeper, bool physical) : keeper_(keeper), physical_(physical) {}
+
+  Result<void> map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova);
+  Result<void> unmap(std::uint64_t iova, std::uint64_t bytes);
+  /// Address for the card, and for how many bytes it goes on.
+  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const;
+
+ private:
+  struct Run {
+    std::uint64_t address;
+    std::uint64_t bytes;
+  };
+
+  Result<void> read_physical(std::uint64_t iova, std::uint64_t bytes, std::map<std::uint64_t, Run>& runs);
+
+  KeeperClient& keeper_;
+  const bool physical_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Run> runs_;  // by IOVA
+};
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,153 @@
+#include "card/pci/regions.h"
+
+#include <linux/pci_regs.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace rodeo::card::pci {
+namespace {
+
+template <typename T>
+void load(const std::byte* from, std::byte* to) {
+  const T value = *reinterpret_cast<const volatile T*>(from);
+  std::memcpy(to, &value, sizeof value);
+}
+
+template <typename T>
+void store(std::byte* to, const std::byte* from) {
+  T value{};
+  std::memcpy(&value, from, sizeof value);
+  *reinterpret_cast<volatile T*>(to) = value;
+}
+
+bool is_width(std::size_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
+
+}  // namespace
+
+Regions::~Regions() {
+  for (Region& region : regions_) {
+    for (const auto& [range, memory] : region.maps) ::munmap(memory, range.bytes);
+  }
+}
+
+void Regions::add(unsigned number, int fd, std::uint64_t base, RegionInfo info, bool mapped_only) {
+  regions_.at(number) = Region{std::move(info), fd, base, mapped_only, false, {}};
+}
+
+std::unexpected<Error> Regions::refused(unsigned number, std::uint64_t offset, std::string what) const {
+  return std::unexpected(
+      Error{"card.bad_access", std::move(what), fmt::format("{} region {} at {:#x}", name_, number, offset), ""});
+}
+
+Result<RegionInfo> Regions::info(unsigned number) const {
+  if (number >= kCount) return refused(number, 0, fmt::format("regions are numbered from 0 to {}", kCount - 1));
+  return regions_[number].info;
+}
+
+Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const {
+  if (number >= kCount || regions_[number].info.bytes == 0) return refused(number, offset, "the card has no such region");
+  const RegionInfo& info = regions_[number].info;
+  if (!is_width(bytes)) return refused(number, offset, fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
+  if (offset % bytes != 0)
+    return refused(number, offset, fmt::format("an access of {} bytes begins at a multiple of them", bytes));
+  if (bytes > info.bytes || offset > info.bytes - bytes)
+    return refused(number, offset, fmt::format("the region ends at {:#x}", info.bytes));
+  if (write ? !info.writable : !info.readable)
+    return refused(number, offset, write ? "the region cannot be written" : "the region cannot be read");
+  return {};
+}
+
+Result<std::byte*> Regions::map_range(Region& region, unsigned number, MappableRange range) {
+  void* memory =
+      ::mmap(nullptr, range.bytes, (region.info.readable ? PROT_READ : 0) | (region.info.writable ? PROT_WRITE : 0),
+             MAP_SHARED, region.fd, static_cast<off_t>(region.base + range.offset));
+  if (memory == MAP_FAILED)
+    return refused(number, range.offset, fmt::format("cannot map {} bytes: {}", range.bytes, std::strerror(errno)));
+  region.maps.emplace_back(range, static_cast<std::byte*>(memory));
+  return static_cast<std::byte*>(memory);
+}
+
+std::byte* Regions::mapped(unsigned number, std::uint64_t offset, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Region& region = regions_[number];
+  if (!region.tried) {
+    region.tried = true;
+    for (const MappableRange& range : region.info.mappable) (void)map_range(region, number, range);  // the file does, else
+  }
+  for (const auto& [range, memory] : region.maps) {
+    if (offset >= range.offset && bytes <= range.bytes && offset - range.offset <= range.bytes - bytes)
+      return memory + (offset - range.offset);
+  }
+  return nullptr;
+}
+
+Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
+  if (auto good = check(number, offset, bytes.size(), false); !good) return good;
+  if (const std::byte* from = mapped(number, offset, bytes.size()); from != nullptr) {
+    switch (bytes.size()) {
+      case 1: load<std::uint8_t>(from, bytes.data()); break;
+      case 2: load<std::uint16_t>(from, bytes.data()); break;
+      case 4: load<std::uint32_t>(from, bytes.data()); break;
+      default: load<std::uint64_t>(from, bytes.data()); break;
+    }
+    return {};
+  }
+  const Region& region = regions_[number];
+  if (region.mapped_only) return refused(number, offset, "the region cannot be mapped");
+  if (::pread(region.fd, bytes.data(), bytes.size(), static_cast<off_t>(region.base + offset)) !=
+      static_cast<ssize_t>(bytes.size()))
+    return refused(number, offset, fmt::format("cannot read: {}", std::strerror(errno)));
+  return {};
+}
+
+Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (auto good = check(number, offset, bytes.size(), true); !good) return good;
+  if (std::byte* to = mapped(number, offset, bytes.size()); to != nullptr) {
+    switch (bytes.size()) {
+      case 1: store<std::uint8_t>(to, bytes.data()); break;
+      case 2: store<std::uint16_t>(to, bytes.data()); break;
+      case 4: store<std::uint32_t>(to, bytes.data()); break;
+      default: store<std::uint64_t>(to, bytes.data()); break;
+    }
+    return {};
+  }
+  const Region& region = regions_[number];
+  if (region.mapped_only) return refused(number, offset, "the region cannot be mapped");
+  if (::pwrite(region.fd, bytes.data(), bytes.size(), static_cast<off_t>(region.base + offset)) !=
+      static_cast<ssize_t>(bytes.size()))
+    return refused(number, offset, fmt::format("cannot write: {}", std::strerror(errno)));
+  return {};
+}
+
+Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) {
+  if (number >= kCount || regions_[number].info.bytes == 0)
+    return refused(number, range.offset, "the card has no such region");
+  const std::lock_guard lock(mutex_);
+  Region& region = regions_[number];
+  for (const MappableRange& mappable : region.info.mappable) {
+    const bool within = range.offset >= mappable.offset && range.bytes <= mappable.bytes && range.bytes > 0 &&
+                        range.offset - mappable.offset <= mappable.bytes - range.bytes;
+    if (!within || range.offset % 4096 != 0) continue;
+    const auto memory = map_range(region, number, range);
+    if (!memory) return std::unexpected(memory.error());
+    return std::span(*memory, range.bytes);
+  }
+  return refused(number, range.offset, fmt::format("{} bytes there cannot be mapped", range.bytes));
+}
+
+Result<void> Regions::change_command(std::uint16_t set, std::uint16_t clear) {
+  std::uint16_t command = 0;
+  const auto bytes = std::as_writable_bytes(std::span(&command, 1));
+  if (auto done = read(kConfigurationRegion, PCI_COMMAND, bytes); !done) return done;
+  command = static_cast<std::uint16_t>((command | set) & ~clear);
+  if (auto done = write(kConfigurationRegion, PCI_COMMAND, bytes); !done) return done;
+  // What was written has arrived when this has been read.
+  return read(kConfigurationRegion, PCI_COMMAND, bytes);
+}
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,57 @@
+// Regions of a function behind file descriptors: access as single loads and stores where a region can be mapped, by the kernel elsewhere.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "card/pci/function.h"
+
+namespace rodeo::card::pci {
+
+/// Any thread. Mappings live as long as the object.
+class Regions {
+ public:
+  static constexpr unsigned kCount = kConfigurationRegion + 1;
+
+  explicit Regions(std::string name) : name_(std::move(name)) {}
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+  ~Regions();
+
+  /// Before the first access: region `number` lies in `fd` from `base`; `mapped_only`: it cannot be read as a file.
+  void add(unsigned number, int fd, std::uint64_t base, RegionInfo info, bool mapped_only);
+
+  Result<RegionInfo> info(unsigned number) const;
+  Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
+  Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
+  Result<std::span<std::byte>> map(unsigned number, MappableRange range);
+
+  /// The command register of the configuration space with `set` set and `clear` cleared.
+  Result<void> change_command(std::uint16_t set, std::uint16_t clear);
+
+ private:
+  struct Region {
+    RegionInfo info;
+    int fd = -1;
+    std::uint64_t base = 0;
+    bool mapped_only = false;
+    bool tried = false;  // mapping for read() and write()
+    std::vector<std::pair<MappableRange, std::byte*>> maps;
+  };
+
+  Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
+  /// Where an access goes in mapped memory; null: through the file.
+  std::byte* mapped(unsigned number, std::uint64_t offset, std::size_t bytes);
+  Result<std::byte*> map_range(Region& region, unsigned number, MappableRange range);
+  std::unexpected<Error> refused(unsigned number, std::uint64_t offset, std::string what) const;
+
+  std::string name_;
+  std::mutex mutex_;
+  std::array<Region, kCount> regions_;
+};
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,208 @@
+#include "card/pci/vfio.h"
+
+#include <fcntl.h>
+#include <linux/pci_regs.h>
+#include <linux/vfio.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "card/pci/keeper_client.h"
+#include "card/pci/keeper_memory.h"
+#include "card/pci/regions.h"
+
+namespace rodeo::card::pci {
+namespace {
+
+constexpr std::uint32_t kMostVectors = 32;  // as many as the keeper enables
+
+class VfioFunction final : public Function {
+ public:
+  VfioFunction(const Address& address, std::unique_ptr<KeeperClient> keeper, Descriptor device)
+      : address_(address),
+        keeper_(std::move(keeper)),
+        device_(std::move(device)),
+        regions_(address.text()),
+        memory_(*keeper_, false) {}
+
+  Result<void> examine();
+
+  const Address& address() const override { return address_; }
+  BackEnd back_end() const override { return BackEnd::vfio; }
+  Result<RegionInfo> region(unsigned number) const override { return regions_.info(number); }
+  Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
+    return regions_.read(number, offset, bytes);
+  }
+  Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
+    return regions_.write(number, offset, bytes);
+  }
+  Result<void> post(std::span<const RegionWrite> writes) override {
+    for (const RegionWrite& one : writes) {
+      auto done = regions_.write(one.region, one.offset,
+                                 std::as_bytes(std::span(&one.value, 1)).first(std::min<std::size_t>(one.bytes, 8)));
+      if (!done) return done;
+    }
+    return {};
+  }
+  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
+  Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override {
+    return memory_.map(memory, fd, fd_offset, iova);
+  }
+  Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override { return memory_.unmap(iova, bytes); }
+  bool translates() const override { return true; }
+  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
+    return memory_.bus_address(iova);
+  }
+  unsigned interrupts() const override { return vectors_; }
+  Result<int> interrupt(unsigned vector) override;
+  Result<void> reset() override;
+  Result<void> set_bus_master(bool on) override {
+    return regions_.change_command(on ? PCI_COMMAND_MASTER : 0, on ? 0 : PCI_COMMAND_MASTER);
+  }
+
+ private:
+  std::unexpected<Error> failed(std::string code, std::string what, std::string next = {}) const {
+    return std::unexpected(Error{std::move(code), std::move(what), address_.text(), std::move(next)});
+  }
+  Result<void> examine_region(unsigned number);
+  int set_interrupt(std::uint32_t vector, std::uint32_t flags, const int* fd) const;
+
+  const Address address_;
+  std::unique_ptr<KeeperClient> keeper_;
+  Descriptor device_;
+  Regions regions_;
+  KeeperMemory memory_;
+  std::mutex interrupt_mutex_;
+  unsigned interrupt_index_ = VFIO_PCI_INTX_IRQ_INDEX;
+  unsigned vectors_ = 0;
+  std::map<unsigned, Descriptor> eventfds_;
+};
+
+Result<void> VfioFunction::examine() {
+  vfio_device_info device{};
+  device.argsz = sizeof device;
+  if (::ioctl(device_.get(), VFIO_DEVICE_GET_INFO, &device) != 0)
+    return failed("card.driver", fmt::format("the kernel does not describe the device: {}", std::strerror(errno)));
+  for (unsigned number = 0; number < std::min(device.num_regions, Regions::kCount); ++number) {
+    if (auto done = examine_region(number); !done) return done;
+  }
+  for (const unsigned index : {VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_MSI_IRQ_INDEX, VFIO_PCI_INTX_IRQ_INDEX}) {
+    vfio_irq_info info{.argsz = sizeof info, .flags = 0, .index = index, .count = 0};
+    if (index >= device.num_irqs || ::ioctl(device_.get(), VFIO_DEVICE_GET_IRQ_INFO, &info) != 0 || info.count == 0)
+      continue;
+    interrupt_index_ = index;
+    vectors_ = std::min(info.count, kMostVectors);
+    break;
+  }
+  return {};
+}
+
+Result<void> VfioFunction::examine_region(unsigned number) {
+  std::vector<std::byte> room(sizeof(vfio_region_info));
+  vfio_region_info info{};
+  for (int attempt = 0; attempt < 2; ++attempt) {  // the second with the room that the first was told of
+    info = {};
+    info.argsz = static_cast<std::uint32_t>(room.size());
+    info.index = number;
+    std::memcpy(room.data(), &info, sizeof info);
+    if (::ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, room.data()) != 0) {
+      if (errno == EINVAL) return {};  // not there
+      return failed("card.driver", fmt::format("the kernel does not describe region {}: {}", number, std::strerror(errno)));
+    }
+    std::memcpy(&info, room.data(), sizeof info);
+    if (info.argsz <= room.size()) break;
+    room.resize(std::min<std::size_t>(info.argsz, 1 << 20));
+  }
+  RegionInfo region;
+  region.bytes = info.size;
+  region.readable = (info.flags & VFIO_REGION_INFO_FLAG_READ) != 0;
+  region.writable = (info.flags & VFIO_REGION_INFO_FLAG_WRITE) != 0;
+  if ((info.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0) {
+    region.mappable.push_back({0, info.size});
+    for (std::size_t at = (info.flags & VFIO_REGION_INFO_FLAG_CAPS) != 0 ? info.cap_offset : 0;
+         at != 0 && at + sizeof(vfio_info_cap_header) <= room.size();) {
+      vfio_info_cap_header header{};
+      std::memcpy(&header, room.data() + at, sizeof header);
+      vfio_region_info_cap_sparse_mmap sparse{};
+      if (header.id == VFIO_REGION_INFO_CAP_SPARSE_MMAP && at + sizeof sparse <= room.size()) {
+        std::memcpy(&sparse, room.data() + at, sizeof sparse);
+        region.mappable.clear();
+        for (std::size_t i = 0; i < sparse.nr_areas; ++i) {
+          vfio_region_sparse_mmap_area area{};
+          const std::size_t begin = at + sizeof sparse + i * sizeof area;
+          if (begin + sizeof area > room.size()) break;
+          std::memcpy(&area, room.data() + begin, sizeof area);
+          if (area.size > 0 && area.size <= info.size && area.offset <= info.size - area.size)
+            region.mappable.push_back({area.offset, area.size});
+        }
+      }
+      if (header.next <= at) break;
+      at = header.next;
+    }
+  }
+  regions_.add(number, device_.get(), info.offset, std::move(region), false);
+  return {};
+}
+
+int VfioFunction::set_interrupt(std::uint32_t vector, std::uint32_t flags, const int* fd) const {
+  alignas(vfio_irq_set) std::array<std::byte, sizeof(vfio_irq_set) + sizeof(int)> room{};
+  vfio_irq_set set{};
+  set.argsz = static_cast<std::uint32_t>(sizeof set + (fd != nullptr ? sizeof(int) : 0));
+  set.flags = flags;
+  set.index = interrupt_index_;
+  set.start = vector;
+  set.count = 1;
+  std::memcpy(room.data(), &set, sizeof set);
+  if (fd != nullptr) std::memcpy(room.data() + sizeof set, fd, sizeof(int));
+  return ::ioctl(device_.get(), VFIO_DEVICE_SET_IRQS, room.data());
+}
+
+Result<int> VfioFunction::interrupt(unsigned vector) {
+  if (vector >= vectors_)
+    return failed("card.interrupt", fmt::format("there is no interrupt {}: the card has {}", vector, vectors_));
+  const std::lock_guard lock(interrupt_mutex_);
+  if (const auto found = eventfds_.find(vector); found != eventfds_.end()) {
+    if (interrupt_index_ == VFIO_PCI_INTX_IRQ_INDEX)
+      set_interrupt(0, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK, nullptr);
+    return found->second.get();
+  }
+  Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const int fd = event.get();
+  if (!event) return failed("card.interrupt", fmt::format("cannot make an eventfd: {}", std::strerror(errno)));
+  if (set_interrupt(vector, VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, &fd) != 0)
+    return failed("card.interrupt", fmt::format("cannot connect interrupt {}: {}", vector, std::strerror(errno)));
+  eventfds_[vector] = std::move(event);
+  return fd;
+}
+
+Result<void> VfioFunction::reset() {
+  if (::ioctl(device_.get(), VFIO_DEVICE_RESET) == 0) return {};
+  return failed("card.reset", fmt::format("cannot reset the card: {}", std::strerror(errno)),
+                errno == EAGAIN ? "another program is resetting it: try again"
+                                : "a function without a reset of its own is reset with its slot, or by a power cycle");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> open_vfio(const Address& address) {
+  auto keeper = KeeperClient::connect();
+  if (!keeper) return std::unexpected(keeper.error());
+  KeeperRequest request;
+  request.operation = KeeperOperation::open_vfio;
+  request.address = address;
+  auto answer = (*keeper)->ask(request);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->descriptors.size() != 1)
+    return std::unexpected(Error{"card.keeper", "the keeper did not hand the device over", address.text(), ""});
+  auto function = std::make_unique<VfioFunction>(address, std::move(*keeper), std::move(answer->descriptors[0]));
+  if (auto done = function->examine(); !done) return std::unexpected(done.error());
+  return function;
+}
+
+}  // namespace rodeo::card::pci

@@ -1,0 +1,82 @@
+// `rodeo card keep`: the process that holds real cards open for all others (docs/protocols/keeper.md).
+#include <cstdio>
+
+#include "card/pci/function.h"
+#include "card/pci/keeper.h"
+#include "card/pci/keeper_client.h"
+#include "cli/card.h"
+
+namespace rodeo::cli {
+namespace {
+
+namespace pci = card::pci;
+
+struct Options {
+  std::string address;
+  bool status = false;
+  bool stop = false;
+  bool let_go = false;
+  std::string socket;
+  std::string group;
+  std::chrono::nanoseconds idle = std::chrono::seconds{30};
+  int ready = -1;
+};
+
+Result<ExitCode> show_status() {
+  const auto status = pci::keeper_status();
+  if (!status) return std::unexpected(status.error());
+  std::printf("%s\n", status->empty() ? "{\"functions\":[]}" : status->c_str());
+  return ExitCode::done;
+}
+
+Result<ExitCode> keep(const Options& options) {
+  if (options.status) return show_status();
+  if (options.stop) {
+    const auto stopped = pci::stop_keeper();
+    if (!stopped) return std::unexpected(stopped.error());
+    if (!*stopped) std::fputs("no keeper runs\n", stderr);
+    return ExitCode::done;
+  }
+  if (!options.address.empty()) {
+    const auto address = pci::Address::parse(options.address);
+    if (!address) return std::unexpected(address.error());
+    if (const auto done = pci::keep_function(*address, !options.let_go); !done) return std::unexpected(done.error());
+    return ExitCode::done;
+  }
+  pci::KeeperSettings settings;
+  settings.socket = options.socket;
+  settings.group = options.group;
+  settings.idle = std::chrono::ceil<std::chrono::seconds>(options.idle);
+  settings.ready = options.ready;
+  if (const auto done = pci::run_keeper(settings); !done) return std::unexpected(done.error());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_card_keep(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& verb = card.verb("keep", "Holds real cards open for all other programs; started by itself when needed");
+  verb.example("sudo rodeo card keep --group daq --idle 1h", "a keeper that members of the group daq may use");
+  verb.example("rodeo card keep 3b:00.0", "the card keeps its configuration when no program uses it");
+  verb.example("rodeo card keep --status", "cards that are held, by whom, how much memory is mapped; as JSON");
+  verb.paragraph(
+      "The kernel hands a real card to one process and may reset it when that process ends. The keeper is that process: "
+      "commands ask it for the card, "
+      "run side by side, and what they configure survives them. It takes a card's memory away when the program that gave it "
+      "ends.");
+  verb.option("ADDRESS", options->address, "A card that stays open and configured, in a keeper that runs")
+      .value_name("ADDRESS");
+  verb.flag("--let-go", options->let_go, "The card need not stay open any more");
+  verb.flag("--status", options->status, "What the keeper holds");
+  verb.flag("--stop", options->stop, "Ends the keeper; refused while memory is mapped for a card");
+  verb.option("--socket", options->socket, "Where it listens; others find it there by RODEO_KEEPER_SOCKET")
+      .value_name("PATH");
+  verb.option("--group", options->group, "Who may use the cards beside root; `rodeo` if there is such a group")
+      .value_name("GROUP");
+  verb.duration("--idle", options->idle, "Ends when nobody was connected for so long and no card is kept");
+  verb.option("--ready", options->ready, "A descriptor that is told when it listens").value_name("FD");
+  verb.run([options] { return keep(*options); });
+}
+
+}  // namespace rodeo::cli

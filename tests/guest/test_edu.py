@@ -1,0 +1,54 @@
+"""QEMU's edu device, which nobody here wrote, through the kernel VFIO and UIO back ends and the keeper, in guests."""
+
+import pytest
+from conftest import BUILD, TIMEOUT_SCALE, scaled
+from guest import IOMMU, ROOT_PORT, Unavailable, base_initrd, boot, kernel, need
+
+BIND = """
+find_edu() {{ for d in /sys/bus/pci/devices/*; do [ "$(cat $d/vendor)" = 0x1234 ] && [ "$(cat $d/device)" = 0x11e8 ] && basename $d; done; }}
+EDU=$(find_edu)
+echo 16 > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+echo {driver} > /sys/bus/pci/devices/$EDU/driver_override
+echo $EDU > /sys/bus/pci/drivers_probe
+"""
+
+
+@pytest.fixture(scope="module")
+def guest():
+    """Boots a script with our programs beside it; skips where no guest can be had."""
+    if TIMEOUT_SCALE != 1:
+        pytest.skip("guests run what the release tree has")
+    try:
+        need(("qemu-system-x86_64", "qemu-system-x86"))
+        kernel_files = kernel()
+    except Unavailable as why:
+        pytest.skip(f"no guest here: {why}")
+
+    def run(script, modules, arguments, append=""):
+        programs = [("bin/pci_probe", BUILD / "tests" / "guest" / "pci_probe"), ("bin/rodeo", BUILD / "rodeo")]
+        result = boot(kernel_files, base_initrd(kernel_files, modules, script, programs), arguments, append=append, deadline=scaled(90))
+        print(result.log, f"\n{result.seconds:.1f} s")
+        if result.status is None and "guest: up" not in result.log:
+            pytest.skip(f"QEMU cannot boot a guest here: {result.log.strip()[-300:]}")
+        return result
+
+    return run
+
+
+def facts(result):
+    return {line.split(":")[0] for line in result.lines("ok ")}
+
+
+def test_vfio_with_a_virtual_iommu(guest):
+    result = guest(BIND.format(driver="vfio-pci") + "pci_probe vfio $EDU; status=$?; dmesg | grep -i 'DMAR.*fault' | head -3; exit $status",
+                   ["vfio-pci", "vfio_iommu_type1"], [*IOMMU, *ROOT_PORT, "-device", "edu,bus=rp1"], "intel_iommu=on")
+    assert "FAILED" not in result.log and result.status == 0
+    assert {"identification", "every byte came back", "DMA to an address that is not mapped", "unmapped memory is untouched", "reset",
+            "second process of another user", "bus mastering stays for the other owner", "bus mastering ends with its owner", "keeper gone"} <= facts(result)
+    assert "DMAR" in result.log and "fault addr 0x8000000" in result.log  # the IOMMU, not luck, stopped it
+
+
+def test_uio_without_an_iommu(guest):
+    result = guest(BIND.format(driver="uio_pci_generic") + "pci_probe uio $EDU", ["uio_pci_generic"], [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"])
+    assert "FAILED" not in result.log and result.status == 0
+    assert {"identification", "every byte came back", "memory that is not on huge pages", "bus mastering ends with its owner", "keeper gone"} <= facts(result)
