@@ -10,6 +10,7 @@ void add_net(Command& root) {
       root.verb("net", "How much buffer an event-building network needs: formula, simulation, laboratory, sizing");
   net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB");
   add_net_formula(net);
+  add_net_lab(net);
 }
 
 }  // namespace rodeo::cli

@@ -6,5 +6,6 @@
 namespace rodeo::cli {
 
 void add_net_formula(Command& net);
+void add_net_lab(Command& net);
 
 }  // namespace rodeo::cli

@@ -73,7 +73,6 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
-    {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
     {"card.dma_memory", failed,
      "Memory cannot be given to the card as it is: an emulated card needs a file behind it (memfd, hugetlbfs, /dev/shm), "
      "and every card whole 4 KiB pages."},
@@ -85,8 +84,6 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "taken from its driver."},
     {"card.held", refused,
      "A card, its IOMMU group or the keeper's place is held by another process. See `rodeo card keep --status`."},
-    {"card.huge_pages", failed,
-     "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
     {"card.interrupt", failed,
      "An interrupt of a card cannot be had: the card has fewer, or the kernel refused; the message says which."},
     {"card.keeper", failed,
@@ -109,22 +106,16 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},
-    {"card.not_found", unreachable, "No card answers to this name. The message lists what there is."},
+    {"card.not_found", failed, "No card answers to this name. The message lists what there is."},
     {"card.permission", failed,
      "The system does not let this user at a card's files or at the keeper's socket. The message says whom it lets."},
     {"card.protocol", failed,
      "The card's process sent an answer that the vfio-user protocol does not know. The connection was given up."},
-    {"card.read_only", refused,
-     "The register is declared as one that can only be read, so writing it is most likely a mistake. --force writes it."},
     {"card.refused", failed, "The card's process refused a request; the reason is in the message."},
     {"card.reset", failed, "A card cannot be reset: it has no reset of its own, or another program is resetting it."},
     {"card.timeout", unreachable, "The card did not answer in time. Nothing waits for a card without a limit."},
-    {"card.unknown_register", usage,
-     "The card has no register of this name; `rodeo card reg list --id ID` shows the names. Byte addresses work too, with "
-     "--bar."},
     {"card.unknown_type", failed, "The function's PCI id is that of no readout card which is known here."},
     {"card.unusable", failed, "The function was found, but it cannot be used; the message says what stands in the way."},
-    {"card.wrong_type", usage, "The verb is for another type of card. `rodeo card list` shows which card is which."},
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
     {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,
@@ -170,12 +161,16 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a "
      "free port, for example "
      "127.0.0.1:9464; port 0 takes one that is free."},
+    {"control.http_client", unreachable,
+     "An HTTP server could not be asked; the message has the reason. Addresses are http://HOST:PORT, without TLS."},
     {"control.name_taken", refused,
      "Another process runs under this name. Give this one another `name`, or end the other first."},
     {"control.nothing_to_try", failed,
      "`rodeo plugin test` runs extractors and checkers, and the plug-in registers neither. See `rodeo plugin list LIB`."},
     {"control.path_too_long", failed,
      "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
+    {"control.prometheus", failed,
+     "A Prometheus server refused a query, or what answered is no Prometheus. Try the query in the server's own page."},
     {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},
     {"control.unknown_command", refused,
      "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what "
@@ -232,27 +227,47 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"formats.zero_recording", failed,
      "A file that should be a recording of FELIX blocks starts with nothing but zeros: space was reserved for it and never "
      "written."},
+    {"network.agent", failed,
+     "An agent of the laboratory, on this machine or on a host of the list, could not be started, ended, or met what cannot "
+     "be. The message "
+     "names the host; its own words on stderr are above."},
+    {"network.agent_silent", unreachable,
+     "An agent or a switch driver of the laboratory does not answer. Try the command of its host by hand: `COMMAND rodeo "
+     "net lab-agent` "
+     "answers `hello`."},
     {"network.bad_mtu", usage,
      "An MTU cannot carry TCP over IPv4: it is below 576 bytes, which every host takes, or above what a packet can be."},
     {"network.bad_sequence", usage,
      "A sequence of events cannot be summed up: a line is no start time in seconds with an optional size and port, a port "
      "is "
      "not there, or there are too many events. The message names the line."},
-    {"network.overload", invalid_configuration,
-     "The events need more of a link than it has: a queue would grow for ever, and no buffer would be large enough. The "
-     "message "
-     "names the link, what it would have to carry and the largest rate for this event size. Headers count: 1500-byte "
-     "packets "
-     "make events 4.6 % larger on a link."},
-    {"network.size", invalid_configuration,
-     "A size, rate, jitter or limit is outside of what a network can have or the simulator can represent. The message says "
-     "which "
-     "and what is possible."},
-    {"network.topology", invalid_configuration,
-     "Readouts, racks, nodes and links do not make a network: for example nodes that cannot be split evenly over the racks, "
-     "or more "
-     "connections than the simulator can tell apart."},
+    {"network.driver", failed,
+     "The driver of the switch under test refused something or could not do it; the message has its words. "
+     "docs/network-laboratory.md says what laboratory and driver say to each other."},
+    {"network.hosts", invalid_configuration,
+     "The list of hosts is not understood at the line named. Each line has a role (readout or node), an IPv4 address of the "
+     "data network, "
+     "and the command that reaches the host; without one it is ssh ADDRESS."},
+    {"network.interrupted", failed, "The laboratory was interrupted in the middle of a run. Everything it made is gone."},
+    {"network.laboratory", failed,
+     "The kernel refused a part of the laboratory's network; the message has its reason. It needs network namespaces, veth, "
+     "bridge, tbf, "
+     "clsact and eBPF, and the package iproute2."},
+    {"network.needs_root", refused,
+     "The laboratory on one machine makes network namespaces, links and eBPF programs, which only root may. The laboratory "
+     "on hosts "
+     "(--hosts) does not need it."},
+    {"network.overload", usage,
+     "The events asked for are more than a link carries, headers included, so that queues would grow without end. The "
+     "message has the rate "
+     "that fits."},
     {"network.unknown_preset", usage, "There is no preset of that name; the message lists those there are."},
+    {"network.unsupported", usage,
+     "The laboratory, a switch or a kernel has no such thing; the message says what there is."},
+    {"network.vetoed", failed,
+     "Run after run was disturbed by the machine rather than by the network, beyond the rule fixed in "
+     "docs/network-laboratory.md, so the "
+     "point was not measured. The reasons are in the report."},
     {"network.zero", usage, "A count, size or rate of a network is zero or negative. The message names it."},
     {"readout.bad_generator", invalid_configuration,
      "The settings of the internal data generator do not fit together, or its memory is too small for its links. The "

@@ -1,0 +1,306 @@
+// `rodeo net lab`: the network with real TCP, in namespaces of this machine or on a list of hosts.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "cli/net.h"
+#include "cli/net_lab_report.h"
+#include "cli/program.h"
+#include "control/prometheus_query.h"
+#include "control/stop_signals.h"
+#include "control/switch_program.h"
+#include "network/laboratory/agent.h"
+#include "network/laboratory/leftovers.h"
+#include "network/laboratory/linux_switch.h"
+
+namespace rodeo::cli {
+namespace {
+
+using namespace network::laboratory;
+
+struct Options {
+  std::string preset;
+  double rate_scale = 0.001;
+  double size_scale = 0.1;
+  std::optional<std::uint32_t> readouts, nodes;
+  std::optional<double> node_link, uplink, readout_link, rate;
+  std::optional<std::uint64_t> event_size;
+  std::optional<std::chrono::nanoseconds> rto_min;
+  std::optional<std::string> buffer;
+  std::uint32_t mtu = 1500;
+  std::string arrivals = "periodic";
+  double jitter = 0.5;
+  std::string assignment = "round-robin";
+  double size_sigma = 0;
+  std::string size_spread = "normal";
+  Settings defaults;
+  std::chrono::nanoseconds duration = std::chrono::seconds(3);
+  bool clean = false;
+  std::string hosts;
+  std::string agent;
+  std::string driver;
+  std::vector<std::string> driver_options;
+  std::string prometheus;
+  std::vector<std::string> queries;
+  std::string json;
+  OutputFormat format = OutputFormat::table;
+};
+
+/// The laboratory without a preset: method section of docs/network-laboratory.md.
+Settings small_laboratory(const Settings& defaults) {
+  Settings settings = defaults;
+  settings.topology.readouts = 8;
+  settings.topology.nodes = 16;
+  settings.topology.node_link_bps = 50'000'000;
+  settings.topology.uplink_bps = 800'000'000;
+  settings.traffic.event_bytes = 500'000;
+  settings.traffic.event_rate_hz = 120;
+  return settings;
+}
+
+Result<void> apply(const Options& options, Settings& settings) {
+  if (options.readouts) settings.topology.readouts = *options.readouts;
+  if (options.nodes) settings.topology.nodes = *options.nodes;
+  if (options.node_link) settings.topology.node_link_bps = static_cast<std::uint64_t>(*options.node_link);
+  if (options.uplink) settings.topology.uplink_bps = static_cast<std::uint64_t>(*options.uplink);
+  if (options.readout_link) {
+    settings.topology.readout_link_bps = static_cast<std::uint64_t>(*options.readout_link);
+    settings.limit_readout_links = true;
+  }
+  if (options.rate) settings.traffic.event_rate_hz = *options.rate;
+  if (options.event_size) settings.traffic.event_bytes = *options.event_size;
+  if (options.rto_min) settings.smallest_retransmission_timeout = *options.rto_min;
+  if (options.buffer) {
+    const auto buffer = parse_buffer(*options.buffer);
+    if (!buffer) return std::unexpected(buffer.error());
+    settings.buffer = *buffer;
+  }
+  settings.traffic.mtu_bytes = options.mtu;
+  settings.traffic.jitter_periods = options.jitter;
+  settings.traffic.arrivals = options.arrivals == "poisson"    ? network::Arrivals::poisson
+                              : options.arrivals == "jittered" ? network::Arrivals::jittered
+                                                               : network::Arrivals::periodic;
+  settings.traffic.assignment = options.assignment == "random"         ? network::Assignment::random
+                                : options.assignment == "least-loaded" ? network::Assignment::least_loaded
+                                                                       : network::Assignment::round_robin;
+  if (options.size_sigma != 0) {
+    settings.traffic.size_sigma = options.size_sigma;
+    settings.traffic.size_spread =
+        options.size_spread == "normal" ? network::SizeSpread::normal : network::SizeSpread::log_normal;
+  }
+  settings.seconds = std::chrono::duration<double>(options.duration).count();
+  return {};
+}
+
+/// The laboratory's settings and what they stand for.
+Result<LabReport> plan(const Options& options) {
+  LabReport report;
+  report.settings = small_laboratory(options.defaults);
+  if (!options.preset.empty()) {
+    const auto topology = network::topology_preset(options.preset);
+    if (!topology) return std::unexpected(topology.error());
+    if (!(options.rate_scale > 0) || !(options.size_scale > 0))
+      return std::unexpected(
+          Error{"network.zero", "a scale is above 0", "--rate-scale, --size-scale", "give for example 0.001"});
+    Settings real = options.defaults;
+    real.topology = *topology;
+    report.settings = scaled(real, {.rate = options.rate_scale, .size = options.size_scale});
+  }
+  if (auto applied = apply(options, report.settings); !applied) return std::unexpected(applied.error());
+  if (options.preset.empty()) {
+    const double rate = static_cast<double>(network::Topology{}.node_link_bps) /
+                        static_cast<double>(std::max<std::uint64_t>(report.settings.topology.node_link_bps, 1));
+    report.real = scaled(report.settings, {.rate = rate, .size = 1});
+    report.real_name = "the same events at node links of 25 Gb/s";
+  } else {
+    report.real = scaled(report.settings, {.rate = 1 / options.rate_scale, .size = 1 / options.size_scale});
+    report.real_name = options.preset;
+  }
+  report.real.topology.propagation_ns = network::Topology{}.propagation_ns;
+  report.real.smallest_retransmission_timeout = options.defaults.smallest_retransmission_timeout;  // what Linux does there
+  return report;
+}
+
+Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Settings& settings) {
+  if (options.driver.empty()) return nullptr;
+  if (options.driver != "linux") return control::switch_program(options.driver, options.driver_options);
+  LinuxSwitchSettings linux;
+  linux.mtu_bytes = settings.traffic.mtu_bytes;
+  for (const std::string& option : options.driver_options) {
+    const std::size_t equals = std::min(option.find('='), option.size());
+    const std::string key = option.substr(0, equals);
+    const std::string value = option.substr(std::min(equals + 1, option.size()));
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < value.size();) {
+      const std::size_t end = std::min(value.find(key == "ports" ? ',' : ' ', at), value.size());
+      if (end > at) words.push_back(value.substr(at, end - at));
+      at = end + 1;
+    }
+    if (key == "ports") {
+      linux.ports = words;
+    } else if (key == "reach") {
+      linux.command = words;
+    } else if (key == "port_rate") {
+      const auto rate = base::parse_bits_per_second(value);
+      if (!rate) return std::unexpected(rate.error());
+      linux.port_bps = static_cast<std::uint64_t>(*rate);
+    } else {
+      return std::unexpected(Error{"cli.bad_value", fmt::format("the linux driver has no option `{}`", key),
+                                   "--driver-option", "use ports=eth1,eth2 reach='ssh tor1' port_rate=50Mbps"});
+    }
+  }
+  if (linux.ports.empty())
+    return std::unexpected(Error{"cli.bad_value", "the linux driver needs its ports", "--driver-option",
+                                 "add --driver-option ports=eth1,eth2"});
+  return linux_switch(std::move(linux));
+}
+
+Result<std::unique_ptr<Laboratory>> open_laboratory(const Options& options, LabReport& report, SwitchDriver* driver,
+                                                    const Stop& stop) {
+  std::vector<std::string> agent{"net", "lab-agent"};
+  if (options.hosts.empty()) {
+    report.where = "namespaces";
+    agent.insert(agent.begin(), options.agent.empty() ? std::string("/proc/self/exe") : options.agent);
+    return Laboratory::in_namespaces(report.settings, agent, stop);
+  }
+  report.where = "hosts";
+  agent.insert(agent.begin(), options.agent.empty() ? std::string("rodeo") : options.agent);
+  const auto hosts = read_hosts(options.hosts);
+  if (!hosts) return std::unexpected(hosts.error());
+  report.settings.topology.readouts = static_cast<std::uint32_t>(std::ranges::count(*hosts, true, &Host::is_readout));
+  report.settings.topology.nodes = static_cast<std::uint32_t>(hosts->size()) - report.settings.topology.readouts;
+  report.real.topology.readouts = report.settings.topology.readouts;
+  report.real.topology.nodes = report.settings.topology.nodes;
+  if (auto good = check(report.settings); !good) return std::unexpected(good.error());
+  return Laboratory::on_hosts(report.settings, *hosts, agent, driver, stop);
+}
+
+Result<void> add_metrics(const Options& options, LabReport& report) {
+  if (options.prometheus.empty()) return {};
+  std::vector<Run> runs = report.point.runs;
+  runs.insert(runs.end(), report.point.vetoed.begin(), report.point.vetoed.end());
+  if (runs.empty()) return {};
+  double first = runs.front().started_unix_seconds;
+  double last = runs.front().ended_unix_seconds;
+  for (const Run& run : runs) {
+    first = std::min(first, run.started_unix_seconds);
+    last = std::max(last, run.ended_unix_seconds);
+  }
+  for (const std::string& query : options.queries) {
+    const auto series = control::query_prometheus(options.prometheus, query, first, last);
+    if (!series) return std::unexpected(series.error());
+    Json list = Json::array();
+    for (const control::TimeSeries& one : *series) list.push_back(control::json_of(one));
+    report.metrics.push_back(Json::object({{"query", query}, {"series", std::move(list)}}));
+  }
+  return {};
+}
+
+Result<ExitCode> run_lab(const Options& options) {
+  if (options.clean) {
+    fmt::print(
+        "{} left processes of dead laboratories ended; namespaces, links and eBPF objects end with their laboratory\n",
+        end_leftovers());
+    return ExitCode::done;
+  }
+  auto report = plan(options);
+  if (!report) return std::unexpected(report.error());
+  if (auto good = check(report->settings); !good && options.hosts.empty()) return std::unexpected(good.error());
+  if (!options.driver.empty() && options.hosts.empty())
+    return std::unexpected(
+        Error{"cli.bad_value", "the network in namespaces has a switch of its own", "--driver", "add --hosts FILE"});
+  if (options.prometheus.empty() != options.queries.empty())
+    return std::unexpected(Error{"cli.bad_value", "--prometheus and --query go together", "",
+                                 "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'"});
+  const control::StopSignals signals;
+  const Stop stop = [&signals] { return signals.stop_requested(); };
+  auto driver = driver_of(options, report->settings);
+  if (!driver) return std::unexpected(driver.error());
+  auto laboratory = open_laboratory(options, *report, driver->get(), stop);
+  if (!laboratory) return std::unexpected(laboratory.error());
+  report->switch_description = "not driven: buffers as they are, drops unknown";
+  if ((*laboratory)->driver() != nullptr) {
+    const auto description = (*laboratory)->driver()->describe();
+    if (!description) return std::unexpected(description.error());
+    report->switch_description = *description;
+  }
+  auto point = (*laboratory)->measure(report->settings, report->rule, stop, [](const Run& run) {
+    fmt::print(stderr, "{}\n", run_line(run));
+  });
+  if (!point) return std::unexpected(point.error());
+  report->point = std::move(*point);
+  if (auto added = add_metrics(options, *report); !added) return std::unexpected(added.error());
+  fmt::print(stderr, "{}", scaling_text(*report));
+  if (!options.json.empty()) {
+    if (auto written = write_json(options.json, json_of(*report)); !written) return std::unexpected(written.error());
+  }
+  if (options.json != "-") table_of(*report).print(options.format);
+  if (report->point.failed)
+    return std::unexpected(
+        Error{"network.vetoed",
+              fmt::format("{} runs in a row were disturbed by the machine; {} of {} runs count", report->rule.most_in_a_row,
+                          report->point.runs.size(), report->settings.repeats),
+              "", "free the machine, or measure a slower or smaller network (--rate-scale, --size-scale)"});
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_net_lab(Command& net) {
+  auto options = std::make_shared<Options>();
+  Command& lab = net.verb("lab", "Measure drops, latency and occupancy with real TCP, on this machine or on hosts");
+  lab.example("rodeo net lab --buffer infinite", "8 readouts, 16 nodes at 50 Mb/s: how much buffer is used (root)")
+      .example("rodeo net lab --preset lab-2023 --buffer shared:2700kB --repeats 5",
+               "the paper's laboratory, 1000 x slower, events a tenth")
+      .example("rodeo net lab --hosts hosts.txt --driver ./my_switch.py --buffer shared:10MB --rate 2kHz",
+               "real hosts and a real switch");
+  lab.option("--preset", options->preset,
+             "Scale this network down: lab-2023 or hl-lhc; what is given besides holds for the laboratory")
+      .value_name("NAME");
+  lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it");
+  lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it");
+  lab.option("--readouts", options->readouts, "Readouts (8)");
+  lab.option("--nodes", options->nodes, "Filter nodes (16)");
+  lab.bit_rate("--node-link", options->node_link, "Link of each node (50Mbps)");
+  lab.bit_rate("--uplink", options->uplink, "From the core to the nodes' switch (800Mbps)");
+  lab.bit_rate("--readout-link", options->readout_link, "Link of each readout (as fast as the machine)");
+  lab.size("--event-size", options->event_size, "Payload of an event, all readouts together (500kB)");
+  lab.rate("--rate", options->rate, "Events per second (120)");
+  lab.option("--mtu", options->mtu, "Largest IP packet [B]");
+  lab.option("--buffer", options->buffer, "shared:SIZE, port:SIZE or infinite (the default)").value_name("BUFFER");
+  lab.option("--tcp", options->defaults.congestion_control,
+             "Congestion control: cubic, reno, bbr, ... as the kernels have it")
+      .value_name("NAME");
+  lab.duration("--rto-min", options->rto_min, "Smallest retransmission time-out (200ms; scaled with a preset)");
+  lab.choice("--arrivals", options->arrivals, {"periodic", "jittered", "poisson"}, "When events are requested");
+  lab.option("--jitter", options->jitter, "Of jittered arrivals, in periods");
+  lab.choice("--assignment", options->assignment, {"round-robin", "random", "least-loaded"}, "Which node an event goes to");
+  lab.option("--size-sigma", options->size_sigma, "Spread of event sizes, relative to the mean");
+  lab.choice("--size-spread", options->size_spread, {"normal", "log-normal"}, "Distribution of event sizes");
+  lab.option("--in-flight", options->defaults.in_flight, "Events that a node builds at the same time");
+  lab.duration("--duration", options->duration, "Length of a run, after warm-up");
+  lab.option("--repeats", options->defaults.repeats, "Runs that count");
+  lab.option("--seed", options->defaults.seed, "Of arrivals, assignment and sizes");
+  lab.option("--hosts", options->hosts, "List of real hosts instead of namespaces").value_name("FILE");
+  lab.option("--agent", options->agent, "The rodeo command on the hosts").value_name("PATH");
+  lab.option("--driver", options->driver, "Who sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")
+      .value_name("NAME");
+  lab.option("--driver-option", options->driver_options, "KEY=VALUE for the driver; repeatable");
+  lab.option("--prometheus", options->prometheus, "Time series of the network during the runs, from this server")
+      .value_name("URL");
+  lab.option("--query", options->queries, "What to ask it (PromQL); repeatable");
+  lab.flag("--clean", options->clean, "Only end what dead laboratories left");
+  lab.output(options->format);
+  lab.json_file(options->json);
+  lab.paragraph(
+      "Runs that this machine disturbed by more than the veto rule allows are repeated and counted; three in a row fail the "
+      "point (exit 1).");
+  lab.run([options]() { return run_lab(*options); });
+
+  Command& agent = net.verb("lab-agent", "What `rodeo net lab` starts on each host; speaks lines on stdin and stdout");
+  agent.example("ssh ro1 rodeo net lab-agent", "answers `hello`");
+  agent.run([]() -> Result<ExitCode> { return run_agent() == 0 ? ExitCode::done : ExitCode::failed; });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,76 @@
+// A small builder of eBPF programs and the bpf(2) calls that the laboratory needs: no compiler at run time, no library.
+// Instruction set: Linux Documentation/bpf/standardization/instruction-set.rst.
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "network/laboratory/file_descriptor.h"
+
+namespace rodeo::network::laboratory {
+
+enum class Reg : std::uint8_t { r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, stack };
+
+/// Instructions in order. Jumps go forward to labels; all operations are on 64 bits unless their name says otherwise.
+class BpfProgram {
+ public:
+  enum class Label : std::size_t {};
+
+  BpfProgram& set(Reg to, std::int32_t value);
+  BpfProgram& move(Reg to, Reg from);
+  BpfProgram& add(Reg to, Reg from);
+  BpfProgram& add(Reg to, std::int32_t value);
+  BpfProgram& negate(Reg reg);
+  BpfProgram& load(Reg to, Reg address, std::int16_t offset);
+  BpfProgram& load_32(Reg to, Reg address, std::int16_t offset);
+  BpfProgram& store(Reg address, std::int16_t offset, Reg from);
+  BpfProgram& store_32(Reg address, std::int16_t offset, std::int32_t value);
+  /// *(address + offset) += reg, atomically; with `fetch` reg becomes what was there before.
+  BpfProgram& atomic_add(Reg address, std::int16_t offset, Reg reg, bool fetch);
+  /// The address of the first value of an array map.
+  BpfProgram& map_value(Reg to, int map);
+  BpfProgram& map(Reg to, int map);
+  BpfProgram& call(bpf_func_id function);
+  BpfProgram& exit();
+
+  Label label() {
+    labels_.push_back(0);
+    return Label{labels_.size() - 1};
+  }
+  BpfProgram& here(Label label);
+  BpfProgram& jump_if_greater(Reg left, Reg right, Label to);  ///< unsigned
+  BpfProgram& jump_if_zero(Reg reg, Label to);
+
+  /// Loads it as a classifier for traffic control. Error network.laboratory with the verifier's last words.
+  Result<FileDescriptor> load_classifier(const std::string& name) const;
+
+ private:
+  BpfProgram& emit(int code, Reg to, Reg from, std::int16_t offset, std::int32_t value);
+  BpfProgram& wide(Reg to, int source, int map);
+
+  struct Jump {
+    std::size_t at;
+    Label to;
+  };
+  std::vector<bpf_insn> instructions_;
+  std::vector<std::size_t> labels_;
+  std::vector<Jump> jumps_;
+};
+
+Result<FileDescriptor> make_map(bpf_map_type type, const std::string& name, std::uint32_t value_bytes,
+                                std::uint32_t entries);
+Result<void> write_map(int map, std::uint32_t key, const void* value);
+Result<void> read_map(int map, std::uint32_t key, void* value);
+/// CPUs that a per-CPU map has values for.
+std::uint32_t possible_cpus();
+
+/// Runs a classifier once on a frame (BPF_PROG_TEST_RUN) and returns its verdict.
+Result<std::uint32_t> test_run(int program, std::span<const std::byte> frame);
+
+}  // namespace rodeo::network::laboratory

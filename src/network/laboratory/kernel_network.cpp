@@ -1,0 +1,214 @@
+#include "network/laboratory/kernel_network.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "network/laboratory/netlink.h"
+
+namespace rodeo::network::laboratory {
+
+namespace {
+
+constexpr std::uint64_t kNoLimit = 2'000'000'000;  // of a shaper's queue: more than all windows together
+
+std::string address(bool is_readout, std::uint32_t i) { return fmt::format("10.77.{}.{}", is_readout ? 1 : 2, i + 1); }
+std::string hardware_address(bool is_readout, std::uint32_t i) {
+  return fmt::format("02:00:00:77:{:02x}:{:02x}", is_readout ? 1 : 2, i + 1);
+}
+std::string port_name(bool is_readout, std::uint32_t i) { return fmt::format("{}{}", is_readout ? 'r' : 'n', i); }
+
+}  // namespace
+
+std::string KernelNetwork::readout_address(std::uint32_t i) { return address(true, i); }
+
+Result<std::unique_ptr<KernelNetwork>> KernelNetwork::make(const Settings& settings) {
+  std::unique_ptr<KernelNetwork> network(new KernelNetwork(settings));
+  if (auto made = network->make_namespaces(); !made) return std::unexpected(made.error());
+  if (auto made = network->make_switch(); !made) return std::unexpected(made.error().within("switch"));
+  for (const bool is_readout : {true, false}) {
+    const auto& hosts = is_readout ? network->readouts_ : network->nodes_;
+    for (std::uint32_t i = 0; i < hosts.size(); ++i) {
+      if (auto made = network->make_host(hosts[i], is_readout, i); !made)
+        return std::unexpected(made.error().within(port_name(is_readout, i)));
+    }
+  }
+  if (!settings.buffer.port_limit_bytes) {
+    if (auto made = network->attach_pool(); !made) return std::unexpected(made.error());
+  }
+  if (auto set = network->set_buffer(settings.buffer); !set) return std::unexpected(set.error());
+  return network;
+}
+
+Result<void> KernelNetwork::make_namespaces() {
+  const auto add = [](std::vector<NetworkNamespace>& list, std::uint32_t count) -> Result<void> {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      auto made = NetworkNamespace::make();
+      if (!made) return std::unexpected(made.error());
+      list.push_back(std::move(*made));
+    }
+    return {};
+  };
+  auto made = NetworkNamespace::make();
+  if (!made) return std::unexpected(made.error());
+  switch_ = std::move(*made);
+  if (auto added = add(readouts_, settings_.topology.readouts); !added) return added;
+  return add(nodes_, settings_.topology.nodes);
+}
+
+/// Token bucket with room for 100 us or two frames, so that bursts leave at the link's rate.
+std::string KernelNetwork::shaper(std::uint64_t bps, std::uint64_t limit_bytes) const {
+  const std::uint64_t frame = settings_.traffic.mtu_bytes + 14;
+  return fmt::format("root tbf rate {}bit burst {} limit {}", bps, std::max(2 * frame, bps / 8 / 10'000), limit_bytes);
+}
+
+Result<void> KernelNetwork::make_switch() {
+  const std::uint32_t mtu = settings_.traffic.mtu_bytes;
+  std::string links =
+      "link add core type bridge mcast_snooping 0\n"
+      "link add tor type bridge mcast_snooping 0\n";
+  links += fmt::format("link add up_core mtu {0} type veth peer name up_tor mtu {0}\n", mtu);
+  links += "link set up_core master core\nlink set up_tor master tor\n";
+  for (const bool is_readout : {true, false}) {
+    const auto& hosts = is_readout ? readouts_ : nodes_;
+    for (std::uint32_t i = 0; i < hosts.size(); ++i) {
+      const std::string name = port_name(is_readout, i);
+      links += fmt::format("link add {0} mtu {1} type veth peer name eth0 mtu {1} address {2} netns {3}\n", name, mtu,
+                           hardware_address(is_readout, i), hosts[i].path());
+      links += fmt::format("link set {} master {}\nlink set {} up\n", name, is_readout ? "core" : "tor", name);
+    }
+  }
+  links += "link set up_core up\nlink set up_tor up\nlink set core up\nlink set tor up\n";
+  std::string queues = fmt::format("qdisc add dev up_core {}\n", shaper(settings_.topology.uplink_bps, kNoLimit));
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    queues += fmt::format("qdisc add dev n{} {}\n", i, shaper(settings_.topology.node_link_bps, kNoLimit));
+  auto done = switch_.inside([] {
+    (void)write_setting("ipv6/conf/default/disable_ipv6", "1");  // a kernel without IPv6 has no such setting
+    return Result<void>{};
+  });
+  if (!done) return done;
+  if (done = switch_.batch("ip", links); !done) return done;
+  if (done = switch_.batch("tc", queues); !done) return done;
+  return switch_.inside([this]() -> Result<void> {
+    for (const char* link : {"core", "tor", "up_core", "up_tor"}) {
+      if (auto off = no_large_packets(link); !off) return off;
+    }
+    for (const bool is_readout : {true, false}) {
+      for (std::uint32_t i = 0; i < (is_readout ? readouts_ : nodes_).size(); ++i) {
+        if (auto off = no_large_packets(port_name(is_readout, i)); !off) return off;
+      }
+    }
+    return {};
+  });
+}
+
+Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_readout, std::uint32_t number) {
+  auto done = host.inside([]() -> Result<void> {
+    (void)write_setting("ipv6/conf/default/disable_ipv6", "1");
+    (void)write_setting("ipv6/conf/all/disable_ipv6", "1");
+    for (const auto& [name, value] :
+         {std::pair{"ipv4/tcp_slow_start_after_idle", "0"}, std::pair{"ipv4/tcp_no_metrics_save", "1"},
+          std::pair{"ipv4/tcp_rmem", "4096 2097152 33554432"}, std::pair{"ipv4/tcp_wmem", "4096 2097152 33554432"}}) {
+      if (auto set = write_setting(name, value); !set) return set;
+    }
+    return no_large_packets("eth0");
+  });
+  if (!done) return done;
+  using std::chrono::milliseconds;
+  const auto timeout = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(settings_.smallest_retransmission_timeout));
+  std::string links = fmt::format(
+      "link set lo up\nlink set eth0 up\naddr add {}/16 dev eth0 noprefixroute\nroute add 10.77.0.0/16 dev eth0 rto_min "
+      "{}ms\n",
+      address(is_readout, number), timeout.count());
+  const std::uint32_t peers = is_readout ? settings_.topology.nodes : settings_.topology.readouts;
+  for (std::uint32_t i = 0; i < peers; ++i)
+    links += fmt::format("neigh add {} lladdr {} dev eth0 nud permanent\n", address(!is_readout, i),
+                         hardware_address(!is_readout, i));
+  if (done = host.batch("ip", links); !done || !is_readout || !settings_.limit_readout_links) return done;
+  return host.batch("tc", fmt::format("qdisc add dev eth0 {}\n", shaper(settings_.topology.readout_link_bps, kNoLimit)));
+}
+
+Result<void> KernelNetwork::attach_pool() {
+  auto pool = SharedPool::make(settings_.topology.nodes);
+  if (!pool) return std::unexpected(pool.error());
+  pool_ = std::move(*pool);
+  auto done = switch_.inside([this]() -> Result<void> {
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+      if (auto attached = attach_classifier(port_name(false, i), Hook::egress, pool_->admit(i)); !attached) return attached;
+    }
+    return {};
+  });
+  for (std::size_t i = 0; done && i < nodes_.size(); ++i)
+    done = nodes_[i].inside([this] { return attach_classifier("eth0", Hook::ingress, pool_->release()); });
+  return done;
+}
+
+Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
+  std::uint64_t drops = 0;
+  const auto add = [&drops](const std::string& link) -> Result<void> {
+    auto queue = queue_counters(link);
+    if (!queue) return std::unexpected(queue.error());
+    drops += queue->drops;
+    return {};
+  };
+  if (auto done = switch_.inside([&] { return add("up_core"); }); !done) return std::unexpected(done.error());
+  if (!settings_.limit_readout_links) return drops;
+  for (const NetworkNamespace& readout : readouts_) {
+    if (auto done = readout.inside([&] { return add("eth0"); }); !done) return std::unexpected(done.error());
+  }
+  return drops;
+}
+
+Result<std::string> KernelNetwork::describe() {
+  return std::string(pool_
+                         ? "shared pool by eBPF at the egress of each port (exact occupancy and drops), ports shaped by tbf"
+                         : "a tbf queue for each port (exact drops)");
+}
+
+Result<void> KernelNetwork::set_buffer(const SwitchBuffer& buffer) {
+  if (pool_ && buffer.port_limit_bytes)
+    return std::unexpected(
+        Error{"network.unsupported", "this network was made with a shared buffer", "", "make another one"});
+  if (pool_) return pool_->set_limit(buffer.shared_bytes);
+  std::string queues;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    queues += fmt::format("qdisc change dev n{} {}\n", i,
+                          shaper(settings_.topology.node_link_bps, buffer.port_limit_bytes.value_or(kNoLimit)));
+  return switch_.batch("tc", queues);
+}
+
+Result<void> KernelNetwork::start() { return pool_ ? pool_->forget_maximum() : Result<void>{}; }
+
+Result<SwitchCounters> KernelNetwork::counters() {
+  SwitchCounters sum;
+  const auto add = [&](std::uint32_t i, std::uint64_t drops) {
+    sum.ports.push_back({port_name(false, i), drops});
+    sum.drops += drops;
+  };
+  if (!pool_) {
+    auto done = switch_.inside([&]() -> Result<void> {
+      for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+        auto queue = queue_counters(port_name(false, i));
+        if (!queue) return std::unexpected(queue.error());
+        add(i, queue->drops);
+      }
+      return {};
+    });
+    if (!done) return std::unexpected(done.error());
+    return sum;
+  }
+  std::uint64_t maximum = 0;
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
+    const auto port = pool_->port(i);
+    if (!port) return std::unexpected(port.error());
+    add(i, port->drops);
+    maximum = std::max(maximum, port->max_pool_bytes);
+  }
+  sum.max_buffer_bytes = maximum;
+  const auto occupancy = pool_->occupancy();
+  if (!occupancy) return std::unexpected(occupancy.error());
+  sum.occupancy_bytes = *occupancy;
+  return sum;
+}
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,49 @@
+// The laboratory's network in the kernel of this machine: one namespace a host and one for the switch, joined by veth pairs. It is its own
+// switch driver.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "network/laboratory/namespaces.h"
+#include "network/laboratory/pool.h"
+#include "network/laboratory/settings.h"
+#include "network/laboratory/switch_driver.h"
+
+namespace rodeo::network::laboratory {
+
+class KernelNetwork final : public SwitchDriver {
+ public:
+  /// Needs root. Shared and infinite buffers get the pool; buffers per port are those of the shapers. Settings must have passed check().
+  /// Errors: network.needs_root, network.laboratory.
+  static Result<std::unique_ptr<KernelNetwork>> make(const Settings& settings);
+
+  const NetworkNamespace& readout(std::uint32_t i) const { return readouts_[i]; }
+  const NetworkNamespace& node(std::uint32_t i) const { return nodes_[i]; }
+  static std::string readout_address(std::uint32_t i);
+
+  /// Frames lost at the uplink or at readouts, which have no limit: 0 unless something is wrong.
+  Result<std::uint64_t> drops_before_the_switch() const;
+
+  Result<std::string> describe() override;
+  Result<void> set_buffer(const SwitchBuffer& buffer) override;
+  Result<void> start() override;
+  Result<SwitchCounters> counters() override;
+
+ private:
+  explicit KernelNetwork(const Settings& settings) : settings_(settings) {}
+  Result<void> make_namespaces();
+  Result<void> make_switch();
+  Result<void> make_host(const NetworkNamespace& host, bool is_readout, std::uint32_t number);
+  Result<void> attach_pool();
+  std::string shaper(std::uint64_t bps, std::uint64_t limit_bytes) const;
+
+  Settings settings_;
+  NetworkNamespace switch_;
+  std::vector<NetworkNamespace> readouts_;
+  std::vector<NetworkNamespace> nodes_;
+  std::optional<SharedPool> pool_;
+};
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,93 @@
+// One laboratory: agents on namespaces or hosts, a switch, and points measured between them with the veto rule applied.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/laboratory/agent_process.h"
+#include "network/laboratory/hosts.h"
+#include "network/laboratory/kernel_network.h"
+#include "network/laboratory/settings.h"
+#include "network/laboratory/switch_driver.h"
+#include "network/laboratory/veto.h"
+
+namespace rodeo::network::laboratory {
+
+/// What one run gave. Percentiles are of values themselves, without bins.
+struct Run {
+  double seconds = 0;
+  std::uint64_t events_scheduled = 0;
+  std::uint64_t events_requested = 0;
+  std::uint64_t events_held =
+      0;  ///< requested late because too many others were under way: the network's doing, not lateness
+  std::uint64_t events_completed = 0;  ///< of those scheduled
+  double rate_hz = 0;                  ///< of events completed while counting
+  double latency_p50_us = 0;
+  double latency_p99_us = 0;
+  double latency_max_us = 0;
+  double lateness_p99_us = 0;  ///< of requests against the schedule
+  double lateness_max_us = 0;
+  double answer_lateness_p99_us = 0;  ///< of the worst readout
+  double answer_lateness_max_us = 0;
+  double clock_error_us = 0;
+  bool real_time = true;  ///< all nodes paced with real-time priority
+  std::uint64_t retransmits = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t loss_probes = 0;
+  std::uint64_t smallest_round_trip_ns = 0;
+  std::optional<std::uint64_t> drops;  ///< of the switch; nothing without a driver
+  std::optional<std::uint64_t> max_buffer_bytes;
+  std::vector<PortDrops> ports;
+  double started_unix_seconds = 0;  ///< counting, for time series
+  double ended_unix_seconds = 0;
+  Disturbance disturbance;
+  std::vector<std::string> veto_reasons;  ///< empty: it counts
+};
+
+struct Point {
+  std::vector<Run> runs;    ///< that count
+  std::vector<Run> vetoed;  ///< in order; they do not count
+  bool failed = false;      ///< VetoRule::most_in_a_row vetoes followed each other
+};
+
+class Laboratory {
+ public:
+  /// Called after each run, vetoed or not.
+  using Progress = std::function<void(const Run&)>;
+
+  /// A network in this machine's kernel, and agents in it. `agent`: the words that start one. Needs root; ends what dead laboratories left.
+  static Result<std::unique_ptr<Laboratory>> in_namespaces(const Settings& settings, const std::vector<std::string>& agent,
+                                                           const Stop& stop);
+
+  /// Agents on hosts. `driver` may be nullptr: then buffers are not set and drops not known. It must live as long as the laboratory.
+  static Result<std::unique_ptr<Laboratory>> on_hosts(const Settings& settings, const std::vector<Host>& hosts,
+                                                      const std::vector<std::string>& agent, SwitchDriver* driver,
+                                                      const Stop& stop);
+
+  /// Settings::repeats runs that count. Main thread; blocks for their length and the drains. Counts of hosts and link rates must be those that
+  /// the laboratory was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted, ...; vetoes are no errors.
+  Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
+
+  SwitchDriver* driver() { return driver_; }
+
+ private:
+  Laboratory() = default;
+  Result<void> begin(const std::vector<std::string>& addresses, const std::string& congestion_control, const Stop& stop);
+  Result<void> compare_clocks(const Stop& stop);
+  Result<Run> run_once(const Settings& settings, const Stop& stop);
+  Result<void> collect_nodes(const Settings& settings, Run& run, double drain_seconds, const Stop& stop);
+  Result<void> collect_readouts(Run& run, const Stop& stop);
+  Result<void> wait_for_empty_switch(const Settings& settings, Run& run);
+
+  std::unique_ptr<KernelNetwork> network_;  // nullptr: hosts
+  SwitchDriver* driver_ = nullptr;
+  std::vector<AgentProcess> readouts_;
+  std::vector<AgentProcess> nodes_;
+  std::vector<std::int64_t> clock_offsets_ns_;  // of nodes: theirs - ours
+  double clock_error_seconds_ = 0;
+  std::string endpoints_;  // of readouts: "A:P,A:P"
+};
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,137 @@
+#include "network/laboratory/linux_switch.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "network/laboratory/file_descriptor.h"
+
+namespace rodeo::network::laboratory {
+
+namespace {
+
+constexpr std::uint64_t kNoLimit = 2'000'000'000;
+
+std::unexpected<Error> failed(std::string what, std::string next = {}) {
+  return std::unexpected(Error{"network.driver", std::move(what), "linux", std::move(next)});
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+/// What a program printed on stdout; its stderr goes to ours.
+Result<std::string> output_of(const std::vector<std::string>& command) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return failed(fmt::format("no pipe: {}", std::strerror(errno)));
+  const FileDescriptor from(ends[0]);
+  FileDescriptor to(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, to.get(), STDOUT_FILENO);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int refused = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  to.reset();
+  if (refused != 0) return failed(fmt::format("cannot start {}: {}", command[0], std::strerror(refused)));
+  std::string text;
+  std::array<char, 4096> some{};
+  for (ssize_t n = 0; (n = read(from.get(), some.data(), some.size())) > 0 || (n < 0 && errno == EINTR);)
+    text.append(some.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return failed(fmt::format("`{}` failed with {}", joined(command),
+                              WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
+                  "its own words are above; setting queues needs root there");
+  return text;
+}
+
+class LinuxSwitch final : public SwitchDriver {
+ public:
+  explicit LinuxSwitch(LinuxSwitchSettings settings) : settings_(std::move(settings)) {}
+
+  Result<std::string> describe() override {
+    auto name = output_of(words({"uname", "-sr"}));
+    if (!name) return name;
+    while (!name->empty() && name->back() == '\n') name->pop_back();
+    return fmt::format("{}, {} ports by tc: {}", *name, settings_.ports.size(), joined(settings_.ports));
+  }
+
+  Result<void> set_buffer(const SwitchBuffer& buffer) override {
+    if (buffer.shared_bytes)
+      return std::unexpected(Error{"network.unsupported", "a Linux host has no buffer that its ports share", "linux",
+                                   "use port:SIZE or infinite"});
+    const std::uint64_t limit = buffer.port_limit_bytes.value_or(kNoLimit);
+    for (const std::string& port : settings_.ports) {
+      std::vector<std::string> line{"tc", "qdisc", "replace", "dev", port, "root"};
+      const std::uint64_t burst = std::max<std::uint64_t>(2 * (settings_.mtu_bytes + 14), settings_.port_bps / 8 / 10'000);
+      const std::vector<std::string> queue =
+          settings_.port_bps > 0 ? std::vector<std::string>{"tbf", "rate", fmt::format("{}bit", settings_.port_bps), "burst",
+                                                            std::to_string(burst)}
+                                 : std::vector<std::string>{"bfifo"};
+      line.insert(line.end(), queue.begin(), queue.end());
+      line.insert(line.end(), {"limit", std::to_string(limit)});
+      if (auto done = output_of(words(line)); !done) return std::unexpected(done.error());
+    }
+    return {};
+  }
+
+  Result<void> start() override { return {}; }
+
+  Result<SwitchCounters> counters() override {
+    SwitchCounters sum;
+    for (const std::string& port : settings_.ports) {
+      const auto text = output_of(words({"tc", "-s", "qdisc", "show", "dev", port, "root"}));
+      if (!text) return std::unexpected(text.error());
+      const auto drops = drops_in(*text);
+      if (!drops) return std::unexpected(drops.error());
+      sum.ports.push_back({port, *drops});
+      sum.drops += *drops;
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::string> words(const std::vector<std::string>& line) const {
+    std::vector<std::string> all = settings_.command;
+    all.insert(all.end(), line.begin(), line.end());
+    return all;
+  }
+
+  LinuxSwitchSettings settings_;
+};
+
+}  // namespace
+
+Result<std::uint64_t> drops_in(std::string_view tc_output) {
+  constexpr std::string_view kBefore = "(dropped ";
+  const std::size_t at = tc_output.find(kBefore);
+  if (at == std::string_view::npos) return failed("tc shows no drops", "is there a queue on that link? see `tc -s qdisc`");
+  const std::string_view rest = tc_output.substr(at + kBefore.size());
+  std::uint64_t drops = 0;
+  if (std::from_chars(rest.data(), rest.data() + rest.size(), drops).ec != std::errc{})
+    return failed("tc shows no number of drops");
+  return drops;
+}
+
+std::unique_ptr<SwitchDriver> linux_switch(LinuxSwitchSettings settings) {
+  return std::make_unique<LinuxSwitch>(std::move(settings));
+}
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,72 @@
+// An emulated filter node: requests the fragments of its events from all readouts at the times of the schedule, takes them, and throws them
+// away (paper §3.1). Its requests are paced by clock_nanosleep on a thread of their own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "network/laboratory/file_descriptor.h"
+#include "network/laboratory/message.h"
+#include "network/laboratory/schedule.h"
+
+namespace rodeo::network::laboratory {
+
+class NodeEmulator {
+ public:
+  struct Result {
+    std::uint64_t scheduled = 0;              ///< events of this node after warm-up
+    std::uint64_t requested = 0;              ///< of these; less if too many others were under way until the end
+    std::uint64_t held = 0;                   ///< of these, requested later because `in_flight` others were under way
+    std::uint64_t completed = 0;              ///< of these, until the end of the drain
+    std::uint64_t completed_in_time = 0;      ///< events completed between start and end of counting, whenever requested
+    std::vector<std::uint64_t> latencies_ns;  ///< of completed ones: first request to last byte
+    std::vector<std::uint64_t> lateness_ns;   ///< first request against the schedule, of those not held
+    bool real_time = false;
+  };
+
+  /// Errors: network.agent, network.unsupported.
+  rodeo::Result<void> connect(const std::vector<std::string>& readouts, const std::string& congestion_control);
+
+  /// Blocks until all is complete or `drain_ns` after the end; then closes the connections. `start_ns` is this host's steady clock. Ends early
+  /// when `control` hangs up. Errors: network.agent (a readout closed or sent nonsense, the start lies in the past).
+  rodeo::Result<Result> run(const std::vector<ScheduledEvent>& schedule, std::uint64_t start_ns, std::uint64_t duration_ns,
+                            std::uint64_t drain_ns, std::uint32_t in_flight, int control);
+
+ private:
+  struct Connection {
+    FileDescriptor socket;
+    std::array<std::byte, kMessageBytes> head{};
+    std::size_t head_filled = 0;
+    std::uint64_t payload_left = 0;
+    std::uint64_t event = 0;
+  };
+  struct UnderWay {
+    std::uint64_t requested_ns = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t missing = 0;  ///< fragments
+    bool counts = false;
+  };
+
+  void pace(const std::vector<ScheduledEvent>& schedule, std::uint64_t start_ns, std::uint64_t end_ns,
+            std::uint32_t in_flight);
+  bool request(const ScheduledEvent& event);
+  bool read(Connection& connection, std::size_t readout, std::uint64_t start_ns, std::uint64_t end_ns);
+  bool finish_fragment(Connection& connection, std::uint64_t start_ns, std::uint64_t end_ns);
+
+  std::vector<Connection> connections_;
+  std::vector<std::byte> scratch_;
+  FileDescriptor paced_;  // eventfd: the pacing thread has ended
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable changed_;
+  std::unordered_map<std::uint64_t, UnderWay> under_way_;
+  Result result_;
+  bool stopped_ = false;
+  std::string wrong_;
+};
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,59 @@
+// An emulated readout: answers each request at once with as many bytes as it asks for (paper §3.1).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/latency_histogram.h"
+#include "network/laboratory/file_descriptor.h"
+#include "network/laboratory/message.h"
+
+namespace rodeo::network::laboratory {
+
+class ReadoutEmulator {
+ public:
+  struct Counters {
+    std::uint64_t answers = 0;
+    std::uint64_t retransmits = 0;
+    std::uint64_t timeouts = 0;      ///< of the whole namespace or host
+    std::uint64_t loss_probes = 0;   ///< likewise
+    std::uint64_t bad_requests = 0;  ///< connections closed because of one
+    std::uint64_t machine_drops = 0;
+  };
+
+  explicit ReadoutEmulator(FileDescriptor listener);
+  ~ReadoutEmulator();
+
+  /// Serves until `control` has something to say (its file descriptor is readable) and then calls on_control, until that returns false.
+  void serve(int control, const std::function<bool()>& on_control);
+
+  /// Counting starts anew.
+  void mark();
+  Counters counters() const;  ///< since mark()
+  /// How long requests lay in the kernel before they were read, since mark(). Needs no clock but this host's.
+  const base::LatencyHistogram& lateness() const { return *lateness_; }
+  std::uint64_t smallest_round_trip_ns() const;
+
+ private:
+  struct Connection;
+
+  Counters total() const;
+  void accept_all();
+  bool read_requests(Connection& connection);  ///< false: to be closed
+  bool write_replies(Connection& connection);
+  void watch(Connection& connection, bool writable);
+  void drop(int fd);
+
+  FileDescriptor listener_;
+  FileDescriptor epoll_;
+  std::map<int, std::unique_ptr<Connection>> connections_;
+  std::unique_ptr<base::LatencyHistogram> lateness_;
+  Counters counted_;  // by ourselves, and of connections that are closed
+  Counters marked_;
+  std::uint64_t smallest_round_trip_ns_ = 0;
+};
+
+}  // namespace rodeo::network::laboratory

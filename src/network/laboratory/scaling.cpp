@@ -1,0 +1,75 @@
+#include "network/laboratory/scaling.h"
+
+#include <cmath>
+
+namespace rodeo::network::laboratory {
+
+namespace {
+
+std::uint64_t times(std::uint64_t value, double factor) {
+  return static_cast<std::uint64_t>(std::llround(static_cast<double>(value) * factor));
+}
+
+std::optional<double> buffer_bytes(const SwitchBuffer& buffer) {
+  if (buffer.shared_bytes) return static_cast<double>(*buffer.shared_bytes);
+  if (buffer.port_limit_bytes) return static_cast<double>(*buffer.port_limit_bytes);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Settings scaled(const Settings& settings, const Scale& scale) {
+  Settings result = settings;
+  result.topology.readout_link_bps = times(settings.topology.readout_link_bps, scale.rate);
+  result.topology.uplink_bps = times(settings.topology.uplink_bps, scale.rate);
+  result.topology.node_link_bps = times(settings.topology.node_link_bps, scale.rate);
+  result.topology.propagation_ns = times(settings.topology.propagation_ns, scale.time());
+  result.traffic.event_bytes = times(settings.traffic.event_bytes, scale.size);
+  result.traffic.event_rate_hz = settings.traffic.event_rate_hz / scale.time();
+  if (settings.buffer.shared_bytes) result.buffer.shared_bytes = times(*settings.buffer.shared_bytes, scale.size);
+  if (settings.buffer.port_limit_bytes)
+    result.buffer.port_limit_bytes = times(*settings.buffer.port_limit_bytes, scale.size);
+  result.smallest_retransmission_timeout = std::chrono::nanoseconds(
+      std::llround(static_cast<double>(settings.smallest_retransmission_timeout.count()) * scale.time()));
+  return result;
+}
+
+bool Group::kept() const {
+  if (laboratory.has_value() != real.has_value()) return false;
+  return !laboratory || std::abs(*laboratory - *real) <= 0.02 * std::abs(*real);
+}
+
+std::vector<Group> groups(const Settings& laboratory, std::optional<std::chrono::nanoseconds> laboratory_round_trip,
+                          const Settings& real, std::optional<std::chrono::nanoseconds> real_round_trip) {
+  std::vector<Group> list;
+  const auto add = [&](std::string name, std::string meaning, auto&& value) {
+    list.push_back(
+        {std::move(name), std::move(meaning), value(laboratory, laboratory_round_trip), value(real, real_round_trip)});
+  };
+  using RoundTrip = std::optional<std::chrono::nanoseconds>;
+  using Value = std::optional<double>;
+  const auto drain_ns = [](const Settings& s) {  // S / O
+    return static_cast<double>(s.traffic.event_bytes) * 8e9 / static_cast<double>(s.topology.node_link_bps);
+  };
+  add("I / O", "how much faster a port fills than it drains", [](const Settings& s, RoundTrip) -> Value {
+    return static_cast<double>(s.topology.uplink_bps) / static_cast<double>(s.topology.node_link_bps);
+  });
+  add("S f / O", "events that drain at the same time",
+      [&](const Settings& s, RoundTrip) -> Value { return drain_ns(s) * 1e-9 * s.traffic.event_rate_hz; });
+  add("B / S", "events that the buffer holds", [](const Settings& s, RoundTrip) -> Value {
+    const auto bytes = buffer_bytes(s.buffer);
+    return bytes ? Value(*bytes / static_cast<double>(s.traffic.event_bytes)) : std::nullopt;
+  });
+  add("S / (R MSS)", "segments of a fragment: few of them end in time-outs", [](const Settings& s, RoundTrip) -> Value {
+    return static_cast<double>(s.traffic.event_bytes) / s.topology.readouts / (s.traffic.mtu_bytes - 52.0);
+  });
+  add("RTO O / S", "what a time-out costs: decides how deep a collapse is", [&](const Settings& s, RoundTrip) -> Value {
+    return static_cast<double>(s.smallest_retransmission_timeout.count()) / drain_ns(s);
+  });
+  add("RTT O / S", "how soon a sender hears of a loss", [&](const Settings& s, RoundTrip trip) -> Value {
+    return trip ? Value(static_cast<double>(trip->count()) / drain_ns(s)) : std::nullopt;
+  });
+  return list;
+}
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,33 @@
+// What one point of the laboratory is: the network, the traffic, the buffer, and how it is run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "network/types.h"
+
+namespace rodeo::network::laboratory {
+
+struct Settings {
+  Topology topology;
+  Traffic traffic;
+  SwitchBuffer buffer;  ///< shared_bytes or port_limit_bytes or neither (infinite)
+  std::string congestion_control = "cubic";
+  std::chrono::nanoseconds smallest_retransmission_timeout = std::chrono::milliseconds(200);
+  bool limit_readout_links = false;  ///< shape readouts to topology.readout_link_bps; else they send as fast as the machine
+  std::uint32_t in_flight = 32;      ///< events that one node builds at a time (paper §3.1)
+  double seconds = 3;
+  std::uint32_t repeats = 1;
+  std::uint64_t seed = 1;
+};
+
+/// What cannot be run: zero counts and sizes, MTUs that no frame has, buffers that the kernel cannot make, more load than a link carries.
+/// Errors: network.zero, network.overload, network.unsupported.
+Result<void> check(const Settings& settings);
+
+/// How long nodes send before counting starts, so that TCP windows have opened: six events for each node.
+double warm_up_seconds(const Settings& settings);
+
+}  // namespace rodeo::network::laboratory

@@ -1,0 +1,38 @@
+// TCP sockets as the emulators need them, and what the kernel counts about them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "network/laboratory/file_descriptor.h"
+
+namespace rodeo::network::laboratory {
+
+/// Listens at an IPv4 address; port 0 takes a free one. Accepted connections inherit the congestion control. Errors: network.agent,
+/// network.unsupported (no such congestion control).
+Result<FileDescriptor> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control);
+std::uint16_t port_of(int socket);
+
+/// Connects to "ADDRESS:PORT" within 10 s; non-blocking afterwards, without Nagle's delay. Errors as above.
+Result<FileDescriptor> connect_to(const std::string& endpoint, const std::string& congestion_control);
+
+/// Non-blocking, without Nagle's delay, with time stamps of arrival on what is read.
+void prepare_accepted(int socket);
+
+struct TcpCounters {
+  std::uint64_t retransmits = 0;
+  std::uint64_t smallest_round_trip_ns = 0;  ///< 0: none measured
+};
+TcpCounters tcp_counters(int socket);
+
+/// A counter of the calling thread's namespace in /proc/net/netstat ("TCPTimeouts"); 0 if there is none.
+std::uint64_t tcp_statistic(const std::string& name);
+
+/// Packets that this machine lost for want of backlog, all its namespaces together.
+std::uint64_t machine_drops();
+
+/// SCHED_FIFO, if the system lets us; whether it did.
+bool become_real_time();
+
+}  // namespace rodeo::network::laboratory

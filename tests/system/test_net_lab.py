@@ -1,0 +1,316 @@
+"""`rodeo net lab`: real TCP through namespaces of this machine (root) and between hosts, which are namespaces made here. A run that the machine
+disturbs is vetoed; these tests hold all the same, because they never compare with a time."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from conftest import scaled
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = ["--readouts", 4, "--nodes", 4, "--node-link", "50Mbps", "--uplink", "400Mbps", "--event-size", "200kB", "--rate", "60", "--duration", "1s"]
+SEGMENT = 1448
+
+
+def cannot_make_namespaces():
+    if os.geteuid() != 0:
+        return "network namespaces and eBPF need root"
+    if shutil.which("ip") is None or shutil.which("tc") is None:
+        return "needs ip and tc (package iproute2)"
+    if subprocess.run(["unshare", "--net", "ip", "link", "add", "x0", "type", "bridge"], capture_output=True).returncode != 0:
+        return "this system lets nobody make a bridge in a network namespace"
+    return None
+
+
+needs_namespaces = pytest.mark.skipif(cannot_make_namespaces() is not None, reason=cannot_make_namespaces() or "")
+
+
+def lab(rodeo, *arguments, exit_code=None, timeout=120):
+    """The report of a laboratory, which may end with vetoed runs only (exit 1)."""
+    done = rodeo("net", "lab", *arguments, "--json", "-", exit_code=exit_code, timeout=timeout)
+    assert done.returncode in (0, 1) and done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def all_runs(report):
+    return report["runs"] + report["vetoed_runs"]
+
+
+def agents_of(pid):
+    """Processes that a laboratory started: by the mark in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"RODEO_LABORATORY={pid}.".encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+def network_namespaces():
+    spaces = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                spaces.add(os.readlink(entry / "ns/net"))
+        except OSError:
+            pass
+    return spaces
+
+
+@needs_namespaces
+def test_an_infinite_buffer_drops_nothing_and_holds_what_the_closed_form_says(rodeo):
+    report = lab(rodeo, *SMALL, "--buffer", "infinite")
+    exact = report["exact_periodic_bytes"]
+    for run in all_runs(report):
+        assert run["drops"] == 0 and run["machine_drops"] == 0 and run["left_in_pool_bytes"] == 0
+        assert run["events_completed"] == run["events_scheduled"] == 60
+        assert run["max_buffer_bytes"] > 0
+    for run in report["runs"]:  # those that the machine left alone
+        assert 0.8 * exact < run["max_buffer_bytes"] < 1.6 * exact
+    assert report["vetoes"] == len(report["vetoed_runs"])
+    assert {group["group"]: group["kept"] for group in report["scaling"]}["S f / O"] is True
+
+
+@needs_namespaces
+def test_a_shared_limit_gives_drops_and_is_never_exceeded(rodeo):
+    report = lab(rodeo, *SMALL, "--buffer", "shared:60kB", "--duration", "500ms")
+    for run in all_runs(report):
+        assert run["drops"] > 0 and run["retransmits"] > 0
+        assert 60_000 - 2 * (SEGMENT + 66) < run["max_buffer_bytes"] <= 60_000
+        assert run["drops"] == sum(port["drops"] for port in run["ports"])
+
+
+@needs_namespaces
+def test_buffers_of_ports_drop_on_their_own(rodeo):
+    report = lab(rodeo, *SMALL, "--buffer", "port:30kB", "--duration", "500ms", "--tcp", "reno")
+    for run in all_runs(report):
+        assert run["drops"] > 0 and run["max_buffer_bytes"] is None
+        assert len(run["ports"]) == 4
+
+
+@needs_namespaces
+def test_a_scaled_preset_says_what_it_stands_for(rodeo):
+    report = lab(rodeo, "--preset", "lab-2023", "--readouts", 4, "--nodes", 4, "--rate", "10", "--event-size", "50kB", "--duration", "500ms", "--buffer", "shared:1MB")
+    assert report["node_link_bps"] == 25_000_000 and report["rto_min_us"] == 20_000_000
+    assert all_runs(report)[0]["events_scheduled"] == 5
+
+
+@needs_namespaces
+def test_a_killed_laboratory_leaves_nothing(rodeo):
+    with rodeo.start("net", "lab", *SMALL, "--duration", "100s") as process:
+        deadline = time.monotonic() + scaled(30)
+        while len(agents_of(process.pid)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        spaces = {os.readlink(f"/proc/{agent}/ns/net") for agent in agents_of(process.pid)}
+        assert len(spaces) == 8 and spaces <= network_namespaces()
+        process.send_signal(signal.SIGKILL)
+        process.wait(scaled(10))
+        pid = process.pid
+    rodeo("net", "lab", "--clean")
+    deadline = time.monotonic() + scaled(30)
+    while agents_of(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert agents_of(pid) == []
+    assert not spaces & network_namespaces()  # nothing is left in them, as nothing else held them
+    assert lab(rodeo, *SMALL, "--duration", "200ms")["vetoes"] >= 0  # and the next one starts
+
+
+@needs_namespaces
+def test_an_interrupted_laboratory_says_so(rodeo):
+    with rodeo.start("net", "lab", *SMALL, "--duration", "100s") as process:
+        deadline = time.monotonic() + scaled(30)
+        while len(agents_of(process.pid)) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, talk = process.communicate(timeout=scaled(30))
+    assert process.returncode == 1 and "network.interrupted" in talk
+    assert agents_of(process.pid) == []
+
+
+@pytest.mark.parametrize("options, exit_code, says", [
+    (["--rate", "1kHz"], 2, "lower --rate"),
+    (["--readouts", 0], 2, "network.zero"),
+    (["--event-size", "0"], 2, "network.zero"),
+    (["--node-link", "0bps"], 2, "network.zero"),
+    (["--nodes", 300], 2, "network.unsupported"),
+    (["--buffer", "shared:10"], 2, "one frame"),
+    (["--buffer", "big"], 2, "write shared:"),
+    (["--preset", "lab"], 2, "lab-2023"),
+    (["--preset", "lab-2023", "--rate-scale", 0], 2, "network.zero"),
+    (["--preset", "hl-lhc"], 2, "at most 250"),
+    (["--assignment", "least-loaded"], 2, "round-robin"),
+    (["--driver", "linux", "--driver-option", "ports=x"], 2, "--hosts"),
+    (["--query", "up"], 2, "--prometheus"),
+    (["--hosts", "nowhere.txt"], 3, "cannot be read"),
+])
+def test_what_cannot_be_measured_is_refused_at_once(rodeo, options, exit_code, says):
+    assert says in rodeo("net", "lab", *options, exit_code=exit_code).stderr
+
+
+def test_without_root_it_says_what_needs_it(rodeo):
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    try:
+        refused = rodeo("net", "lab", "--duration", "100ms", exit_code=None, **nobody)
+    except PermissionError:
+        pytest.skip("nobody may not enter the build directory")
+    assert refused.returncode == 5, refused.stderr
+    assert "network.needs_root" in refused.stderr and "--hosts" in refused.stderr
+
+
+def loopback_hosts(rodeo, readouts=2, nodes=2, command="env"):
+    file = rodeo.directory / "hosts.txt"
+    file.write_text("".join([f"readout 127.0.0.{i + 1} {command}\n" for i in range(readouts)] + [f"node 127.0.1.{i + 1} {command}\n" for i in range(nodes)]))
+    return file
+
+
+def test_hosts_are_reached_by_the_command_of_their_line(rodeo):
+    report = lab(rodeo, "--hosts", loopback_hosts(rodeo, command="env WHERE=there"), "--agent", rodeo.binary, "--event-size", "100kB", "--rate", "50",
+                 "--duration", "500ms", "--tcp", "reno")
+    assert report["where"] == "hosts" and report["readouts"] == 2 and report["nodes"] == 2
+    for run in all_runs(report):
+        assert run["events_completed"] == run["events_scheduled"] == 25
+        assert run["drops"] is None and run["clock_error_us"] > 0
+
+
+@pytest.mark.parametrize("command, says", [("no-such-command", "could not be started"), ("true", "has ended"), ("yes nonsense", "unexpected answer")])
+def test_a_host_that_cannot_be_used_is_named(rodeo, command, says):
+    talk = rodeo("net", "lab", "--hosts", loopback_hosts(rodeo, command=command), "--agent", rodeo.binary, "--rate", 20, "--tcp", "reno", exit_code=1).stderr
+    assert says in talk and "readout 127.0.0.1" in talk
+
+
+class SmallNetwork:
+    """Two readouts and two nodes around a bridge, in namespaces held by sleeping processes: hosts and a Linux switch for the tool to drive."""
+
+    def __init__(self):
+        self.sleepers = {name: subprocess.Popen(["unshare", "--net", "sleep", "600"]) for name in ("switch", "r0", "r1", "n0", "n1")}
+        own = os.readlink("/proc/self/ns/net")
+        for sleeper in self.sleepers.values():
+            while os.readlink(f"/proc/{sleeper.pid}/ns/net") == own or Path(f"/proc/{sleeper.pid}/comm").read_text().strip() != "sleep":
+                time.sleep(0.01)
+        self.run("switch", "ip link add tor type bridge")
+        self.run("switch", "ip link set tor up")
+        for i, name in enumerate(("r0", "r1", "n0", "n1")):
+            self.run("switch", f"ip link add {name} type veth peer name eth0 netns {self.sleepers[name].pid}")
+            self.run("switch", f"ip link set {name} master tor up")
+            self.run(name, f"ip addr add 10.9.0.{i + 1}/24 dev eth0")
+            self.run(name, "ip link set eth0 up")
+
+    def reach(self, name):
+        return f"nsenter --net=/proc/{self.sleepers[name].pid}/ns/net"
+
+    def run(self, name, command):
+        subprocess.run([*self.reach(name).split(), *command.split()], check=True)
+
+    def close(self):
+        for sleeper in self.sleepers.values():
+            sleeper.kill()
+            sleeper.wait()
+
+
+@pytest.fixture
+def network():
+    network = SmallNetwork()
+    yield network
+    network.close()
+
+
+@needs_namespaces
+@pytest.mark.parametrize("driver", ["linux", "example"])
+def test_a_driver_sets_the_buffers_of_a_switch_and_reads_its_drops(rodeo, network, driver):
+    hosts = rodeo.directory / "hosts.txt"
+    hosts.write_text("".join(f"{'readout' if name[0] == 'r' else 'node'} 10.9.0.{i + 1} {network.reach(name)}\n" for i, name in enumerate(("r0", "r1", "n0", "n1"))))
+    option = [f"reach={network.reach('switch')}", "ports=n0,n1"]
+    name = "linux" if driver == "linux" else EXAMPLES / "network/switch_driver.py"
+    option.append("port_rate=50Mbps" if driver == "linux" else "rate=50mbit")
+    arguments = ["--hosts", hosts, "--agent", rodeo.binary, "--driver", name, *[word for one in option for word in ("--driver-option", one)],
+                 "--event-size", "200kB", "--rate", "20", "--duration", "1s", "--node-link", "50Mbps"]
+    report = lab(rodeo, *arguments, "--buffer", "port:30kB")
+    assert all(run["drops"] > 0 and len(run["ports"]) == 2 for run in all_runs(report))
+    assert "2 ports" in report["switch"]
+    report = lab(rodeo, *arguments, "--buffer", "infinite")
+    assert all(run["drops"] == 0 for run in all_runs(report))
+    refused = rodeo("net", "lab", *arguments, "--buffer", "shared:1MB", exit_code=None)
+    assert refused.returncode in (1, 2) and "share" in refused.stderr
+
+
+class DocumentedApi(BaseHTTPRequestHandler):
+    """Answers as prometheus.io/docs/prometheus/latest/querying/api documents for /api/v1/query_range."""
+
+    def do_GET(self):
+        address = urlparse(self.path)
+        asked = {key: values[0] for key, values in parse_qs(address.query).items()}
+        if address.path == "/api/v1/query_range" and asked["query"] == 'drops{port="1"}':
+            start, step = float(asked["start"]), float(asked["step"])
+            status, answer = 200, {"status": "success", "data": {"resultType": "matrix", "result": [
+                {"metric": {"__name__": "drops", "port": "1"}, "values": [[start, "3"], [start + step, "7.5"]]}]}}
+        else:
+            status, answer = 400, {"status": "error", "errorType": "bad_data", "error": "parse error: unexpected end of input"}
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def documented_api():
+    with HTTPServer(("127.0.0.1", 0), DocumentedApi) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def on_loopback(rodeo, *arguments):
+    return ["--hosts", loopback_hosts(rodeo), "--agent", rodeo.binary, "--event-size", "10kB", "--rate", "20", "--duration", "200ms", "--tcp", "reno", *arguments]
+
+
+def test_time_series_of_the_network_come_with_the_report(rodeo, documented_api):
+    report = lab(rodeo, *on_loopback(rodeo, "--prometheus", documented_api, "--query", 'drops{port="1"}'))
+    (metric,) = report["metrics"]
+    (series,) = metric["series"]
+    assert series["labels"] == {"__name__": "drops", "port": "1"}
+    assert series["first"] == 3 and series["last"] == series["max"] == 7.5 and len(series["samples"]) == 2
+    assert "refuses the query: parse error" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", documented_api, "--query", "drops{"), exit_code=1).stderr
+
+
+def test_a_time_series_server_that_is_not_there_is_unreachable(rodeo):
+    assert "control.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "http://127.0.0.1:9", "--query", "up"), exit_code=4).stderr
+    assert "control.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "monitor", "--query", "up"), exit_code=4).stderr
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs the package prometheus")
+def test_a_real_prometheus_answers_queries(rodeo, tmp_path):
+    configuration = tmp_path / "prometheus.yml"
+    configuration.write_text("global: {scrape_interval: 1s}\n")
+    with subprocess.Popen(["prometheus", f"--config.file={configuration}", f"--storage.tsdb.path={tmp_path / 'data'}", "--web.listen-address=127.0.0.1:0"],
+                          stderr=subprocess.PIPE, text=True) as server:
+        try:
+            port = None
+            for line in server.stderr:
+                if "Listening on" in line:
+                    port = line.rsplit(":", 1)[1].strip().strip('"')
+                if "Server is ready" in line:
+                    break
+            assert port and port != "0"
+            address = f"http://127.0.0.1:{port}"
+            report = lab(rodeo, *on_loopback(rodeo, "--prometheus", address, "--query", "vector(42)"))
+            assert report["metrics"][0]["series"][0]["last"] == 42
+            assert "refuses the query" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", address, "--query", "vector("), exit_code=1).stderr
+        finally:
+            server.terminate()
