@@ -1,10 +1,55 @@
 // The verbs of `rodeo card`, one file a group, and what they share.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "card/card.h"
+#include "card/enumeration.h"
+#include "card/register_target.h"
 #include "cli/command.h"
 
 namespace rodeo::cli {
 
+void add_card_huge_pages(Command& card);
 void add_card_keep(Command& card);
+void add_card_list(Command& card);
+void add_card_reg(Command& card);
+
+/// `--id`, of a verb that changes or needs one card.
+Option& add_card_id(Command& verb, std::string& id);
+/// `--id`, repeatable, of a verb that only looks; none: all cards.
+Option& add_card_ids(Command& verb, std::vector<std::string>& ids);
+/// `--watch TIME`.
+Option& add_watch(Command& verb, std::optional<std::chrono::nanoseconds>& interval);
+
+/// The cards that are meant; all for no ids. Errors: those of card::find_card().
+Result<std::vector<card::CardEntry>> select_cards(const std::vector<std::string>& ids);
+
+Result<std::unique_ptr<card::Card>> open_card(const std::string& id);
+
+/// Works on each card in turn. One that fails is reported on stderr and the others go on; the status is then `partial`, or the error's own if there is
+/// no card that worked.
+Result<ExitCode> each_card(const std::vector<std::string>& ids,
+                           const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work);
+
+/// What register names and addresses mean on a card.
+card::RegisterSpace register_space(const card::Card& card);
+
+/// What a verb prints once, or again and again.
+using Snapshot = std::function<Result<ExitCode>(Table& table)>;
+
+/// Prints the table that `snapshot` fills; with an interval again until Ctrl-C: the screen redrawn on a terminal, JSON as one line each time.
+Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format,
+                                std::optional<std::chrono::nanoseconds> interval, const Snapshot& snapshot);
+
+/// "0233", or nothing for a card without a readable serial number.
+Cell serial_cell(const std::optional<std::uint32_t>& serial);
+/// The value, or an empty cell.
+template <typename T>
+Cell optional_cell(const std::optional<T>& value) {
+  return value ? Cell(*value) : Cell(Json());
+}
 
 }  // namespace rodeo::cli

@@ -73,6 +73,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
+    {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
     {"card.dma_memory", failed,
      "Memory cannot be given to the card as it is: an emulated card needs a file behind it (memfd, hugetlbfs, /dev/shm), "
      "and every card whole 4 KiB pages."},
@@ -84,6 +85,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "taken from its driver."},
     {"card.held", refused,
      "A card, its IOMMU group or the keeper's place is held by another process. See `rodeo card keep --status`."},
+    {"card.huge_pages", failed,
+     "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
     {"card.interrupt", failed,
      "An interrupt of a card cannot be had: the card has fewer, or the kernel refused; the message says which."},
     {"card.keeper", failed,
@@ -106,16 +109,22 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},
-    {"card.not_found", failed, "No card answers to this name. The message lists what there is."},
+    {"card.not_found", unreachable, "No card answers to this name. The message lists what there is."},
     {"card.permission", failed,
      "The system does not let this user at a card's files or at the keeper's socket. The message says whom it lets."},
     {"card.protocol", failed,
      "The card's process sent an answer that the vfio-user protocol does not know. The connection was given up."},
+    {"card.read_only", refused,
+     "The register is declared as one that can only be read, so writing it is most likely a mistake. --force writes it."},
     {"card.refused", failed, "The card's process refused a request; the reason is in the message."},
     {"card.reset", failed, "A card cannot be reset: it has no reset of its own, or another program is resetting it."},
     {"card.timeout", unreachable, "The card did not answer in time. Nothing waits for a card without a limit."},
+    {"card.unknown_register", usage,
+     "The card has no register of this name; `rodeo card reg list --id ID` shows the names. Byte addresses work too, with "
+     "--bar."},
     {"card.unknown_type", failed, "The function's PCI id is that of no readout card which is known here."},
     {"card.unusable", failed, "The function was found, but it cannot be used; the message says what stands in the way."},
+    {"card.wrong_type", usage, "The verb is for another type of card. `rodeo card list` shows which card is which."},
     {"cli.bad_value", usage, "The value of an option could not be used; the message says what was expected."},
     {"cli.exists", refused, "What is to be written is there already, and is not written over."},
     {"cli.figures", failed,
@@ -261,6 +270,14 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The events asked for are more than a link carries, headers included, so that queues would grow without end. The "
      "message has the rate "
      "that fits."},
+    {"network.size", invalid_configuration,
+     "A size, rate, jitter or limit is outside of what a network can have or the simulator can represent. The message says "
+     "which "
+     "and what is possible."},
+    {"network.topology", invalid_configuration,
+     "Readouts, racks, nodes and links do not make a network: for example nodes that cannot be split evenly over the racks, "
+     "or more "
+     "connections than the simulator can tell apart."},
     {"network.unknown_preset", usage, "There is no preset of that name; the message lists those there are."},
     {"network.unsupported", usage,
      "The laboratory, a switch or a kernel has no such thing; the message says what there is."},

@@ -45,6 +45,105 @@ Result<SwitchBuffer> switch_preset(std::string_view name) {
       Error{"network.unknown_preset", fmt::format("there is no switch preset {}", name), "", "use qfx5120 or acx7100"});
 }
 
+namespace {
+
+Result<void> refuse(std::string_view code, std::string what, std::string_view next) {
+  return std::unexpected(Error{std::string(code), std::move(what), "", std::string(next)});
+}
+
+Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
+  if (traffic.mtu_bytes < traffic.ip_tcp_bytes + 64 || traffic.mtu_bytes > 65'535) {
+    return refuse("network.size",
+                  fmt::format("an MTU of {} B does not hold {} B of headers and data, or is above 65535", traffic.mtu_bytes,
+                              traffic.ip_tcp_bytes),
+                  "give 1500 or 9000");
+  }
+  if (traffic.ethernet_bytes > 1000 || traffic.ip_tcp_bytes > 1000 || traffic.header_bytes() == 0) {
+    return refuse("network.size", fmt::format("{} B of headers are not those of a packet", traffic.header_bytes()),
+                  "give between 1 and 1000 B");
+  }
+  if (traffic.event_bytes < topology.readouts) {
+    return refuse("network.size",
+                  fmt::format("an event of {} B leaves less than a byte for each of {} readouts", traffic.event_bytes,
+                              topology.readouts),
+                  "give larger events or fewer readouts");
+  }
+  if (traffic.event_bytes / topology.readouts > 100'000'000) {
+    return refuse("network.size",
+                  fmt::format("a fragment of {} B is more than the model takes", traffic.event_bytes / topology.readouts),
+                  "give at most 100 MB for each readout");
+  }
+  if (!(traffic.size_sigma >= 0 && traffic.size_sigma <= 10)) {
+    return refuse("network.size", fmt::format("a relative deviation of {} of the sizes makes no sense", traffic.size_sigma),
+                  "give between 0 and 10");
+  }
+  if (!(traffic.jitter_periods >= 0 && traffic.jitter_periods <= 10'000)) {
+    return refuse("network.size", fmt::format("a jitter of {} periods makes no sense", traffic.jitter_periods),
+                  "give between 0 and 10000");
+  }
+  if (!(traffic.event_rate_hz >= 1e-3 && traffic.event_rate_hz <= 1e9)) {
+    return refuse("network.size", fmt::format("an event rate of {} Hz is beyond the model", traffic.event_rate_hz),
+                  "give between 1 mHz and 1 GHz");
+  }
+  if (traffic.request_bytes > 9000 || traffic.request_bytes == 0) {
+    return refuse("network.size", fmt::format("a request of {} B is not one packet", traffic.request_bytes),
+                  "give 1 to 9000 B");
+  }
+  return {};
+}
+
+Result<void> check_shape(const Topology& topology) {
+  if (topology.nodes % topology.racks != 0) {
+    return refuse("network.topology",
+                  fmt::format("{} filter nodes cannot be split evenly over {} racks", topology.nodes, topology.racks),
+                  "give a multiple of the racks");
+  }
+  if (static_cast<std::uint64_t>(topology.readouts) * topology.nodes > (1u << 21)) {
+    return refuse("network.topology",
+                  fmt::format("{} readouts x {} nodes are more than 2097152 connections", topology.readouts, topology.nodes),
+                  "take fewer racks: they are largely independent");
+  }
+  if (topology.readouts > 65'536 || topology.uplinks > 1024) {
+    return refuse(
+        "network.topology",
+        fmt::format("{} readouts or {} uplinks are more than the model takes", topology.readouts, topology.uplinks),
+        "give at most 65536 readouts and 1024 uplinks");
+  }
+  for (const std::uint64_t speed :
+       {topology.readout_link_bps, topology.uplink_bps / topology.uplinks, topology.node_link_bps}) {
+    if (speed < 1'000'000 || speed > 100'000'000'000'000) {
+      return refuse("network.topology", fmt::format("a link of {} b/s is beyond the model", speed),
+                    "give between 1Mbps and 100Tbps");
+    }
+  }
+  if (topology.propagation_ns > 1'000'000'000) {
+    return refuse("network.topology",
+                  fmt::format("a propagation delay of {} ns is beyond the model", topology.propagation_ns),
+                  "give at most 1s");
+  }
+  return {};
+}
+
+/// Bits per second that a link would have to carry.
+Result<void> carries(std::string_view link, std::uint64_t capacity_bps, double offered_bps, double rate_hz) {
+  if (offered_bps <= static_cast<double>(capacity_bps)) return {};
+  return refuse("network.overload",
+                fmt::format("{} would have to carry {:.4g} Gb/s, headers included, but carries {:.4g}", link,
+                            offered_bps * 1e-9, static_cast<double>(capacity_bps) * 1e-9),
+                fmt::format("at this event size the rate may be {:.4g} kHz at most",
+                            rate_hz * static_cast<double>(capacity_bps) / offered_bps * 1e-3));
+}
+
+}  // namespace
+
+double wire_bytes_per_event(const Topology& topology, const Traffic& traffic) {
+  const std::uint64_t share = traffic.event_bytes / topology.readouts;
+  const std::uint64_t larger = traffic.event_bytes % topology.readouts;  // readouts that have a byte more
+  const auto segments = [&](std::uint64_t bytes) { return (bytes + traffic.segment_bytes() - 1) / traffic.segment_bytes(); };
+  const std::uint64_t packets = (topology.readouts - larger) * segments(share) + larger * segments(share + 1);
+  return static_cast<double>(traffic.event_bytes + packets * traffic.header_bytes());
+}
+
 Result<void> check(const Topology& topology, const Traffic& traffic) {
   const std::string_view count = "give at least 1";
   const std::string_view speed = "give a rate above 0, for example 25Gbps";
@@ -61,7 +160,27 @@ Result<void> check(const Topology& topology, const Traffic& traffic) {
        }) {
     if (!result) return result;
   }
-  return {};
+  if (auto checked = check_sizes(topology, traffic); !checked) return checked;
+  if (auto checked = check_shape(topology); !checked) return checked;
+  const double rate = traffic.event_rate_hz;
+  const double bits = 8 * wire_bytes_per_event(topology, traffic);
+  const double nodes_per_rack = topology.nodes / topology.racks;
+  if (auto ok = carries("a rack's uplink", topology.uplink_bps, rate * bits, rate); !ok) return ok;
+  if (auto ok = carries("a node's link", topology.node_link_bps, rate * bits / nodes_per_rack, rate); !ok) return ok;
+  if (auto ok =
+          carries("a readout's link", topology.readout_link_bps, rate * topology.racks * bits / topology.readouts, rate);
+      !ok) {
+    return ok;
+  }
+  // Requests and acknowledgements, one for two packets, take the way back.
+  const double back = 8.0 * (topology.readouts * (traffic.header_bytes() + traffic.request_bytes) +
+                             bits / 8 / traffic.mtu_bytes / 2 * traffic.header_bytes());
+  if (auto ok = carries("a node's link, with requests and acknowledgements,", topology.node_link_bps,
+                        rate * back / nodes_per_rack, rate);
+      !ok) {
+    return ok;
+  }
+  return carries("a rack's uplink, with requests and acknowledgements,", topology.uplink_bps, rate * back, rate);
 }
 
 }  // namespace rodeo::network

@@ -41,7 +41,7 @@ struct SwitchBuffer {
   bool virtual_output_queues = false;  // deep-buffer model: one queue per input and output
 };
 
-/// What the readouts send and when.
+/// What the readouts send and when. Sizes of events are payload; every packet adds its headers.
 struct Traffic {
   std::uint64_t event_bytes = 5'000'000;  // payload of a whole event, all readouts together
   double event_rate_hz = 12'000;          // of the rack
@@ -51,6 +51,22 @@ struct Traffic {
   SizeSpread size_spread = SizeSpread::fixed;
   double size_sigma = 0;  // relative to the mean
   std::uint32_t mtu_bytes = 1500;
+  std::uint32_t ip_tcp_bytes = 52;    // headers inside the MTU: IPv4, TCP with timestamps
+  std::uint32_t ethernet_bytes = 14;  // around it, on links and in buffers alike; 38 with preamble, check sequence and gap
+  std::uint32_t request_bytes = 64;   // payload of a request
+
+  // Filter nodes: how they ask, and how fast they work.
+  std::uint32_t events_in_flight = 32;    // per node, from assignment to processed; 0: no limit
+  std::uint64_t request_gap_ns = 0;       // pacing: at least this long between two requests of a node
+  std::uint32_t request_credits = 0;      // fragments that a node may have asked for and not got; 0: no limit
+  std::uint64_t processing_ns = 0;        // of an event, after its last fragment
+  bool processing_exponential = false;    // processing_ns is the mean of an exponential distribution
+  double node_service_hz = 0;             // built events that a node's server takes in, one after another; 0: no limit
+  double readout_service_hz = 0;          // requests that a readout answers, one after another; 0: no limit
+  std::uint64_t readout_response_ns = 0;  // from request to answer, beside the above
+
+  std::uint32_t segment_bytes() const { return mtu_bytes - ip_tcp_bytes; }
+  std::uint32_t header_bytes() const { return ip_tcp_bytes + ethernet_bytes; }
 };
 
 /// `lab-2023` or `hl-lhc`; an Error lists the names there are.
@@ -58,7 +74,12 @@ Result<Topology> topology_preset(std::string_view name);
 /// `qfx5120` (27 MB shared) or `acx7100` (virtual output queues); an Error lists the names there are.
 Result<SwitchBuffer> switch_preset(std::string_view name);
 
-/// What cannot be built or would run for ever: zero counts, sizes and rates, more load than a link carries. Names the value and what to do.
+/// What cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more load than a link
+/// carries (headers included; the rate is of one rack, and every rack has it). Names the value and what to do.
+/// Errors: network.zero, network.topology, network.size, network.overload.
 Result<void> check(const Topology& topology, const Traffic& traffic);
+
+/// What an event is on a link, headers included, if it has the mean size.
+double wire_bytes_per_event(const Topology& topology, const Traffic& traffic);
 
 }  // namespace rodeo::network

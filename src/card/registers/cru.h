@@ -157,10 +157,10 @@ inline constexpr Register kRegisters[]{
     {"ctp_hb_max", 2, 0x280008, 4, Access::read_write, "heartbeat frames of a time frame, minus one"},
     {"ctp_hb_prescale", 2, 0x28000c, 4, Access::read_write, "15:0 heartbeats kept, 31:16 dropped"},
     {"ctp_run_mode", 2, 0x280010, 4, Access::command,
-     "1:0 manual, periodic, continuous, idle; bit 2 end of run; bit 8 one trigger"},
+     "1:0 manual, periodic, continuous, idle (going idle ends the run); 2 flow control; 8 one trigger"},
     {"ctp_physics_divisor", 2, 0x280014, 4, Access::read_write, "clock ticks between physics triggers"},
     {"ctp_hc_divisor", 2, 0x280018, 4, Access::read_write, "clock ticks between HC triggers"},
-    {"ctp_cal_divisor", 2, 0x28001c, 4, Access::read_write, "clock ticks between calibration triggers"},
+    {"ctp_cal_divisor", 2, 0x280020, 4, Access::read_write, "clock ticks between calibration triggers"},
     {"ctp_fixed_bc", 2, 0x280024, 4, Access::command, "nine writes: bunch crossings that get a trigger"},
     {"ctp_first_orbit", 2, 0x280028, 4, Access::read_write, "orbit that a run begins with"},
     // GBT wrappers: 0 runs, 1 stands still

@@ -42,8 +42,8 @@ inline constexpr Field kEvenDma{1};   // toggles each time the card's position w
 inline constexpr Field kEvenHost{2};  // toggles each time the software's read pointer wraps
 // Circular mode. dma_position is the bus address of the next byte that the card will write; all bytes before it have arrived. The memory is empty when
 // position and read pointer are equal and so are the two parities, full when the positions are equal and the parities differ. The card flips kEvenHost
-// when it sees a read pointer below the last one. A card that reads its BAR as memory cannot see one full lap of the read pointer: an emulated card
-// leaves at least one block free, so that equal positions always mean empty (defined here).
+// when it sees a read pointer below the last one, and fills up to the read pointer exactly. A card that reads its BAR as memory cannot see one full
+// lap of the read pointer: the driver never frees all of a used memory in one step, but holds the pointer one block back until the card has moved.
 // BAR 0 of an emulated card is memory that both sides map, so nothing traps there; the card looks at it when it gets to it. Therefore (defined here):
 // kDone is 0 while a descriptor runs, and the driver waits for it: after setting the enable bit until it is 0 (then position = start and both parities
 // are 0), after clearing it until it is 1 (then the card writes no more). A command register of BAR 0 reads 0 again when the card has obeyed.

@@ -1,0 +1,39 @@
+// The CRU's emulator of the central trigger processor: triggers without a trigger system.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/error.h"
+#include "card/card.h"
+
+namespace rodeo::card {
+
+struct CtpEmulation {
+  enum class Mode : unsigned char {
+    manual,      ///< triggers one by one, by send_trigger()
+    periodic,    ///< physics triggers every `ticks`
+    continuous,  ///< heartbeats alone
+    fixed,       ///< triggers at fixed bunch crossings of every orbit
+    health,      ///< health checks every `ticks`
+    calibration  ///< calibration triggers every `ticks`
+  };
+  Mode mode = Mode::periodic;
+  std::uint32_t ticks = 8;  ///< clock ticks (25 ns) between triggers; 8 to 2^28 - 1, calibration from 19, health from 11
+  std::uint32_t last_bc = 3563;  ///< last bunch crossing of an orbit
+  std::uint32_t last_hb = 255;   ///< heartbeat frames of a time frame, minus one; 16 bits
+  std::uint32_t keep = 2;        ///< heartbeat frames kept, then dropped, in turn; 2 to 65535 each
+  std::uint32_t drop = 15000;
+  std::uint32_t first_orbit = 0;
+  std::array<std::uint32_t, 9> bunch_crossings{0x14d, 0x29a, 0x3e7, 0x534, 0x681,
+                                               0x7ce, 0x91b, 0xa68, 0xbb5};  ///< of mode fixed; 0: slot unused
+};
+
+/// Resets the emulator and starts it: SOX goes out. Errors: card.bad_setting, card.wrong_type, those of the card.
+Result<void> start_ctp(Card& card, const CtpEmulation& settings);
+/// Goes idle: EOX goes out.
+Result<void> stop_ctp(Card& card);
+/// One physics trigger; the emulator must run in mode manual.
+Result<void> send_trigger(Card& card);
+
+}  // namespace rodeo::card

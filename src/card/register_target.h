@@ -1,0 +1,51 @@
+// A register as people name it - `temperature`, `gbt_link_rx_hz[3]`, or a byte address - and where that is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "card/bar.h"
+#include "card_registers/register_map.h"
+
+namespace rodeo::card {
+
+/// One register of one BAR. `description` is empty for addresses that the map does not know.
+struct RegisterTarget {
+  unsigned bar = 0;
+  std::uint32_t offset = 0;  // bytes
+  unsigned width_bytes = 4;
+  const card_registers::Register* description = nullptr;
+  std::uint32_t index = 0;
+
+  /// "gbt_link_rx_hz[3]"; empty without description.
+  std::string name() const;
+  /// Whether reading it changes nothing in the card.
+  bool harmless_to_read() const;
+};
+
+/// What a card's registers look like to find_register().
+struct RegisterSpace {
+  const card_registers::RegisterMap* map = nullptr;
+  bool same_in_every_bar = false;  // C-RORC: the map of BAR 0 holds for each
+  unsigned word_bytes = 4;         // of addresses that the map does not know
+};
+
+/// Where `text` is: a name of the map, with [index] for rows, or a byte address (decimal or 0x...), which needs `bar`. Errors: card.unknown_register
+/// (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the one that the name is in).
+Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_view text, std::optional<unsigned> bar);
+
+/// Reads or writes as many bytes as the register has. Errors: those of Bar.
+Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target);
+Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value);
+
+/// `word` with `width` bits from `position` up replaced by `value`. Error card.bad_access if they do not fit.
+Result<std::uint64_t> with_bits(const RegisterTarget& target, std::uint64_t word, unsigned position, unsigned width,
+                                std::uint64_t value);
+
+/// "0x2a" or "42"; whole text. Nothing if it is no number.
+std::optional<std::uint64_t> parse_number(std::string_view text);
+
+}  // namespace rodeo::card

@@ -1,0 +1,74 @@
+// `rodeo card hugepages`: what there is for DMA buffers, and setting it aside (setup-hugetlbfs of ReadoutCard).
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "cli/card.h"
+#include "control/huge_pages.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::optional<std::uint64_t> page_bytes;
+  std::optional<std::uint64_t> pages;
+  unsigned node = 0;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::string mounts_of(std::uint64_t page_bytes) {
+  std::string list;
+  for (const control::HugePageMount& mount : control::huge_page_mounts()) {
+    if (mount.page_bytes == page_bytes || (mount.page_bytes == 0 && page_bytes == 2 << 20)) {
+      list += (list.empty() ? "" : " ") + mount.directory.string();
+    }
+  }
+  return list;
+}
+
+Result<ExitCode> show_or_set(const Options& options) {
+  if (options.page_bytes.has_value() != options.pages.has_value()) {
+    return std::unexpected(
+        Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
+  }
+  ExitCode outcome = ExitCode::done;
+  if (options.pages) {
+    const auto pool = control::set_huge_pages(options.node, *options.page_bytes, *options.pages);
+    if (!pool) return std::unexpected(pool.error());
+    if (pool->pages < *options.pages) {
+      outcome = ExitCode::failed;
+      print_error(
+          {"card.huge_pages",
+           fmt::format("the kernel found {} of {} pages: its memory is in use or fragmented", pool->pages, *options.pages),
+           {},
+           fmt::format("ask at boot: hugepagesz={} hugepages={} on the kernel's command line",
+                       *options.page_bytes >= std::uint64_t{1} << 30 ? "1G" : "2M", *options.pages)});
+    }
+  }
+  Table table({{"NUMA node", "numa_node"},
+               {"page", "page_bytes"},
+               {"pages", "pages"},
+               {"free", "free"},
+               {"files in", "mounted_at"}});
+  for (const control::HugePagePool& pool : control::huge_page_pools()) {
+    table.add_row({pool.node, Cell(pool.page_bytes, base::format_size(pool.page_bytes)), pool.pages,
+                   Cell(pool.free, {}, pool.free == 0 ? Style::faint : Style::plain), mounts_of(pool.page_bytes)});
+  }
+  table.print(options.format);
+  return outcome;
+}
+
+}  // namespace
+
+void add_card_huge_pages(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& verb = card.verb("hugepages", "Huge pages for DMA buffers: shows them, sets them aside");
+  verb.example("rodeo card hugepages", "by NUMA node and size")
+      .example("sudo rodeo card hugepages --size 1GiB --pages 6", "six of 1 GiB on node 0, until the next boot");
+  verb.size("--size", options->page_bytes, "Which size to set");
+  verb.option("--pages", options->pages, "How many of them there shall be");
+  verb.option("--node", options->node, "On which NUMA node");
+  verb.output(options->format);
+  verb.run([options] { return show_or_set(*options); });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,67 @@
+// `rodeo card list`: which cards there are.
+#include <fmt/format.h>
+
+#include "cli/card.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::optional<std::chrono::nanoseconds> watch;
+  OutputFormat format = OutputFormat::table;
+};
+
+std::string_view name_of(card::pci::BackEnd back_end) {
+  switch (back_end) {
+    case card::pci::BackEnd::vfio: return "vfio";
+    case card::pci::BackEnd::vfio_user: return "vfio-user";
+    case card::pci::BackEnd::uio: return "uio";
+  }
+  return "?";
+}
+
+Cell hash_cell(const std::optional<std::uint32_t>& hash) {
+  return hash ? Cell(card::hash_text(*hash)) : Cell(Json(), "-", Style::faint);
+}
+
+Result<ExitCode> fill(Table& table) {
+  ExitCode outcome = ExitCode::done;
+  for (const card::CardEntry& entry : card::list_cards()) {
+    const std::string& problem = entry.problem.empty() ? entry.function.problem : entry.problem;
+    if (!problem.empty()) outcome = ExitCode::partial;
+    table.add_row({Cell(entry.sequence, fmt::format("#{}", entry.sequence)), Cell(card::name_of(entry.type)),
+                   Cell(entry.function.address.text()), serial_cell(entry.identity.serial),
+                   optional_cell(entry.identity.endpoint),
+                   entry.function.numa_node < 0 ? Cell(Json(), "-", Style::faint) : Cell(entry.function.numa_node),
+                   hash_cell(entry.identity.firmware_hash), hash_cell(entry.identity.user_logic_hash),
+                   Cell(name_of(entry.function.back_end)), Cell(problem, {}, Style::bad)});
+  }
+  return outcome;
+}
+
+}  // namespace
+
+void add_card_list(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& verb = card.verb("list", "Cards of this host, emulated ones too");
+  verb.example("rodeo card list", "the number behind # is what --id takes")
+      .example("rodeo card list -o json", "for programs")
+      .paragraph("A card that does not answer is listed with the reason; the exit status is then 6.");
+  add_watch(verb, options->watch);
+  verb.output(options->format);
+  verb.run([options] {
+    return print_or_watch({{"#", "sequence"},
+                           {"type", "type"},
+                           {"PCI address", "pci_address"},
+                           {"serial", "serial"},
+                           {"endpoint", "endpoint"},
+                           {"NUMA node", "numa_node"},
+                           {"firmware", "firmware"},
+                           {"user logic", "user_logic_version"},
+                           {"through", "back_end"},
+                           {"problem", "problem"}},
+                          options->format, options->watch, fill);
+  });
+}
+
+}  // namespace rodeo::cli

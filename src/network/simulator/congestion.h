@@ -1,0 +1,61 @@
+// How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438) with HyStart, in integers as Linux computes them.
+#pragma once
+
+#include <cstdint>
+
+#include "network/simulator/tcp_parameters.h"
+
+namespace rodeo::network {
+
+/// The whole number whose cube is the largest that does not exceed the value.
+std::uint32_t cube_root(std::uint64_t value);
+
+/// The congestion window of one sender, in segments.
+class Congestion {
+ public:
+  std::uint32_t window = 10;
+  std::uint32_t threshold = 0x7fffffff;  ///< of slow start
+
+  bool in_slow_start() const { return window < threshold; }
+
+  /// New data was acknowledged while the window was the limit. `rtt`: of the newest segment acknowledged (kNever: unknown).
+  /// `acknowledged`, `sent_end`: sequence numbers after this acknowledgement and of what will be sent next.
+  void on_acknowledged(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, std::uint32_t acknowledged,
+                       std::uint32_t sent_end);
+  /// Each round-trip sample, also those of an idle window.
+  void on_rtt(const TcpParameters& tcp, Picoseconds now, Picoseconds rtt, std::uint32_t acknowledged,
+              std::uint32_t sent_end);
+  /// The threshold after a loss; remembers the window for cubic's plateau.
+  std::uint32_t threshold_after_loss(const TcpParameters& tcp);
+  /// The sender starts after having had nothing in flight for so long: cubic's clock stands still meanwhile.
+  void on_restart(const TcpParameters& tcp, Picoseconds now, Picoseconds idle);
+  /// A retransmission time-out: what was learned about the path is forgotten.
+  void on_timeout();
+  void clear_count() { count_ = 0; }
+
+ private:
+  void grow_by_count(std::uint32_t per_segment, std::uint32_t segments);
+  std::uint32_t cubic_period(Picoseconds now, std::uint32_t segments);
+  void start_round(Picoseconds now, std::uint32_t sent_end);
+
+  std::uint32_t count_ = 0;  ///< acknowledged segments that have not yet made the window larger
+
+  // Cubic: time in units of 1/1024 s, as its constants want it.
+  Picoseconds epoch_start_ = kNever;
+  Picoseconds delay_min_ = kNever;
+  std::uint32_t plateau_ = 0;      ///< window before the last loss
+  std::uint32_t origin_ = 0;       ///< window where the curve is flat
+  std::uint32_t to_origin_ = 0;    ///< K, in 1/1024 s
+  std::uint32_t reno_window_ = 0;  ///< what Reno would have
+  std::uint32_t reno_count_ = 0;
+
+  // HyStart: one round is one window.
+  Picoseconds round_start_ = 0;
+  Picoseconds last_ack_ = 0;
+  Picoseconds round_rtt_ = kNever;
+  std::uint32_t round_end_ = 0;
+  std::uint32_t samples_ = 0;
+  bool found_ = false;
+};
+
+}  // namespace rodeo::network

@@ -1,0 +1,780 @@
+#include "network/simulator/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace rodeo::network {
+
+namespace {
+
+constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
+
+void mix(std::uint64_t& hash, std::uint64_t value) { hash = (std::rotl(hash, 23) ^ value) * kMixer; }
+
+Picoseconds interval_of(double rate_hz) {
+  return rate_hz > 0 ? static_cast<Picoseconds>(static_cast<double>(kPicosecondsPerSecond) / rate_hz + 0.5) : 0;
+}
+
+}  // namespace
+
+template <bool kTrain>
+SimulationEngine<kTrain>::Rack::Rack(const Scenario& scenario, const PacketSizes& sizes, LinkTime in, LinkTime out,
+                                     std::uint32_t number)
+    : supervisor(scenario.topology, scenario.traffic, number, scenario.seed),
+      memory(scenario.buffer, sizes, in, out, scenario.topology.nodes / scenario.topology.racks,
+             scenario.topology.uplink_sharing == UplinkSharing::ideal ? 1 : scenario.topology.uplinks) {}
+
+template <bool kTrain>
+SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Observers& observers)
+    : scenario_(scenario),
+      observers_(observers),
+      tcp_(scenario.tcp, scenario.traffic.segment_bytes()),
+      sizes_(scenario.traffic, scenario.buffer),
+      readouts_count_(scenario.topology.readouts),
+      nodes_count_(scenario.topology.nodes),
+      nodes_per_rack_(scenario.topology.nodes / scenario.topology.racks),
+      uplinks_per_rack_(scenario.topology.uplink_sharing == UplinkSharing::ideal ? 1 : scenario.topology.uplinks),
+      card_link_(scenario.topology.readout_link_bps),
+      uplink_link_(scenario.topology.uplink_bps / uplinks_per_rack_),
+      node_link_(scenario.topology.node_link_bps),
+      propagation_(scenario.topology.propagation_ns * kPicosecondsPerNanosecond),
+      end_of_run_(scenario.duration_ns * kPicosecondsPerNanosecond),
+      flows_(static_cast<std::size_t>(readouts_count_) * nodes_count_),
+      readouts_(readouts_count_),
+      uplinks_(static_cast<std::size_t>(scenario.topology.racks) * uplinks_per_rack_),
+      card_head_(readouts_count_, kNever),
+      answer_head_(readouts_count_, kNever),
+      uplink_head_(uplinks_.size(), kNever),
+      node_head_(nodes_count_, kNever),
+      back_head_(nodes_count_, kNever),
+      sender_timers_(flows_.size()),
+      receiver_timers_(flows_.size()) {
+  const std::uint32_t smallest = sizes_.header;
+  way_back_ = propagation_ + card_link_.of(smallest) + uplink_link_.of(smallest);
+  // A window longer than a millisecond gains nothing, and times within it fit into 32 bits beside an index.
+  window_ = std::min<Picoseconds>(way_back_ + node_link_.of(smallest), 1'000'000'000);
+  card_full_ = card_link_.of(sizes_.segment + sizes_.header);
+  uplink_full_ = uplink_link_.of(sizes_.segment + sizes_.header);
+  answer_interval_ = interval_of(scenario.traffic.readout_service_hz);
+  node_interval_ = interval_of(scenario.traffic.node_service_hz);
+  racks_.reserve(scenario.topology.racks);
+  for (std::uint32_t rack = 0; rack < scenario.topology.racks; ++rack) {
+    racks_.emplace_back(scenario, sizes_, uplink_link_, node_link_, rack);
+  }
+  nodes_.reserve(nodes_count_);
+  for (std::uint32_t node = 0; node < nodes_count_; ++node) {
+    nodes_.push_back(Node{.pending = {}, .back = {}, .blocks = {}, .processing = Random(scenario.seed, 0x100000000 + node)});
+  }
+  const std::uint64_t fragment = scenario.traffic.event_bytes / readouts_count_ / sizes_.segment + 1;
+  const auto used_window = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
+  const std::uint32_t window = scenario.tcp.warm ? std::max(used_window, tcp_.initial_window) : tcp_.initial_window;
+  for (Flow& flow : flows_) {
+    if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window);
+    flow.receiver.start(scenario.tcp.warm ? 0 : tcp_.quick_acks);
+  }
+  tree_.resize(2 * std::bit_ceil(static_cast<std::size_t>(readouts_count_)));
+  active_.reserve(readouts_count_);
+  if (observers.occupancy) {
+    next_report_ = observers.occupancy_interval_ns * kPicosecondsPerNanosecond;
+    for (Rack& rack : racks_) rack.memory.watch_intervals();
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run() {
+  auto last_talk = std::chrono::steady_clock::now();
+  Picoseconds begin = next_happening();
+  while (begin < end_of_run_) {
+    step(begin);
+    begin = idle_ ? std::max(next_happening(), end_) : end_;
+    if ((window_number_ & 0xfff) == 0 && observers_.progress) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last_talk >= std::chrono::milliseconds(100)) {
+        last_talk = now;
+        if (!observers_.progress(end_ / kPicosecondsPerNanosecond)) return;
+      }
+    }
+  }
+  end_ = end_of_run_;
+  if (observers_.occupancy) {
+    for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) report_occupancy(rack, end_);
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::step(Picoseconds begin) {
+  begin_ = begin;
+  end_ = std::min(begin + window_, end_of_run_);
+  ++window_number_;
+  idle_ = true;
+  run_supervisors();
+  run_readouts();
+  run_core();
+  run_switches();
+  run_nodes();
+  if (next_report_ <= end_) {
+    // Reports within the window that no arrival has passed yet.
+    const Picoseconds interval = observers_.occupancy_interval_ns * kPicosecondsPerNanosecond;
+    for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) report_occupancy(rack, end_);
+    while (next_report_ <= end_) next_report_ += interval;
+  }
+}
+
+template <bool kTrain>
+Picoseconds SimulationEngine<kTrain>::next_happening() const {
+  Picoseconds next = std::min(sender_timers_.next(), receiver_timers_.next());
+  for (const Rack& rack : racks_) next = std::min(next, rack.supervisor.next_time());
+  for (const auto* heads : {&card_head_, &answer_head_, &uplink_head_, &node_head_, &back_head_}) {
+    for (const Picoseconds head : *heads) next = std::min(next, head);
+  }
+  return next;
+}
+
+// Supervisors
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_supervisors() {
+  for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) {
+    if (racks_[rack].supervisor.next_time() >= end_) continue;
+    racks_[rack].supervisor.advance(
+        end_, [&](Picoseconds time, std::uint32_t node, std::uint64_t bytes) { assign(rack, time, node, bytes); });
+    idle_ = false;
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes) {
+  const std::uint32_t number = rack * nodes_per_rack_ + node;
+  const Event event{bytes, time, readouts_count_, number, false};
+  std::uint32_t slot = 0;
+  if (free_events_.empty()) {
+    slot = static_cast<std::uint32_t>(events_.size());
+    events_.push_back(event);
+  } else {
+    slot = free_events_.back();
+    free_events_.pop_back();
+    events_[slot] = event;
+  }
+  Node& one = nodes_[number];
+  one.pending.push({time, slot, 0});
+  if (one.request_time == kNever) plan_request(number, time);
+}
+
+/// The node may ask from that time on, if its credits allow.
+template <bool kTrain>
+void SimulationEngine<kTrain>::plan_request(std::uint32_t number, Picoseconds earliest) {
+  Node& node = nodes_[number];
+  const std::uint32_t credits = scenario_.traffic.request_credits;
+  if (node.pending.empty() || (credits != 0 && node.outstanding >= credits)) {
+    node.request_time = kNever;
+  } else {
+    node.request_time = std::max({earliest, node.request_earliest, node.pending.front().time});
+  }
+  node_head_[number] = std::min(node_head_[number], node.request_time);
+}
+
+// Readouts
+
+template <bool kTrain>
+std::uint32_t SimulationEngine<kTrain>::fragment_bytes(const Event& event, std::uint32_t readout) const {
+  const std::uint64_t share = event.bytes / readouts_count_;
+  return static_cast<std::uint32_t>(share + (readout < event.bytes % readouts_count_ ? 1 : 0));
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_readouts() {
+  tasks_.clear();
+  next_task_ = 0;
+  sender_timers_.advance(
+      end_, [&](std::uint32_t flow) { return flows_[flow].sender.deadline(); },
+      [&](std::uint32_t flow, Picoseconds deadline) {
+        flows_[flow].deferred = window_number_;
+        tasks_.push_back({deadline, Kind::timer, flow, 0, {}, {}});
+      });
+  for (std::uint32_t readout = 0; readout < readouts_count_; ++readout) {
+    if (answer_head_[readout] >= end_) continue;
+    Ring<Answer>& answers = readouts_[readout].answers;
+    while (!answers.empty() && answers.front().time < end_) {
+      const Answer& one = answers.front();
+      flows_[one.flow].deferred = window_number_;
+      tasks_.push_back({one.time, Kind::answer, one.flow, one.event, {}, {}});
+      answers.pop();
+    }
+    answer_head_[readout] = answers.empty() ? kNever : answers.front().time;
+  }
+  for (std::uint32_t number = 0; number < nodes_count_; ++number) {
+    if (back_head_[number] >= end_) continue;
+    idle_ = false;
+    Node& node = nodes_[number];
+    while (!node.back.empty() && node.back.front().time < end_) {
+      const Returning one = node.back.front();
+      node.back.pop();
+      Flow& flow = flows_[one.flow];
+      if (one.event == Returning::kNoEvent && one.blocks == 0 && !one.duplicate && flow.sender.quiet() &&
+          flow.deferred != window_number_) {
+        // Bookkeeping of one connection: it need not wait for its turn.
+        ack_.delivered += one.count;
+        ack_.delivered_bytes += static_cast<std::uint64_t>(one.count) * sizes_.header;
+        Acknowledgement ack;
+        ack.cumulative = one.cumulative;
+        flow.sender.acknowledge(tcp_, one.time, ack, runs_);
+        assert(runs_.empty());
+        drop_acknowledged(flow);
+        after_sender(one.flow);
+        continue;
+      }
+      flow.deferred = window_number_;
+      Task task{one.time, Kind::returning, one.flow, 0, one, {}};
+      if (one.blocks != 0) {
+        task.blocks = node.blocks.front();
+        node.blocks.pop();
+      }
+      tasks_.push_back(task);
+    }
+    back_head_[number] = node.back.empty() ? kNever : node.back.front().time;
+  }
+  if (tasks_.empty()) return;
+  idle_ = false;
+  std::sort(tasks_.begin(), tasks_.end());
+  while (next_task_ < tasks_.size()) {
+    const Task task = tasks_[next_task_++];
+    do_task(task);
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::add_task(const Task& task) {
+  const auto begin = tasks_.begin() + static_cast<std::ptrdiff_t>(next_task_);
+  tasks_.insert(std::upper_bound(begin, tasks_.end(), task), task);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::do_task(const Task& task) {
+  Flow& flow = flows_[task.flow];
+  switch (task.kind) {
+    case Kind::returning: on_returning(task.time, task.returning, task.blocks); return;
+    case Kind::answer:
+      --flow.answers;
+      answer(task.time, task.flow, task.event);
+      return;
+    case Kind::timer:
+      if (flow.sender.deadline() != task.time) {  // it has moved since
+        after_sender(task.flow);
+        return;
+      }
+      flow.sender.expire(tcp_, task.time, runs_);
+      hand_to_card(task.time, task.flow);
+      after_sender(task.flow);
+      return;
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::on_returning(Picoseconds now, const Returning& one, const Acknowledgement& blocks) {
+  const bool is_request = one.event != Returning::kNoEvent;
+  PacketCount& count = is_request ? request_ : ack_;
+  count.delivered += one.count;
+  count.delivered_bytes += is_request ? sizes_.header + scenario_.traffic.request_bytes
+                                      : static_cast<std::uint64_t>(one.count) * ack_bytes(one.blocks);
+  if (tcp_.control != CongestionControl::none) {
+    Flow& flow = flows_[one.flow];
+    Acknowledgement ack = blocks;
+    ack.cumulative = one.cumulative;
+    ack.blocks = one.blocks;
+    ack.duplicate = one.duplicate;
+    flow.sender.acknowledge(tcp_, now, ack, runs_);
+    drop_acknowledged(flow);
+    hand_to_card(now, one.flow);
+    after_sender(one.flow);
+  }
+  if (is_request) on_request(now, one.flow, one.event);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::drop_acknowledged(Flow& flow) {
+  while (!flow.fragments.empty() && !before(flow.sender.unacknowledged(), flow.fragments.front().end)) flow.fragments.pop();
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::on_request(Picoseconds now, std::uint32_t flow, std::uint32_t event) {
+  if (answer_interval_ == 0 && scenario_.traffic.readout_response_ns == 0) {
+    answer(now, flow, event);
+    return;
+  }
+  const std::uint32_t number = readout_of(flow);
+  Readout& readout = readouts_[number];
+  readout.service_free = std::max(now, readout.service_free) + answer_interval_;
+  const Answer one{readout.service_free + scenario_.traffic.readout_response_ns * kPicosecondsPerNanosecond, flow, event};
+  ++flows_[flow].answers;
+  if (one.time < end_ && readout.answers.empty()) {
+    add_task({one.time, Kind::answer, flow, event, {}, {}});
+    return;
+  }
+  readout.answers.push(one);
+  answer_head_[number] = readout.answers.front().time;
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std::uint32_t event) {
+  Flow& flow = flows_[number];
+  const std::uint32_t bytes = fragment_bytes(events_[event], readout_of(number));
+  const std::uint32_t segments = (bytes + sizes_.segment - 1) / sizes_.segment;
+  flow.fragments.push({flow.sender.written() + segments, event, bytes - (segments - 1) * sizes_.segment});
+  flow.sender.write(tcp_, now, segments, runs_);
+  hand_to_card(now, number);
+  after_sender(number);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::after_sender(std::uint32_t number) {
+  const Picoseconds deadline = flows_[number].sender.deadline();
+  if (deadline == kNever) return;
+  if (deadline < end_) {
+    flows_[number].deferred = window_number_;
+    add_task({deadline, Kind::timer, number, 0, {}, {}});
+  } else {
+    sender_timers_.arm(number, deadline);
+  }
+}
+
+/// Gives what the sender has released to the card, which sends it in that order at the speed of its link.
+template <bool kTrain>
+void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t number) {
+  if (runs_.empty()) return;
+  Flow& flow = flows_[number];
+  const std::uint32_t readout_number = readout_of(number);
+  Readout& readout = readouts_[readout_number];
+  for (SegmentRun run : runs_) {
+    std::uint64_t index = flow.fragments.first();
+    while (run.count > 0) {
+      while (!before(run.first, flow.fragments.at(index).end)) ++index;
+      const Fragment& fragment = flow.fragments.at(index);
+      const std::uint32_t count = std::min(run.count, fragment.end - run.first);
+      const std::uint32_t last = run.first + count == fragment.end ? fragment.last_payload : sizes_.segment;
+      const Picoseconds start = std::max(now, readout.card_free);
+      const Picoseconds last_time = card_link_.of(last + sizes_.header);
+      const Picoseconds first_end = start + (count > 1 ? card_full_ : last_time);
+      readout.card_free = start + (count - 1) * card_full_ + last_time;
+      readout.card.push({kTrain ? readout.card_free : first_end, number, run.first, count, last});
+      const Occupancy bytes = sizes_.of(count, last);
+      data_.sent += count;
+      data_.sent_bytes += bytes.frames;
+      run.first += count;
+      run.count -= count;
+    }
+  }
+  runs_.clear();
+  card_head_[readout_number] = readout.card.front().departure + propagation_;
+}
+
+// Core
+
+template <bool kTrain>
+std::uint32_t SimulationEngine<kTrain>::uplink_of(std::uint32_t flow) const {
+  const std::uint32_t rack = rack_of(node_of(flow));
+  if (uplinks_per_rack_ == 1) return rack;
+  return rack * uplinks_per_rack_ + hash_to_uplink(flow, uplinks_per_rack_, scenario_.seed);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t flow, PacketWord word, std::uint32_t count) {
+  const std::uint32_t number = uplink_of(flow);
+  Uplink& uplink = uplinks_[number];
+  const std::uint32_t last = word.last_payload();
+  const Picoseconds last_time = last == sizes_.segment ? uplink_full_ : uplink_link_.of(last + sizes_.header);
+  if (kTrain) {
+    // The uplink sends what it has while the rest of the train is still coming.
+    uplink.free = std::max(arrival + last_time, uplink.free + (count - 1) * uplink_full_ + last_time);
+  } else {
+    uplink.free = std::max(arrival, uplink.free) + last_time;
+  }
+  if (uplink.queue.empty()) uplink_head_[number] = uplink.free;
+  uplink.queue.push(Item::of(uplink.free, word, count));
+}
+
+/// Merges what the cards have sent, in order of arrival (and of readouts, where two arrive at once).
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_core() {
+  active_.clear();
+  for (std::uint32_t readout = 0; readout < readouts_count_; ++readout) {
+    if (card_head_[readout] < end_) active_.push_back(readout);
+  }
+  if (active_.empty()) return;
+  idle_ = false;
+  // A tree of winners over the readouts that take part; its leaves are arrival times within the window with the readout's place.
+  const std::size_t leaves = std::bit_ceil(active_.size());
+  const Picoseconds base = begin_;
+  std::uint64_t* const tree = tree_.data();
+  for (std::size_t i = 0; i < leaves; ++i) {
+    tree[leaves + i] = i < active_.size() ? ((card_head_[active_[i]] - base) << 32) | i : UINT64_MAX;
+  }
+  for (std::size_t i = leaves - 1; i > 0; --i) tree[i] = std::min(tree[2 * i], tree[2 * i + 1]);
+  const Picoseconds length = end_ - begin_;
+  for (;;) {
+    const std::uint64_t winner = tree[1];
+    const Picoseconds offset = winner >> 32;
+    if (offset >= length) break;  // also where all leaves are empty
+    const std::size_t place = winner & 0xffffffff;
+    const std::uint32_t number = active_[place];
+    Readout& readout = readouts_[number];
+    CardRun& run = readout.card.front();
+    const std::uint32_t flow = run.flow;
+    if constexpr (kTrain) {
+      into_uplink(base + offset, flow, PacketWord::of(flow, run.number, run.last_payload), run.count);
+      readout.card.pop();
+    } else {
+      into_uplink(base + offset, flow, PacketWord::of(flow, run.number, run.count == 1 ? run.last_payload : sizes_.segment),
+                  1);
+      if (--run.count == 0) {
+        readout.card.pop();
+      } else {
+        ++run.number;
+        run.departure += run.count > 1 || run.last_payload == sizes_.segment
+                             ? card_full_
+                             : card_link_.of(run.last_payload + sizes_.header);
+      }
+    }
+    const Picoseconds next = readout.card.empty() ? kNever : readout.card.front().departure + propagation_;
+    card_head_[number] = next;
+    std::size_t leaf = leaves + place;
+    tree[leaf] = next < end_ ? ((next - base) << 32) | place : UINT64_MAX;
+    for (leaf >>= 1; leaf > 0; leaf >>= 1) tree[leaf] = std::min(tree[2 * leaf], tree[2 * leaf + 1]);
+  }
+}
+
+// Switches
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_switches() {
+  for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) {
+    const std::uint32_t first = rack * uplinks_per_rack_;
+    for (;;) {
+      std::uint32_t number = first;
+      for (std::uint32_t other = first + 1; other < first + uplinks_per_rack_; ++other) {
+        if (uplink_head_[other] < uplink_head_[number]) number = other;
+      }
+      if (uplink_head_[number] >= end_) break;
+      idle_ = false;
+      Ring<Item>& queue = uplinks_[number].queue;
+      if (uplinks_per_rack_ == 1) {
+        while (!queue.empty() && queue.front().time < end_) {
+          into_switch(rack, 0, queue.front());
+          queue.pop();
+        }
+      } else {
+        into_switch(rack, number - first, queue.front());
+        queue.pop();
+      }
+      uplink_head_[number] = queue.empty() ? kNever : queue.front().time;
+    }
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::into_switch(std::uint32_t rack, std::uint32_t input, const Item& item) {
+  if (item.time >= next_report_) report_occupancy(rack, item.time);
+  bool split = false;
+  offer(rack, input, item.time, item.word, item.count(), split);
+  if (!split) return;
+  // Part of the train may not fit: its packets one by one, as they come.
+  const std::uint32_t flow = item.word.flow();
+  const std::uint32_t number = item.word.number_near(flows_[flow].receiver.next());
+  const std::uint32_t last = item.word.last_payload();
+  const Picoseconds last_time = uplink_link_.of(last + sizes_.header);
+  for (std::uint32_t i = 0; i < item.count(); ++i) {
+    const std::uint32_t behind = item.count() - 1 - i;
+    const Picoseconds time = behind == 0 ? item.time : item.time - last_time - (behind - 1) * uplink_full_;
+    offer(rack, input, time, PacketWord::of(flow, number + i, behind == 0 ? last : sizes_.segment), 1, split);
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::offer(std::uint32_t rack_number, std::uint32_t input, Picoseconds now, PacketWord word,
+                                     std::uint32_t count, bool& split) {
+  Rack& rack = racks_[rack_number];
+  const std::uint32_t flow = word.flow();
+  const std::uint32_t node = node_of(flow);
+  const std::uint32_t port = node - rack_number * nodes_per_rack_;
+  if (rack.memory.arrive(now, port, input, word, count, split)) {
+    const Picoseconds next = rack.memory.next_departure(port);
+    node_head_[node] = std::min(node_head_[node], rack.memory.waits(port) ? std::min(next, now) : next);
+    return;
+  }
+  if (split && count > 1) return;
+  flows_[flow].dropped += count;
+  data_.dropped += count;
+  data_.dropped_bytes += sizes_.of(count, word.last_payload()).frames;
+  mix(rack.hash, now ^ word.bits);
+  if (tcp_.control == CongestionControl::none) {
+    rack.memory.arrive_ghost(now, port, word, count);
+    node_head_[node] = std::min(node_head_[node], rack.memory.next_departure(port));
+  }
+}
+
+/// All intervals that end by then.
+template <bool kTrain>
+void SimulationEngine<kTrain>::report_occupancy(std::uint32_t number, Picoseconds until) {
+  Rack& rack = racks_[number];
+  const Picoseconds interval = observers_.occupancy_interval_ns * kPicosecondsPerNanosecond;
+  while (rack.reported + interval <= until) {
+    rack.reported += interval;
+    OccupancySample sample;
+    sample.time_ns = rack.reported / kPicosecondsPerNanosecond;
+    sample.rack = number;
+    sample.max_bytes = rack.memory.take_interval_maximum(rack.reported);
+    sample.last_bytes = rack.memory.occupancy(rack.reported).frames;
+    sample.drops = rack.memory.drops().total() - rack.drops_reported;
+    rack.drops_reported += sample.drops;
+    observers_.occupancy(sample);
+  }
+}
+
+// Filter nodes
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_nodes() {
+  delayed_.clear();
+  receiver_timers_.advance(
+      end_, [&](std::uint32_t flow) { return flows_[flow].receiver.deadline(); },
+      [&](std::uint32_t flow, Picoseconds deadline) {
+        delayed_.push_back({deadline, flow});
+        node_head_[node_of(flow)] = std::min(node_head_[node_of(flow)], deadline);
+      });
+  for (std::uint32_t node = 0; node < nodes_count_; ++node) {
+    if (node_head_[node] < end_) run_node(node);
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
+  idle_ = false;
+  Node& node = nodes_[number];
+  SwitchMemory<kTrain>& memory = racks_[rack_of(number)].memory;
+  const std::uint32_t port = number - rack_of(number) * nodes_per_rack_;
+  if (memory.waits(port)) memory.serve(port, end_);
+  for (;;) {
+    const Picoseconds data = memory.next_departure(port);
+    Picoseconds delayed = kNever;
+    std::size_t which = 0;
+    for (std::size_t i = 0; i < delayed_.size(); ++i) {
+      const DelayedAck& one = delayed_[i];
+      if (node_of(one.flow) != number || one.time == kNever) continue;
+      if (one.time < delayed || (one.time == delayed && one.flow < delayed_[which].flow)) {
+        delayed = one.time;
+        which = i;
+      }
+    }
+    const Picoseconds next = std::min({data, delayed, node.request_time});
+    if (next >= end_) break;
+    if (node.request_time == next) {
+      send_requests(number);
+    } else if (delayed == next) {
+      const std::uint32_t flow = delayed_[which].flow;
+      delayed_[which].time = kNever;
+      TcpReceiver& receiver = flows_[flow].receiver;
+      if (receiver.deadline() == next) {
+        send_back(number, next, flow, receiver.acknowledge(), 1, Returning::kNoEvent);
+      } else if (receiver.deadline() != kNever) {
+        if (receiver.deadline() < end_) {
+          delayed_.push_back({receiver.deadline(), flow});
+        } else {
+          receiver_timers_.arm(flow, receiver.deadline());
+        }
+      }
+    } else {
+      deliver(number, memory.take(port));
+    }
+  }
+  node_head_[number] = std::min(memory.next_departure(port), node.request_time);
+  if (memory.waits(port)) node_head_[number] = std::min(node_head_[number], end_);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
+  const std::uint32_t flow_number = item.word.flow();
+  Flow& flow = flows_[flow_number];
+  const std::uint32_t count = item.count();
+  const std::uint32_t last = item.word.last_payload();
+  const std::uint32_t first = item.word.number_near(flow.receiver.next());
+  Node& node = nodes_[number];
+  mix(node.hash, item.time ^ item.word.bits);
+  if (tcp_.control == CongestionControl::none) {
+    if (last == 0) {
+      events_[flow.fragments.at(flow.received).event].lost = true;
+    } else {
+      data_.delivered += count;
+      data_.delivered_bytes += sizes_.of(count, last).frames;
+    }
+    flow.receiver.skip(count);
+    finish_fragments(number, item.time, flow);
+    while (flow.fragments.first() != flow.received) flow.fragments.pop();
+    return;
+  }
+  data_.delivered += count;
+  data_.delivered_bytes += sizes_.of(count, last).frames;
+  Acknowledgement ack;
+  const std::uint32_t acks = flow.receiver.receive(tcp_, item.time, first, count, ack);
+  if (acks > 0) send_back(number, item.time, flow_number, ack, acks, Returning::kNoEvent);
+  const Picoseconds deadline = flow.receiver.deadline();
+  if (deadline != kNever) {
+    if (deadline < end_) {
+      delayed_.push_back({deadline, flow_number});
+    } else {
+      receiver_timers_.arm(flow_number, deadline);
+    }
+  }
+  finish_fragments(number, item.time, flow);
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picoseconds now, Flow& flow) {
+  while (flow.received != flow.fragments.end() && !before(flow.receiver.next(), flow.fragments.at(flow.received).end)) {
+    const std::uint32_t slot = flow.fragments.at(flow.received).event;
+    ++flow.received;
+    ++flow.fragments_done;
+    Node& node = nodes_[number];
+    --node.outstanding;
+    if (node.request_time == kNever) plan_request(number, now);
+    Event& event = events_[slot];
+    if (--event.remaining > 0) continue;
+    if (!event.lost) {
+      ++completed_;
+      latency_.record((now - event.assigned) / kPicosecondsPerNanosecond);
+    }
+    node.service_free = std::max(now, node.service_free) + node_interval_;
+    const Traffic& traffic = scenario_.traffic;
+    auto processing = traffic.processing_ns * kPicosecondsPerNanosecond;
+    if (traffic.processing_exponential) {
+      processing = static_cast<Picoseconds>(static_cast<double>(processing) * node.processing.exponential());
+    }
+    const Picoseconds done = node.service_free + processing + way_back_ + node_link_.of(sizes_.header);
+    racks_[rack_of(number)].supervisor.finish(done, number - rack_of(number) * nodes_per_rack_);
+    free_events_.push_back(slot);
+  }
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::send_requests(std::uint32_t number) {
+  Node& node = nodes_[number];
+  const Picoseconds now = node.request_time;
+  const Traffic& traffic = scenario_.traffic;
+  Pending& pending = node.pending.front();
+  const std::uint32_t flow = pending.next_readout * nodes_count_ + number;
+  Acknowledgement ack;
+  if (tcp_.control != CongestionControl::none) ack = flows_[flow].receiver.acknowledge();
+  send_back(number, now, flow, ack, 1, pending.event);
+  ++node.outstanding;
+  if (++pending.next_readout == readouts_count_) node.pending.pop();
+  node.request_earliest = now + traffic.request_gap_ns * kPicosecondsPerNanosecond;
+  plan_request(number, now);
+}
+
+/// Through the node's card and, without waiting, back to the readout.
+template <bool kTrain>
+void SimulationEngine<kTrain>::send_back(std::uint32_t number, Picoseconds now, std::uint32_t flow,
+                                         const Acknowledgement& ack, std::uint32_t count, std::uint32_t event) {
+  Node& node = nodes_[number];
+  const bool is_request = event != Returning::kNoEvent;
+  const std::uint64_t bytes = is_request ? sizes_.header + scenario_.traffic.request_bytes
+                                         : static_cast<std::uint64_t>(count) * ack_bytes(ack.blocks);
+  node.card_free = std::max(now, node.card_free) + node_link_.of(bytes);
+  PacketCount& sent = is_request ? request_ : ack_;
+  sent.sent += count;
+  sent.sent_bytes += bytes;
+  if (node.back.empty()) back_head_[number] = node.card_free + way_back_;
+  node.back.push({node.card_free + way_back_, flow, ack.cumulative, event, static_cast<std::uint16_t>(count), ack.blocks,
+                  ack.duplicate});
+  if (ack.blocks != 0) node.blocks.push(ack);
+}
+
+template <bool kTrain>
+Outcome SimulationEngine<kTrain>::outcome() const {
+  Outcome out;
+  out.data = data_;
+  out.ack = ack_;
+  out.request = request_;
+  std::uint64_t hash = 0;
+  std::uint64_t hops = 0;
+  const auto on_way = [&](std::uint32_t count, std::uint32_t last) {
+    out.data.in_flight += count;
+    out.data.in_flight_bytes += sizes_.of(count, last).frames;
+  };
+  for (const Readout& readout : readouts_) {
+    for (std::uint64_t i = readout.card.first(); i != readout.card.end(); ++i) {
+      on_way(readout.card.at(i).count, readout.card.at(i).last_payload);
+    }
+  }
+  for (const Uplink& uplink : uplinks_) {
+    for (std::uint64_t i = uplink.queue.first(); i != uplink.queue.end(); ++i) {
+      on_way(uplink.queue.at(i).count(), uplink.queue.at(i).word.last_payload());
+      hops += uplink.queue.at(i).count();
+    }
+  }
+  for (const Rack& rack : racks_) {
+    rack.memory.for_each([&](PacketWord word, std::uint32_t count) {
+      if (word.last_payload() == 0) return;
+      on_way(count, word.last_payload());
+      hops += 2 * count;
+    });
+    const Occupancy most = rack.memory.maximum();
+    if (most.frames > out.max_buffer_bytes) {
+      out.max_buffer_bytes = most.frames;
+      out.max_buffer_ns = rack.memory.maximum_time() / kPicosecondsPerNanosecond;
+    }
+    out.max_buffer_payload_bytes = std::max(out.max_buffer_payload_bytes, most.payload);
+    out.max_buffer_cell_bytes = std::max(out.max_buffer_cell_bytes, most.cells);
+    out.drops.pool_full += rack.memory.drops().pool_full;
+    out.drops.threshold += rack.memory.drops().threshold;
+    out.drops.port_limit += rack.memory.drops().port_limit;
+    out.events_offered += rack.supervisor.offered();
+    out.events_assigned += rack.supervisor.assigned();
+    out.events_waiting_max = std::max(out.events_waiting_max, rack.supervisor.waiting_max());
+    mix(hash, rack.hash);
+  }
+  for (const Node& node : nodes_) {
+    for (std::uint64_t i = node.back.first(); i != node.back.end(); ++i) {
+      const Returning& one = node.back.at(i);
+      const bool is_request = one.event != Returning::kNoEvent;
+      PacketCount& count = is_request ? out.request : out.ack;
+      count.in_flight += one.count;
+      count.in_flight_bytes += is_request ? sizes_.header + scenario_.traffic.request_bytes
+                                          : static_cast<std::uint64_t>(one.count) * ack_bytes(one.blocks);
+    }
+    mix(hash, node.hash);
+  }
+  for (const Flow& flow : flows_) {
+    const TcpSender::Counts& counts = flow.sender.counts();
+    out.retransmits += counts.retransmits;
+    out.fast_recoveries += counts.recoveries;
+    out.probes += counts.probes;
+    out.timeouts += counts.timeouts;
+    out.duplicates += flow.receiver.duplicates();
+  }
+  out.packet_hops = hops + 3 * (out.data.delivered + out.ack.delivered + out.request.delivered) + 2 * out.data.dropped;
+  out.events_completed = completed_;
+  base::LatencySummary latency;
+  latency_.add_to(latency);
+  out.latency_p50_ns = latency.percentile_ns(0.5);
+  out.latency_p99_ns = latency.percentile_ns(0.99);
+  out.latency_max_ns = latency.max_ns();
+  out.virtual_ns = std::min(end_, end_of_run_) / kPicosecondsPerNanosecond;
+  out.hash = hash;
+  return out;
+}
+
+template <bool kTrain>
+void SimulationEngine<kTrain>::visit_flows(const std::function<void(const FlowRecord&)>& visit) const {
+  for (std::uint32_t number = 0; number < flows_.size(); ++number) {
+    const Flow& flow = flows_[number];
+    const TcpSender::Counts& counts = flow.sender.counts();
+    visit({readout_of(number), node_of(number), flow.fragments_done, counts.sent, flow.dropped, counts.retransmits,
+           counts.recoveries, counts.probes, counts.timeouts, flow.sender.window(), flow.sender.threshold(),
+           flow.sender.smoothed_rtt() / kPicosecondsPerNanosecond});
+  }
+}
+
+template class SimulationEngine<false>;
+template class SimulationEngine<true>;
+
+}  // namespace rodeo::network

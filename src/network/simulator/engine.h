@@ -1,0 +1,243 @@
+// The simulation itself: readouts, links, switches and filter nodes, advanced together through short windows of virtual time.
+//
+// Nothing that a filter node does reaches a readout sooner than the way back takes. So time goes in windows of that length; within one,
+// each stage runs alone over everything that it has to do, in order of time, and hands its results to the next:
+//
+//   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers, requests)
+//        ▲                  ▲                                                                           │
+//        └── next window ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
+//
+// No global queue of events is needed; the order that counts (per card, uplink, switch and node) is the order of time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/latency_histogram.h"
+#include "network/simulator/packet.h"
+#include "network/simulator/ring.h"
+#include "network/simulator/simulate.h"
+#include "network/simulator/supervisor.h"
+#include "network/simulator/switch_memory.h"
+#include "network/simulator/tcp_receiver.h"
+#include "network/simulator/tcp_sender.h"
+#include "network/simulator/timer_wheel.h"
+
+namespace rodeo::network {
+
+template <bool kTrain>
+class SimulationEngine {
+ public:
+  /// The scenario has passed check().
+  explicit SimulationEngine(const Scenario& scenario, const Observers& observers);
+
+  /// To the end of the duration, or until the observer stops it.
+  void run();
+  Outcome outcome() const;
+  void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
+
+ private:
+  using Item = Packet<kTrain>;
+
+  /// What a readout answers to a request, on its way through a connection.
+  struct Fragment {
+    std::uint32_t end;  ///< number behind its last segment
+    std::uint32_t event;
+    std::uint32_t last_payload;
+  };
+
+  struct Flow {
+    TcpSender sender;
+    TcpReceiver receiver;
+    Ring<Fragment> fragments;    ///< not yet acknowledged
+    std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
+    std::uint64_t deferred = 0;  ///< window in which something of it waits for its turn
+    std::uint32_t answers = 0;   ///< requests that the readout is working on
+    std::uint64_t dropped = 0;
+    std::uint64_t fragments_done = 0;
+  };
+
+  /// Segments that wait for a readout's card.
+  struct CardRun {
+    Picoseconds departure;  ///< of the first segment's last bit; train: of the last segment's
+    std::uint32_t flow;
+    std::uint32_t number;
+    std::uint32_t count;
+    std::uint32_t last_payload;
+  };
+
+  struct Answer {
+    Picoseconds time;
+    std::uint32_t flow;
+    std::uint32_t event;
+  };
+
+  struct Readout {
+    Ring<CardRun> card;
+    Picoseconds card_free = 0;
+    Ring<Answer> answers;
+    Picoseconds service_free = 0;
+  };
+
+  struct Uplink {
+    Ring<Item> queue;
+    Picoseconds free = 0;
+  };
+
+  struct Pending {
+    Picoseconds time;
+    std::uint32_t event;
+    std::uint32_t next_readout;
+  };
+
+  struct Node {
+    Ring<Pending> pending;  ///< events that still ask some readouts
+    Ring<Returning> back;
+    Ring<Acknowledgement> blocks;
+    Picoseconds card_free = 0;
+    Picoseconds request_time = kNever;
+    Picoseconds request_earliest = 0;
+    Picoseconds service_free = 0;
+    std::uint32_t outstanding = 0;  ///< fragments asked for
+    std::uint64_t hash = 0;
+    Random processing;
+  };
+
+  struct Event {
+    std::uint64_t bytes;
+    Picoseconds assigned;
+    std::uint32_t remaining;
+    std::uint32_t node;
+    bool lost;
+  };
+
+  struct Rack {
+    Rack(const Scenario& scenario, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t number);
+    Supervisor supervisor;
+    SwitchMemory<kTrain> memory;
+    std::uint64_t hash = 0;
+    std::uint64_t drops_reported = 0;
+    Picoseconds reported = 0;
+  };
+
+  /// What a readout has to do in this window, where order counts.
+  enum class Kind : std::uint8_t { returning, answer, timer };
+  struct Task {
+    Picoseconds time;
+    Kind kind;
+    std::uint32_t flow;
+    std::uint32_t event;  // answer
+    Returning returning;
+    Acknowledgement blocks;
+    bool operator<(const Task& other) const {
+      if (time != other.time) return time < other.time;
+      if (kind != other.kind) return kind < other.kind;
+      return flow < other.flow;
+    }
+  };
+
+  struct DelayedAck {
+    Picoseconds time;
+    std::uint32_t flow;
+  };
+
+  std::uint32_t readout_of(std::uint32_t flow) const { return flow / nodes_count_; }
+  std::uint32_t node_of(std::uint32_t flow) const { return flow % nodes_count_; }
+  std::uint32_t rack_of(std::uint32_t node) const { return node / nodes_per_rack_; }
+  std::uint32_t uplink_of(std::uint32_t flow) const;
+  std::uint32_t fragment_bytes(const Event& event, std::uint32_t readout) const;
+  std::uint32_t payload_of(const Flow& flow, std::uint32_t number) const;
+
+  void step(Picoseconds begin);
+  void run_supervisors();
+  void run_readouts();
+  void run_core();
+  void run_switches();
+  void run_nodes();
+
+  void assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes);
+  void do_task(const Task& task);
+  void add_task(const Task& task);
+  void on_returning(Picoseconds now, const Returning& one, const Acknowledgement& ack);
+  void on_request(Picoseconds now, std::uint32_t flow, std::uint32_t event);
+  void answer(Picoseconds now, std::uint32_t flow, std::uint32_t event);
+  void drop_acknowledged(Flow& flow);
+  void hand_to_card(Picoseconds now, std::uint32_t flow);
+  void after_sender(std::uint32_t flow);
+  void into_uplink(Picoseconds arrival, std::uint32_t flow, PacketWord word, std::uint32_t count);
+  void into_switch(std::uint32_t rack, std::uint32_t input, const Item& item);
+  void offer(std::uint32_t rack, std::uint32_t input, Picoseconds now, PacketWord word, std::uint32_t count, bool& split);
+  void run_node(std::uint32_t node);
+  void deliver(std::uint32_t node, const Item& item);
+  void finish_fragments(std::uint32_t node, Picoseconds now, Flow& flow);
+  void send_requests(std::uint32_t node);
+  void plan_request(std::uint32_t node, Picoseconds earliest);
+  void send_back(std::uint32_t node, Picoseconds now, std::uint32_t flow, const Acknowledgement& ack, std::uint32_t count,
+                 std::uint32_t event);
+  void report_occupancy(std::uint32_t rack, Picoseconds until);
+  Picoseconds next_happening() const;
+  std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
+
+  const Scenario scenario_;
+  const Observers& observers_;
+  const TcpParameters tcp_;
+  const PacketSizes sizes_;
+  const std::uint32_t readouts_count_;
+  const std::uint32_t nodes_count_;
+  const std::uint32_t nodes_per_rack_;
+  const std::uint32_t uplinks_per_rack_;
+  const LinkTime card_link_;
+  const LinkTime uplink_link_;
+  const LinkTime node_link_;
+  const Picoseconds propagation_;
+  const Picoseconds end_of_run_;
+  Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
+  Picoseconds window_ = 0;
+  Picoseconds card_full_ = 0;  ///< a full segment on a readout's link
+  Picoseconds uplink_full_ = 0;
+  Picoseconds answer_interval_ = 0;
+  Picoseconds node_interval_ = 0;
+
+  Picoseconds begin_ = 0;  ///< of this window
+  Picoseconds end_ = 0;
+  std::uint64_t window_number_ = 1;
+  bool idle_ = true;  ///< nothing has happened in this window
+
+  std::vector<Flow> flows_;
+  std::vector<Readout> readouts_;
+  std::vector<Uplink> uplinks_;
+  std::vector<Rack> racks_;
+  std::vector<Node> nodes_;
+  std::vector<Event> events_;
+  std::vector<std::uint32_t> free_events_;
+
+  // When each queue has something next: one look at a dense array instead of one at every queue.
+  std::vector<Picoseconds> card_head_;
+  std::vector<Picoseconds> answer_head_;
+  std::vector<Picoseconds> uplink_head_;
+  std::vector<Picoseconds> node_head_;
+  std::vector<Picoseconds> back_head_;
+
+  TimerWheel sender_timers_;
+  TimerWheel receiver_timers_;
+  std::vector<Task> tasks_;
+  std::size_t next_task_ = 0;
+  std::vector<DelayedAck> delayed_;
+  SegmentRuns runs_;
+  std::vector<std::uint64_t> tree_;
+  std::vector<std::uint32_t> active_;
+  Picoseconds next_report_ = kNever;
+
+  PacketCount data_;
+  PacketCount ack_;
+  PacketCount request_;
+  std::uint64_t completed_ = 0;
+  base::LatencyHistogram latency_;
+};
+
+extern template class SimulationEngine<false>;
+extern template class SimulationEngine<true>;
+
+}  // namespace rodeo::network

@@ -1,0 +1,65 @@
+// What a simulation found. Everything but the wall and CPU times is the same on every machine.
+#pragma once
+
+#include <cstdint>
+
+namespace rodeo::network {
+
+/// Packets of one kind. sent = delivered + dropped + in_flight (on the way when the time was up; counted in the queues, not derived).
+struct PacketCount {
+  std::uint64_t sent = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t in_flight = 0;
+  std::uint64_t sent_bytes = 0;  // frames, headers included; so are the others
+  std::uint64_t delivered_bytes = 0;
+  std::uint64_t dropped_bytes = 0;
+  std::uint64_t in_flight_bytes = 0;
+
+  bool operator==(const PacketCount&) const = default;
+};
+
+/// Why the switch dropped packets.
+struct DropCount {
+  std::uint64_t pool_full = 0;   // nothing left of the shared memory
+  std::uint64_t threshold = 0;   // the port held its dynamic share of what is free
+  std::uint64_t port_limit = 0;  // the port (or its virtual output queue) was at its limit
+
+  std::uint64_t total() const { return pool_full + threshold + port_limit; }
+  bool operator==(const DropCount&) const = default;
+};
+
+struct Outcome {
+  // Largest occupancy of one top-of-rack switch towards its nodes, over the whole run and all racks.
+  std::uint64_t max_buffer_bytes = 0;          // frames, as they cross the links
+  std::uint64_t max_buffer_payload_bytes = 0;  // what of them is event data
+  std::uint64_t max_buffer_cell_bytes = 0;     // in the cells of the switch; as max_buffer_bytes if it has none
+  std::uint64_t max_buffer_ns = 0;             // virtual time of max_buffer_bytes
+
+  DropCount drops;
+  PacketCount data;
+  PacketCount ack;
+  PacketCount request;
+  std::uint64_t packet_hops = 0;  // links crossed by packets of all kinds
+
+  std::uint64_t retransmits = 0;      // data packets sent again
+  std::uint64_t fast_recoveries = 0;  // losses found by selective acknowledgements
+  std::uint64_t probes = 0;           // tail-loss probes
+  std::uint64_t timeouts = 0;         // retransmission time-outs
+  std::uint64_t duplicates = 0;       // data packets that a node had already
+
+  std::uint64_t events_offered = 0;    // by the source
+  std::uint64_t events_assigned = 0;   // to a node; the others wait for one
+  std::uint64_t events_completed = 0;  // all fragments there, within the time
+  std::uint64_t events_waiting_max = 0;
+  std::uint64_t latency_p50_ns = 0;  // from assignment to last fragment, to 3 %
+  std::uint64_t latency_p99_ns = 0;
+  std::uint64_t latency_max_ns = 0;
+
+  std::uint64_t virtual_ns = 0;  // simulated; less than asked for if the caller stopped it
+  std::uint64_t hash = 0;        // of every packet's fate in order: equal hashes, equal runs
+  double wall_seconds = 0;       // set-up included
+  double cpu_seconds = 0;        // of the calling thread
+};
+
+}  // namespace rodeo::network

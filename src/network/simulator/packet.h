@@ -1,0 +1,72 @@
+// What travels: data packets (or trains of them) and what comes back.
+#pragma once
+
+#include <cstdint>
+
+#include "network/simulator/time.h"
+
+namespace rodeo::network {
+
+inline constexpr unsigned kFlowBits = 21;
+inline constexpr unsigned kNumberBits = 27;
+inline constexpr std::uint32_t kMaxFlows = 1u << kFlowBits;
+
+/// Connection, number of the first segment (its low bits) and payload of the last one, in one word. Segments but the last are full.
+struct PacketWord {
+  std::uint64_t bits = 0;
+
+  static PacketWord of(std::uint32_t flow, std::uint32_t number, std::uint32_t last_payload) {
+    return {flow | (static_cast<std::uint64_t>(number & ((1u << kNumberBits) - 1)) << kFlowBits) |
+            (static_cast<std::uint64_t>(last_payload) << (kFlowBits + kNumberBits))};
+  }
+  std::uint32_t flow() const { return static_cast<std::uint32_t>(bits) & (kMaxFlows - 1); }
+  /// The whole number, given one that is not far.
+  std::uint32_t number_near(std::uint32_t near) const {
+    const auto low = static_cast<std::uint32_t>(bits >> kFlowBits);
+    return near +
+           static_cast<std::uint32_t>(static_cast<std::int32_t>((low - near) << (32 - kNumberBits)) >> (32 - kNumberBits));
+  }
+  std::uint32_t last_payload() const { return static_cast<std::uint32_t>(bits >> (kFlowBits + kNumberBits)); }
+};
+
+/// A packet somewhere, at a time: its last bit's arrival or departure.
+template <bool kTrain>
+struct Packet {
+  Picoseconds time;
+  PacketWord word;
+  static constexpr std::uint32_t count() { return 1; }
+  static Packet of(Picoseconds time, PacketWord word, std::uint32_t) { return {time, word}; }
+};
+
+/// The same for consecutive segments of a connection.
+template <>
+struct Packet<true> {
+  Picoseconds time;
+  PacketWord word;
+  std::uint32_t segments;
+  std::uint32_t count() const { return segments; }
+  static Packet of(Picoseconds time, PacketWord word, std::uint32_t count) { return {time, word, count}; }
+};
+
+/// The physical uplink that a connection is sent through: what a hash of its addresses chooses.
+inline std::uint32_t hash_to_uplink(std::uint32_t flow, std::uint32_t uplinks, std::uint64_t seed) {
+  std::uint64_t z = (flow + seed * 0x100000001) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return static_cast<std::uint32_t>((z ^ (z >> 31)) % uplinks);
+}
+
+/// From a filter node to a readout.
+struct Returning {
+  static constexpr std::uint32_t kNoEvent = UINT32_MAX;
+
+  Picoseconds time;  ///< of its arrival at the readout
+  std::uint32_t flow;
+  std::uint32_t cumulative;  ///< acknowledged
+  std::uint32_t event;       ///< what a request asks for; kNoEvent: an acknowledgement
+  std::uint16_t count;       ///< acknowledgements that a train of segments stands for
+  std::uint8_t blocks;       ///< selective ones, in the queue of blocks
+  bool duplicate;
+};
+
+}  // namespace rodeo::network

@@ -1,0 +1,36 @@
+// Random numbers of the simulator's own: the same on every machine. Generators in integers; logarithm and exponential from the four
+// operations and the square root, which IEEE 754 rounds in one way only (the files are compiled without contraction).
+#pragma once
+
+#include <cstdint>
+
+namespace rodeo::network {
+
+/// xoshiro256** of Blackman and Vigna, seeded by splitmix64. Streams of one seed are independent.
+class Random {
+ public:
+  Random(std::uint64_t seed, std::uint64_t stream);
+
+  std::uint64_t next();
+  /// In [0, 1), in steps of 2^-53.
+  double uniform();
+  /// In [0, bound) without bias.
+  std::uint64_t below(std::uint64_t bound);
+  /// Mean 1.
+  double exponential();
+  /// Mean 0, deviation 1 (Marsaglia's polar method).
+  double normal();
+
+ private:
+  std::uint64_t state_[4];
+  double spare_ = 0;
+  bool has_spare_ = false;
+};
+
+/// Natural logarithm of a positive normal number, to 2 units in the last place.
+double portable_log(double value);
+/// e to the power of a number within +-700, to 4 units in the last place.
+double portable_exp(double value);
+double portable_sqrt(double value);
+
+}  // namespace rodeo::network

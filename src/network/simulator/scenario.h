@@ -1,0 +1,46 @@
+// What the simulator is asked: topology, traffic, switch, TCP, engine, duration and seed. The result is a function of these alone.
+#pragma once
+
+#include <cstdint>
+
+#include "network/types.h"
+
+namespace rodeo::network {
+
+/// packet: every packet is an event. train: what a flow sends at once is one object until a buffer overflows or a packet is lost.
+enum class Engine : unsigned char { packet, train };
+
+/// none: fragments are sent at once and never again, nothing is acknowledged.
+enum class CongestionControl : unsigned char { none, reno, cubic };
+
+/// TCP of both ends, with the defaults of Linux.
+struct TcpSettings {
+  CongestionControl control = CongestionControl::cubic;
+  /// Connections have been in use: their windows hold two mean fragments, and the quick acknowledgements are over. Otherwise all are
+  /// new at the start, which takes many events to pass.
+  bool warm = true;
+  std::uint32_t initial_window = 10;             // segments
+  std::uint32_t window_limit_bytes = 6'291'456;  // receive window, net.ipv4.tcp_rmem[2]
+  bool slow_start_after_idle = true;
+  bool tail_loss_probe = true;
+  bool hystart = true;                        // cubic leaves slow start early
+  std::uint32_t quick_acks = 16;              // first segments of a connection, acknowledged one by one
+  std::uint32_t segments_per_ack = 2;         // delayed acknowledgement: at the latest after so many segments ...
+  std::uint64_t delayed_ack_ns = 40'000'000;  // ... or so long
+  std::uint64_t rto_min_ns = 200'000'000;
+  std::uint64_t rto_initial_ns = 1'000'000'000;
+  std::uint64_t rto_max_ns = 120'000'000'000;
+  std::uint64_t probe_min_ns = 2'000'000;  // shortest tail-loss probe time-out: 2 ticks of 1 kHz
+};
+
+struct Scenario {
+  Topology topology;
+  Traffic traffic;
+  SwitchBuffer buffer;
+  TcpSettings tcp;
+  Engine engine = Engine::packet;
+  std::uint64_t duration_ns = 1'000'000'000;  // virtual
+  std::uint64_t seed = 1;
+};
+
+}  // namespace rodeo::network

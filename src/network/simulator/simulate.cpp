@@ -1,0 +1,99 @@
+#include "network/simulator/simulate.h"
+
+#include <fmt/core.h>
+#include <time.h>
+
+#include <chrono>
+
+#include "network/simulator/engine.h"
+
+namespace rodeo::network {
+
+namespace {
+
+double thread_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+template <bool kTrain>
+Outcome run(const Scenario& scenario, const Observers& observers) {
+  SimulationEngine<kTrain> engine(scenario, observers);
+  engine.run();
+  if (observers.flow) engine.visit_flows(observers.flow);
+  return engine.outcome();
+}
+
+Result<void> refuse(std::string_view code, std::string what, std::string next) {
+  return std::unexpected(Error{std::string(code), std::move(what), "", std::move(next)});
+}
+
+Result<void> check_buffer(const SwitchBuffer& buffer, const Traffic& traffic) {
+  const std::uint64_t frame = traffic.mtu_bytes + traffic.ethernet_bytes;
+  const std::uint64_t most = buffer.shared_bytes.value_or(UINT64_MAX);
+  const std::uint64_t room =
+      most > UINT64_MAX - buffer.dedicated_bytes_per_port ? most : most + buffer.dedicated_bytes_per_port;
+  const std::uint64_t cells = buffer.cell_bytes == 0 ? frame
+                                                     : (frame + buffer.first_cell_metadata_bytes + buffer.cell_bytes - 1) /
+                                                           buffer.cell_bytes * buffer.cell_bytes;
+  if (room < cells || buffer.port_limit_bytes.value_or(UINT64_MAX) < cells) {
+    return refuse("network.size", fmt::format("the switch has no room for one packet of {} B", cells),
+                  "give the buffer more, or a smaller MTU");
+  }
+  if (!(buffer.dynamic_threshold >= 0) || buffer.dynamic_threshold > 1024) {
+    return refuse("network.size", fmt::format("a dynamic threshold of {} makes no sense", buffer.dynamic_threshold),
+                  "give alpha between 0 (none) and 1024");
+  }
+  return {};
+}
+
+Result<void> check_tcp(const TcpSettings& tcp) {
+  if (tcp.control == CongestionControl::none) return {};
+  if (tcp.initial_window == 0 || tcp.segments_per_ack == 0) {
+    return refuse("network.zero", "the initial window and the segments of an acknowledgement are at least 1", "");
+  }
+  if (tcp.segments_per_ack > 1 && tcp.delayed_ack_ns == 0) {
+    return refuse("network.zero", "a delayed acknowledgement needs a delay",
+                  "give one above 0, or acknowledge every segment");
+  }
+  if (tcp.window_limit_bytes > 64'000'000) {
+    return refuse("network.size",
+                  fmt::format("a receive window of {} B is more than the model takes", tcp.window_limit_bytes),
+                  "give at most 64MB");
+  }
+  if (tcp.rto_min_ns == 0 || tcp.rto_initial_ns == 0 || tcp.rto_max_ns < tcp.rto_min_ns) {
+    return refuse("network.zero", "retransmission time-outs are above 0, and the largest is not below the smallest", "");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check(const Scenario& scenario) {
+  if (auto checked = check(scenario.topology, scenario.traffic); !checked) return checked;
+  if (auto checked = check_buffer(scenario.buffer, scenario.traffic); !checked) return checked;
+  if (auto checked = check_tcp(scenario.tcp); !checked) return checked;
+  if (scenario.duration_ns == 0) return refuse("network.zero", "the duration is 0", "give one above 0, for example 1s");
+  if (scenario.duration_ns > 100'000'000'000'000) {
+    return refuse("network.size", "more than 100000 virtual seconds are not a simulation any more",
+                  "give a shorter duration");
+  }
+  return {};
+}
+
+Result<Outcome> simulate(const Scenario& scenario, const Observers& observers) {
+  if (auto checked = check(scenario); !checked) return std::unexpected(checked.error());
+  if (observers.occupancy && observers.occupancy_interval_ns == 0) {
+    return std::unexpected(
+        Error{"network.zero", "the interval of the occupancy is 0", "", "give one above 0, for example 10us"});
+  }
+  const auto wall = std::chrono::steady_clock::now();
+  const double cpu = thread_cpu_seconds();
+  Outcome outcome = scenario.engine == Engine::train ? run<true>(scenario, observers) : run<false>(scenario, observers);
+  outcome.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
+  outcome.cpu_seconds = thread_cpu_seconds() - cpu;
+  return outcome;
+}
+
+}  // namespace rodeo::network

@@ -1,0 +1,239 @@
+#include "network/simulator/switch_memory.h"
+
+namespace rodeo::network {
+
+template <bool kTrain>
+SwitchMemory<kTrain>::SwitchMemory(const SwitchBuffer& buffer, const PacketSizes& sizes, LinkTime in, LinkTime out,
+                                   std::uint32_t ports, std::uint32_t inputs)
+    : sizes_(sizes),
+      in_(in),
+      out_(out),
+      cut_through_(out.of(1 << 20) >= in.of(1 << 20)),
+      limited_(buffer.shared_bytes.has_value() || buffer.port_limit_bytes.has_value()),
+      has_shared_limit_(buffer.shared_bytes.has_value()),
+      virtual_output_queues_(buffer.virtual_output_queues),
+      shared_bytes_(buffer.shared_bytes.value_or(0)),
+      dedicated_(has_shared_limit_ ? buffer.dedicated_bytes_per_port : 0),
+      alpha_(static_cast<std::uint64_t>(buffer.dynamic_threshold * 0x1p20)),
+      port_limit_(buffer.port_limit_bytes.value_or(UINT64_MAX)),
+      ports_(ports) {
+  if (!virtual_output_queues_) return;
+  for (Port& port : ports_) {
+    port.inputs = std::vector<Ring<Item>>(inputs);
+    port.input_used.resize(inputs);
+  }
+}
+
+template <bool kTrain>
+void SwitchMemory<kTrain>::leave(Port& port, const Item& item) {
+  if (item.word.last_payload() == 0) return;  // a ghost holds nothing
+  const Occupancy bytes = sizes_.of(item.count(), item.word.last_payload());
+  sum_.frames -= bytes.frames;
+  sum_.payload -= bytes.payload;
+  sum_.cells -= bytes.cells;
+  shared_used_ -= shared_part(port.used) - shared_part(port.used - bytes.cells);
+  port.used -= bytes.cells;
+}
+
+template <bool kTrain>
+void SwitchMemory<kTrain>::release(Port& port, Picoseconds now) {
+  while (port.released != port.queue.end() && port.queue.at(port.released).time <= now) {
+    leave(port, port.queue.at(port.released));
+    ++port.released;
+  }
+}
+
+/// What the packet that is leaving has already given free, rounded up.
+template <bool kTrain>
+Occupancy SwitchMemory<kTrain>::part_sent(const Port& port, Picoseconds now) const {
+  if (port.released == port.queue.end()) return {};
+  const Item& item = port.queue.at(port.released);
+  if (item.word.last_payload() == 0) return {};
+  const Occupancy bytes = sizes_.of(item.count(), item.word.last_payload());
+  const Picoseconds whole = out_.of(bytes.frames);
+  const Picoseconds left = item.time - now;
+  if (left >= whole) return {};
+  const Picoseconds sent = whole - left;
+  const auto share = [&](std::uint64_t of) {
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(of) * sent + whole - 1) / whole);
+  };
+  const std::uint64_t frames = share(bytes.frames);
+  return {frames, share(bytes.payload), bytes.cells == bytes.frames ? frames : share(bytes.cells)};
+}
+
+template <bool kTrain>
+Occupancy SwitchMemory<kTrain>::occupancy(Picoseconds now) {
+  Occupancy sent;
+  for (Port& port : ports_) {
+    if (virtual_output_queues_) serve(static_cast<std::uint32_t>(&port - ports_.data()), now);
+    release(port, now);
+    const Occupancy part = part_sent(port, now);
+    sent.frames += part.frames;
+    sent.payload += part.payload;
+    sent.cells += part.cells;
+  }
+  return {sum_.frames - sent.frames, sum_.payload - sent.payload, sum_.cells - sent.cells};
+}
+
+template <bool kTrain>
+void SwitchMemory<kTrain>::look(Picoseconds now) {
+  // Cheaper first: without what has left altogether the bound may already be low enough.
+  for (Port& port : ports_) release(port, now);
+  const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
+  if (sum_.frames <= frames_to_beat && sum_.payload <= maximum_.payload && sum_.cells <= maximum_.cells) return;
+  const Occupancy there = occupancy(now);
+  interval_maximum_ = std::max(interval_maximum_, there.frames);
+  if (there.frames > maximum_.frames) {
+    maximum_.frames = there.frames;
+    maximum_time_ = now;
+  }
+  maximum_.payload = std::max(maximum_.payload, there.payload);
+  maximum_.cells = std::max(maximum_.cells, there.cells);
+}
+
+template <bool kTrain>
+std::uint64_t SwitchMemory<kTrain>::take_interval_maximum(Picoseconds now) {
+  const std::uint64_t largest = interval_maximum_;
+  interval_maximum_ = occupancy(now).frames;
+  return std::max(largest, interval_maximum_);
+}
+
+template <bool kTrain>
+typename SwitchMemory<kTrain>::Verdict SwitchMemory<kTrain>::judge(std::uint64_t charge, std::uint64_t port_used,
+                                                                   std::uint64_t shared_used,
+                                                                   std::uint64_t input_used) const {
+  const std::uint64_t limited_use = virtual_output_queues_ ? input_used : port_used;
+  if (limited_use + charge > port_limit_) return Verdict::port_limit;
+  if (!has_shared_limit_) return Verdict::fits;
+  const std::uint64_t before = shared_part(port_used);
+  const std::uint64_t after = shared_part(port_used + charge);
+  if (after == 0) return Verdict::fits;
+  if (shared_used + (after - before) > shared_bytes_) return Verdict::pool_full;
+  if (alpha_ != 0) {
+    const std::uint64_t free = shared_bytes_ - shared_used;
+    if (after > static_cast<std::uint64_t>((static_cast<unsigned __int128>(free) * alpha_) >> 20)) return Verdict::threshold;
+  }
+  return Verdict::fits;
+}
+
+template <bool kTrain>
+std::uint64_t SwitchMemory<kTrain>::exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used) {
+  std::uint64_t shared = 0;
+  for (std::uint32_t i = 0; i < ports_.size(); ++i) {
+    Port& port = ports_[i];
+    if (virtual_output_queues_) serve(i, now);
+    release(port, now);
+    const std::uint64_t used = port.used - part_sent(port, now).cells;
+    shared += shared_part(used);
+    if (i == asked) asked_used = used;
+  }
+  return shared;
+}
+
+template <bool kTrain>
+bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::uint32_t input, PacketWord word,
+                                  std::uint32_t count, bool& split) {
+  Port& port = ports_[number];
+  const Occupancy bytes = sizes_.of(count, word.last_payload());
+  if (limited_) {
+    const auto input_used = [&] { return virtual_output_queues_ ? port.input_used[input] : 0; };
+    Verdict verdict = judge(bytes.cells, port.used, shared_used_, input_used());
+    if (verdict != Verdict::fits) {
+      if (count > 1) {
+        split = true;
+        return false;
+      }
+      std::uint64_t port_used = 0;
+      const std::uint64_t shared = exact_shared(now, number, port_used);
+      verdict = judge(bytes.cells, port_used, shared, input_used());
+    }
+    if (verdict != Verdict::fits) {
+      ++(verdict == Verdict::pool_full   ? drops_.pool_full
+         : verdict == Verdict::threshold ? drops_.threshold
+                                         : drops_.port_limit);
+      return false;
+    }
+  }
+  if (virtual_output_queues_) {
+    serve(number, now);
+    port.inputs[input].push(Item::of(now, word, count));
+    port.input_used[input] += bytes.cells;
+    ++port.waiting;
+  } else {
+    const Picoseconds begin = cut_through_ ? now - in_.of(bytes.frames) : now;
+    const Picoseconds departure = std::max(port.last, begin) + out_.of(bytes.frames);
+    if constexpr (kTrain) {
+      if (!cut_through_ && count > 1) {
+        // The port is faster than the link: it sends the last packet when that is there, the others before.
+        const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
+        const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
+        port.last = std::max({now + last, std::max(port.last, start) + out_.of(bytes.frames)});
+      } else {
+        port.last = departure;
+      }
+    } else {
+      port.last = departure;
+    }
+    port.queue.push(Item::of(port.last, word, count));
+  }
+  shared_used_ += shared_part(port.used + bytes.cells) - shared_part(port.used);
+  port.used += bytes.cells;
+  sum_.frames += bytes.frames;
+  sum_.payload += bytes.payload;
+  sum_.cells += bytes.cells;
+  const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
+  if (sum_.frames > frames_to_beat || sum_.payload > maximum_.payload || sum_.cells > maximum_.cells) look(now);
+  return true;
+}
+
+template <bool kTrain>
+void SwitchMemory<kTrain>::arrive_ghost(Picoseconds now, std::uint32_t number, PacketWord word, std::uint32_t count) {
+  Port& port = ports_[number];
+  const PacketWord ghost = PacketWord::of(word.flow(), word.number_near(0), 0);
+  if (virtual_output_queues_) serve(number, now);
+  port.last = std::max(port.last, now);
+  port.queue.push(Item::of(port.last, ghost, count));
+}
+
+template <bool kTrain>
+typename SwitchMemory<kTrain>::Item SwitchMemory<kTrain>::take(std::uint32_t number) {
+  Port& port = ports_[number];
+  if (port.released == port.queue.first()) {
+    leave(port, port.queue.front());
+    ++port.released;
+  }
+  const Item item = port.queue.front();
+  port.queue.pop();
+  return item;
+}
+
+/// Inputs take turns, packet by packet.
+template <bool kTrain>
+void SwitchMemory<kTrain>::serve(std::uint32_t number, Picoseconds end) {
+  Port& port = ports_[number];
+  const auto inputs = static_cast<std::uint32_t>(port.inputs.size());
+  while (port.waiting > 0) {
+    Picoseconds first = kNever;
+    for (const Ring<Item>& queue : port.inputs) {
+      if (!queue.empty()) first = std::min(first, queue.front().time);
+    }
+    const Picoseconds start = std::max(port.last, first);
+    if (start >= end) return;
+    std::uint32_t input = port.turn;
+    while (port.inputs[input].empty() || port.inputs[input].front().time > start)
+      input = input + 1 == inputs ? 0 : input + 1;
+    port.turn = input + 1 == inputs ? 0 : input + 1;
+    const Item item = port.inputs[input].front();
+    port.inputs[input].pop();
+    --port.waiting;
+    const Occupancy bytes = sizes_.of(item.count(), item.word.last_payload());
+    port.input_used[input] -= bytes.cells;
+    port.last = start + out_.of(bytes.frames);
+    port.queue.push(Item::of(port.last, item.word, item.count()));
+  }
+}
+
+template class SwitchMemory<false>;
+template class SwitchMemory<true>;
+
+}  // namespace rodeo::network

@@ -1,0 +1,151 @@
+// The memory of one top-of-rack switch and the ports towards its nodes: who is let in, when it leaves, and how much is there at most.
+//
+// A port is a FIFO, so what enters knows at once when it will have left; memory comes free bit by bit as the port sends. The occupancy
+// grows at arrivals only: looked at there, its largest value is exact. Between two looks the sums kept here are upper bounds, which
+// settles most questions without looking.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "network/simulator/outcome.h"
+#include "network/simulator/packet.h"
+#include "network/simulator/ring.h"
+#include "network/types.h"
+
+namespace rodeo::network {
+
+struct Occupancy {
+  std::uint64_t frames = 0;
+  std::uint64_t payload = 0;
+  std::uint64_t cells = 0;
+};
+
+/// Bytes of packets on links and in memory.
+class PacketSizes {
+ public:
+  PacketSizes(const Traffic& traffic, const SwitchBuffer& buffer)
+      : segment(traffic.segment_bytes()),
+        header(traffic.header_bytes()),
+        cell_(buffer.cell_bytes),
+        metadata_(buffer.first_cell_metadata_bytes),
+        full_cells_(cells_of(traffic.segment_bytes())) {}
+
+  const std::uint32_t segment;
+  const std::uint32_t header;
+
+  Occupancy of(std::uint32_t count, std::uint32_t last_payload) const {
+    const std::uint64_t payload = static_cast<std::uint64_t>(count - 1) * segment + last_payload;
+    const std::uint64_t frames = payload + static_cast<std::uint64_t>(count) * header;
+    if (cell_ == 0) return {frames, payload, frames};
+    const std::uint64_t last = last_payload == segment ? full_cells_ : cells_of(last_payload);
+    return {frames, payload, static_cast<std::uint64_t>(count - 1) * full_cells_ + last};
+  }
+
+ private:
+  std::uint64_t cells_of(std::uint32_t payload) const {
+    if (cell_ == 0) return payload + header;
+    return (static_cast<std::uint64_t>(payload) + header + metadata_ + cell_ - 1) / cell_ * cell_;
+  }
+
+  std::uint32_t cell_;
+  std::uint32_t metadata_;
+  std::uint64_t full_cells_;
+};
+
+template <bool kTrain>
+class SwitchMemory {
+ public:
+  using Item = Packet<kTrain>;
+
+  SwitchMemory(const SwitchBuffer& buffer, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t ports,
+               std::uint32_t inputs);
+
+  /// A packet (or train) for a port is there with its last bit at `now`; calls are in order of time. False: dropped, and counted.
+  /// Where false could be true of a part of a train, nothing is done and `split` is set: offer its packets one by one.
+  bool arrive(Picoseconds now, std::uint32_t port, std::uint32_t input, PacketWord word, std::uint32_t count, bool& split);
+  /// Nothing of it was let in, but whoever waits behind it must know (transport without retransmission).
+  void arrive_ghost(Picoseconds now, std::uint32_t port, PacketWord word, std::uint32_t count);
+
+  /// When the next packet leaves the port; with virtual output queues known only up to the time given to serve().
+  Picoseconds next_departure(std::uint32_t port) const {
+    const Port& p = ports_[port];
+    return p.queue.empty() ? kNever : p.queue.front().time;
+  }
+  Item take(std::uint32_t port);
+  /// Virtual output queues: decides what starts to leave before `end`.
+  void serve(std::uint32_t port, Picoseconds end);
+  bool waits(std::uint32_t port) const { return ports_[port].waiting != 0; }
+
+  /// What is there at `now`, not before the latest arrival. Also keeps the largest value since watch().
+  Occupancy occupancy(Picoseconds now);
+  /// The largest number of frame bytes since the last call; starts again.
+  std::uint64_t take_interval_maximum(Picoseconds now);
+  void watch_intervals() { watching_ = true; }
+
+  Occupancy maximum() const { return maximum_; }
+  Picoseconds maximum_time() const { return maximum_time_; }
+  const DropCount& drops() const { return drops_; }
+
+  /// Calls visit(word, count) for everything that is in the memory.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const Port& port : ports_) {
+      for (std::uint64_t i = port.queue.first(); i != port.queue.end(); ++i)
+        visit(port.queue.at(i).word, port.queue.at(i).count());
+      for (const Ring<Item>& queue : port.inputs) {
+        for (std::uint64_t i = queue.first(); i != queue.end(); ++i) visit(queue.at(i).word, queue.at(i).count());
+      }
+    }
+  }
+
+ private:
+  struct Port {
+    Ring<Item> queue;            ///< in order of departure
+    std::uint64_t released = 0;  ///< index in queue: what is before has left the memory
+    Picoseconds last = 0;        ///< when the port will be free
+    std::uint64_t used = 0;      ///< bytes of memory, upper bound
+    // Virtual output queues.
+    std::vector<Ring<Item>> inputs;
+    std::vector<std::uint64_t> input_used;
+    std::uint32_t waiting = 0;
+    std::uint32_t turn = 0;
+  };
+
+  enum class Verdict : std::uint8_t { fits, pool_full, threshold, port_limit };
+
+  Verdict judge(std::uint64_t charge, std::uint64_t port_used, std::uint64_t shared_used, std::uint64_t input_used) const;
+  std::uint64_t shared_part(std::uint64_t used) const { return used > dedicated_ ? used - dedicated_ : 0; }
+  void release(Port& port, Picoseconds now);
+  void leave(Port& port, const Item& item);
+  Occupancy part_sent(const Port& port, Picoseconds now) const;
+  std::uint64_t exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used);
+  void look(Picoseconds now);
+
+  const PacketSizes sizes_;
+  const LinkTime in_;
+  const LinkTime out_;
+  const bool cut_through_;
+  bool limited_ = false;
+  bool has_shared_limit_ = false;
+  bool virtual_output_queues_ = false;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t dedicated_ = 0;
+  std::uint64_t alpha_ = 0;  ///< 2^-20
+  std::uint64_t port_limit_ = 0;
+
+  std::vector<Port> ports_;
+  Occupancy sum_;  ///< upper bounds
+  std::uint64_t shared_used_ = 0;
+  Occupancy maximum_;
+  Picoseconds maximum_time_ = 0;
+  bool watching_ = false;
+  std::uint64_t interval_maximum_ = 0;
+  DropCount drops_;
+};
+
+extern template class SwitchMemory<false>;
+extern template class SwitchMemory<true>;
+
+}  // namespace rodeo::network

@@ -1,0 +1,146 @@
+// The sending end of a connection as Linux has it: window, selective acknowledgements, recovery by time (RACK, RFC 8985), proportional
+// rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count segments.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "network/simulator/congestion.h"
+#include "network/simulator/tcp_parameters.h"
+
+namespace rodeo::network {
+
+/// Whether a comes before b; numbers wrap.
+inline bool before(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) < 0; }
+
+/// Segments [begin, end).
+struct SegmentBlock {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+inline constexpr std::uint32_t kMaxSackBlocks = 3;  // beside timestamps, which are always there
+
+struct Acknowledgement {
+  std::uint32_t cumulative = 0;  ///< next segment expected
+  std::uint8_t blocks = 0;
+  bool duplicate = false;  ///< the segment that caused it had been there before (DSACK, RFC 2883)
+  SegmentBlock block[kMaxSackBlocks];
+};
+
+/// What a sender hands to its card, in order.
+struct SegmentRun {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  bool retransmission = false;
+};
+using SegmentRuns = std::vector<SegmentRun>;
+
+class TcpSender {
+ public:
+  enum class State : std::uint8_t { open, recovery, loss };
+
+  /// The window of the beginning, in segments.
+  void start(const TcpParameters& tcp, std::uint32_t window);
+
+  /// The application writes segments. What may be sent at once is appended to `runs`; so it is for all of these.
+  void write(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, SegmentRuns& runs);
+  void acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs);
+  /// The deadline is there.
+  void expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
+
+  /// An acknowledgement without blocks can set nothing off but bookkeeping: no order with other connections has to be kept.
+  bool quiet() const { return nxt_ == end_ && !busy_; }
+
+  Picoseconds deadline() const { return deadline_; }
+  std::uint32_t unacknowledged() const { return una_; }
+  std::uint32_t next() const { return nxt_; }
+  std::uint32_t written() const { return end_; }
+  std::uint32_t window() const { return congestion_.window; }
+  std::uint32_t threshold() const { return congestion_.threshold; }
+  std::uint32_t in_flight() const { return nxt_ - una_ - sacked_ - lost_ + retransmitted_; }
+  Picoseconds smoothed_rtt() const { return srtt8_ >> 3; }
+  Picoseconds timeout(const TcpParameters& tcp) const;  ///< for retransmission, backed off
+  State state() const { return state_; }
+
+  struct Counts {
+    std::uint64_t sent = 0;  ///< retransmissions included
+    std::uint32_t retransmits = 0;
+    std::uint32_t recoveries = 0;
+    std::uint32_t probes = 0;
+    std::uint32_t timeouts = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  enum class Timer : std::uint8_t { none, timeout, probe, reordering };
+
+  // Of each segment in flight: when it was last sent, and what became of it.
+  static constexpr std::uint64_t kSacked = 1;
+  static constexpr std::uint64_t kLost = 2;
+  static constexpr std::uint64_t kRetransmitted = 4;  ///< the retransmission is on its way
+  static constexpr std::uint64_t kTwice = 8;          ///< was sent more than once: says nothing of the round trip
+  static constexpr unsigned kTimeShift = 4;
+
+  std::uint64_t& segment(std::uint32_t number) { return segments_[number & mask_]; }
+  void reserve(std::uint32_t segments);
+  void emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs);
+  void retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& runs);
+  void send(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
+  void sample_rtt(const TcpParameters& tcp, Picoseconds oldest);
+  void note_delivered(const TcpParameters& tcp, Picoseconds now, std::uint32_t number, std::uint64_t sent);
+  void mark_lost(Picoseconds now);
+  void enter_recovery(const TcpParameters& tcp);
+  void reduce_window(std::uint32_t delivered, bool advanced, bool more_lost);
+  void restart_after_idle(const TcpParameters& tcp, Picoseconds now);
+  void set_timer(const TcpParameters& tcp, Picoseconds now);
+  void update_busy();
+
+  // What every acknowledgement touches comes first.
+  std::uint32_t una_ = 0;
+  std::uint32_t nxt_ = 0;
+  std::uint32_t end_ = 0;
+  std::uint32_t mask_ = 0;
+  Picoseconds deadline_ = kNever;
+  std::unique_ptr<std::uint64_t[]> segments_;
+  Picoseconds srtt8_ = 0;       ///< eight times the smoothed round trip; 0: none yet
+  Picoseconds deviation4_ = 0;  ///< four times the mean deviation
+  Picoseconds deviation_max_ = 0;
+  Picoseconds variation_ = 0;  ///< what the time-out adds
+  Picoseconds rtt_min_ = kNever;
+  std::uint32_t rtt_end_ = 0;    ///< when this is acknowledged, a round trip is over
+  std::uint32_t twice_end_ = 0;  ///< below this, segments may carry kTwice
+  std::uint32_t max_out_ = 0;
+  std::uint32_t usage_end_ = 0;
+  bool busy_ = false;  ///< not quiet, whatever there is to send
+  bool window_limited_ = false;
+  State state_ = State::open;
+  Timer timer_ = Timer::none;
+  std::uint8_t backoff_ = 0;
+  bool probe_again_ = false;  ///< the probe was a retransmission
+  bool probing_ = false;
+  bool twice_ = false;
+
+  std::uint32_t sacked_ = 0;
+  std::uint32_t lost_ = 0;
+  std::uint32_t retransmitted_ = 0;
+  std::uint32_t high_ = 0;  ///< recovery ends when this is acknowledged
+  std::uint32_t probe_high_ = 0;
+  std::uint32_t prior_window_ = 0;
+  std::uint32_t reduction_delivered_ = 0;
+  std::uint32_t reduction_sent_ = 0;
+
+  // The segment sent last of all that are known to have arrived.
+  Picoseconds rack_sent_ = 0;
+  Picoseconds rack_rtt_ = 0;
+  std::uint32_t rack_number_ = 0;
+  Picoseconds reordering_wait_ = 0;  ///< 0: nothing waits for the reordering window
+
+  Picoseconds last_sent_ = 0;
+  Congestion congestion_;
+  Counts counts_;
+};
+
+}  // namespace rodeo::network

@@ -1,0 +1,37 @@
+// Virtual time: integer picoseconds, so that a byte at 25, 100, 200, 400 and 800 Gb/s takes a whole number of them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace rodeo::network {
+
+using Picoseconds = std::uint64_t;
+
+inline constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+inline constexpr Picoseconds kPicosecondsPerNanosecond = 1000;
+inline constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
+
+/// How long bytes take on a link. Exact where a byte takes a whole number of 2^-20 ps, rounded to the nearest picosecond elsewhere.
+class LinkTime {
+ public:
+  LinkTime() = default;
+  explicit LinkTime(std::uint64_t bits_per_second)
+      : scaled_((static_cast<unsigned __int128>(8 * kPicosecondsPerSecond) << kFraction) / bits_per_second) {}
+
+  Picoseconds of(std::uint64_t bytes) const {
+    return static_cast<Picoseconds>(
+        (static_cast<unsigned __int128>(bytes) * scaled_ + (std::uint64_t{1} << (kFraction - 1))) >> kFraction);
+  }
+
+  /// Bytes that fit into a time, rounded up.
+  std::uint64_t bytes_in(Picoseconds time) const {
+    return static_cast<std::uint64_t>(((static_cast<unsigned __int128>(time) << kFraction) + scaled_ - 1) / scaled_);
+  }
+
+ private:
+  static constexpr unsigned kFraction = 20;
+  std::uint64_t scaled_ = 0;
+};
+
+}  // namespace rodeo::network
