@@ -1,0 +1,217 @@
+#include "formats/superpage_check.h"
+
+#include <emmintrin.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/rdh_payload.h"
+
+namespace rodeo::formats {
+
+namespace {
+
+using enum SuperpageCounter;
+
+std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, bytes.data() + at, sizeof word);
+  return word;
+}
+
+void put_word(std::span<std::byte> bytes, std::size_t at, std::uint32_t word) {
+  std::memcpy(bytes.data() + at, &word, sizeof word);
+}
+
+__m128i load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+
+bool is_zero(__m128i bits) { return _mm_movemask_epi8(_mm_cmpeq_epi8(bits, _mm_setzero_si128())) == 0xffff; }
+
+__m128i all_words(std::uint32_t word) { return _mm_set1_epi32(static_cast<int>(word)); }
+
+}  // namespace
+
+std::uint32_t write_ddg(std::span<std::byte> payload, std::uint32_t counter) {
+  for (std::size_t at = 0; at + 16 <= payload.size(); at += 16, ++counter) {
+    put_word(payload, at, counter);
+    put_word(payload, at + 4, counter);
+    put_word(payload, at + 8, counter & 0xffffU);
+    put_word(payload, at + 12, 0);
+  }
+  return counter;
+}
+
+std::uint32_t write_words(std::span<std::byte> payload, std::uint32_t counter) {
+  for (std::size_t at = 0; at + 4 <= payload.size(); at += 4, ++counter) put_word(payload, at, counter);
+  return counter;
+}
+
+std::uint32_t write_cru_internal(std::span<std::byte> page, std::uint32_t counter) {
+  for (std::size_t at = 0; at + 32 <= page.size(); at += 32, ++counter) {
+    for (std::size_t word = 0; word < 32; word += 4) put_word(page, at + word, counter);
+  }
+  return counter;
+}
+
+bool ddg_matches(std::span<const std::byte> payload, std::uint32_t counter) {
+  const __m128i mask = _mm_set_epi32(0, 0xffff, -1, -1);
+  const __m128i one = _mm_set_epi32(0, 1, 1, 1);
+  __m128i wanted = _mm_set_epi32(0, static_cast<int>(counter), static_cast<int>(counter), static_cast<int>(counter));
+  __m128i difference = _mm_setzero_si128();
+  for (std::size_t at = 0; at + 16 <= payload.size(); at += 16) {
+    difference = _mm_or_si128(difference, _mm_xor_si128(load(payload.data() + at), _mm_and_si128(wanted, mask)));
+    wanted = _mm_add_epi32(wanted, one);
+  }
+  return is_zero(difference);
+}
+
+bool words_match(std::span<const std::byte> payload, std::uint32_t counter) {
+  __m128i wanted = _mm_add_epi32(all_words(counter), _mm_set_epi32(3, 2, 1, 0));
+  __m128i difference = _mm_setzero_si128();
+  std::size_t at = 0;
+  for (; at + 16 <= payload.size(); at += 16) {
+    difference = _mm_or_si128(difference, _mm_xor_si128(load(payload.data() + at), wanted));
+    wanted = _mm_add_epi32(wanted, all_words(4));
+  }
+  std::uint32_t rest = 0;
+  for (; at + 4 <= payload.size(); at += 4) rest |= word_at(payload, at) ^ (counter + static_cast<std::uint32_t>(at / 4));
+  return rest == 0 && is_zero(difference);
+}
+
+bool cru_internal_matches(std::span<const std::byte> page, std::uint32_t counter) {
+  __m128i wanted = all_words(counter);
+  __m128i difference = _mm_setzero_si128();
+  for (std::size_t at = 0; at + 32 <= page.size(); at += 32) {
+    difference = _mm_or_si128(difference, _mm_xor_si128(load(page.data() + at), wanted));
+    difference = _mm_or_si128(difference, _mm_xor_si128(load(page.data() + at + 16), wanted));
+    wanted = _mm_add_epi32(wanted, all_words(1));
+  }
+  return is_zero(difference);
+}
+
+std::string describe(const SuperpageFinding& finding) {
+  return fmt::format("{}: link {}, superpage {}, byte {}: expected {:#x}, found {:#x}",
+                     kSuperpageCounterInfo[static_cast<std::size_t>(finding.what)].name, finding.link, finding.superpage,
+                     finding.offset, finding.expected, finding.found);
+}
+
+SuperpageCheck::SuperpageCheck(const SuperpageCheckSettings& settings) : settings_(settings), provable_(settings.seed) {
+  settings_.every = std::max(settings_.every, 1U);
+  settings_.page_bytes = std::max(settings_.page_bytes / 32 * 32, 32U);
+}
+
+std::uint64_t SuperpageCheck::errors() const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kSuperpageCounters; ++i) {
+    const auto counter = static_cast<SuperpageCounter>(i);
+    if (is_error(counter)) sum += counters_.read(counter);
+  }
+  return sum;
+}
+
+void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected,
+                           std::uint64_t value) {
+  counters_.add(what);
+  if (findings_.size() < settings_.most_findings) findings_.push_back({what, link, superpage_, offset, expected, value});
+}
+
+void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage) {
+  counters_.add(superpages);
+  counters_.add(bytes, superpage.size());
+  if (settings_.pattern == PagePattern::cru_internal) {
+    check_internal(links_[link], link, superpage);
+  } else {
+    check_pages(links_[link], link, superpage);
+  }
+  ++superpage_;
+}
+
+void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage) {
+  std::size_t at = 0;
+  while (at < superpage.size()) {
+    const auto offset = static_cast<std::uint32_t>(at);
+    const std::size_t left = superpage.size() - at;
+    if (left < kRdhBytes) return found(beyond_end, number, offset, kRdhBytes, left);
+    const Rdh page = Rdh::read(superpage.data() + at);
+    counters_.add(pages);
+    const std::uint32_t length = page.offset_next();
+    if ((page.version() != 6 && page.version() != 7) || page.header_size() != kRdhBytes) {
+      // Nothing that such a header says of sizes is worth anything.
+      link.packets_known = link.pattern_known = false;
+      return found(bad_header, number, offset, kRdhBytes << 8 | 7, page.words[0] & 0xffffU);
+    }
+    if (length == 0) return found(no_offset, number, offset, kRdhBytes, 0);
+    const bool sized = page.memory_size() >= kRdhBytes && page.memory_size() <= std::min(length, settings_.page_bytes);
+    if (!sized) found(bad_size, number, offset, length, page.memory_size());
+    if (length < kRdhBytes || length > left) return found(beyond_end, number, offset, left, length);
+    if (page.link_id() != number) found(wrong_link, number, offset, number, page.link_id());
+
+    const bool wanted = !link.packets_known || ++link.skipped >= settings_.every;
+    if (wanted) {
+      const std::uint64_t expected =
+          (link.packet + std::uint64_t{link.skipped}) % (std::uint64_t{settings_.packet_counter_max} + 1);
+      const bool follows = !link.packets_known || page.packet_counter() == expected;
+      if (!follows) found(packet_counter, number, offset, expected, page.packet_counter());
+      link.packet = !follows && !settings_.resynchronise ? static_cast<std::uint32_t>(expected) : page.packet_counter();
+      link.packets_known = true;
+      link.skipped = 0;
+    }
+    if (settings_.time_frame_orbits != 0) check_time_frame(link, number, page, offset);
+    if (sized) {
+      check_payload(link, number, page, superpage.subspan(at + kRdhBytes, page.memory_size() - kRdhBytes), offset, wanted);
+    } else {
+      link.pattern_known = false;
+    }
+    at += length;
+  }
+}
+
+void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
+  const std::uint32_t length = settings_.time_frame_orbits;
+  constexpr std::uint32_t kStart = rdh_trigger::kStartOfContinuous | rdh_trigger::kStartOfTriggered;
+  if ((page.trigger_type() & kStart) != 0 || (!link.frame_known && (page.trigger_type() & rdh_trigger::kTimeFrame) != 0)) {
+    link.frame_known = true;
+    link.next_frame = page.orbit() + length;
+    return;
+  }
+  // Orbits wrap: what is less than half of their range ahead has been reached.
+  if (!link.frame_known || page.orbit() - link.next_frame >= UINT32_C(1) << 31) return;
+  if (offset != 0) found(time_frame, number, offset, 0, page.orbit());
+  link.next_frame += (page.orbit() - link.next_frame) / length * length + length;
+}
+
+void SuperpageCheck::check_payload(Link& link, std::uint8_t number, const Rdh& page, std::span<const std::byte> payload,
+                                   std::uint32_t offset, bool wanted) {
+  if (payload.empty() || settings_.pattern == PagePattern::unknown) return;
+  if (settings_.pattern == PagePattern::provable) {
+    if (wanted && !rdh_payload_matches(provable_, page, payload)) found(SuperpageCounter::payload, number, offset, 0, 0);
+    return;
+  }
+  if (payload.size() < 4) return;
+  const std::uint32_t first = word_at(payload, 0);
+  const std::uint32_t expected = link.pattern_known ? link.pattern : first;
+  const bool ddg = settings_.pattern == PagePattern::ddg;
+  const bool matches = !wanted || (ddg ? ddg_matches(payload, expected) : words_match(payload, expected));
+  if (!matches) found(SuperpageCounter::payload, number, offset, expected, first);
+  link.pattern_known = true;
+  const std::uint32_t from = matches || !settings_.resynchronise ? expected : first;
+  link.pattern = from + static_cast<std::uint32_t>(payload.size() / (ddg ? 16 : 4));
+}
+
+void SuperpageCheck::check_internal(Link& link, std::uint8_t number, std::span<const std::byte> superpage) {
+  std::uint32_t page_number = 0;
+  for (std::size_t at = 0; at < superpage.size(); at += settings_.page_bytes, ++page_number) {
+    const auto page = superpage.subspan(at, std::min<std::size_t>(settings_.page_bytes, superpage.size() - at));
+    counters_.add(pages);
+    if (page.size() < 32) return found(beyond_end, number, static_cast<std::uint32_t>(at), 32, page.size());
+    const std::uint32_t first = word_at(page, 0);
+    const std::uint32_t expected = link.pattern_known ? link.pattern : first;
+    const bool matches = page_number % settings_.every != 0 || cru_internal_matches(page, expected);
+    if (!matches) found(SuperpageCounter::payload, number, static_cast<std::uint32_t>(at), expected, first);
+    link.pattern_known = true;
+    const std::uint32_t from = matches || !settings_.resynchronise ? expected : first;
+    link.pattern = from + static_cast<std::uint32_t>(page.size() / 32);
+  }
+}
+
+}  // namespace rodeo::formats

@@ -1,0 +1,132 @@
+// Checks what a CRU or C-RORC wrote into superpages, as ReadoutCard's acceptance test does: RDH sizes, packet counters, alignment of time
+// frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "formats/provable.h"
+#include "formats/rdh.h"
+
+namespace rodeo::formats {
+
+/// What stands behind the headers.
+enum class PagePattern : std::uint8_t {
+  unknown,       ///< anything: only headers are checked
+  ddg,           ///< CRU's data generator: 16 bytes are {c, c, c & 0xffff, 0} in 32-bit words, c + 1 for the next 16
+  words,         ///< C-RORC's: 32-bit words that count
+  cru_internal,  ///< no headers at all: the eight words of 32 bytes are equal, + 1 for the next 32
+  provable,      ///< provable payload in RDH pages, as emulated links send it
+};
+
+enum class SuperpageCounter : std::uint8_t {
+  superpages,
+  pages,
+  bytes,
+  bad_header,
+  bad_size,
+  no_offset,
+  beyond_end,
+  wrong_link,
+  packet_counter,
+  time_frame,
+  payload,
+  count,
+};
+inline constexpr std::size_t kSuperpageCounters = static_cast<std::size_t>(SuperpageCounter::count);
+
+/// In the order of the enum; the first three count what was seen, the others errors.
+inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCounterInfo{{
+    {"superpages", "superpages", "superpages checked"},
+    {"pages", "pages", "pages checked"},
+    {"bytes", "bytes", "bytes of the superpages"},
+    {"bad_header", "pages", "pages whose RDH has an unknown version or a wrong header size"},
+    {"bad_size", "pages", "pages whose memory size is below 64 bytes or above the page"},
+    {"no_offset", "superpages", "superpages whose rest was skipped because a page has no offset to the next"},
+    {"beyond_end", "superpages", "superpages with a page beyond what the card reported"},
+    {"wrong_link", "pages", "pages of another link than their superpage"},
+    {"packet_counter", "pages", "pages whose packet counter does not follow the last one of the link"},
+    {"time_frame", "pages", "pages that begin a time frame, but not a superpage"},
+    {"payload", "pages", "pages whose payload is not the pattern"},
+}};
+constexpr bool is_error(SuperpageCounter counter) { return counter >= SuperpageCounter::bad_header; }
+
+struct SuperpageCheckSettings {
+  PagePattern pattern = PagePattern::unknown;
+  std::uint32_t page_bytes =
+      kRdhPageBytes;                       ///< of pages without headers; the most that a page with one has; a multiple of 32
+  std::uint32_t packet_counter_max = 255;  ///< after which it restarts at 0
+  std::uint32_t every = 1;                 ///< packet counter and payload of one page in so many; 1 to 255
+  std::uint32_t time_frame_orbits = 256;   ///< 0: not checked
+  bool resynchronise = true;               ///< go on from what was found; otherwise every later page is wrong too
+  std::uint64_t seed = 1;                  ///< of provable payload
+  std::size_t most_findings = 10'000;      ///< that are kept in words; all are counted
+};
+
+/// One error: where, and what was there instead.
+struct SuperpageFinding {
+  SuperpageCounter what;
+  std::uint8_t link;
+  std::uint64_t superpage;  ///< counted from 0 over all of the check
+  std::uint32_t offset;     ///< of the page in the superpage
+  std::uint64_t expected;
+  std::uint64_t found;
+};
+/// "packet_counter: link 3, superpage 17, byte 8192: expected 5, found 7".
+std::string describe(const SuperpageFinding& finding);
+
+/// One thread calls; any thread reads counters(). Superpages may hold any bytes; every page is finite work. Allocates only for findings.
+class SuperpageCheck {
+ public:
+  explicit SuperpageCheck(const SuperpageCheckSettings& settings);
+
+  /// Checks what the card wrote into one superpage of a link. Superpages of a link come in order.
+  void check(std::uint8_t link, std::span<const std::byte> superpage);
+
+  const base::CounterBlock<SuperpageCounter>& counters() const { return counters_; }
+  std::uint64_t errors() const;
+  const std::vector<SuperpageFinding>& findings() const { return findings_; }
+
+ private:
+  struct Link {
+    bool packets_known = false;
+    bool pattern_known = false;
+    bool frame_known = false;
+    std::uint32_t packet = 0;      // counter of the last page that was checked
+    std::uint32_t skipped = 0;     // pages since
+    std::uint32_t next_frame = 0;  // orbit
+    std::uint32_t pattern = 0;     // counter that comes next
+  };
+
+  void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
+  void check_internal(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
+  void check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
+  void check_payload(Link& link, std::uint8_t number, const Rdh& page, std::span<const std::byte> payload,
+                     std::uint32_t offset, bool wanted);
+  void found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value);
+
+  SuperpageCheckSettings settings_;
+  Provable provable_;
+  std::array<Link, 256> links_{};
+  std::uint64_t superpage_ = 0;
+  base::CounterBlock<SuperpageCounter> counters_;
+  std::vector<SuperpageFinding> findings_;
+};
+
+// The patterns, for who makes them. Each returns the counter that comes next; sizes are multiples of the pattern's unit (16, 4 and 32 bytes), a rest is
+// left alone.
+std::uint32_t write_ddg(std::span<std::byte> payload, std::uint32_t counter);
+std::uint32_t write_words(std::span<std::byte> payload, std::uint32_t counter);
+std::uint32_t write_cru_internal(std::span<std::byte> page, std::uint32_t counter);
+
+/// True if the bytes are the pattern from `counter` on.
+bool ddg_matches(std::span<const std::byte> payload, std::uint32_t counter);
+bool words_match(std::span<const std::byte> payload, std::uint32_t counter);
+bool cru_internal_matches(std::span<const std::byte> page, std::uint32_t counter);
+
+}  // namespace rodeo::formats
