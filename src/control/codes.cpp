@@ -74,12 +74,16 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
     {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
+    {"card.ddl", failed,
+     "The link answered something else than the status that was asked for. Ask again; if it stays so, reset the SIU."},
     {"card.dma_memory", failed,
      "Memory cannot be given to the card as it is: an emulated card needs a file behind it (memfd, hugetlbfs, /dev/shm), "
      "and every card whole 4 KiB pages."},
     {"card.driver", failed,
      "A real card is not with a driver that hands it to programs, or that driver refuses. The message has the commands that "
      "give it to vfio-pci."},
+    {"card.flash", not_verified,
+     "The flash chip reports failure, or does not hold what was written. Write again before the card is switched off."},
     {"card.gone", unreachable,
      "The card's process is not there, or it hung up. `rodeo emulate` starts emulated cards; a real card that is gone was "
      "taken from its driver."},
@@ -89,9 +93,12 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
     {"card.interrupt", failed,
      "An interrupt of a card cannot be had: the card has fewer, or the kernel refused; the message says which."},
+    {"card.interrupted", failed, "The work was interrupted; what had been done is in the message or the report."},
     {"card.keeper", failed,
      "The keeper, which holds real cards open for all programs, cannot be started or reached, or speaks another version. "
      "`rodeo card keep --status` asks it; keeper.log beside its socket has what it said."},
+    {"card.link_down", failed,
+     "The link is down, so that nobody at its other end can be asked. Check the fibre and the front end."},
     {"card.lock_file", failed, "The file whose locks say who owns a card's DMA channels cannot be opened or locked."},
     {"card.locked", refused,
      "Another process owns the DMA channel or is changing the card's configuration. A lock ends with its process, however "
@@ -106,6 +113,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "VFIO needs an IOMMU, which keeps a card to the memory that it was given. Switch it on in the firmware and on the "
      "kernel's command line; `rodeo doctor` shows whether it is on."},
     {"card.no_region", usage, "The card has no such BAR: a CRU has 0 and 2, a C-RORC 0 to 5, a FELIX card 0 to 2."},
+    {"card.no_user_logic", refused, "The firmware of the card has no user logic."},
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},

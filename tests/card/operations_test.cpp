@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "card/operations/ctp_emulator.h"
+#include "card/operations/flash.h"
+#include "card/operations/loopback_test.h"
 #include "card/operations/pattern_player.h"
+#include "card/operations/siu.h"
+#include "card/operations/user_logic.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
 #include "scripted_function.h"
@@ -117,6 +121,196 @@ TEST(PatternPlayer, PatternsAreEightyBits) {
   for (const char* text : {"", "0x", "1208925819614629174706176", "0x100000000000000000000", "0xg", "1a", " 1", "-1",
                            "0xffffffffffffffffffffffffffffffffffffffff"})
     EXPECT_EQ(Pattern::parse(text).error().code, "card.bad_setting") << text;
+}
+
+TEST(LoopbackTest, LinksGetTheirSettingsBack) {
+  Written on;
+  const std::uint32_t link_3 = cru::gbt_index(0, 3);
+  ASSERT_TRUE(on.card->write(cru::reg("gbt_link_source"), 0x10, link_3));
+  ASSERT_TRUE(on.card->write(cru::reg("gbt_link_mask_low"), 0xabc, link_3));
+  {
+    auto test =
+        LoopbackTest::start(*on.card, {.links = 1U << 3, .static_pattern = true, .counter_8_bit = true, .mask_low = 0xff});
+    ASSERT_TRUE(test) << test.error().message();
+    EXPECT_EQ(on.last(cru::reg("gbt_link_source"), link_3), 0x26u);
+    EXPECT_EQ(on.last(cru::reg("gbt_link_mask_low"), link_3), 0xffu);
+    EXPECT_EQ(on.last(cru::reg("gbt_wrapper_test")), 0x80u);
+    on.function->words[{2, cru::reg("gbt_link_rx_errors").at(link_3)}] = 7;
+    on.function->words[{2, cru::reg("gbt_link_status").at(link_3)}] = 1U << 8 | 1U << 13;
+    const auto status = test->status();
+    ASSERT_TRUE(status);
+    ASSERT_EQ(status->size(), 1u);
+    EXPECT_EQ(status->front().link, 3u);
+    EXPECT_EQ(status->front().rx_errors, 7u);
+    EXPECT_TRUE(status->front().pll_locked && status->front().phy_up);
+    EXPECT_FALSE(status->front().data_up || status->front().rx_locked);
+  }
+  EXPECT_EQ(on.last(cru::reg("gbt_link_source"), link_3), 0x10u);
+  EXPECT_EQ(on.last(cru::reg("gbt_link_mask_low"), link_3), 0xabcu);
+  EXPECT_EQ(on.last(cru::reg("gbt_wrapper_test")), 0u);
+}
+
+TEST(LoopbackTest, NeedsLinksOfTheEndpoint) {
+  Written on;
+  EXPECT_EQ(LoopbackTest::start(*on.card, {.links = 0}).error().code, "card.bad_setting");
+  EXPECT_EQ(LoopbackTest::start(*on.card, {.links = 1U << 12}).error().code, "card.bad_setting");
+  EXPECT_TRUE(on.writes.empty());
+}
+
+TEST(UserLogic, IsRefusedWhereThereIsNone) {
+  Written on;
+  EXPECT_EQ(read_user_logic(*on.card).error().code, "card.no_user_logic");
+  EXPECT_EQ(set_user_logic(*on.card, {}).error().code, "card.no_user_logic");
+}
+
+TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
+  Written on;
+  on.function->words[{2, cru::reg("user_logic_hash").offset}] = 0x1234;
+  ASSERT_TRUE(set_user_logic(*on.card, {.event_words = 77, .random_size = true, .system_id = 3, .link_id = 15}));
+  EXPECT_EQ(on.all(cru::reg("user_logic_random")), std::vector<std::uint32_t>{1});
+  on.function->words[{2, cru::reg("user_logic_random").offset}] = 1;
+  ASSERT_TRUE(set_user_logic(*on.card, {.event_words = 78, .random_size = true}));
+  EXPECT_EQ(on.all(cru::reg("user_logic_random")).size(), 1u);
+  EXPECT_EQ(read_user_logic(*on.card)->event_words, 78u);
+  EXPECT_EQ(set_user_logic(*on.card, {.event_words = 0}).error().code, "card.bad_setting");
+}
+
+/// Behind ddl_command: an SIU that answers with these words.
+struct Siu : Written {
+  explicit Siu(std::vector<std::uint32_t> answers) : Written(card_registers::crorc::kPciId) {
+    function->after_write = [this, answers](unsigned bar, std::uint64_t offset, std::uint32_t value) {
+      if (bar == 2 && offset == 0x18) {
+        commands.push_back(value);
+        waiting = answers;
+        show();
+      }
+    };
+    function->before_read = [this](unsigned bar, std::uint64_t offset) {
+      if (bar == 2 && offset == 0x1c && !waiting.empty()) {
+        function->words[{2, 0x1c}] = waiting.front();
+        waiting.erase(waiting.begin());
+        show();
+      }
+    };
+  }
+  void show() { function->words[{2, 0x10}] = waiting.empty() ? 0 : 1U << 23; }
+  std::vector<std::uint32_t> waiting;
+  std::vector<std::uint32_t> commands;
+};
+
+TEST(SiuStatus, IsSaidInWords) {
+  Siu good({2U << 12 | 0x1c2, 0x102});
+  const auto online = read_siu_status(*good.card, 2);
+  ASSERT_TRUE(online) << online.error().message();
+  EXPECT_EQ(online->conditions, std::vector<std::string>{"port: online"});
+  EXPECT_TRUE(good.waiting.empty());
+  Siu bad({1U << 31 | 1U << 24 | 4U << 12 | 0x1c2});
+  EXPECT_EQ(read_siu_status(*bad.card, 2)->conditions, (std::vector<std::string>{"CRC error", "port: offline, no signal"}));
+}
+
+TEST(SiuStatus, SilenceAndOtherAnswersAreErrors) {
+  Siu silent({});
+  EXPECT_EQ(read_siu_status(*silent.card, 2).error().code, "card.timeout");
+  Siu other({0x2c2});
+  EXPECT_EQ(read_siu_status(*other.card, 2).error().code, "card.ddl");
+  EXPECT_EQ(read_siu_status(*other.card, 6).error().code, "card.bad_setting");
+  other.function->words[{1, 0x10}] = 1U << 13;
+  EXPECT_EQ(read_siu_status(*other.card, 1).error().code, "card.link_down");
+}
+
+TEST(SiuReset, WaitsForTheAnswer) {
+  Siu siu({0xf1});
+  ASSERT_TRUE(reset_siu(*siu.card, 2));
+  EXPECT_EQ(siu.commands, std::vector<std::uint32_t>{0xf1});
+}
+
+/// Behind flash_command: a chip with Intel's command set.
+struct FlashChip : Written {
+  FlashChip() : Written(card_registers::crorc::kPciId) {
+    function->words[{0, 0xf8}] = 1;
+    function->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
+      if (bar != 0 || offset != 0xf0) return;
+      if (value >> 24 == 1) address = value & 0xffffff;
+      if (value >> 24 == 3) bus(value & 0xffff);
+      if (value >> 24 == 4) function->words[{0, 0xf4}] = array ? word(address) : status;
+    };
+  }
+  std::uint16_t word(std::uint32_t at) const { return memory.contains(at) ? memory.at(at) : std::uint16_t{0xffff}; }
+  void bus(std::uint32_t value) {
+    if (programming) {
+      programming = false;
+      memory[address] = static_cast<std::uint16_t>(word(address) & value);  // bits only go from 1 to 0
+      if (spoil) memory[address] ^= 1;
+      ++programmed;
+    } else if (value == 0xd0 && last == 0x20) {
+      const std::uint32_t begin = address & ~0xffffU;
+      std::erase_if(memory, [&](const auto& entry) { return entry.first >= begin && entry.first <= begin + 0xffff; });
+      ++erased;
+      if (fail_erase) status = 0xa0;
+    } else if (value == 0x40) {
+      programming = true;
+      array = false;
+    } else {
+      array = value == 0xff;
+    }
+    last = value;
+  }
+  std::map<std::uint32_t, std::uint16_t> memory;
+  std::uint32_t address = 0;
+  std::uint32_t status = 0x80;
+  std::uint32_t last = 0;
+  bool array = true;
+  bool programming = false;
+  bool spoil = false;
+  bool fail_erase = false;
+  int erased = 0;
+  int programmed = 0;
+};
+
+TEST(Flash, OnlyBlocksThatDifferAreWritten) {
+  FlashChip chip;
+  std::vector<std::uint16_t> words(65536 + 3, 0xffff);
+  words[0] = 0x1234;
+  words[65536] = 0x00ff;
+  const auto first = write_flash(*chip.card, 0x20000, words);
+  ASSERT_TRUE(first) << first.error().message();
+  EXPECT_EQ(first->blocks, 2u);
+  EXPECT_EQ(first->blocks_written, 2u);
+  EXPECT_EQ(chip.word(0x20000), 0x1234);
+  words[65537] = 7;
+  const auto second = write_flash(*chip.card, 0x20000, words);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->blocks_written, 1u);
+  EXPECT_EQ(chip.erased, 3);
+  EXPECT_EQ(read_flash(*chip.card, 0x30000, 2).value(), (std::vector<std::uint16_t>{0x00ff, 7}));
+}
+
+TEST(Flash, FailureIsSeen) {
+  FlashChip spoilt;
+  spoilt.spoil = true;
+  const std::vector<std::uint16_t> words{1, 2, 3};
+  EXPECT_EQ(write_flash(*spoilt.card, 0, words).error().code, "card.flash");
+  FlashChip stuck;
+  stuck.fail_erase = true;
+  EXPECT_EQ(write_flash(*stuck.card, 0, words).error().code, "card.flash");
+  EXPECT_EQ(stuck.programmed, 0);
+}
+
+TEST(Flash, PlacesThatAreNoneAreRefused) {
+  FlashChip chip;
+  const std::vector<std::uint16_t> words{1};
+  EXPECT_EQ(write_flash(*chip.card, 1, words).error().code, "card.bad_setting");
+  EXPECT_EQ(read_flash(*chip.card, 0xffffff, 2).error().code, "card.bad_setting");
+  EXPECT_EQ(read_flash(*chip.card, 0, UINT64_MAX).error().code, "card.bad_setting");
+  EXPECT_TRUE(chip.writes.empty());
+  Written other;
+  EXPECT_EQ(read_flash(*other.card, 0, 1).error().code, "card.wrong_type");
+}
+
+TEST(Flash, CanBeInterrupted) {
+  FlashChip chip;
+  EXPECT_EQ(read_flash(*chip.card, 0, 10, [](std::uint64_t done, std::uint64_t) { return done < 3; }).error().code,
+            "card.interrupted");
 }
 
 }  // namespace

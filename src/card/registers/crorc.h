@@ -34,17 +34,24 @@ inline constexpr std::uint32_t kCommandSiuLoop = 0x92;
 inline constexpr Field kGeneratorRun{31};           // data_generator
 inline constexpr Field kQsfpUp{31};                 // link_status
 inline constexpr std::uint32_t kQsfpEnable = 0x80;  // i2c
-// flash_command. That 0xc0000000 reads the serial, and that flash has the three registers from 0xf0 on, is known; the rest is defined here.
-inline constexpr std::uint32_t kReadSerial = 0xc0000000;
-inline constexpr Field kFlashOperation{28, 4};
-inline constexpr Field kFlashAddress{0, 24};  // in 16-bit words
-inline constexpr std::uint32_t kFlashRead = 1;
-inline constexpr std::uint32_t kFlashWrite = 2;
-inline constexpr std::uint32_t kFlashErase = 4;
+// Flash, as the public driver uses it: flash_command sets the address, then writes to or reads from the flash chip there. What is written are words or
+// commands of the chip (Intel's command set).
+inline constexpr std::uint32_t kReadSerial = 0xc0000000;  // to flash_command: the serial number is in `serial` 500 ms later
+inline constexpr std::uint32_t kFlashSetAddress = 0x01000000;  // | address in 16-bit words
+inline constexpr std::uint32_t kFlashBusWrite = 0x03000000;    // | word for the chip, at the address set
+inline constexpr std::uint32_t kFlashBusRead = 0x04000000;     // what the chip gives at the address comes to flash_data
+inline constexpr Field kFlashAddress{0, 24};
+inline constexpr std::uint32_t kChipEraseSetup = 0x20;
+inline constexpr std::uint32_t kChipProgram = 0x40;  // the next write is the word
+inline constexpr std::uint32_t kChipClearStatus = 0x50;
+inline constexpr std::uint32_t kChipLockSetup = 0x60;  // then kChipConfirm unlocks the block
+inline constexpr std::uint32_t kChipReadStatus = 0x70;
+inline constexpr std::uint32_t kChipConfirm = 0xd0;
+inline constexpr std::uint32_t kChipReadArray = 0xff;  // reads give words again
+inline constexpr std::uint32_t kChipReady = 0x80;      // status while all is well; other bits say what failed
 inline constexpr std::uint32_t kFlashBlockWords = 0x10000;
-inline constexpr Field kFlashReady{0};
-inline constexpr Field kFlashFailed{1};
-inline constexpr Field kDynamicOffset{0};  // configuration
+inline constexpr std::uint32_t kFlashLastAddress = 0x46ffff;  // of the firmware
+inline constexpr Field kDynamicOffset{0};                     // configuration
 inline constexpr Field kCrorcId{4, 12};
 inline constexpr Field kTimeFrameLength{0, 12};  // time_frame
 inline constexpr Field kTimeFrameDetection{12};
@@ -71,9 +78,10 @@ inline constexpr Register kRegisters[]{
     {"link_status", 0, 0xa0, 4, Access::read, "bit 31: QSFP enabled"},
     {"i2c", 0, 0xd0, 4, Access::command, "80 enables the QSFP"},
     {"flash_command", 0, 0xf0, 4, Access::command,
-     "31:28 1 read word, 2 write word, 4 erase block, c read serial (500 ms); 23:0 word address"},
-    {"flash_data", 0, 0xf4, 4, Access::read_write, "15:0 the word read or to be written"},
-    {"flash_status", 0, 0xf8, 4, Access::read, "bit 0: ready for a command; bit 1: the last one failed"},
+     "31:24 = 1 sets the address to 23:0, 3 writes 15:0 to the flash chip there, 4 reads from it, c0000000 fetches the "
+     "serial number"},
+    {"flash_data", 0, 0xf4, 4, Access::read, "15:0 what the flash chip gave: a word, or its status"},
+    {"flash_status", 0, 0xf8, 4, Access::read, "not 0: ready for the next command"},
     {"serial", 0, 0xfc, 4, Access::read, "four ASCII digits, first in the lowest byte"},
     {"optical_power_0_1", 0, 0x144, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},
     {"optical_power_2_3", 0, 0x148, 4, Access::read, "two links, 16 bits each, in 0.1 uW"},

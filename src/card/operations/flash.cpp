@@ -1,0 +1,176 @@
+#include "card/operations/flash.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "card/operations/require_type.h"
+#include "card/pci/lock.h"
+#include "card_registers/crorc.h"
+
+namespace rodeo::card {
+
+namespace crorc = card_registers::crorc;
+using crorc::reg;
+
+namespace {
+
+constexpr std::uint64_t kFlashWords = std::uint64_t{1} << 24;
+constexpr std::chrono::milliseconds kWordPatience{100};
+constexpr std::chrono::seconds kErasePatience{10};  // a block takes up to 4 s
+
+/// The chip behind flash_command and flash_data.
+class Chip {
+ public:
+  explicit Chip(Card& card) : card_(card) {}
+
+  Result<void> at(std::uint32_t address) { return command(crorc::kFlashSetAddress | crorc::kFlashAddress.in(0, address)); }
+  Result<void> write(std::uint32_t word) { return command(crorc::kFlashBusWrite | word); }
+  Result<std::uint16_t> read() {
+    if (auto done = command(crorc::kFlashBusRead); !done) return std::unexpected(done.error());
+    const auto data = card_.read(reg("flash_data"));
+    if (!data) return std::unexpected(data.error());
+    return static_cast<std::uint16_t>(*data);
+  }
+  /// Commands one after another at an address.
+  Result<void> at(std::uint32_t address, std::initializer_list<std::uint32_t> words) {
+    if (auto done = at(address); !done) return done;
+    for (const std::uint32_t word : words) {
+      if (auto done = write(word); !done) return done;
+    }
+    return {};
+  }
+  Result<std::uint16_t> word(std::uint32_t address) {
+    if (auto done = at(address, {crorc::kChipReadArray}); !done) return std::unexpected(done.error());
+    return read();
+  }
+  /// Waits for what erasing and programming end in: the chip gives its status then.
+  Result<void> finish(std::uint32_t address, std::chrono::nanoseconds patience, std::string_view what) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (true) {
+      const auto status = read();
+      if (!status) return std::unexpected(status.error());
+      if (*status == crorc::kChipReady) return {};
+      if ((*status & crorc::kChipReady) != 0)
+        return std::unexpected(Error{"card.flash",
+                                     fmt::format("{} at word {:#x} failed: chip status {:#x}", what, address, *status),
+                                     card_.address().text(), "write again before the card is switched off"});
+      if (std::chrono::steady_clock::now() > end)
+        return std::unexpected(
+            Error{"card.timeout", fmt::format("{} at word {:#x} does not end", what, address), card_.address().text(), {}});
+      std::this_thread::sleep_for(std::chrono::microseconds{10});
+    }
+  }
+
+ private:
+  Result<void> command(std::uint32_t value) {
+    if (auto done = card_.write(reg("flash_command"), value); !done) return done;
+    const auto end = std::chrono::steady_clock::now() + kWordPatience;
+    while (true) {
+      const auto ready = card_.read(reg("flash_status"));
+      if (!ready) return std::unexpected(ready.error());
+      if (*ready != 0) return {};
+      if (std::chrono::steady_clock::now() > end)
+        return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(), {}});
+    }
+  }
+  Card& card_;
+};
+
+Result<void> require_flash(const Card& card, std::uint32_t address, std::uint64_t words) {
+  if (auto ok = require_type(card, CardType::crorc, "flash"); !ok) return ok;
+  if (address < kFlashWords && words <= kFlashWords - address) return {};
+  return std::unexpected(
+      Error{"card.bad_setting",
+            fmt::format("{} words from {:#x} reach beyond the flash of {:#x} words", words, address, kFlashWords),
+            {},
+            {}});
+}
+
+Error interrupted() { return {"card.interrupted", "interrupted", {}, {}}; }
+
+Result<bool> block_matches(Chip& chip, std::uint32_t address, std::span<const std::uint16_t> words, std::uint32_t* where) {
+  for (std::uint32_t i = 0; i < words.size(); ++i) {
+    const auto word = chip.word(address + i);
+    if (!word) return std::unexpected(word.error());
+    *where = address + i;
+    if (*word != words[i]) return false;
+  }
+  return true;
+}
+
+Result<void> program_block(Chip& chip, std::uint32_t address, std::span<const std::uint16_t> words) {
+  if (auto done =
+          chip.at(address, {crorc::kChipClearStatus, crorc::kChipLockSetup, crorc::kChipConfirm, crorc::kChipReadStatus});
+      !done)
+    return done;
+  if (auto done = chip.finish(address, kWordPatience, "unlocking the block"); !done) return done;
+  if (auto done = chip.at(address, {crorc::kChipEraseSetup, crorc::kChipConfirm}); !done) return done;
+  if (auto done = chip.finish(address, kErasePatience, "erasing the block"); !done) return done;
+  for (std::uint32_t i = 0; i < words.size(); ++i) {
+    if (words[i] == 0xffff) continue;  // as erased
+    if (auto done = chip.at(address + i, {crorc::kChipProgram, words[i]}); !done) return done;
+    if (auto done = chip.finish(address + i, kWordPatience, "programming a word"); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::uint16_t>> read_flash(Card& card, std::uint32_t address, std::uint64_t words,
+                                              const FlashProgress& progress) {
+  if (auto ok = require_flash(card, address, words); !ok) return std::unexpected(ok.error());
+  Chip chip(card);
+  std::vector<std::uint16_t> read;
+  read.reserve(words);
+  while (read.size() < words) {
+    const auto word = chip.word(address + static_cast<std::uint32_t>(read.size()));
+    if (!word) return std::unexpected(word.error());
+    read.push_back(*word);
+    if (progress && !progress(read.size(), words)) return std::unexpected(interrupted());
+  }
+  return read;
+}
+
+Result<FlashReport> write_flash(Card& card, std::uint32_t address, std::span<const std::uint16_t> words,
+                                const FlashProgress& progress) {
+  if (auto ok = require_flash(card, address, words.size()); !ok) return std::unexpected(ok.error());
+  if (address % crorc::kFlashBlockWords != 0)
+    return std::unexpected(
+        Error{"card.bad_setting",
+              fmt::format("word {:#x} does not begin a block of {:#x} words", address, crorc::kFlashBlockWords),
+              {},
+              {}});
+  std::optional<pci::ByteLock> alone;
+  if (!card.found().lock_file.empty()) {
+    auto lock = pci::ByteLock::acquire(card.found().lock_file, pci::kConfigurationByte,
+                                       "the configuration of " + card.address().text());
+    if (!lock) return std::unexpected(lock.error());
+    alone = std::move(*lock);
+  }
+  Chip chip(card);
+  FlashReport report;
+  for (std::size_t done = 0; done < words.size();) {
+    const auto block = words.subspan(done, std::min<std::size_t>(crorc::kFlashBlockWords, words.size() - done));
+    const std::uint32_t begin = address + static_cast<std::uint32_t>(done);
+    ++report.blocks;
+    std::uint32_t where = begin;
+    auto same = block_matches(chip, begin, block, &where);
+    if (!same) return std::unexpected(same.error());
+    if (!*same) {
+      ++report.blocks_written;
+      if (auto programmed = program_block(chip, begin, block); !programmed) return std::unexpected(programmed.error());
+      same = block_matches(chip, begin, block, &where);
+      if (!same) return std::unexpected(same.error());
+      if (!*same)
+        return std::unexpected(Error{"card.flash", fmt::format("word {:#x} does not hold what was written", where),
+                                     card.address().text(), "write again before the card is switched off"});
+    }
+    done += block.size();
+    if (progress && !progress(done, words.size())) return std::unexpected(interrupted());
+  }
+  return report;
+}
+
+}  // namespace rodeo::card

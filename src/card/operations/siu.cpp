@@ -1,0 +1,119 @@
+#include "card/operations/siu.h"
+
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "card/operations/require_type.h"
+#include "card_registers/crorc.h"
+
+namespace rodeo::card {
+
+namespace crorc = card_registers::crorc;
+using crorc::reg;
+
+namespace {
+
+// A DDL command: destination 3:0, command 7:4, transaction 11:8. An answer has the same places for who answers, its kind, and the transaction.
+constexpr std::uint32_t kSiu = 2;
+constexpr std::uint32_t kReadAndClearStatus = 0;
+constexpr std::uint32_t kInterfaceStatus = 12;
+constexpr std::chrono::milliseconds kPatience{100};
+
+constexpr std::uint32_t kErrorBit = 1U << 31;
+constexpr std::array<std::pair<unsigned, const char*>, 14> kErrors{{{30, "event or block too long"},
+                                                                    {29, "illegal data or status from the front end"},
+                                                                    {28, "transmit FIFO overflow"},
+                                                                    {27, "illegal word in a block write"},
+                                                                    {26, "ordered set inside a frame"},
+                                                                    {25, "invalid character in a frame"},
+                                                                    {24, "CRC error"},
+                                                                    {23, "check command error"},
+                                                                    {22, "data outside of a frame"},
+                                                                    {21, "illegal frame delimiter"},
+                                                                    {20, "frame too long"},
+                                                                    {19, "receive FIFO overflow"},
+                                                                    {18, "error in a received frame"},
+                                                                    {17, "link protocol error"}}};
+constexpr std::array<const char*, 8> kPortStates{
+    "power-on reset", "offline",  "online", "waiting for power off", "offline, no signal", "offline, no synchronisation",
+    "power off",      "undefined"};
+
+Result<void> require_link(Card& card, unsigned channel) {
+  if (auto ok = require_type(card, CardType::crorc, "the SIU"); !ok) return ok;
+  if (auto ok = require_range("the channel", channel, 0, crorc::kLinks - 1); !ok) return ok;
+  const auto csr = card.read(reg("channel_csr"), channel);
+  if (!csr) return std::unexpected(csr.error());
+  if (crorc::kLinkDown.of(*csr) == 0) return {};
+  return std::unexpected(Error{"card.link_down", fmt::format("link {} is down: nobody is there to ask", channel),
+                               card.address().text(), "check the fibre and the power of the front end"});
+}
+
+/// The oldest answer, or nothing if none comes in time.
+Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    const auto csr = card.read(reg("channel_csr"), channel);
+    if (!csr) return csr;
+    if (crorc::kStatusNotEmpty.of(*csr) != 0) return card.read(reg("ddl_status"), channel);
+    if (std::chrono::steady_clock::now() > end) {
+      return std::unexpected(Error{"card.timeout",
+                                   fmt::format("the SIU of link {} did not answer within {} ms", channel, kPatience.count()),
+                                   card.address().text(),
+                                   {}});
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+}
+
+/// Takes answers that nobody waited for; at most so many as a mailbox can have.
+Result<void> drain(Card& card, unsigned channel) {
+  for (int i = 0; i < 16; ++i) {
+    const auto csr = card.read(reg("channel_csr"), channel);
+    if (!csr) return std::unexpected(csr.error());
+    if (crorc::kStatusNotEmpty.of(*csr) == 0) return {};
+    if (auto taken = card.read(reg("ddl_status"), channel); !taken) return std::unexpected(taken.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SiuStatus> read_siu_status(Card& card, unsigned channel) {
+  if (auto ok = require_link(card, channel); !ok) return std::unexpected(ok.error());
+  if (auto done = drain(card, channel); !done) return std::unexpected(done.error());
+  const std::uint32_t transaction = 1;
+  const std::uint32_t command = kSiu | kReadAndClearStatus << 4 | transaction << 8;
+  if (auto done = card.write(reg("ddl_command"), command, channel); !done) return std::unexpected(done.error());
+  const auto answer = wait_answer(card, channel);
+  if (!answer) return std::unexpected(answer.error());
+  if ((*answer & 0xfff) != (kSiu | kInterfaceStatus << 4 | transaction << 8)) {
+    return std::unexpected(Error{"card.ddl",
+                                 fmt::format("link {} answered {:#010x}, which is no status of the SIU", channel, *answer),
+                                 card.address().text(),
+                                 {}});
+  }
+  if (auto done = drain(card, channel); !done) return std::unexpected(done.error());  // the acknowledgement behind it
+  SiuStatus status{*answer, {}};
+  if ((*answer & kErrorBit) != 0) {
+    for (const auto& [bit, text] : kErrors) {
+      if ((*answer >> bit & 1) != 0) status.conditions.emplace_back(text);
+    }
+  } else {
+    if ((*answer >> 16 & 1) != 0) status.conditions.emplace_back("in loop-back mode");
+    if ((*answer >> 15 & 1) != 0) status.conditions.emplace_back("a transaction of the front end is open");
+  }
+  status.conditions.emplace_back(fmt::format("port: {}", kPortStates[*answer >> 12 & 7]));
+  return status;
+}
+
+Result<void> reset_siu(Card& card, unsigned channel) {
+  if (auto ok = require_link(card, channel); !ok) return ok;
+  if (auto done = drain(card, channel); !done) return done;
+  if (auto done = card.write(reg("ddl_command"), crorc::kCommandSiuReset, channel); !done) return done;
+  if (auto answer = wait_answer(card, channel); !answer) return std::unexpected(answer.error());
+  return drain(card, channel);
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,24 @@
+// The source interface unit at the far end of a C-RORC's link (DDL): asked for its status, reset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "card/card.h"
+
+namespace rodeo::card {
+
+struct SiuStatus {
+  std::uint32_t word = 0;               ///< as it came
+  std::vector<std::string> conditions;  ///< in words; empty: nothing to report
+};
+
+/// Asks the SIU of one link (channel 0 to 5); waits at most 100 ms. Errors: card.wrong_type, card.link_down, card.timeout, card.ddl (another answer than
+/// the one to this question).
+Result<SiuStatus> read_siu_status(Card& card, unsigned channel);
+/// Resets it. Errors as above.
+Result<void> reset_siu(Card& card, unsigned channel);
+
+}  // namespace rodeo::card

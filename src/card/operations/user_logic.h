@@ -1,0 +1,23 @@
+// The example user logic that comes with a CRU's firmware: it makes events of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.h"
+#include "card/card.h"
+
+namespace rodeo::card {
+
+struct UserLogic {
+  std::uint32_t event_words = 100;  ///< GBT words of 128 bits
+  bool random_size = false;
+  std::uint32_t system_id = 0;  ///< 8 bits
+  std::uint32_t link_id = 15;   ///< 8 bits
+};
+
+/// Error card.no_user_logic if the firmware has none (its hash reads 0).
+Result<UserLogic> read_user_logic(Card& card);
+/// Resets the user logic and sets all of it. Errors: card.no_user_logic, card.bad_setting.
+Result<void> set_user_logic(Card& card, const UserLogic& settings);
+
+}  // namespace rodeo::card
