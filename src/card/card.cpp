@@ -71,7 +71,7 @@ Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> functio
   const Result<PciId> id = found.id ? Result<PciId>(*found.id) : read_id(*function);
   if (!id) return std::unexpected(id.error().within("cannot read the PCI id"));
   const CardType type = type_of(*id);
-  if (type == CardType::unknown)
+  if (type == CardType::unknown && !found.any_device)
     return std::unexpected(Error{"card.unknown_type",
                                  fmt::format("{:04x}:{:04x} is no readout card that is known here", id->vendor, id->device),
                                  found.address.text()});
@@ -90,6 +90,12 @@ Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> functio
     case CardType::unknown: break;
   }
   return card;
+}
+
+const card_registers::RegisterMap& Card::map() const {
+  static const card_registers::RegisterMap kNothingDeclared("unknown", {});
+  const auto* known = map_of(type_);
+  return known != nullptr ? *known : kNothingDeclared;
 }
 
 Result<const Bar*> Card::bar(unsigned number) {

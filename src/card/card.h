@@ -27,7 +27,7 @@ const card_registers::RegisterMap* map_of(CardType type);
 /// Any thread. Each call waits at most as long as the function's back end does. Errors name the register.
 class Card {
  public:
-  /// card.unknown_type if its PCI id is none that we know.
+  /// card.unknown_type if its PCI id is none that we know, unless `found.any_device`: then it has BARs and no declared registers.
   static Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found);
   /// Takes a function that is already open.
   static Result<std::unique_ptr<Card>> adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found);
@@ -36,7 +36,7 @@ class Card {
   const pci::Address& address() const { return function_->address(); }
   const pci::FoundFunction& found() const { return found_; }
   pci::Function& function() { return *function_; }
-  const card_registers::RegisterMap& map() const { return *map_of(type_); }
+  const card_registers::RegisterMap& map() const;
   /// 0 or 1; nothing if the card says neither.
   std::optional<unsigned> endpoint() const { return endpoint_; }
   /// endpoint() or 0.

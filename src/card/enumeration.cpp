@@ -71,7 +71,11 @@ Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
 Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
   if (const auto* address = std::get_if<pci::Address>(&id)) {
     for (const pci::FoundFunction& function : source.functions()) {
-      if (function.address == *address && may_be_a_card(function)) return look_at(function, source, true);
+      if (function.address != *address) continue;
+      if (may_be_a_card(function)) return look_at(function, source, true);
+      CardEntry entry{.function = function, .problem = function.problem};
+      entry.function.any_device = true;
+      return entry;
     }
     return not_found(address->text(), look_at_all(source, false));
   }

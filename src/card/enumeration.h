@@ -28,7 +28,7 @@ struct CardSource {
 /// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no cards are left out.
 std::vector<CardEntry> list_cards(const CardSource& source = {});
 
-/// The card that is meant. A PCI address opens no other card than that one. card.not_found lists what there is; card.ambiguous if a serial number
+/// The card that is meant. A PCI address opens no other card than that one, and may be that of any device (CardType::unknown): its BARs can be read and written. card.not_found lists what there is; card.ambiguous if a serial number
 /// occurs twice.
 Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
 Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});

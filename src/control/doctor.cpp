@@ -17,6 +17,7 @@
 
 #include "base/cpu.h"
 #include "base/units.h"
+#include "card/pci/sysfs.h"
 
 namespace rodeo::control {
 
@@ -153,6 +154,34 @@ Finding iommu(const fs::path& root) {
     finding.remedy =
         "add intel_iommu=on (AMD: on by itself) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "
         "and boot";
+  }
+  return finding;
+}
+
+/// Cards are known by their PCI ids in the driver's room; here it is enough to see who drives what VFIO could have.
+Finding card_drivers(const fs::path& root) {
+  std::size_t vfio = 0;
+  std::size_t uio = 0;
+  for (const auto& [driver, count] : {std::pair{"vfio-pci", &vfio}, std::pair{"uio_pci_generic", &uio}}) {
+    std::error_code failure;
+    for (fs::directory_iterator entry(root / "sys/bus/pci/drivers" / driver, failure), end; !failure && entry != end;
+         entry.increment(failure))
+      *count += card::pci::Address::parse(entry->path().filename().string()).has_value();
+  }
+  Finding finding{"card_drivers",
+                  Health::good,
+                  fmt::format("{} devices with vfio-pci, {} with uio_pci_generic", vfio, uio),
+                  "A real card belongs to vfio-pci; `rodeo card list` says what stands in the way of one.",
+                  {}};
+  if (vfio == 0 && uio == 0) {
+    finding.health = Health::missing;
+    finding.value = fs::exists(root / "sys/bus/pci/drivers/vfio-pci") ? "no device with vfio-pci" : "no driver vfio-pci";
+    finding.remedy =
+        card::pci::how_to_bind(card::pci::Address{0, 0x3b, 0, 0}, "vfio-pci") + " (3b:00.0 stands for your card)";
+  } else if (uio > 0) {
+    finding.health = Health::warning;
+    finding.remedy =
+        "bind them to vfio-pci if the host has an IOMMU: with uio_pci_generic a card may write anywhere in memory";
   }
   return finding;
 }
@@ -297,6 +326,7 @@ std::vector<Finding> examine_host(const DoctorSettings& settings) {
       limit("open_files_limit", RLIMIT_NOFILE, 4096, "Every link's connection and every open file takes one.", "nofile",
             false),
       iommu(root),
+      card_drivers(root),
       dirty_limit(root),
   };
   if (settings.disk_time.count() > 0) findings.push_back(disk_speed(settings.data_directory, settings.disk_time));

@@ -113,9 +113,25 @@ TEST(Enumeration, APciAddressOpensNoOtherCard) {
   EXPECT_EQ(cards.opened, 1);
 }
 
+TEST(Enumeration, TheAddressOfAnyDeviceOpensItsBarsAlone) {
+  Cards cards;
+  const auto adapter = find_card("20:00.0", cards.source());
+  ASSERT_TRUE(adapter);
+  EXPECT_EQ(adapter->type, CardType::unknown);
+  EXPECT_EQ(cards.opened, 0);
+  const auto opened =
+      Card::adopt(std::make_unique<ScriptedFunction>(*adapter->function.id, std::span(felix::kBars)), adapter->function);
+  ASSERT_TRUE(opened);
+  EXPECT_TRUE((*opened)->map().registers().empty());
+  EXPECT_TRUE((*opened)->bar(0));
+  pci::FoundFunction not_named = adapter->function;
+  not_named.any_device = false;
+  EXPECT_FALSE(Card::adopt(std::make_unique<ScriptedFunction>(*adapter->function.id, std::span(felix::kBars)), not_named));
+}
+
 TEST(Enumeration, SaysWhichCardsThereAreIfTheNameFitsNone) {
   Cards cards;
-  for (const char* text : {"60:00.0", "#5", "0999", "20:00.0"}) {
+  for (const char* text : {"60:00.0", "#5", "0999"}) {
     const auto card = find_card(text, cards.source());
     ASSERT_FALSE(card) << text;
     EXPECT_EQ(card.error().code, "card.not_found");

@@ -254,7 +254,7 @@ int all(bool uio, const std::string& name, const Address& address) {
     expect_refused(edu.function->dma_map(memory.bytes.first(1 << 20), plain, 0, kIova), "card.not_contiguous",
                    "memory that is not on huge pages");
   need(edu.function->dma_map(memory.bytes, memory.fd, 0, kIova), "map memory");
-  expect_refused(edu.function->dma_map(memory.bytes.first(kHugePage), memory.fd, 0, kIova + kHugePage), "card.dma_memory",
+  expect_refused(edu.function->dma_map(memory.bytes.first(kHugePage), memory.fd, 0, kIova + kHugePage), "card.refused",
                  "overlapping map");
   dma(edu, memory, kIova);
 

@@ -39,16 +39,41 @@ def facts(result):
     return {line.split(":")[0] for line in result.lines("ok ")}
 
 
+# What the command line says of the same device. The keeper is started by the first of them and holds the card for the others.
+COMMANDS = """
+says() { echo "command: $*"; "$@" 2>&1; echo "command: status $?"; }
+says rodeo card reg read --id $EDU --bar 0 0x0 -o json
+says rodeo card reg write --id $EDU --bar 0 0x4 0x12345678 -o json
+says rodeo card reg read --id $EDU --bar 0 0x4 -o json
+says rodeo card keep $EDU
+says rodeo card keep --status
+says rodeo card keep --stop
+says rodeo card list -o json
+"""
+
+
+def check_commands(result):
+    said = result.log.split("command: rodeo card ")[1:]
+    assert len(said) == 7 and all("command: status 0" in text for text in said), said
+    assert '"hex": "0x010000ed"' in said[0]
+    assert '"hex": "0xedcba987"' in said[1] and '"hex": "0xedcba987"' in said[2]  # it answers with the complement
+    assert '"kept":true' in said[4] and '"clients":[]' in said[4]
+    assert said[6].split("command:")[0].split("\n", 1)[1].strip() == "[]"  # edu is no readout card
+
+
 def test_vfio_with_a_virtual_iommu(guest):
-    result = guest(BIND.format(driver="vfio-pci") + "pci_probe vfio $EDU; status=$?; dmesg | grep -i 'DMAR.*fault' | head -3; exit $status",
+    result = guest(BIND.format(driver="vfio-pci") + COMMANDS + "pci_probe vfio $EDU; status=$?; dmesg | grep -i 'DMAR.*fault' | head -3; exit $status",
                    ["vfio-pci", "vfio_iommu_type1"], [*IOMMU, *ROOT_PORT, "-device", "edu,bus=rp1"], "intel_iommu=on")
     assert "FAILED" not in result.log and result.status == 0
     assert {"identification", "every byte came back", "DMA to an address that is not mapped", "unmapped memory is untouched", "reset",
             "second process of another user", "bus mastering stays for the other owner", "bus mastering ends with its owner", "keeper gone"} <= facts(result)
+    check_commands(result)
     assert "DMAR" in result.log and "fault addr 0x8000000" in result.log  # the IOMMU, not luck, stopped it
 
 
 def test_uio_without_an_iommu(guest):
-    result = guest(BIND.format(driver="uio_pci_generic") + "pci_probe uio $EDU", ["uio_pci_generic"], [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"])
+    result = guest(BIND.format(driver="uio_pci_generic") + "rodeo card reg read --id $EDU --bar 0 0x0; export RODEO_UIO=1\n" + COMMANDS + "pci_probe uio $EDU", ["uio_pci_generic"], [*ROOT_PORT, "-device", "edu,bus=rp1,dma_mask=0xffffffffffff"])
     assert "FAILED" not in result.log and result.status == 0
+    check_commands(result)
+    assert "error[card.driver]: 0000:01:00.0: the card is driven by uio_pci_generic" in result.log  # before it was asked for
     assert {"identification", "every byte came back", "memory that is not on huge pages", "bus mastering ends with its owner", "keeper gone"} <= facts(result)

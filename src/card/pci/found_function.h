@@ -22,6 +22,7 @@ struct FoundFunction {
   std::filesystem::path lock_file = {};          // whose kernel locks say who owns DMA channels (byte N: channel N)
   int numa_node = -1;                            // -1: not known
   std::string problem = {};                      // why it cannot be used; empty: nothing known
+  bool any_device = false;                       // opened though its id is that of no readout card: a user named its address
 };
 
 /// Emulated cards: the sockets in <runtime directory>/cards, by address. A name that is no address is a row with a problem. No directory, no cards.

@@ -119,7 +119,8 @@ Result<void> KeptFunction::map(std::uint64_t owner, int fd, std::uint64_t offset
   for (const Map& map : maps_) {
     const bool mine = group_ != nullptr || map.owner == owner;  // without an IOMMU each owner has numbers of its own
     if (mine && iova < map.iova + map.memory.memory().size() && map.iova < iova + bytes)
-      return wrong(fmt::format("the address {:#x} is mapped already", iova));
+      return std::unexpected(Error{"card.refused", fmt::format("the address {:#x} is mapped already", iova), address_.text(),
+                                   "use another address"});
   }
   auto memory = HeldMemory::hold(fd, offset, bytes, group_ == nullptr);
   if (!memory) return std::unexpected(memory.error());

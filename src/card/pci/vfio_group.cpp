@@ -146,8 +146,8 @@ Result<void> VfioGroup::map(std::span<std::byte> memory, std::uint64_t iova) {
                   "/etc/security/limits.d/rodeo.conf, and log in anew");
   }
   if (why == EEXIST)
-    return failed("card.dma_memory", what + "that address is mapped already, perhaps by another process of this group",
-                  where, "use another address; cards in groups of their own do not share addresses");
+    return failed("card.refused", what + "that address is mapped already, perhaps by another process of this group", where,
+                  "use another address; cards in groups of their own do not share addresses");
   if (why == EINVAL)
     return failed("card.dma_memory", what + "the address is outside of what the IOMMU translates, or not aligned", where,
                   fmt::format("usable: {}", usable_ranges()));
