@@ -27,6 +27,8 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
       list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
       consumer_(consumer),
       format_(equipment_.extractor->fields()),
+      has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
+      has_bcid_(equipment_.extractor->fields().has_bcid),
       places_(links.size()),
       link_counters_(std::make_unique<LinkCounters[]>(links.size())),
       fragments_(std::make_unique<FullFragment[]>(settings.fragments)) {
@@ -57,6 +59,7 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
     pool_.add(&fragment);
   }
   commands_.reserve(links.size());
+  unexpected_.resize(links.size());
 }
 
 FullWorker::~FullWorker() = default;
@@ -131,7 +134,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
 void FullWorker::handle(const ChunkAt& chunk) {
   LinkPlace& place = places_[chunk.link];
   Group& group = *place.group;
-  if (place.held.page != nullptr) settle_held(place, group.tracker.contradicts(place.place, chunk.id));
+  if (place.holding) settle_unexpected(chunk.link, group.tracker.contradicts(place.place, chunk.id));
   if (group.held.page != nullptr) settle_held(group, group.tracker.agrees(group.held.id, chunk.id));
   const Decision decision = group.tracker.decide(place.place, chunk.id, false);
   switch (decision.verdict) {
@@ -141,9 +144,9 @@ void FullWorker::handle(const ChunkAt& chunk) {
       if (decision.sequence == 0) {
         group.held = chunk;
       } else {
-        place.held = chunk;
-        place.held_since = event_clock_;
-        ++unexpected_;
+        unexpected_[chunk.link] = {chunk, event_clock_};
+        place.holding = true;
+        ++holding_;
       }
       break;
     case Verdict::duplicate: lose(chunk.link, LostCounter::duplicate); break;
@@ -166,10 +169,11 @@ void FullWorker::settle_held(Group& group, bool confirmed) {
   chunk.page->drop();
 }
 
-void FullWorker::settle_held(LinkPlace& place, bool contradicted) {
-  const ChunkAt chunk = place.held;
-  place.held = {};
-  --unexpected_;
+void FullWorker::settle_unexpected(LinkIndex link, bool contradicted) {
+  LinkPlace& place = places_[link];
+  const ChunkAt chunk = unexpected_[link].chunk;
+  place.holding = false;
+  --holding_;
   Decision decision;
   if (!contradicted) decision = place.group->tracker.decide(place.place, chunk.id, true);
   switch (decision.verdict) {
@@ -184,8 +188,8 @@ void FullWorker::settle_held(LinkPlace& place, bool contradicted) {
 
 // What its link's next chunk has not contradicted in time is believed.
 void FullWorker::settle_unexpected(std::uint64_t before) {
-  for (LinkPlace& place : places_) {
-    if (place.held.page != nullptr && place.held_since <= before) settle_held(place, false);
+  for (std::size_t i = 0; i < places_.size() && holding_ != 0; ++i) {
+    if (places_[i].holding && unexpected_[i].since <= before) settle_unexpected(static_cast<LinkIndex>(i), false);
   }
 }
 
@@ -212,7 +216,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
   fragment.source_id = SourceId{settings_.source_id.value + group.number};
   fragment.bcid = chunk.bcid;
   fragment.trigger_type = 0;
-  if (equipment_.extractor->fields().has_trigger_type) {
+  if (has_trigger_type_) {
     try {
       fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes);
     } catch (const std::exception&) {
@@ -258,7 +262,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
     flags |= slot_flag::kTruncated;
     fragment.status |= fragment_status::kOverflow;
   }
-  if (equipment_.extractor->fields().has_bcid && !group.tracker.bcid_agrees(sequence, chunk.bcid)) {
+  if (has_bcid_ && !group.tracker.bcid_agrees(sequence, chunk.bcid)) {
     flags |= kBcidDiffers;
     fragment.status |= fragment_status::kBcidMismatch;
   }
@@ -344,8 +348,7 @@ void FullWorker::tick(bool drained) {
     input_clock_ = now;
   }
   // Before the gap that a held chunk may fill is given up.
-  if (unexpected_ != 0 && event_clock_ > settings_.timeout_ns / 2)
-    settle_unexpected(event_clock_ - settings_.timeout_ns / 2);
+  if (holding_ != 0 && event_clock_ > settings_.timeout_ns / 2) settle_unexpected(event_clock_ - settings_.timeout_ns / 2);
   std::uint64_t open = 0;
   for (const auto& group : groups_) {
     GroupTracker& tracker = group->tracker;
@@ -393,7 +396,7 @@ void FullWorker::obey() {
     LinkPlace& place = places_[position];
     const bool removed = state == LinkState::removed;
     if (place.removed == removed) continue;
-    if (place.held.page != nullptr) settle_held(place, false);
+    if (place.holding) settle_unexpected(static_cast<LinkIndex>(position), false);
     place.removed = removed;
     place.group->tracker.set_removed(place.place, removed);
     link_counters_[position].removed.set(removed);

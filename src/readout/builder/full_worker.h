@@ -103,14 +103,19 @@ class FullWorker final : public FragmentOwner {
     std::uint32_t place = 0;  ///< within the group
     bool removed = false;
     bool continuing = false;
-    ChunkAt held = {};             ///< unexpected until the link's next chunk; page == nullptr: none
-    std::uint64_t held_since = 0;  ///< on the event clock
+    bool holding = false;  ///< the link's chunk in unexpected_
+  };
+
+  /// A chunk that its link's next chunk will confirm or contradict.
+  struct Unexpected {
+    ChunkAt chunk;
+    std::uint64_t since = 0;  ///< on the event clock
   };
 
   void process_run(Page& page, const ChunkRun& run);
   void handle(const ChunkAt& chunk);
   void settle_held(Group& group, bool confirmed);
-  void settle_held(LinkPlace& place, bool contradicted);
+  void settle_unexpected(LinkIndex link, bool contradicted);
   void settle_unexpected(std::uint64_t before);
   void build(Group& group, Sequence sequence, const ChunkAt& chunk);
   void build_empty(Group& group, Sequence sequence);
@@ -128,6 +133,8 @@ class FullWorker final : public FragmentOwner {
   TriggerListReader list_;
   FragmentConsumer& consumer_;
   const IdFormat format_;
+  const bool has_trigger_type_;
+  const bool has_bcid_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<LinkPlace> places_;
   std::unique_ptr<LinkCounters[]> link_counters_;
@@ -141,7 +148,8 @@ class FullWorker final : public FragmentOwner {
   std::uint64_t event_clock_ = 0;
   std::uint64_t input_clock_ = 0;
   bool copying_ = false;
-  std::uint32_t unexpected_ = 0;  // links that hold a chunk
+  std::vector<Unexpected> unexpected_;  // of each link
+  std::uint32_t holding_ = 0;           // links that hold one
 
   std::mutex command_mutex_;
   std::vector<std::pair<std::size_t, LinkState>> commands_;

@@ -18,11 +18,9 @@ GroupTracker::GroupTracker(const Settings& settings, const IdFormat& format, Mis
       host_(host),
       came_(settings.window / 64),
       void_(settings.window / 64),
-      last_(settings.links),
       habits_(settings.links),
       listed_bcids_(settings.trigger_list ? settings.window : 0, kNotListed),
-      turn_(settings.links),
-      removed_(settings.links) {}
+      turn_(settings.links) {}
 
 Decision GroupTracker::decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed) {
   const Decision decision = place(id, confirmed);
@@ -119,8 +117,8 @@ void GroupTracker::pass_oldest() {
 
 void GroupTracker::give_up_passed() {
   Sequence passed = head_;
-  for (std::size_t link = 0; link < last_.size(); ++link) {
-    if (!removed_[link]) passed = std::min(passed, last_[link]);
+  for (const Habit& habit : habits_) {
+    if (!habit.removed) passed = std::min(passed, habit.newest);
   }
   give_up(passed);
 }

@@ -83,17 +83,19 @@ class GroupTracker {
   std::uint32_t likely_link(Sequence sequence) const { return turn_[sequence % turn_.size()]; }
 
   /// A removed link is not waited for.
-  void set_removed(std::uint32_t link, bool removed) { removed_[link] = removed; }
+  void set_removed(std::uint32_t link, bool removed) { habits_[link].removed = removed; }
 
  private:
   static constexpr std::uint32_t kNotListed = ~std::uint32_t{0};
-  static constexpr std::uint32_t kHabit = 16;  // times that a link must have brought every nth event to be held to it
+  static constexpr std::uint16_t kHabit = 16;  // times that a link must have brought every nth event to be held to it
 
-  /// The events that one link brings, as far as they come at equal steps.
-  struct Habit {
+  /// The events that one link brings, as far as they come at equal steps. Half a cache line: it is touched with every chunk.
+  struct alignas(32) Habit {
+    Sequence newest = 0;
     Sequence last = 0;
     std::uint64_t step = 0;
-    std::uint32_t times = 0;  // in a row, up to kHabit
+    std::uint16_t times = 0;  // in a row, up to kHabit
+    bool removed = false;
 
     Sequence next() const { return last + step; }
     void follow(Sequence sequence) {
@@ -123,7 +125,7 @@ class GroupTracker {
   void accept(std::uint32_t link, Sequence sequence) {
     if (sequence > head_) raise_head(sequence, false);
     came_[(sequence & mask_) >> 6] |= std::uint64_t{1} << (sequence & 63);
-    last_[link] = std::max(last_[link], sequence);
+    habits_[link].newest = std::max(habits_[link].newest, sequence);
     habits_[link].follow(sequence);
     turn_[sequence % turn_.size()] = link;
     while (oldest_ <= head_ && bit(came_, oldest_)) ++oldest_;
@@ -141,12 +143,10 @@ class GroupTracker {
   Epoch previous_{};                         // the one before, whose events may still come
   std::vector<std::uint64_t> came_;          // one bit per event of the window
   std::vector<std::uint64_t> void_;          // numbers that need not be events
-  std::vector<Sequence> last_;               // newest event of each link
   std::vector<Habit> habits_;                // of each link
   std::vector<std::uint32_t> listed_bcids_;  // of the events of the window, if there is a trigger list
   std::vector<std::uint32_t> turn_;          // which link brought the last event of each remainder
-  std::vector<bool> removed_;
-  Sequence oldest_ = 0;  // lowest that has neither come nor been given up
+  Sequence oldest_ = 0;                      // lowest that has neither come nor been given up
   Sequence head_ = 0;
   Sequence listed_ = 0;         // newest that the trigger's own list has named
   std::uint32_t expected_ = 0;  // id of head_ + 1
