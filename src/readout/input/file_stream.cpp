@@ -117,7 +117,7 @@ PollStatus FileStream::poll(Page*& out) {
       ++pass_;
       std::fill(followers_.begin(), followers_.end(), RecordedIds::Follower{});
     }
-    if (!decode_next(allowed, *page)) {
+    if (!decode_next(allowed, planned, *page)) {
       // Nothing is due: all up to now is delivered.
       if (playback_.rate_hz > 0) clock_ns_ = std::max(clock_ns_, now);
       break;
@@ -131,13 +131,14 @@ PollStatus FileStream::poll(Page*& out) {
   return status;
 }
 
-bool FileStream::decode_next(std::uint64_t allowed, FilePage& page) {
+// `planned` is what `allowed` was made with: a plan that has come since is for the next call.
+bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page) {
   const std::span<const std::byte> blocks = recording_.blocks();
   const std::size_t block = recording_.format().block_bytes;
   const std::uint64_t due = allowed > played_.get() ? (allowed - played_.get()) / block * block : 0;
   const std::size_t bytes = std::min<std::uint64_t>({kBlocksPerPage * block, blocks.size() - at_, due});
   if (bytes == 0) return false;
-  if (!playback_.planned.load(std::memory_order_relaxed)) {
+  if (!planned) {
     // Claimed first, looked after: either stop() sees the claim, or this sees where to hold.
     claimed_.store(played_.get() + bytes);
     if (played_.get() + bytes > playback_.hold_at.load()) {

@@ -72,7 +72,7 @@ class FileStream final : public DataStream {
   FilePage* take_page();
   std::uint64_t allowed_bytes(std::uint64_t now_ns, bool planned) const;
   std::span<const ChunkRun> up_to_last_event(FilePage& page);
-  bool decode_next(std::uint64_t allowed, FilePage& page);
+  bool decode_next(std::uint64_t allowed, bool planned, FilePage& page);
   PollStatus end_pass(bool stopped, Page*& out);
   std::span<const ChunkRun> restamped(FilePage& page, std::span<const ChunkRun> runs);
   void restamp(std::span<std::byte> chunk, LinkIndex link);
