@@ -115,6 +115,7 @@ NB_MODULE(_network, module) {
       },
       nb::arg("payload_bytes"), nb::arg("mtu_bytes"), nb::arg("fragments") = 1);
   module.def("parse", &parse, nb::arg("text"), nb::arg("unit"));
+  add_simulator(module);
 }
 
 }  // namespace rodeo::python

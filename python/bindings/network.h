@@ -17,4 +17,6 @@ nanobind::object array_of(std::vector<T> values) {
   return nanobind::cast(nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
+void add_simulator(nanobind::module_& module);
+
 }  // namespace rodeo::python

@@ -16,6 +16,7 @@
 #include "cli/bench.h"
 #include "cli/figure_points.h"
 #include "cli/program.h"
+#include "cli/python.h"
 #include "cli/revision.h"
 #include "readout/defaults.h"
 
@@ -53,12 +54,6 @@ Json machine() {
                        {"kernel", std::string(kernel.release)},
                        {"rodeo_revision", RODEO_REVISION},
                        {"load_average_at_start", load_average()}});
-}
-
-std::string python() {
-  if (const char* named = std::getenv("RODEO_PYTHON"); named != nullptr && *named != '\0') return named;
-  if (const auto found = find_beside({"../.venv/bin/python3"})) return found->string();
-  return "python3";
 }
 
 Result<fs::path> script() {
@@ -129,12 +124,12 @@ Json measure_ablations(const FigureSettings& settings, const fs::path& directory
 Result<ExitCode> draw(const fs::path& data) {
   const auto drawing = script();
   if (!drawing) return std::unexpected(drawing.error());
-  const auto ended = run_program({python(), "-B", drawing->string(), data.string()});
+  const auto ended = run_program({python_interpreter(), "-B", drawing->string(), data.string()});
   if (!ended) return std::unexpected(ended.error());
   if (*ended != 0) {
     return std::unexpected(Error{"cli.figures", fmt::format("{} ended with {}", drawing->string(), *ended), "",
                                  fmt::format("what was measured is in {}; draw it again with {} {} {}", data.string(),
-                                             python(), drawing->string(), data.string())});
+                                             python_interpreter(), drawing->string(), data.string())});
   }
   return ExitCode::done;
 }
@@ -143,11 +138,11 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
   // Whoever waits for minutes of measurement wants to know first that it can be drawn.
   const auto drawing = script();
   if (!drawing) return std::unexpected(drawing.error());
-  const auto able = run_program({python(), "-B", drawing->string(), "--check"});
+  const auto able = run_program({python_interpreter(), "-B", drawing->string(), "--check"});
   if (!able) return std::unexpected(able.error());
   if (*able != 0) {
     return std::unexpected(
-        Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python()), "",
+        Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
               "run tools/setup, which makes .venv, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"});
   }
   base::ComponentRegistry registry;

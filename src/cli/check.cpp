@@ -4,6 +4,7 @@
 #include "cli/verbs.h"
 #include "control/configuration.h"
 #include "control/library.h"
+#include "control/network_settings.h"
 #include "control/reference.h"
 #include "control/schema.h"
 #include "control/tables.h"
@@ -58,9 +59,12 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
   for (const std::string& plugin : options.plugins) {
     if (const auto loaded = library.plugins().load(plugin); !loaded) throw SetupError(loaded.error());
   }
-  const auto tables = control::system_tables();
-  const auto configuration = control::load_configuration({.file = file, .overrides = options.overrides}, tables,
-                                                         library.registry(), library.plugins());
+  const auto tables = control::tables_for(file);
+  auto configuration = control::load_configuration({.file = file, .overrides = options.overrides}, tables,
+                                                   library.registry(), library.plugins());
+  if (configuration) {
+    if (const auto job = control::network_job(*configuration); !job) configuration = std::unexpected(job.error());
+  }
   Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
   if (!configuration) {
     for (const Error& error : configuration.error()) {

@@ -8,8 +8,12 @@ namespace rodeo::cli {
 void add_net(Command& root) {
   Command& net =
       root.verb("net", "How much buffer an event-building network needs: formula, simulation, laboratory, sizing");
-  net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB");
+  net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB")
+      .example("rodeo net size network.toml", "the buffer to buy for your network, proved, with a report");
   add_net_formula(net);
+  add_net_size(net);
+  add_net_sweep(net);
+  add_net_plot(net);
   add_net_lab(net);
 }
 

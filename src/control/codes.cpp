@@ -143,6 +143,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"cli.output", failed, "What was to be printed could not be written, for example because the disk is full."},
     {"cli.program", failed,
      "Another program that the command needs could not be started; the system's reason is in the message."},
+    {"cli.python", failed,
+     "A verb that is done in Python cannot be: there is no interpreter, it lacks a package, or Rodeo's own modules were not "
+     "built. "
+     "`tools/setup` makes .venv with everything; RODEO_PYTHON names another interpreter."},
     {"cli.unexpected", failed,
      "Something failed that no message was foreseen for. The text is that of the exception; please report it with the "
      "command line."},
@@ -258,9 +262,14 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A sequence of events cannot be summed up: a line is no start time in seconds with an optional size and port, a port "
      "is "
      "not there, or there are too many events. The message names the line."},
+    {"network.bad_setting", usage,
+     "A setting of a network could not be read, or is none of the words that it may be. The message names it and what it "
+     "takes."},
     {"network.driver", failed,
      "The driver of the switch under test refused something or could not do it; the message has its words. "
      "docs/network-laboratory.md says what laboratory and driver say to each other."},
+    {"network.failed", failed,
+     "A run of a sweep could not be done; the message has the words of the method. What had ended is in the journal."},
     {"network.hosts", invalid_configuration,
      "The list of hosts is not understood at the line named. Each line has a role (readout or node), an IPv4 address of the "
      "data network, "
@@ -274,10 +283,16 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The laboratory on one machine makes network namespaces, links and eBPF programs, which only root may. The laboratory "
      "on hosts "
      "(--hosts) does not need it."},
+    {"network.not_proved", not_verified,
+     "The buffer that was worked out dropped packets in its proof, or nine tenths of it dropped none. More seeds or longer "
+     "runs "
+     "give the fit more to go on."},
     {"network.overload", usage,
      "The events asked for are more than a link carries, headers included, so that queues would grow without end. The "
      "message has the rate "
      "that fits."},
+    {"network.refused", invalid_configuration,
+     "Settings of a sweep or a sizing do not fit together; the message says which."},
     {"network.size", invalid_configuration,
      "A size, rate, jitter or limit is outside of what a network can have or the simulator can represent. The message says "
      "which "
@@ -287,6 +302,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "or more "
      "connections than the simulator can tell apart."},
     {"network.unknown_preset", usage, "There is no preset of that name; the message lists those there are."},
+    {"network.unknown_setting", usage,
+     "A network has no setting of that name; the names are the keys of [network.topology], [network.traffic], "
+     "[network.switch] and [network.simulation] in the configuration reference."},
     {"network.unsupported", usage,
      "The laboratory, a switch or a kernel has no such thing; the message says what there is."},
     {"network.vetoed", failed,

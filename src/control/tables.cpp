@@ -1,5 +1,10 @@
 #include "control/tables.h"
 
+#include <algorithm>
+
+#include "control/network_tables.h"
+#include "control/toml_file.h"
+
 namespace rodeo::control {
 
 namespace {
@@ -49,7 +54,7 @@ TableDeclaration run_table() {
 }  // namespace
 
 std::vector<TableDeclaration> system_tables() {
-  return {
+  std::vector<TableDeclaration> tables{
       run_table(),
       {.path = "readout",
        .help = "One software ROD process: an input, a builder for each ROB, and the consumers that fragments pass through.",
@@ -136,6 +141,20 @@ std::vector<TableDeclaration> system_tables() {
        .component = ComponentKind::consumer,
        .joined = {{"work", ComponentKind::work}}},
   };
+  auto network = network_tables();
+  for (TableDeclaration& table : network) tables.push_back(std::move(table));
+  return tables;
+}
+
+std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
+  std::vector<TableDeclaration> tables = system_tables();
+  const auto raw = read_toml_file(file);
+  if (!raw || raw->find("readout") != nullptr) return tables;
+  const bool something_else = std::ranges::any_of(tables, [&](const TableDeclaration& table) {
+    return table.optional && table.path.find('.') == std::string::npos && raw->find(table.path) != nullptr;
+  });
+  if (something_else) std::erase_if(tables, [](const TableDeclaration& table) { return table.path.starts_with("readout"); });
+  return tables;
 }
 
 }  // namespace rodeo::control

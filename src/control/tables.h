@@ -1,6 +1,7 @@
 // The tables of a Rodeo configuration: what one file may say of a system.
 #pragma once
 
+#include <filesystem>
 #include <vector>
 
 #include "control/declarations.h"
@@ -9,5 +10,9 @@ namespace rodeo::control {
 
 /// Every table there is, parents before children.
 std::vector<TableDeclaration> system_tables();
+
+/// Those that a file is checked against: a file that describes something else and has no [readout] needs none. A file that cannot be read
+/// gives every table; reading it again says why.
+std::vector<TableDeclaration> tables_for(const std::filesystem::path& file);
 
 }  // namespace rodeo::control

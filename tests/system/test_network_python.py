@@ -1,12 +1,13 @@
 """rodeo.network as a user imports it: functions of plain settings, arrays out."""
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, scaled
 
 if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
@@ -49,5 +50,34 @@ def test_what_cannot_be_is_a_value_error_with_the_reason(wrong):
 
 
 def test_a_python_without_the_module_says_what_to_do():
-    done = subprocess.run([sys.executable, "-B", "-c", "import rodeo.network"], env={"PYTHONPATH": str(ROOT / "python")}, text=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-B", "-c", "from rodeo.network import simulate"], env={"PYTHONPATH": str(ROOT / "python")}, text=True, capture_output=True)
     assert done.returncode == 1 and "tools/setup" in done.stderr
+
+
+def test_a_simulation_has_numbers_and_arrays():
+    done = network.simulate(preset="lab-2023", event_size="1MB", rate="12kHz", duration="5ms", occupancy="50us", flows=True, engine="train")
+    assert done.settings["readouts"] == "48" and done.numbers["drops"] == done.drops == 0
+    assert done.occupancy["max_bytes"].max() == done.max_buffer_bytes
+    assert done.occupancy["time_s"].shape == done.occupancy["max_bytes"].shape == (100,)
+    assert len(done.flows["readout"]) == 48 * 32 and done.flows["segments_sent"].sum() == done.packets_data
+    again = network.simulate(preset="lab-2023", event_size=1e6, rate=12e3, duration=0.005, engine="train")
+    assert again.max_buffer_bytes == done.max_buffer_bytes
+
+
+def test_the_simulator_agrees_with_the_exact_form_where_its_premises_hold():
+    for size, rate in (("2MB", "4kHz"), ("1MB", "12kHz")):
+        exact = network.formula(size, rate, mtu=9000, readouts=48).exact_bytes
+        assert network.simulate(event_size=size, rate=rate, mtu=9000, duration="10ms", engine="train").max_buffer_bytes == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize("wrong, says", [(dict(evnt_size=1), "event_size"), (dict(rate="40kHz"), "overload"), (dict(nodes=0), "network.zero"), (dict(engine="fast"), "packet, train")])
+def test_a_simulation_that_cannot_be_is_a_value_error(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        network.simulate(**wrong)
+
+
+def test_the_example_runs(tmp_path):
+    done = subprocess.run([sys.executable, "-B", str(ROOT / "examples" / "network" / "notebook.py"), str(tmp_path)], cwd=tmp_path, text=True, capture_output=True,
+                          env={**os.environ, "PYTHONPATH": str(BUILD / "python")}, timeout=scaled(120))
+    assert done.returncode == 0, done.stderr
+    assert "MB" in done.stdout and (tmp_path / "occupancy.png").read_bytes().startswith(b"\x89PNG")

@@ -1,5 +1,21 @@
-"""How much buffer an event-building network needs: closed forms and superposition of events, as functions with arrays out."""
+"""How much buffer an event-building network needs: closed forms, superposition of events and simulation, as functions with arrays out.
 
-from .formula import Formula, formula, highest_rate, superposition
+    from rodeo import network
+    network.formula("5MB", "12kHz").exact_bytes
+    network.simulate(preset="lab-2023", rate="12kHz", arrivals="poisson", duration="50ms", occupancy="10us").occupancy["max_bytes"]
+"""
 
-__all__ = ["Formula", "formula", "highest_rate", "superposition"]
+import importlib
+
+# Imported when they are used, so that a Python that lacks something can say so in words (python -m rodeo.network).
+_HOMES = {"Formula": "closed_forms", "formula": "closed_forms", "highest_rate": "closed_forms", "superposition": "closed_forms", "Simulation": "simulation", "simulate": "simulation"}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module rodeo.network has no attribute {name}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,127 @@
+"""Where runs are done: processes of this machine, or the workers of a Dask cluster (Slurm and HTCondor through dask-jobqueue).
+
+All offer submit(task) -> future, wait(futures) -> (done, not done), close(). A laboratory run needs the machine for itself: two of them
+never overlap, and locally nothing else runs meanwhile.
+"""
+
+import concurrent.futures
+import contextlib
+import fcntl
+import multiprocessing
+import os
+import tempfile
+from pathlib import Path
+
+from . import methods
+
+CLUSTERS = ("local", "dask", "dask-local", "slurm", "htcondor")
+
+
+@contextlib.contextmanager
+def laboratory_lock():
+    """Held by whoever uses this host as a laboratory; another sweep waits here."""
+    path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"rodeo-laboratory-{os.getuid()}.lock"
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def work(task):
+    """One run in whichever process: (result, seconds, host)."""
+    if task.method == "laboratory":
+        with laboratory_lock():
+            return methods.timed(task)
+    return methods.timed(task)
+
+
+class Local:
+    """Processes of this machine. Laboratory runs wait until the others are done, and the others wait for them."""
+
+    def __init__(self, workers=0):
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+        self.running = set()
+        self.queued = []  # laboratory runs
+
+    def submit(self, task):
+        if task.method == "laboratory":
+            future = concurrent.futures.Future()
+            self.queued.append((future, task))
+            return future
+        future = self.pool.submit(work, task)
+        self.running.add(future)
+        return future
+
+    def wait(self, futures):
+        pooled = {future for future in futures if future in self.running}
+        if pooled:
+            done, _ = concurrent.futures.wait(pooled, return_when=concurrent.futures.FIRST_COMPLETED)
+            self.running -= done
+        else:
+            future, task = self.queued.pop(0)
+            try:
+                future.set_result(work(task))
+            except Exception as failed:
+                future.set_exception(failed)
+            done = {future}
+        return done, futures - done
+
+    def close(self):
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Dask:
+    """Workers of a cluster; `cluster` is closed with us. Laboratory runs ask for the resource `laboratory`, of which a worker that may do
+    them has one: dask worker --resources laboratory=1."""
+
+    def __init__(self, client, cluster=None):
+        self.client, self.cluster = client, cluster
+
+    def submit(self, task):
+        return self.client.submit(work, task, pure=False, resources={"laboratory": 1} if task.method == "laboratory" else None)
+
+    def wait(self, futures):
+        import distributed
+
+        done = distributed.wait(futures, return_when="FIRST_COMPLETED").done
+        return done, futures - done
+
+    def close(self):
+        self.client.close()
+        if self.cluster is not None:
+            self.cluster.close()
+
+
+def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2GB", walltime="01:00:00", directives=(), prologue=(),
+         interface=None, python=None):
+    """kind: local; dask (a running scheduler at `scheduler`); dask-local (a cluster of processes here); slurm, htcondor (jobs of
+    `cores`, `memory`, `walltime`, so many `workers`, in `queue`; `directives` are lines for the job script)."""
+    if kind == "local":
+        return Local(workers)
+    try:
+        import distributed
+    except ImportError as missing:
+        raise RuntimeError(f"executor {kind} needs Dask: pip install distributed dask-jobqueue (see tools/requirements-test.txt)") from missing
+    if kind == "dask":
+        if not scheduler:
+            raise ValueError("executor dask needs the address of a scheduler: scheduler = \"tcp://host:8786\"")
+        return Dask(distributed.Client(scheduler, timeout="30s", set_as_default=False))
+    if kind == "dask-local":
+        cluster = distributed.LocalCluster(n_workers=workers or len(os.sched_getaffinity(0)), threads_per_worker=1, dashboard_address=None,
+                                           resources={"laboratory": 1} if workers == 1 else None)
+        return Dask(distributed.Client(cluster, set_as_default=False), cluster)
+    if kind in ("slurm", "htcondor"):
+        import dask_jobqueue
+
+        environment = [f"export PYTHONPATH={os.environ['PYTHONPATH']}"] if os.environ.get("PYTHONPATH") else []
+        options = {"cores": cores, "processes": cores, "memory": memory, "job_script_prologue": [*environment, *prologue], "interface": interface,
+                   "scheduler_options": {"dashboard_address": None}}
+        if python:
+            options["python"] = python
+        if kind == "slurm":
+            cluster = dask_jobqueue.SLURMCluster(queue=queue or None, walltime=walltime, job_extra_directives=list(directives), **options)
+        else:
+            cluster = dask_jobqueue.HTCondorCluster(disk="1GB", job_extra_directives=dict(line.split("=", 1) for line in directives), **options)
+        cluster.scale(jobs=workers or 1)
+        return Dask(distributed.Client(cluster, set_as_default=False), cluster)
+    raise ValueError(f"there is no executor {kind}; use one of {', '.join(CLUSTERS)}")

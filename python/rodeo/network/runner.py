@@ -1,0 +1,73 @@
+"""Drives many sequences of runs at once: each is a generator of tasks; what the journal knows is not run again."""
+
+import sys
+import time
+
+
+class Runner:
+    """`progress` is told (runs done, known from the journal, sequences left)."""
+
+    def __init__(self, journal, executor, progress=None):
+        self.journal, self.executor = journal, executor
+        self.progress = progress or (lambda *_: None)
+        self.ran = self.known = 0
+
+    def drive(self, sequences):
+        """sequences: {name: generator}. Returns {name: what the generator returned}. An error of a run ends everything; what had ended
+        is in the journal."""
+        results, waiting = {}, {}
+        left = dict(sequences)
+
+        def advance(name, value):
+            """Sends a result on until the sequence asks for a run that is not known."""
+            generator = left[name]
+            try:
+                task = generator.send(value)
+                while (result := self.journal.find(task.method, task.settings)) is not None:
+                    self.known += 1
+                    task = generator.send(result)
+            except StopIteration as end:
+                results[name] = end.value
+                del left[name]
+                return
+            waiting[self.executor.submit(task)] = (name, task)
+
+        for name in list(left):
+            advance(name, None)
+        pending = set(waiting)
+        while waiting:
+            done, pending = self.executor.wait(set(waiting))
+            for future in done:
+                name, task = waiting.pop(future)
+                result, seconds, host = future.result()
+                self.journal.write(task.method, task.settings, result, seconds, host)
+                self.ran += 1
+                advance(name, result)
+            self.progress(self.ran, self.known, len(left))
+        return results
+
+    def all(self, tasks):
+        """Results of independent runs, in order."""
+
+        def one(task):
+            return (yield task)
+
+        found = self.drive({index: one(task) for index, task in enumerate(tasks)})
+        return [found[index] for index in range(len(tasks))]
+
+
+class Progress:
+    """One line on a terminal that is redrawn, a line every ten seconds elsewhere."""
+
+    def __init__(self, stream=None):
+        self.stream = stream or sys.stderr
+        self.next = time.monotonic() + (0.2 if self.stream.isatty() else 10)
+
+    def __call__(self, ran, known, left):
+        now = time.monotonic()
+        if now < self.next and left:
+            return
+        terminal = self.stream.isatty()
+        self.next = now + (0.2 if terminal else 10)
+        end = "\r" if terminal and left else "\n"
+        print(f"{ran} runs done, {known} known from the journal, {left} points left   ", end=end, file=self.stream, flush=True)

@@ -1,0 +1,40 @@
+"""The simulator: one call, one run, arrays out."""
+
+from dataclasses import dataclass, field
+
+from . import scenario, units
+from .native import module
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """`numbers`: largest occupancy (max_buffer_bytes: frames on the wire), drops, retransmits, events, latency, packets, speed.
+
+    `occupancy` (if asked for): arrays time_s, max_bytes, last_bytes, rack, drops, one entry an interval. `flows` (if asked for): arrays by
+    connection. `settings`: all of them, with what was left out.
+    """
+
+    settings: dict
+    numbers: dict
+    occupancy: dict = field(default_factory=dict)
+    flows: dict = field(default_factory=dict)
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["numbers"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def simulate(*, occupancy=None, flows=False, **settings):
+    """Simulates an event-building network; a pure function of its settings (seed among them).
+
+    Settings have the names of the configuration's keys: preset, readouts, nodes, uplink, node_link, event_size, rate, arrivals,
+    assignment, mtu, switch, buffer, engine, tcp, duration, seed, ... ; values are numbers in base units (seconds, bytes, hertz, bits per
+    second) or text with a unit. `occupancy` is an interval ("10us"), at which the buffer is sampled. Other threads run meanwhile.
+
+    ValueError: a setting that is not known, a network that cannot be built, more load than its links carry.
+    """
+    given = scenario.texts(settings)
+    found = module.simulate(given, units.duration(occupancy) if occupancy is not None else 0.0, flows)
+    return Simulation(module.scenario(given), found["numbers"], found.get("occupancy", {}), found.get("flows", {}))

@@ -1,0 +1,213 @@
+"""`rodeo net size`: the buffer to buy, its proof, what dominates it, and the rate that a given switch reaches.
+
+Many seeds with an infinite buffer (train engine) give the distribution of the largest occupancy; its quantile at the stated confidence
+and a margin give the answer; the packet engine proves it with seeds that nobody has seen: none drops with it, one does with nine tenths.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from . import scenario, search
+from .closed_forms import formula
+from .journal import Journal
+from .methods import Task
+from .runner import Runner
+
+PROOF_SEEDS_FROM = 1_000_000  # far from those of the fit
+NINE_TENTHS = 0.9
+
+# One assumption at a time; what a variant changes. A variant that is the scenario itself is left out.
+ASSUMPTIONS = {
+    "arrivals": [("even intervals", {"arrivals": "periodic"}), ("jitter of half a period", {"arrivals": "jittered", "jitter_periods": 0.5}),
+                 ("Poisson", {"arrivals": "poisson"})],
+    "assignment": [("in turn", {"assignment": "round-robin"}), ("least loaded", {"assignment": "least-loaded"}), ("random", {"assignment": "random"})],
+    "size spread": [("none", {"size_spread": "fixed", "size_sigma": 0}), ("normal, 20 %", {"size_spread": "normal", "size_sigma": 0.2})],
+    "MTU": [("1500", {"mtu": 1500}), ("9000", {"mtu": 9000})],
+    "cells": [("by the byte", {"cell": 0, "cell_metadata": 0}), ("256 B, 64 B of them metadata", {"cell": 256, "cell_metadata": 64})],
+    "readouts": [("48", {"readouts": 48}), ("600", {"readouts": 600})],
+}
+
+
+def plain(settings):
+    """The scenario with an infinite buffer and no limits, in the train engine."""
+    return {**settings, "buffer": "infinite", "dedicated": 0, "dynamic_threshold": 0, "port_limit": "none", "engine": "train"}
+
+
+def limited(settings):
+    """Whether what a switch needs is more than the sum of what it holds: limits that drop while memory is free."""
+    whole = scenario.complete(settings)
+    return float(whole["dynamic_threshold"]) > 0 or whole["port_limit"] != "none" or int(whole["dedicated"]) > 0
+
+
+def counted(settings):
+    """How the switch counts what it holds."""
+    return "max_buffer_cell_bytes" if int(scenario.complete(settings)["cell"]) > 0 else "max_buffer_bytes"
+
+
+def need(settings, seed):
+    """Generator: the memory [bytes] that this seed needs to drop nothing. By bisection only where limits of the switch take part."""
+    roomy = yield Task("simulation", {**plain(settings), "seed": seed})
+    if "overload" in roomy:
+        raise ValueError(roomy["overload"])
+    if not limited(settings):
+        return roomy[counted(settings)]
+    task = Task("simulation", {**settings, "engine": "train", "seed": seed})
+    top = roomy[counted(settings)]
+    found = yield from search.bisect(task, "buffer", max(1.0, top * 0.01), top * 64, 0.003)
+    if found.good is None:
+        raise ValueError("this switch drops however large its shared memory is: its limit of a port is below what one event needs there")
+    return found.good
+
+
+def quantile(maxima, confidence):
+    """The value that a further run exceeds with 1 - confidence: of a generalised extreme value distribution where the maxima scatter,
+    and never below the largest that was seen. Returns (value, description)."""
+    maxima = np.asarray(maxima, float)
+    largest = maxima.max()
+    if maxima.std() < 1e-3 * maxima.mean():
+        return largest, "all runs need the same: no distribution to fit"
+    from scipy import stats
+
+    scale = maxima.mean()
+    location, width = stats.gumbel_r.fit(maxima / scale)
+    gumbel = stats.gumbel_r(location, width)
+    shape, general_location, general_width = stats.genextreme.fit(maxima / scale, 0.0, loc=location, scale=width)
+    general = stats.genextreme(shape, general_location, general_width)
+    # The third parameter has to earn its keep (Akaike).
+    better = np.isfinite(general.logpdf(maxima / scale)).all() and (
+        general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum())
+    chosen, name = (general, f"generalised extreme value, shape {-shape:.2f}") if better else (gumbel, "Gumbel")
+    value = float(chosen.ppf(confidence)) * scale
+    return max(value, largest), f"{name} distribution of {len(maxima)} maxima"
+
+
+def drops_of(runner, settings, seeds, stop_at_first=False):
+    """{seed: drops} with a finite buffer."""
+    batch = 2 if stop_at_first else len(seeds)
+    found = {}
+    for start in range(0, len(seeds), batch):
+        some = seeds[start:start + batch]
+        results = runner.all([Task("simulation", {**settings, "seed": seed}) for seed in some])
+        found |= {seed: result["drops"] for seed, result in zip(some, results)}
+        if stop_at_first and any(found.values()):
+            break
+    return found
+
+
+def prove(runner, settings, answer, seeds, engine):
+    """No drops with the answer over all seeds, some with nine tenths of it."""
+    with_answer = drops_of(runner, {**settings, "buffer": round(answer), "engine": engine}, seeds)
+    with_less = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": engine}, seeds, stop_at_first=True)
+    return with_answer, with_less
+
+
+def vary(runner, settings, seeds):
+    """The median need of every variant, relative to that of the scenario; assumptions in the order of what they do."""
+    whole = scenario.complete(settings)
+    variants = {("base", "as given"): settings}
+    for assumption, changes in ASSUMPTIONS.items():
+        for name, change in changes:
+            if all(str(whole[key]) == scenario.complete({key: value})[key] for key, value in change.items()):
+                continue
+            variants[assumption, name] = {**settings, **change}
+    sequences = {(variant, seed): tolerant_need(changed, seed) for variant, changed in variants.items() for seed in seeds}
+    found = runner.drive(sequences)
+    median = {variant: _median([found[variant, seed] for seed in seeds]) for variant in variants}
+    base = median.pop(("base", "as given"))
+    rows = []
+    for (assumption, name), bytes in median.items():
+        rows.append({"assumption": assumption, "variant": name, "buffer_bytes": bytes, "ratio": bytes / base if bytes else None})
+    def change(row):
+        return abs(np.log(row["ratio"])) if row["ratio"] else np.inf
+
+    strength = {row["assumption"]: max(change(other) for other in rows if other["assumption"] == row["assumption"]) for row in rows}
+    rows.sort(key=lambda row: (-strength[row["assumption"]], row["assumption"], -change(row)))
+    return base, rows
+
+
+def tolerant_need(settings, seed):
+    """None where the variant asks for more than the network carries."""
+    try:
+        return (yield from need(settings, seed))
+    except ValueError:
+        return None
+
+
+def _median(values):
+    return float(np.median(values)) if all(value is not None for value in values) else None
+
+
+def reach(runner, settings, seeds):
+    """The highest rate [Hz] without drops that the switch reaches, by seed; None where not even a hundredth of the rate asked for."""
+    whole = scenario.complete(settings)
+    asked = float(whole["rate"])
+    payload = float(whole["event_size"])
+    ports = int(whole["nodes"]) // int(whole["racks"])
+    ceiling = min(float(whole["uplink"]), ports * float(whole["node_link"])) / 8 / payload
+    task = Task("simulation", {**settings, "engine": "train"})
+    found = runner.drive({seed: search.bisect(task.with_settings(seed=seed), "rate", asked / 100, max(ceiling, asked), 0.01) for seed in seeds})
+    return {seed: result.good for seed, result in found.items()}
+
+
+def curve(runner, settings, shares=(0.25, 0.5, 0.75, 1.0, 1.25)):
+    """Need against rate, one seed each; rates that the network does not carry are left out."""
+    asked = float(scenario.complete(settings)["rate"])
+    rates = [round(asked * share) for share in shares if round(asked * share) >= 1]
+    found = runner.drive({rate: tolerant_need({**settings, "rate": rate}, 1) for rate in rates})
+    return [(rate, found[rate]) for rate in rates if found[rate] is not None]
+
+
+def size(job, directory, executor, progress=None, revision=""):
+    """The whole answer as a dict of plain values; every run is in the journal of `directory`."""
+    wanted, settings = job["size"], {name: value for name, value in job["scenario"].items() if name != "seed"}
+    first = int(job["scenario"].get("seed", 1))
+    seeds = range(first, first + wanted["seeds"])
+    with Journal(Path(directory) / "journal.sqlite", revision) as journal:
+        runner = Runner(journal, executor, progress)
+        found = runner.drive({seed: need(settings, seed) for seed in seeds})
+        maxima = [float(found[seed]) for seed in seeds]
+        value, how = quantile(maxima, wanted["confidence"])
+        answer = value * (1 + wanted["margin"])
+
+        proof_seeds = list(range(PROOF_SEEDS_FROM + first, PROOF_SEEDS_FROM + first + wanted["proof_seeds"]))
+        raised = 0
+        while True:
+            with_answer, with_less = prove(runner, settings, answer, proof_seeds, wanted["proof_engine"])
+            failing = [seed for seed, drops in with_answer.items() if drops]
+            if not failing or raised == 3:
+                break
+            # The proof knows more than the fit did: a seed that drops says what it needs.
+            raised += 1
+            needs = runner.drive({seed: need(settings, seed) for seed in failing})
+            answer = max(answer * 1.01, max(needs.values()) * (1 + wanted["margin"]))
+        further = 0
+        if not any(with_less.values()):
+            # Rare large occupancies: more seeds, in the fast engine, until one of them needs more than nine tenths.
+            more = range(proof_seeds[-1] + 1, proof_seeds[-1] + 1 + 10 * wanted["proof_seeds"])
+            extra = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"}, list(more), stop_at_first=True)
+            further = len(extra)
+            with_less |= extra
+
+        base, assumptions = vary(runner, settings, seeds[:5]) if wanted["assumptions"] else (None, [])
+        whole = scenario.complete(settings)
+        switch = settings if whole["buffer"] != "infinite" else {**settings, "switch": "qfx5120"}
+        reached = reach(runner, switch, seeds[:5])
+        rates = curve(runner, settings)
+    forms = formula(**scenario.formula_arguments(settings))
+    proved = not any(with_answer.values())
+    return {
+        "buffer_bytes": round(answer), "confidence": wanted["confidence"], "margin": wanted["margin"], "quantile_bytes": round(value), "how": how,
+        "counted_in": "cells of the switch" if counted(settings) == "max_buffer_cell_bytes" else "frames",
+        "maxima_bytes": maxima, "seeds": [seeds[0], seeds[-1]],
+        "proof": {"engine": wanted["proof_engine"], "seeds": [proof_seeds[0], proof_seeds[-1]], "drops": sum(with_answer.values()), "proved": proved,
+                  "raised": raised, "nine_tenths_bytes": round(answer * NINE_TENTHS), "nine_tenths_drops": sum(with_less.values()),
+                  "nine_tenths_seeds": len(with_less), "nine_tenths_further_seeds": further, "tight": any(with_less.values())},
+        "dominant": assumptions[0]["assumption"] if assumptions else None, "assumptions": assumptions, "base_bytes": base,
+        "switch": {"buffer": scenario.complete(switch)["buffer"], "is_example": whole["buffer"] == "infinite",
+                   "rate_hz": min(reached.values()) if all(rate is not None for rate in reached.values()) else None,
+                   "rates_hz": list(reached.values())},
+        "need_by_rate": [{"rate_hz": rate, "buffer_bytes": bytes} for rate, bytes in rates],
+        "formula": {"exact_bytes": forms.exact_bytes, "paper_bytes": forms.paper_bytes, "bound_bytes": forms.bound_bytes, "valid": forms.valid, "why": forms.why},
+        "settings": whole, "runs": {"done": runner.ran, "known": runner.known}, "revision": revision,
+    }

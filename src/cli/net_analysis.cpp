@@ -1,0 +1,143 @@
+// `rodeo net sweep`, `plot`, `size` and `figures`: configurations are checked here, the work is done by rodeo.network (Python).
+#include <filesystem>
+
+#include "cli/net.h"
+#include "cli/python.h"
+#include "control/network_settings.h"
+
+namespace rodeo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kModule = "rodeo.network";
+
+struct FileOptions {
+  std::string file;
+  std::string out;
+  std::vector<std::string> overrides;
+  std::string json;
+  std::string at = "5MB,12kHz";
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<void> make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), folder.string()});
+  return {};
+}
+
+/// Checks the file and hands it to Python as JSON; every error of the file is printed.
+Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, std::vector<std::string> further) {
+  const auto job = control::load_network({.file = options.file, .overrides = options.overrides});
+  if (!job) {
+    for (const Error& error : job.error()) print_error(error);
+    return ExitCode::invalid_configuration;
+  }
+  if (verb == "sweep" && job->find("sweep")->is_null()) {
+    return std::unexpected(
+        Error{"config.missing_key", "there is no [network.sweep] in it", options.file, "rodeo explain network.sweep"});
+  }
+  if (auto made = make_folder(options.out); !made) return std::unexpected(made.error());
+  const fs::path file = fs::path(options.out) / "job.json";
+  if (auto written = write_json(file.string(), *job); !written) return std::unexpected(written.error());
+  std::vector<std::string> arguments{verb,       "--job",      file.string(), "--out",     options.out,
+                                     "--source", options.file, "--json",      options.json};
+  arguments.insert(arguments.end(), further.begin(), further.end());
+  return run_python(kModule, arguments);
+}
+
+void add_file_options(Command& verb, FileOptions& options, const char* file, const char* out) {
+  options.out = out;
+  verb.option("FILE", options.file, file).required();
+  verb.option("--out", options.out, "Folder for what it writes; the journal there lets a run that was killed go on");
+  verb.option("--set", options.overrides, "Set a key over the file, such as network.traffic.rate=6kHz")
+      .value_name("KEY=VALUE");
+  verb.json_file(options.json);
+}
+
+}  // namespace
+
+void add_net_sweep(Command& net) {
+  auto options = std::make_shared<FileOptions>();
+  Command& verb =
+      net.verb("sweep", "Ranges, repeats and searches of any setting; goes on after being killed; Parquet and a fit");
+  verb.example("rodeo net sweep sweep.toml", "every combination of the axes; results.parquet in ./sweep")
+      .example("rodeo net sweep sweep.toml --set network.executor.kind=slurm", "the same as jobs of a cluster");
+  add_file_options(verb, *options, "Configuration with [network.sweep]", "sweep");
+  verb.option("--at", options->at, "With axes event_size and rate: where the fitted surface is evaluated")
+      .value_name("SIZE,RATE");
+  verb.output(options->format);
+  verb.run([options] {
+    const char* const formats[] = {"table", "json", "csv"};
+    return run_job(*options, "sweep", {"--output", formats[static_cast<int>(options->format)], "--at", options->at});
+  });
+}
+
+void add_net_size(Command& net) {
+  auto options = std::make_shared<FileOptions>();
+  Command& verb =
+      net.verb("size", "The buffer to buy for no drops, proved; what dominates; the rate that a switch reaches; a report");
+  verb.example("rodeo net size network.toml", "your topology and traffic; report.html in ./size")
+      .example("rodeo net size network.toml --set network.traffic.arrivals=poisson", "another assumption");
+  add_file_options(verb, *options, "Configuration with [network.topology] and [network.traffic]", "size");
+  verb.paragraph("Exit status 7: the proof failed - packets were dropped with the answer, or none with nine tenths of it.");
+  verb.run([options] { return run_job(*options, "size", {}); });
+}
+
+void add_net_plot(Command& net) {
+  struct Options {
+    std::string results;
+    std::string x;
+    std::string y;
+    std::vector<std::string> by;
+    std::string out;
+  };
+  auto options = std::make_shared<Options>();
+  Command& verb = net.verb("plot", "Results of a sweep as a picture");
+  verb.example("rodeo net plot sweep", "what the sweep searched for, against its first axis; sweep/results.png")
+      .example("rodeo net plot sweep --x rate --y max_buffer_bytes --by arrivals --out buffer.svg",
+               "other columns, other format");
+  verb.option("RESULTS", options->results, "Folder of a sweep, or a Parquet file").required();
+  verb.option("--x", options->x, "Column of the horizontal axis");
+  verb.option("--y", options->y, "Column of the vertical axis");
+  verb.option("--by", options->by, "A line for each value of this column; may be given several times");
+  verb.option("--out", options->out, "Picture: PNG, SVG or PDF by its ending");
+  verb.run([options] {
+    std::vector<std::string> arguments{"plot", options->results, "--x",   options->x,
+                                       "--y",  options->y,       "--out", options->out};
+    for (const std::string& column : options->by) arguments.insert(arguments.end(), {"--by", column});
+    return run_python(kModule, arguments);
+  });
+}
+
+void add_net_figures(Command& net) {
+  struct Options {
+    std::string methods = "formula,simulation,laboratory";
+    std::string out = "network-figures";
+    bool quick = false;
+    unsigned workers = 0;
+    std::string json;
+  };
+  auto options = std::make_shared<Options>();
+  Command& verb = net.verb(
+      "figures", "Figures 3 to 6 of the network paper, remade with three methods, and a table beside the paper's values");
+  verb.example("rodeo net figures --quick", "a few points of each")
+      .example("rodeo net figures --methods formula,simulation", "without the laboratory, which needs root");
+  verb.option("--methods", options->methods, "Of formula, simulation, laboratory");
+  verb.flag("--quick", options->quick, "Few points, short runs");
+  verb.option("--workers", options->workers, "Processes; 0: one for each CPU");
+  verb.option("--out", options->out, "Folder for pictures, table.md, results and the journal");
+  verb.json_file(options->json);
+  verb.run([options]() -> Result<ExitCode> {
+    if (auto made = make_folder(options->out); !made) return std::unexpected(made.error());
+    std::vector<std::string> arguments{
+        "figures", "--methods",  options->methods, "--out", options->out, "--workers", std::to_string(options->workers),
+        "--json",  options->json};
+    if (options->quick) arguments.emplace_back("--quick");
+    return run_python(kModule, arguments);
+  });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,51 @@
+#include "cli/python.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "cli/program.h"
+#include "cli/revision.h"
+
+namespace rodeo::cli {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string python_interpreter() {
+  if (const std::string named = environment("RODEO_PYTHON"); !named.empty()) return named;
+  if (const auto found = find_beside({"../.venv/bin/python3"})) return found->string();
+  return "python3";
+}
+
+Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments) {
+  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
+  const auto package =
+      find_beside({"python/rodeo/__init__.py", "../share/rodeo/python/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+  const char* next = "run tools/setup in a clone and build it, or name an interpreter: RODEO_PYTHON=/path/to/python3";
+  if (!package) {
+    return std::unexpected(
+        Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), next});
+  }
+  std::string path = package->parent_path().parent_path().string();
+  if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
+  setenv("PYTHONPATH", path.c_str(), 1);
+  setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
+  setenv("RODEO_REVISION", RODEO_REVISION, 1);
+  std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const auto ended = run_program(command);
+  if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", next});
+  if (*ended >= 0 && *ended <= 7) return static_cast<ExitCode>(*ended);
+  if (*ended == 130) return ExitCode::failed;  // it has said so
+  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, next});
+}
+
+}  // namespace rodeo::cli

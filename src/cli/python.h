@@ -1,0 +1,18 @@
+// The Python side of Rodeo, as the command runs it: which interpreter, where our package is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace rodeo::cli {
+
+/// RODEO_PYTHON, else the interpreter of .venv beside the build folder, else python3.
+std::string python_interpreter();
+
+/// Runs `python -B -m MODULE ARGUMENTS...` to its end, with our package found, our stdout and stderr; its exit status is ours (130 after
+/// Ctrl-C). Errors: cli.python (no interpreter, no package).
+Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments);
+
+}  // namespace rodeo::cli

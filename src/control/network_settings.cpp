@@ -1,0 +1,242 @@
+#include "control/network_settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "control/library.h"
+#include "control/tables.h"
+#include "network/scenario_text.h"
+#include "network/simulator/simulate.h"
+
+namespace rodeo::control {
+namespace {
+
+using network::NamedTexts;
+using network::ScenarioSetting;
+
+constexpr const char* kScenarioTables[] = {"topology", "traffic", "switch", "simulation"};
+
+/// As network::scenario_of() reads it: numbers in base units.
+std::string text_of(const Parameters& keys, const Key& key) {
+  switch (key.type) {
+    case KeyType::boolean: return keys.boolean(key.name) ? "true" : "false";
+    case KeyType::integer: return fmt::format("{}", keys.integer(key.name));
+    case KeyType::size: return fmt::format("{}", keys.bytes(key.name));
+    case KeyType::real: return fmt::format("{}", keys.real(key.name));
+    case KeyType::rate: return fmt::format("{}", keys.rate_hz(key.name));
+    case KeyType::duration: return fmt::format("{}", std::chrono::duration<double>(keys.duration(key.name)).count());
+    default: return keys.text(key.name);
+  }
+}
+
+Json json_of(const Table& table) {
+  Json out = Json::object();
+  const Parameters& keys = table.parameters();
+  for (const Setting& setting : table.settings()) {
+    const std::string& name = setting.key.name;
+    switch (setting.key.type) {
+      case KeyType::boolean: out[name] = keys.boolean(name); break;
+      case KeyType::integer: out[name] = keys.integer(name); break;
+      case KeyType::real: out[name] = keys.real(name); break;
+      case KeyType::text_list: out[name] = Json::array_of(keys.list(name)); break;
+      default: out[name] = text_of(keys, setting.key);
+    }
+  }
+  return out;
+}
+
+std::string where_of(const Table& table, std::string_view key) {
+  for (const Setting& setting : table.settings()) {
+    if (setting.key.name == key && !setting.where.empty()) return setting.where;
+  }
+  return table.where();
+}
+
+/// A number with the unit of the setting, in its base unit.
+Result<double> number_of(ScenarioSetting::Kind kind, const std::string& text) {
+  switch (kind) {
+    case ScenarioSetting::Kind::rate: return base::parse_rate_hz(text);
+    case ScenarioSetting::Kind::bit_rate: return base::parse_bits_per_second(text);
+    case ScenarioSetting::Kind::size: {
+      const auto bytes = base::parse_size(text);
+      if (!bytes) return std::unexpected(bytes.error());
+      return static_cast<double>(*bytes);
+    }
+    case ScenarioSetting::Kind::duration: {
+      const auto duration = base::parse_duration(text);
+      if (!duration) return std::unexpected(duration.error());
+      return std::chrono::duration<double>(*duration).count();
+    }
+    default: break;
+  }
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !std::isfinite(value)) {
+    return std::unexpected(Error{"config.bad_value", fmt::format("\"{}\" is no number", text)});
+  }
+  return value;
+}
+
+class Job {
+ public:
+  explicit Job(const Configuration& configuration) : network_(*configuration.table("network")) {}
+
+  std::expected<Json, ConfigurationErrors> make() {
+    read_scenario();
+    Json job = Json::object({{"scenario", Json::object()},
+                             {"size", json_of(*network_.table("size"))},
+                             {"executor", json_of(*network_.table("executor"))}});
+    for (const auto& [name, text] : scenario_) job["scenario"][name] = text;
+    job["sweep"] = nullptr;
+    if (const Table* sweep = network_.table("sweep")) job["sweep"] = read_sweep(*sweep);
+    if (!errors_.empty()) return std::unexpected(std::move(errors_));
+    return job;
+  }
+
+ private:
+  void complain(Error error, const std::string& where) {
+    if (error.where.empty()) error.where = where;
+    errors_.push_back(std::move(error));
+  }
+
+  void read_scenario() {
+    for (const char* name : kScenarioTables) {
+      const Table& table = *network_.table(name);
+      for (const Setting& setting : table.settings()) {
+        if (setting.origin == Origin::fallback) continue;
+        const std::string text = text_of(table.parameters(), setting.key);
+        // One at a time, so that an error has its place.
+        if (const auto alone = network::scenario_of({{setting.key.name, text}}); !alone) {
+          complain(alone.error(), setting.where);
+        } else {
+          scenario_.emplace_back(setting.key.name, text);
+        }
+      }
+    }
+    if (!errors_.empty()) return;
+    check_network(scenario_, network_.where());
+  }
+
+  void check_network(const NamedTexts& settings, const std::string& where) {
+    const auto scenario = network::scenario_of(settings);
+    if (!scenario) return complain(scenario.error(), where);
+    const auto good = network::check(*scenario);
+    // Points of a sweep may ask for more than the network carries: that is what some of them are to find out.
+    if (!good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
+      complain(good.error(), where);
+  }
+
+  std::vector<std::string> values_of(const Table& axis, const ScenarioSetting& setting) {
+    const Parameters& keys = axis.parameters();
+    if (axis.given("values")) return keys.list("values");
+    const std::string& from = keys.text("from");
+    const std::string& to = keys.text("to");
+    const auto steps = keys.integer("steps");
+    if (from.empty() || to.empty() || steps < 2) {
+      complain({"config.bad_value", fmt::format("{} has neither `values` nor a whole range", axis.path()), "",
+                "give values = [...], or from, to and steps (2 or more)"},
+               axis.where());
+      return {};
+    }
+    const auto first = number_of(setting.kind, from);
+    const auto last = number_of(setting.kind, to);
+    if (!first || !last) {
+      complain(!first ? first.error() : last.error(), where_of(axis, !first ? "from" : "to"));
+      return {};
+    }
+    const bool log = keys.text("scale") == "log";
+    if (log && !(*first > 0 && *last > 0)) {
+      complain({"config.bad_value", "a logarithmic range needs ends above 0"}, axis.where());
+      return {};
+    }
+    const bool whole = setting.kind == ScenarioSetting::Kind::count || setting.kind == ScenarioSetting::Kind::size ||
+                       setting.kind == ScenarioSetting::Kind::bit_rate;
+    std::vector<std::string> values;
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
+      const double value = log ? *first * std::pow(*last / *first, share) : *first + (*last - *first) * share;
+      values.push_back(whole ? fmt::format("{:.0f}", value) : fmt::format("{:.10g}", value));
+    }
+    return values;
+  }
+
+  Json read_sweep(const Table& sweep) {
+    Json out = json_of(sweep);
+    const std::string& search = sweep.parameters().text("search");
+    if (search != "none") {
+      double ends[2] = {};
+      for (const int i : {0, 1}) {
+        const char* name = i == 0 ? "low" : "high";
+        const auto value = number_of(network::find_scenario_setting(search)->kind, sweep.parameters().text(name));
+        if (!value) {
+          Error error = value.error().within(name);
+          error.next =
+              fmt::format("a search for a {} needs {}, such as {}", search, name, search == "rate" ? "20kHz" : "100MB");
+          complain(std::move(error), where_of(sweep, name));
+          continue;
+        }
+        ends[i] = *value;
+        out[name] = *value;
+      }
+      if (errors_.empty() && !(0 < ends[0] && ends[0] < ends[1])) {
+        complain({"config.bad_value", "a search needs 0 < low < high"}, sweep.where());
+      }
+    }
+    out["axes"] = Json::array();
+    double points = 1;
+    for (const Table& axis : sweep.tables("axis")) {
+      const std::string& name = axis.parameters().text("key");
+      const ScenarioSetting* setting = network::find_scenario_setting(name);
+      if (setting == nullptr) {
+        complain(network::scenario_of({{name, ""}}).error(), where_of(axis, "key"));
+        continue;
+      }
+      if (name == search) {
+        complain({"config.bad_value", fmt::format("{} is searched for, and cannot be an axis", name)},
+                 where_of(axis, "key"));
+        continue;
+      }
+      const std::vector<std::string> values = values_of(axis, *setting);
+      for (const std::string& value : values) {
+        if (const auto alone = network::scenario_of({{name, value}}); !alone)
+          complain(alone.error(), where_of(axis, "values"));
+      }
+      points *= static_cast<double>(values.size());
+      out["axes"].push_back(Json::object({{"key", name}, {"values", Json::array_of(values)}}));
+    }
+    if (points * static_cast<double>(sweep.parameters().integer("repeats")) > 1e6) {
+      complain({"config.bad_value", fmt::format("the sweep has {:.0f} points, which is more than anybody waits for", points),
+                "", "make its axes shorter"},
+               sweep.where());
+    }
+    return out;
+  }
+
+  const Table& network_;
+  NamedTexts scenario_;
+  ConfigurationErrors errors_;
+};
+
+}  // namespace
+
+std::expected<Json, ConfigurationErrors> network_job(const Configuration& configuration) {
+  if (configuration.table("network") == nullptr) return Json();
+  return Job(configuration).make();
+}
+
+std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
+  Library library;
+  const auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
+  if (!configuration) return std::unexpected(configuration.error());
+  if (configuration->table("network") == nullptr) {
+    return std::unexpected(
+        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(),
+                             "begin with [network.topology] and [network.traffic]: rodeo explain network"}});
+  }
+  return network_job(*configuration);
+}
+
+}  // namespace rodeo::control

@@ -1,0 +1,247 @@
+"""`rodeo net sweep`, `plot` and `size`: from a user's file to numbers; killed and taken up again; wrong files."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from conftest import BUILD, ROOT, scaled
+
+if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
+    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
+sys.path.insert(0, str(BUILD / "python"))
+from rodeo.network import fit, journal, search  # noqa: E402
+from rodeo.network.methods import Task  # noqa: E402
+
+NETWORK = """
+[network.topology]
+readouts = 4
+nodes = 4
+readout_link = "25Gbps"
+uplink = "40Gbps"
+uplinks = 4
+node_link = "10Gbps"
+[network.traffic]
+event_size = "100kB"
+rate = "20kHz"
+[network.simulation]
+engine = "train"
+duration = "5ms"
+"""
+SWEEP = NETWORK + """
+[network.executor]
+workers = 2
+[network.sweep]
+repeats = 2
+search = "buffer"
+low = "10kB"
+high = "2MB"
+[[network.sweep.axis]]
+key = "event_size"
+values = ["50kB", "100kB", "200kB"]
+[[network.sweep.axis]]
+key = "rate"
+from = "2kHz"
+to = "10kHz"
+steps = 3
+"""
+
+
+@pytest.fixture
+def net(rodeo):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+
+    def run(verb, text, *arguments, **options):
+        (rodeo.directory / "network.toml").write_text(text)
+        return rodeo("net", verb, "network.toml", *arguments, **options)
+
+    return run
+
+
+def test_a_search_finds_the_buffer_that_holds_and_the_surface_through_it(net, rodeo):
+    found = json.loads(net("sweep", SWEEP, "--json", "-", "--at", "200kB,10kHz").stdout)
+    assert len(found["rows"]) == 18
+    for row in found["rows"]:
+        assert row["buffer_bytes_with_drops"] < row["buffer_bytes"] <= row["buffer_bytes_with_drops"] * 1.011 + 1
+    largest = max(row["buffer_bytes"] for row in found["rows"])
+    assert found["fit"]["value_mb"] == pytest.approx(largest * 1e-6, rel=0.1)
+    assert {"surface", "large load"} <= set(found["fit"]["models"])
+    rows = journal.read_parquet(rodeo.directory / "sweep" / "results.parquet")
+    assert [row["buffer_bytes"] for row in rows] == [row["buffer_bytes"] for row in found["rows"]]
+    assert len(journal.read_parquet(rodeo.directory / "sweep" / "runs.parquet")) == found["runs"]["done"]
+    # The second time, everything is known.
+    again = json.loads(net("sweep", SWEEP, "--json", "-", "--at", "200kB,10kHz").stdout)
+    assert again["rows"] == found["rows"] and again["runs"]["done"] == 0
+    rodeo("net", "plot", "sweep", "--x", "rate", "--by", "event_size", "--out", "picture.png")
+    assert (rodeo.directory / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert "no column size" in rodeo("net", "plot", "sweep", "--x", "size", exit_code=2).stderr
+
+
+def test_a_buffer_that_was_found_is_the_largest_occupancy(net):
+    """Two ways to one number: bisection on a finite buffer, and what an infinite one held."""
+    text = SWEEP.replace("repeats = 2", "repeats = 1")
+    searched = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]
+    measured = json.loads(net("sweep", text.replace('search = "buffer"', 'search = "none"'), "--json", "-").stdout)["rows"]
+    assert [row["buffer_bytes"] for row in searched] == pytest.approx([row["max_buffer_bytes"] for row in measured], rel=0.015)
+
+
+def test_a_search_for_the_rate_ends_where_the_formula_does(net):
+    text = NETWORK + '[network.switch]\nbuffer = "120kB"\n[network.sweep]\nmethod = "formula"\nsearch = "rate"\nlow = "100Hz"\nhigh = "40kHz"\ntolerance = 0.001\n'
+    row = json.loads(net("sweep", text, "--json", "-").stdout)["rows"][0]
+    from rodeo import network
+
+    exact = network.highest_rate("120kB", "100kB", input="40Gbps", output="10Gbps", ports=4, mtu=1500, readouts=4)
+    assert row["rate_hz"] == pytest.approx(exact, rel=0.002)
+
+
+def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
+    text = SWEEP.replace('duration = "5ms"', 'duration = "200ms"').replace("workers = 2", "workers = 1")
+    (rodeo.directory / "network.toml").write_text(text)
+    journal_file = rodeo.directory / "sweep" / "journal.sqlite"
+
+    def written():
+        try:
+            with sqlite3.connect(f"file:{journal_file}?mode=ro", uri=True) as database:
+                return database.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
+        except sqlite3.Error:
+            return 0
+
+    process = rodeo.start("net", "sweep", "network.toml", start_new_session=True)
+    deadline = time.monotonic() + scaled(60)
+    while written() < 5:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=scaled(20))
+    before = written()
+    assert before >= 5 and not (rodeo.directory / "sweep" / "results.parquet").exists()
+    found = json.loads(net("sweep", text.replace("workers = 1", "workers = 2"), "--json", "-").stdout)
+    assert found["runs"]["known"] >= before and len(found["rows"]) == 18
+
+
+def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):
+    text = NETWORK + '[network.sweep]\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["10kHz", "90kHz"]\n'
+    rows = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]
+    assert rows[0]["max_buffer_bytes"] > 0 and "carries 40" in rows[1]["overload"]
+
+
+@pytest.mark.parametrize("change, code, says", [
+    (("readouts = 4", "readouts = 0"), "network.zero", "readouts is 0"),
+    (('event_size = "100kB"', 'event_size = "0"'), "network.zero", "event size is 0"),
+    (('rate = "20kHz"', 'rate = "90kHz"'), "network.overload", "carries 40"),
+    (('node_link = "10Gbps"', 'node_link = "10GB"'), "base.bad_bit_rate", "network.toml:"),
+    (("nodes = 4", "nodes = 4\nracks = 3"), "network.topology", "rack"),
+    (("nodes = 4", "node = 4"), "config.unknown_key", "did you mean `nodes`"),
+    (('engine = "train"', 'engine = "plane"'), "config.", "network.toml:"),
+])
+def test_a_network_that_cannot_be_is_refused_with_its_place(net, rodeo, change, code, says):
+    for verb in ("size", "sweep"):
+        done = net(verb, (NETWORK if verb == "size" else NETWORK + "[network.sweep]\n").replace(*change), exit_code=None)
+        if verb == "sweep" and code == "network.overload":
+            continue  # points of a sweep may be overloads
+        assert done.returncode == 3 and code in done.stderr and says in done.stderr, done.stderr
+    if code != "network.overload":
+        assert code in rodeo("check", "network.toml", exit_code=3).stderr
+
+
+@pytest.mark.parametrize("sweep, says", [
+    ('[[network.sweep.axis]]\nkey = "evnt_size"\nvalues = ["1MB"]\n', "event_size"),
+    ('[[network.sweep.axis]]\nkey = "rate"\nvalues = ["fast"]\n', "fast"),
+    ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "1kHz"\n', "steps"),
+    ('[[network.sweep.axis]]\nkey = "rate"\nfrom = "0"\nto = "1kHz"\nsteps = 3\nscale = "log"\n', "above 0"),
+    ('search = "rate"\nlow = "2kHz"\n', "high"),
+    ('search = "rate"\nlow = "2kHz"\nhigh = "1kHz"\n', "low < high"),
+    ('search = "rate"\nlow = "2kHz"\nhigh = "4kHz"\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["1kHz"]\n', "searched for"),
+])
+def test_a_sweep_that_cannot_be_is_refused(net, sweep, says):
+    assert says in net("sweep", NETWORK + "[network.sweep]\n" + sweep, exit_code=3).stderr
+
+
+def test_a_file_without_a_network_or_a_sweep_is_refused(net):
+    assert "no [network]" in net("size", "[run]\nnumber = 2\n[readout.input]\ntype = \"generator\"\n", exit_code=3).stderr
+    assert "network.sweep" in net("sweep", NETWORK, exit_code=3).stderr
+
+
+def test_a_python_that_lacks_something_is_named(net, rodeo):
+    rodeo.environment["RODEO_PYTHON"] = "/nowhere/python3"
+    (rodeo.directory / "network.toml").write_text(NETWORK)
+    assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
+    rodeo.environment["RODEO_PYTHON"] = "/usr/bin/python3"  # has no NumPy of ours
+    if subprocess.run(["/usr/bin/python3", "-c", "import scipy, pyarrow"], capture_output=True).returncode != 0:
+        assert "cli.python" in rodeo("net", "size", "network.toml", exit_code=1).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["dask-local"])
+def test_other_executors_give_the_same_numbers(net, executor):
+    local = json.loads(net("sweep", SWEEP, "--json", "-", "--out", "local").stdout)["rows"]
+    other = json.loads(net("sweep", SWEEP, "--set", f"network.executor.kind={executor}", "--json", "-", "--out", "other", timeout=170).stdout)["rows"]
+    assert other == local
+
+
+def test_bisection_asks_for_as_few_runs_as_it_takes():
+    def drive(task, edge, quantity, **limits):
+        asked = []
+        generator = search.bisect(task, quantity, **limits)
+        try:
+            probe = generator.send(None)
+            while True:
+                asked.append(probe.settings[quantity])
+                bad = asked[-1] > edge if quantity == "rate" else asked[-1] < edge
+                probe = generator.send({"drops": int(bad), "packets_data": 1000})
+        except StopIteration as end:
+            return end.value, asked
+
+    task = Task("simulation", {"seed": 1})
+    found, asked = drive(task, 12345, "rate", low=1000, high=20000, tolerance=0.001)
+    assert found.good <= 12345 < found.bad and found.bad - found.good <= 0.0011 * found.bad and len(asked) == found.probes < 20
+    assert drive(task, 10**9, "rate", low=1000, high=20000)[0] == search.Found(20000, None, 1)
+    assert drive(task, 1, "rate", low=1000, high=20000)[0] == search.Found(None, 1000, 2)
+    found, _ = drive(task, 777, "buffer", low=10, high=20000, tolerance=0.0001)
+    assert (found.good, found.bad) == (777, 776)
+    for wrong in (dict(low=0, high=1), dict(low=2, high=1), dict(low=1, high=2, tolerance=0)):
+        with pytest.raises(ValueError):
+            next(search.bisect(task, "rate", **wrong))
+
+
+def test_a_fit_finds_the_surface_that_made_its_points():
+    truth = np.array([0.5, 1.0, 0.2, 0.05, 0.1, 0.14])
+    size, rate = (axis.ravel() for axis in np.meshgrid(np.arange(1, 9), np.arange(1, 20, 3)))
+    random = np.random.default_rng(4)
+    exact = fit.design(fit.MODELS["surface"], size.astype(float), rate.astype(float)) @ truth
+    error = np.full(len(size), 0.3)
+    points = (size, rate, exact + random.normal(0, 0.3, len(size)), error)
+    found = fit.fit(*points)
+    assert np.all(np.abs(found.parameters - truth) < 4 * np.sqrt(np.diag(found.covariance)))
+    assert found.r2 > 0.99 and 0.4 < found.chi2 / found.degrees < 1.8
+    for (low, high), sigma in zip(found.minos, np.sqrt(np.diag(found.covariance))):
+        assert -low == pytest.approx(sigma, rel=0.05) == high
+    # The closed solution by other means: the pseudo-inverse of the weighted design.
+    matrix = fit.design(fit.MODELS["surface"], size.astype(float), rate.astype(float)) / error[:, None]
+    assert found.parameters == pytest.approx(np.linalg.pinv(matrix) @ (points[2] / error), rel=1e-4, abs=1e-5)
+    extrapolated, _ = fit.extrapolate(points, 10, 25)
+    wanted = (fit.design(fit.MODELS["surface"], np.array([10.0]), np.array([25.0])) @ truth)[0]
+    assert abs(extrapolated.value - wanted) < 4 * extrapolated.statistical
+    assert extrapolated.model > 0 and set(extrapolated.by_model) == set(fit.MODELS)
+
+
+@pytest.mark.parametrize("points, says", [(([1, 2], [1, 2], [1, 2], [1, 1]), "cannot fix"), ((range(1, 9), [3] * 8, range(8), [1] * 8), "apart"),
+                                          ((range(1, 9), range(1, 9), range(8), [0] * 8), "above 0")])
+def test_a_fit_that_cannot_be_says_why(points, says):
+    with pytest.raises(ValueError, match=says):
+        fit.fit(*points)
+
+
+def test_the_journal_knows_a_run_by_its_settings_in_any_order(tmp_path):
+    with journal.Journal(tmp_path / "journal.sqlite") as book:
+        book.write("simulation", {"rate": 5, "seed": 1}, {"drops": 3}, 0.1)
+        assert book.find("simulation", {"seed": 1, "rate": 5}) == {"drops": 3}
+        assert book.find("simulation", {"seed": 2, "rate": 5}) is None and book.find("formula", {"seed": 1, "rate": 5}) is None
+    with journal.Journal(tmp_path / "journal.sqlite") as book:
+        assert len(book) == 1 and next(book.rows())["drops"] == 3
