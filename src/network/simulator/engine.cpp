@@ -43,11 +43,11 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
       flows_(static_cast<std::size_t>(readouts_count_) * nodes_count_),
       readouts_(readouts_count_),
       uplinks_(static_cast<std::size_t>(scenario.topology.racks) * uplinks_per_rack_),
-      card_head_(readouts_count_, kNever),
-      answer_head_(readouts_count_, kNever),
-      uplink_head_(uplinks_.size(), kNever),
-      node_head_(nodes_count_, kNever),
-      back_head_(nodes_count_, kNever),
+      card_head_(readouts_count_),
+      answer_head_(readouts_count_),
+      uplink_head_(uplinks_.size()),
+      node_head_(nodes_count_),
+      back_head_(nodes_count_),
       sender_timers_(flows_.size()),
       receiver_timers_(flows_.size()) {
   const std::uint32_t smallest = sizes_.header;
@@ -56,6 +56,10 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   window_ = std::min<Picoseconds>(way_back_ + node_link_.of(smallest), 1'000'000'000);
   card_full_ = card_link_.of(sizes_.segment + sizes_.header);
   uplink_full_ = uplink_link_.of(sizes_.segment + sizes_.header);
+  count_in_network_ = kTrain && (scenario.buffer.shared_bytes || scenario.buffer.port_limit_bytes);
+  const std::uint64_t share = scenario.traffic.event_bytes / readouts_count_ + 1;
+  const std::uint64_t packets = (share + sizes_.segment - 1) / sizes_.segment;
+  event_cells_ = 2 * readouts_count_ * packets * sizes_.of(1, sizes_.segment).cells;
   answer_interval_ = interval_of(scenario.traffic.readout_service_hz);
   node_interval_ = interval_of(scenario.traffic.node_service_hz);
   racks_.reserve(scenario.topology.racks);
@@ -73,6 +77,13 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
     if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window);
     flow.receiver.start(scenario.tcp.warm ? 0 : tcp_.quick_acks);
   }
+  flow_node_.resize(flows_.size());
+  flow_uplink_.resize(flows_.size());
+  for (std::uint32_t flow = 0; flow < flows_.size(); ++flow) {
+    flow_node_[flow] = flow % nodes_count_;
+    flow_uplink_[flow] = rack_of(flow_node_[flow]) * uplinks_per_rack_ +
+                         (uplinks_per_rack_ == 1 ? 0 : hash_to_uplink(flow, uplinks_per_rack_, scenario.seed));
+  }
   tree_.resize(2 * std::bit_ceil(static_cast<std::size_t>(readouts_count_)));
   active_.reserve(readouts_count_);
   if (observers.occupancy) {
@@ -87,7 +98,7 @@ void SimulationEngine<kTrain>::run() {
   Picoseconds begin = next_happening();
   while (begin < end_of_run_) {
     step(begin);
-    begin = idle_ ? std::max(next_happening(), end_) : end_;
+    begin = std::max(next_happening(), end_);
     if ((window_number_ & 0xfff) == 0 && observers_.progress) {
       const auto now = std::chrono::steady_clock::now();
       if (now - last_talk >= std::chrono::milliseconds(100)) {
@@ -107,7 +118,6 @@ void SimulationEngine<kTrain>::step(Picoseconds begin) {
   begin_ = begin;
   end_ = std::min(begin + window_, end_of_run_);
   ++window_number_;
-  idle_ = true;
   run_supervisors();
   run_readouts();
   run_core();
@@ -125,10 +135,8 @@ template <bool kTrain>
 Picoseconds SimulationEngine<kTrain>::next_happening() const {
   Picoseconds next = std::min(sender_timers_.next(), receiver_timers_.next());
   for (const Rack& rack : racks_) next = std::min(next, rack.supervisor.next_time());
-  for (const auto* heads : {&card_head_, &answer_head_, &uplink_head_, &node_head_, &back_head_}) {
-    for (const Picoseconds head : *heads) next = std::min(next, head);
-  }
-  return next;
+  return std::min({next, card_head_.earliest(), answer_head_.earliest(), uplink_head_.earliest(), node_head_.earliest(),
+                   back_head_.earliest()});
 }
 
 // Supervisors
@@ -139,7 +147,6 @@ void SimulationEngine<kTrain>::run_supervisors() {
     if (racks_[rack].supervisor.next_time() >= end_) continue;
     racks_[rack].supervisor.advance(
         end_, [&](Picoseconds time, std::uint32_t node, std::uint64_t bytes) { assign(rack, time, node, bytes); });
-    idle_ = false;
   }
 }
 
@@ -171,7 +178,7 @@ void SimulationEngine<kTrain>::plan_request(std::uint32_t number, Picoseconds ea
   } else {
     node.request_time = std::max({earliest, node.request_earliest, node.pending.front().time});
   }
-  node_head_[number] = std::min(node_head_[number], node.request_time);
+  node_head_.lower(number, node.request_time);
 }
 
 // Readouts
@@ -185,27 +192,25 @@ std::uint32_t SimulationEngine<kTrain>::fragment_bytes(const Event& event, std::
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_readouts() {
   tasks_.clear();
+  returned_.clear();
   next_task_ = 0;
   sender_timers_.advance(
       end_, [&](std::uint32_t flow) { return flows_[flow].sender.deadline(); },
       [&](std::uint32_t flow, Picoseconds deadline) {
         flows_[flow].deferred = window_number_;
-        tasks_.push_back({deadline, Kind::timer, flow, 0, {}, {}});
+        tasks_.push_back({deadline, Kind::timer, flow, 0});
       });
-  for (std::uint32_t readout = 0; readout < readouts_count_; ++readout) {
-    if (answer_head_[readout] >= end_) continue;
+  answer_head_.visit_before(end_, [&](std::uint32_t readout) {
     Ring<Answer>& answers = readouts_[readout].answers;
     while (!answers.empty() && answers.front().time < end_) {
       const Answer& one = answers.front();
       flows_[one.flow].deferred = window_number_;
-      tasks_.push_back({one.time, Kind::answer, one.flow, one.event, {}, {}});
+      tasks_.push_back({one.time, Kind::answer, one.flow, one.event});
       answers.pop();
     }
-    answer_head_[readout] = answers.empty() ? kNever : answers.front().time;
-  }
-  for (std::uint32_t number = 0; number < nodes_count_; ++number) {
-    if (back_head_[number] >= end_) continue;
-    idle_ = false;
+    answer_head_.set(readout, answers.empty() ? kNever : answers.front().time);
+  });
+  back_head_.visit_before(end_, [&](std::uint32_t number) {
     Node& node = nodes_[number];
     while (!node.back.empty() && node.back.front().time < end_) {
       const Returning one = node.back.front();
@@ -225,17 +230,16 @@ void SimulationEngine<kTrain>::run_readouts() {
         continue;
       }
       flow.deferred = window_number_;
-      Task task{one.time, Kind::returning, one.flow, 0, one, {}};
+      tasks_.push_back({one.time, Kind::returning, one.flow, static_cast<std::uint32_t>(returned_.size())});
+      returned_.push_back({one, {}});
       if (one.blocks != 0) {
-        task.blocks = node.blocks.front();
+        returned_.back().blocks = node.blocks.front();
         node.blocks.pop();
       }
-      tasks_.push_back(task);
     }
-    back_head_[number] = node.back.empty() ? kNever : node.back.front().time;
-  }
+    back_head_.set(number, node.back.empty() ? kNever : node.back.front().time);
+  });
   if (tasks_.empty()) return;
-  idle_ = false;
   std::sort(tasks_.begin(), tasks_.end());
   while (next_task_ < tasks_.size()) {
     const Task task = tasks_[next_task_++];
@@ -253,10 +257,10 @@ template <bool kTrain>
 void SimulationEngine<kTrain>::do_task(const Task& task) {
   Flow& flow = flows_[task.flow];
   switch (task.kind) {
-    case Kind::returning: on_returning(task.time, task.returning, task.blocks); return;
+    case Kind::returning: on_returning(task.time, returned_[task.what].one, returned_[task.what].blocks); return;
     case Kind::answer:
       --flow.answers;
-      answer(task.time, task.flow, task.event);
+      answer(task.time, task.flow, task.what);
       return;
     case Kind::timer:
       if (flow.sender.deadline() != task.time) {  // it has moved since
@@ -308,11 +312,11 @@ void SimulationEngine<kTrain>::on_request(Picoseconds now, std::uint32_t flow, s
   const Answer one{readout.service_free + scenario_.traffic.readout_response_ns * kPicosecondsPerNanosecond, flow, event};
   ++flows_[flow].answers;
   if (one.time < end_ && readout.answers.empty()) {
-    add_task({one.time, Kind::answer, flow, event, {}, {}});
+    add_task({one.time, Kind::answer, flow, event});
     return;
   }
   readout.answers.push(one);
-  answer_head_[number] = readout.answers.front().time;
+  answer_head_.set(number, readout.answers.front().time);
 }
 
 template <bool kTrain>
@@ -321,6 +325,10 @@ void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std
   const std::uint32_t bytes = fragment_bytes(events_[event], readout_of(number));
   const std::uint32_t segments = (bytes + sizes_.segment - 1) / sizes_.segment;
   flow.fragments.push({flow.sender.written() + segments, event, bytes - (segments - 1) * sizes_.segment});
+  if (!flow.receiving) {
+    flow.receiving = true;
+    flow.receiving_end = flow.fragments.back().end;
+  }
   flow.sender.write(tcp_, now, segments, runs_);
   hand_to_card(now, number);
   after_sender(number);
@@ -332,10 +340,18 @@ void SimulationEngine<kTrain>::after_sender(std::uint32_t number) {
   if (deadline == kNever) return;
   if (deadline < end_) {
     flows_[number].deferred = window_number_;
-    add_task({deadline, Kind::timer, number, 0, {}, {}});
+    add_task({deadline, Kind::timer, number, 0});
   } else {
     sender_timers_.arm(number, deadline);
   }
+}
+
+/// Whether nothing that is on its way, with an event more, can fill the buffer. Otherwise losses are near, and they fall on single packets.
+template <bool kTrain>
+bool SimulationEngine<kTrain>::goes_as_train(std::uint32_t node) const {
+  if (!count_in_network_) return true;
+  const Rack& rack = racks_[rack_of(node)];
+  return rack.memory.certainly_fits(rack.in_network + event_cells_, nodes_[node].in_network + event_cells_);
 }
 
 /// Gives what the sender has released to the card, which sends it in that order at the speed of its link.
@@ -345,6 +361,7 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
   Flow& flow = flows_[number];
   const std::uint32_t readout_number = readout_of(number);
   Readout& readout = readouts_[readout_number];
+  const std::uint32_t node = node_of(number);
   for (SegmentRun run : runs_) {
     std::uint64_t index = flow.fragments.first();
     while (run.count > 0) {
@@ -356,8 +373,13 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
       const Picoseconds last_time = card_link_.of(last + sizes_.header);
       const Picoseconds first_end = start + (count > 1 ? card_full_ : last_time);
       readout.card_free = start + (count - 1) * card_full_ + last_time;
-      readout.card.push({kTrain ? readout.card_free : first_end, number, run.first, count, last});
       const Occupancy bytes = sizes_.of(count, last);
+      const bool whole = kTrain && count > 1 && goes_as_train(node);
+      readout.card.push({whole ? readout.card_free : first_end, number, run.first, count, last, whole});
+      if (count_in_network_) {
+        nodes_[node].in_network += bytes.cells;
+        racks_[rack_of(node)].in_network += bytes.cells;
+      }
       data_.sent += count;
       data_.sent_bytes += bytes.frames;
       run.first += count;
@@ -365,21 +387,14 @@ void SimulationEngine<kTrain>::hand_to_card(Picoseconds now, std::uint32_t numbe
     }
   }
   runs_.clear();
-  card_head_[readout_number] = readout.card.front().departure + propagation_;
+  card_head_.set(readout_number, readout.card.front().departure + propagation_);
 }
 
 // Core
 
 template <bool kTrain>
-std::uint32_t SimulationEngine<kTrain>::uplink_of(std::uint32_t flow) const {
-  const std::uint32_t rack = rack_of(node_of(flow));
-  if (uplinks_per_rack_ == 1) return rack;
-  return rack * uplinks_per_rack_ + hash_to_uplink(flow, uplinks_per_rack_, scenario_.seed);
-}
-
-template <bool kTrain>
 void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t flow, PacketWord word, std::uint32_t count) {
-  const std::uint32_t number = uplink_of(flow);
+  const std::uint32_t number = flow_uplink_[flow];
   Uplink& uplink = uplinks_[number];
   const std::uint32_t last = word.last_payload();
   const Picoseconds last_time = last == sizes_.segment ? uplink_full_ : uplink_link_.of(last + sizes_.header);
@@ -389,7 +404,7 @@ void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t fl
   } else {
     uplink.free = std::max(arrival, uplink.free) + last_time;
   }
-  if (uplink.queue.empty()) uplink_head_[number] = uplink.free;
+  if (uplink.queue.empty()) uplink_head_.set(number, uplink.free);
   uplink.queue.push(Item::of(uplink.free, word, count));
 }
 
@@ -397,11 +412,8 @@ void SimulationEngine<kTrain>::into_uplink(Picoseconds arrival, std::uint32_t fl
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_core() {
   active_.clear();
-  for (std::uint32_t readout = 0; readout < readouts_count_; ++readout) {
-    if (card_head_[readout] < end_) active_.push_back(readout);
-  }
+  card_head_.visit_before(end_, [&](std::uint32_t readout) { active_.push_back(readout); });
   if (active_.empty()) return;
-  idle_ = false;
   // A tree of winners over the readouts that take part; its leaves are arrival times within the window with the readout's place.
   const std::size_t leaves = std::bit_ceil(active_.size());
   const Picoseconds base = begin_;
@@ -420,7 +432,7 @@ void SimulationEngine<kTrain>::run_core() {
     Readout& readout = readouts_[number];
     CardRun& run = readout.card.front();
     const std::uint32_t flow = run.flow;
-    if constexpr (kTrain) {
+    if (kTrain && run.whole) {
       into_uplink(base + offset, flow, PacketWord::of(flow, run.number, run.last_payload), run.count);
       readout.card.pop();
     } else {
@@ -436,17 +448,19 @@ void SimulationEngine<kTrain>::run_core() {
       }
     }
     const Picoseconds next = readout.card.empty() ? kNever : readout.card.front().departure + propagation_;
-    card_head_[number] = next;
+    card_head_.set(number, next);
     std::size_t leaf = leaves + place;
     tree[leaf] = next < end_ ? ((next - base) << 32) | place : UINT64_MAX;
     for (leaf >>= 1; leaf > 0; leaf >>= 1) tree[leaf] = std::min(tree[2 * leaf], tree[2 * leaf + 1]);
   }
+  card_head_.refresh();
 }
 
 // Switches
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_switches() {
+  if (uplink_head_.earliest() >= end_) return;
   for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) {
     const std::uint32_t first = rack * uplinks_per_rack_;
     for (;;) {
@@ -455,7 +469,6 @@ void SimulationEngine<kTrain>::run_switches() {
         if (uplink_head_[other] < uplink_head_[number]) number = other;
       }
       if (uplink_head_[number] >= end_) break;
-      idle_ = false;
       Ring<Item>& queue = uplinks_[number].queue;
       if (uplinks_per_rack_ == 1) {
         while (!queue.empty() && queue.front().time < end_) {
@@ -466,9 +479,10 @@ void SimulationEngine<kTrain>::run_switches() {
         into_switch(rack, number - first, queue.front());
         queue.pop();
       }
-      uplink_head_[number] = queue.empty() ? kNever : queue.front().time;
+      uplink_head_.set(number, queue.empty() ? kNever : queue.front().time);
     }
   }
+  uplink_head_.refresh();
 }
 
 template <bool kTrain>
@@ -498,17 +512,19 @@ void SimulationEngine<kTrain>::offer(std::uint32_t rack_number, std::uint32_t in
   const std::uint32_t port = node - rack_number * nodes_per_rack_;
   if (rack.memory.arrive(now, port, input, word, count, split)) {
     const Picoseconds next = rack.memory.next_departure(port);
-    node_head_[node] = std::min(node_head_[node], rack.memory.waits(port) ? std::min(next, now) : next);
+    node_head_.lower(node, rack.memory.waits(port) ? std::min(next, now) : next);
     return;
   }
   if (split && count > 1) return;
+  const Occupancy bytes = sizes_.of(count, word.last_payload());
   flows_[flow].dropped += count;
   data_.dropped += count;
-  data_.dropped_bytes += sizes_.of(count, word.last_payload()).frames;
+  data_.dropped_bytes += bytes.frames;
+  leave_network(node, bytes.cells);
   mix(rack.hash, now ^ word.bits);
   if (tcp_.control == CongestionControl::none) {
     rack.memory.arrive_ghost(now, port, word, count);
-    node_head_[node] = std::min(node_head_[node], rack.memory.next_departure(port));
+    node_head_.lower(node, rack.memory.next_departure(port));
   }
 }
 
@@ -539,16 +555,13 @@ void SimulationEngine<kTrain>::run_nodes() {
       end_, [&](std::uint32_t flow) { return flows_[flow].receiver.deadline(); },
       [&](std::uint32_t flow, Picoseconds deadline) {
         delayed_.push_back({deadline, flow});
-        node_head_[node_of(flow)] = std::min(node_head_[node_of(flow)], deadline);
+        node_head_.lower(node_of(flow), deadline);
       });
-  for (std::uint32_t node = 0; node < nodes_count_; ++node) {
-    if (node_head_[node] < end_) run_node(node);
-  }
+  node_head_.visit_before(end_, [&](std::uint32_t node) { run_node(node); });
 }
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
-  idle_ = false;
   Node& node = nodes_[number];
   SwitchMemory<kTrain>& memory = racks_[rack_of(number)].memory;
   const std::uint32_t port = number - rack_of(number) * nodes_per_rack_;
@@ -586,8 +599,8 @@ void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
       deliver(number, memory.take(port));
     }
   }
-  node_head_[number] = std::min(memory.next_departure(port), node.request_time);
-  if (memory.waits(port)) node_head_[number] = std::min(node_head_[number], end_);
+  const Picoseconds next = std::min(memory.next_departure(port), node.request_time);
+  node_head_.set(number, memory.waits(port) ? std::min(next, end_) : next);
 }
 
 template <bool kTrain>
@@ -599,20 +612,24 @@ void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
   const std::uint32_t first = item.word.number_near(flow.receiver.next());
   Node& node = nodes_[number];
   mix(node.hash, item.time ^ item.word.bits);
+  const auto count_delivered = [&] {
+    const Occupancy bytes = sizes_.of(count, last);
+    data_.delivered += count;
+    data_.delivered_bytes += bytes.frames;
+    leave_network(number, bytes.cells);
+  };
   if (tcp_.control == CongestionControl::none) {
     if (last == 0) {
       events_[flow.fragments.at(flow.received).event].lost = true;
     } else {
-      data_.delivered += count;
-      data_.delivered_bytes += sizes_.of(count, last).frames;
+      count_delivered();
     }
     flow.receiver.skip(count);
     finish_fragments(number, item.time, flow);
     while (flow.fragments.first() != flow.received) flow.fragments.pop();
     return;
   }
-  data_.delivered += count;
-  data_.delivered_bytes += sizes_.of(count, last).frames;
+  count_delivered();
   Acknowledgement ack;
   const std::uint32_t acks = flow.receiver.receive(tcp_, item.time, first, count, ack);
   if (acks > 0) send_back(number, item.time, flow_number, ack, acks, Returning::kNoEvent);
@@ -629,9 +646,11 @@ void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picoseconds now, Flow& flow) {
-  while (flow.received != flow.fragments.end() && !before(flow.receiver.next(), flow.fragments.at(flow.received).end)) {
+  while (flow.receiving && !before(flow.receiver.next(), flow.receiving_end)) {
     const std::uint32_t slot = flow.fragments.at(flow.received).event;
     ++flow.received;
+    flow.receiving = flow.received != flow.fragments.end();
+    if (flow.receiving) flow.receiving_end = flow.fragments.at(flow.received).end;
     ++flow.fragments_done;
     Node& node = nodes_[number];
     --node.outstanding;
@@ -682,7 +701,7 @@ void SimulationEngine<kTrain>::send_back(std::uint32_t number, Picoseconds now, 
   PacketCount& sent = is_request ? request_ : ack_;
   sent.sent += count;
   sent.sent_bytes += bytes;
-  if (node.back.empty()) back_head_[number] = node.card_free + way_back_;
+  if (node.back.empty()) back_head_.set(number, node.card_free + way_back_);
   node.back.push({node.card_free + way_back_, flow, ack.cumulative, event, static_cast<std::uint16_t>(count), ack.blocks,
                   ack.duplicate});
   if (ack.blocks != 0) node.blocks.push(ack);

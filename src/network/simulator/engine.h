@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/latency_histogram.h"
+#include "network/simulator/heads.h"
 #include "network/simulator/packet.h"
 #include "network/simulator/ring.h"
 #include "network/simulator/simulate.h"
@@ -49,11 +50,13 @@ class SimulationEngine {
   };
 
   struct Flow {
-    TcpSender sender;
     TcpReceiver receiver;
+    std::uint32_t receiving_end = 0;  ///< end of the fragment that is arriving
+    bool receiving = false;           ///< there is one
+    std::uint64_t deferred = 0;       ///< window in which something of it waits for its turn
+    TcpSender sender;
     Ring<Fragment> fragments;    ///< not yet acknowledged
     std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
-    std::uint64_t deferred = 0;  ///< window in which something of it waits for its turn
     std::uint32_t answers = 0;   ///< requests that the readout is working on
     std::uint64_t dropped = 0;
     std::uint64_t fragments_done = 0;
@@ -61,11 +64,12 @@ class SimulationEngine {
 
   /// Segments that wait for a readout's card.
   struct CardRun {
-    Picoseconds departure;  ///< of the first segment's last bit; train: of the last segment's
+    Picoseconds departure;  ///< of the first segment's last bit; of the last segment's if they go as a train
     std::uint32_t flow;
     std::uint32_t number;
     std::uint32_t count;
     std::uint32_t last_payload;
+    bool whole;  ///< goes as a train
   };
 
   struct Answer {
@@ -102,6 +106,7 @@ class SimulationEngine {
     Picoseconds service_free = 0;
     std::uint32_t outstanding = 0;  ///< fragments asked for
     std::uint64_t hash = 0;
+    std::uint64_t in_network = 0;  ///< bytes (cells) on their way to it, where trains must know
     Random processing;
   };
 
@@ -118,6 +123,7 @@ class SimulationEngine {
     Supervisor supervisor;
     SwitchMemory<kTrain> memory;
     std::uint64_t hash = 0;
+    std::uint64_t in_network = 0;  ///< to all its nodes
     std::uint64_t drops_reported = 0;
     Picoseconds reported = 0;
   };
@@ -128,14 +134,17 @@ class SimulationEngine {
     Picoseconds time;
     Kind kind;
     std::uint32_t flow;
-    std::uint32_t event;  // answer
-    Returning returning;
-    Acknowledgement blocks;
+    std::uint32_t what;  ///< answer: the event; returning: its place in returned_
     bool operator<(const Task& other) const {
       if (time != other.time) return time < other.time;
       if (kind != other.kind) return kind < other.kind;
       return flow < other.flow;
     }
+  };
+
+  struct Returned {
+    Returning one;
+    Acknowledgement blocks;
   };
 
   struct DelayedAck {
@@ -144,11 +153,9 @@ class SimulationEngine {
   };
 
   std::uint32_t readout_of(std::uint32_t flow) const { return flow / nodes_count_; }
-  std::uint32_t node_of(std::uint32_t flow) const { return flow % nodes_count_; }
+  std::uint32_t node_of(std::uint32_t flow) const { return flow_node_[flow]; }
   std::uint32_t rack_of(std::uint32_t node) const { return node / nodes_per_rack_; }
-  std::uint32_t uplink_of(std::uint32_t flow) const;
   std::uint32_t fragment_bytes(const Event& event, std::uint32_t readout) const;
-  std::uint32_t payload_of(const Flow& flow, std::uint32_t number) const;
 
   void step(Picoseconds begin);
   void run_supervisors();
@@ -178,6 +185,12 @@ class SimulationEngine {
                  std::uint32_t event);
   void report_occupancy(std::uint32_t rack, Picoseconds until);
   Picoseconds next_happening() const;
+  bool goes_as_train(std::uint32_t node) const;
+  void leave_network(std::uint32_t node, std::uint64_t cells) {
+    if (!count_in_network_) return;
+    nodes_[node].in_network -= cells;
+    racks_[rack_of(node)].in_network -= cells;
+  }
   std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
   const Scenario scenario_;
@@ -195,6 +208,8 @@ class SimulationEngine {
   const Picoseconds end_of_run_;
   Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
   Picoseconds window_ = 0;
+  bool count_in_network_ = false;  ///< trains, and a buffer that can be full
+  std::uint64_t event_cells_ = 0;
   Picoseconds card_full_ = 0;  ///< a full segment on a readout's link
   Picoseconds uplink_full_ = 0;
   Picoseconds answer_interval_ = 0;
@@ -203,9 +218,10 @@ class SimulationEngine {
   Picoseconds begin_ = 0;  ///< of this window
   Picoseconds end_ = 0;
   std::uint64_t window_number_ = 1;
-  bool idle_ = true;  ///< nothing has happened in this window
 
   std::vector<Flow> flows_;
+  std::vector<std::uint32_t> flow_node_;
+  std::vector<std::uint32_t> flow_uplink_;
   std::vector<Readout> readouts_;
   std::vector<Uplink> uplinks_;
   std::vector<Rack> racks_;
@@ -213,16 +229,16 @@ class SimulationEngine {
   std::vector<Event> events_;
   std::vector<std::uint32_t> free_events_;
 
-  // When each queue has something next: one look at a dense array instead of one at every queue.
-  std::vector<Picoseconds> card_head_;
-  std::vector<Picoseconds> answer_head_;
-  std::vector<Picoseconds> uplink_head_;
-  std::vector<Picoseconds> node_head_;
-  std::vector<Picoseconds> back_head_;
+  Heads card_head_;
+  Heads answer_head_;
+  Heads uplink_head_;
+  Heads node_head_;
+  Heads back_head_;
 
   TimerWheel sender_timers_;
   TimerWheel receiver_timers_;
   std::vector<Task> tasks_;
+  std::vector<Returned> returned_;
   std::size_t next_task_ = 0;
   std::vector<DelayedAck> delayed_;
   SegmentRuns runs_;

@@ -32,8 +32,8 @@ struct DropCount {
 struct Outcome {
   // Largest occupancy of one top-of-rack switch towards its nodes, over the whole run and all racks.
   std::uint64_t max_buffer_bytes = 0;          // frames, as they cross the links
-  std::uint64_t max_buffer_payload_bytes = 0;  // what of them is event data
-  std::uint64_t max_buffer_cell_bytes = 0;     // in the cells of the switch; as max_buffer_bytes if it has none
+  std::uint64_t max_buffer_payload_bytes = 0;  // what of them was event data, at that moment
+  std::uint64_t max_buffer_cell_bytes = 0;     // largest in cells of the switch; as max_buffer_bytes if it has none
   std::uint64_t max_buffer_ns = 0;             // virtual time of max_buffer_bytes
 
   DropCount drops;

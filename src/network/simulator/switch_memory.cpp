@@ -17,6 +17,8 @@ SwitchMemory<kTrain>::SwitchMemory(const SwitchBuffer& buffer, const PacketSizes
       alpha_(static_cast<std::uint64_t>(buffer.dynamic_threshold * 0x1p20)),
       port_limit_(buffer.port_limit_bytes.value_or(UINT64_MAX)),
       ports_(ports) {
+  cells_count_ = buffer.cell_bytes != 0;
+  by_time_ = !virtual_output_queues_;
   if (!virtual_output_queues_) return;
   for (Port& port : ports_) {
     port.inputs = std::vector<Ring<Item>>(inputs);
@@ -55,6 +57,7 @@ Occupancy SwitchMemory<kTrain>::part_sent(const Port& port, Picoseconds now) con
   if (left >= whole) return {};
   const Picoseconds sent = whole - left;
   const auto share = [&](std::uint64_t of) {
+    if (((of | sent) >> 31) == 0) return (of * sent + whole - 1) / whole;
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(of) * sent + whole - 1) / whole);
   };
   const std::uint64_t frames = share(bytes.frames);
@@ -76,24 +79,75 @@ Occupancy SwitchMemory<kTrain>::occupancy(Picoseconds now) {
 }
 
 template <bool kTrain>
+unsigned __int128 SwitchMemory<kTrain>::time_to_send(Picoseconds now) {
+  if (now >= first_done_) {
+    first_done_ = kNever;
+    for (Port& port : ports_) {
+      if (!port.sending) continue;
+      if (port.last <= now) {
+        port.sending = false;
+        last_sum_ -= port.last;
+        --sending_;
+      } else {
+        first_done_ = std::min(first_done_, port.last);
+      }
+    }
+  }
+  return last_sum_ - static_cast<unsigned __int128>(sending_) * now;
+}
+
+/// The port will be sending until then. What is behind `now` has been taken out by time_to_send().
+template <bool kTrain>
+void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
+  if (port.sending) {
+    last_sum_ += last - port.last;
+  } else {
+    port.sending = true;
+    ++sending_;
+    last_sum_ += last;
+    first_done_ = std::min(first_done_, last);
+  }
+  port.last = last;
+}
+
+template <bool kTrain>
+void SwitchMemory<kTrain>::note_maximum(Picoseconds now) {
+  const unsigned __int128 time = time_to_send(now);
+  if (watching_ && time > interval_most_) interval_most_ = time;
+  if (time <= most_to_send_) return;
+  most_to_send_ = time;
+  const Occupancy there = occupancy(now);
+  maximum_.frames = out_.bytes_in(time);
+  maximum_.payload = there.payload;
+  if (!cells_count_) maximum_.cells = maximum_.frames;
+  maximum_time_ = now;
+}
+
+template <bool kTrain>
 void SwitchMemory<kTrain>::look(Picoseconds now) {
   // Cheaper first: without what has left altogether the bound may already be low enough.
   for (Port& port : ports_) release(port, now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
-  if (sum_.frames <= frames_to_beat && sum_.payload <= maximum_.payload && sum_.cells <= maximum_.cells) return;
+  if ((by_time_ || sum_.frames <= frames_to_beat) && sum_.cells <= maximum_.cells) return;
   const Occupancy there = occupancy(now);
+  maximum_.cells = std::max(maximum_.cells, there.cells);
+  if (by_time_) return;
   interval_maximum_ = std::max(interval_maximum_, there.frames);
   if (there.frames > maximum_.frames) {
     maximum_.frames = there.frames;
+    maximum_.payload = there.payload;
     maximum_time_ = now;
   }
-  maximum_.payload = std::max(maximum_.payload, there.payload);
-  maximum_.cells = std::max(maximum_.cells, there.cells);
 }
 
 template <bool kTrain>
 std::uint64_t SwitchMemory<kTrain>::take_interval_maximum(Picoseconds now) {
-  const std::uint64_t largest = interval_maximum_;
+  std::uint64_t largest = interval_maximum_;
+  if (by_time_) {
+    largest = out_.bytes_in(interval_most_);
+    interval_most_ = time_to_send(now);
+    return largest;
+  }
   interval_maximum_ = occupancy(now).frames;
   return std::max(largest, interval_maximum_);
 }
@@ -144,7 +198,13 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
         return false;
       }
       std::uint64_t port_used = 0;
-      const std::uint64_t shared = exact_shared(now, number, port_used);
+      std::uint64_t shared = 0;
+      if (by_time_ && !cells_count_ && dedicated_ == 0) {
+        shared = out_.bytes_in(time_to_send(now));
+        port_used = port.last > now ? out_.bytes_in(port.last - now) : 0;
+      } else {
+        shared = exact_shared(now, number, port_used);
+      }
       verdict = judge(bytes.cells, port_used, shared, input_used());
     }
     if (verdict != Verdict::fits) {
@@ -162,17 +222,14 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
   } else {
     const Picoseconds begin = cut_through_ ? now - in_.of(bytes.frames) : now;
     const Picoseconds departure = std::max(port.last, begin) + out_.of(bytes.frames);
-    if constexpr (kTrain) {
-      if (!cut_through_ && count > 1) {
-        // The port is faster than the link: it sends the last packet when that is there, the others before.
-        const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
-        const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
-        port.last = std::max({now + last, std::max(port.last, start) + out_.of(bytes.frames)});
-      } else {
-        port.last = departure;
-      }
+    time_to_send(now);
+    if (kTrain && !cut_through_ && count > 1) {
+      // The port is faster than the link: it sends the last packet when that is there, the others before.
+      const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
+      const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
+      extend(port, std::max(now + last, std::max(port.last, start) + out_.of(bytes.frames)));
     } else {
-      port.last = departure;
+      extend(port, departure);
     }
     port.queue.push(Item::of(port.last, word, count));
   }
@@ -181,8 +238,9 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
   sum_.frames += bytes.frames;
   sum_.payload += bytes.payload;
   sum_.cells += bytes.cells;
+  if (by_time_) note_maximum(now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
-  if (sum_.frames > frames_to_beat || sum_.payload > maximum_.payload || sum_.cells > maximum_.cells) look(now);
+  if ((!by_time_ && sum_.frames > frames_to_beat) || (cells_count_ && sum_.cells > maximum_.cells)) look(now);
   return true;
 }
 
@@ -191,8 +249,7 @@ void SwitchMemory<kTrain>::arrive_ghost(Picoseconds now, std::uint32_t number, P
   Port& port = ports_[number];
   const PacketWord ghost = PacketWord::of(word.flow(), word.number_near(0), 0);
   if (virtual_output_queues_) serve(number, now);
-  port.last = std::max(port.last, now);
-  port.queue.push(Item::of(port.last, ghost, count));
+  port.queue.push(Item::of(std::max(port.last, now), ghost, count));
 }
 
 template <bool kTrain>

@@ -1,8 +1,9 @@
 // The memory of one top-of-rack switch and the ports towards its nodes: who is let in, when it leaves, and how much is there at most.
 //
 // A port is a FIFO, so what enters knows at once when it will have left; memory comes free bit by bit as the port sends. The occupancy
-// grows at arrivals only: looked at there, its largest value is exact. Between two looks the sums kept here are upper bounds, which
-// settles most questions without looking.
+// grows at arrivals only: looked at there, its largest value is exact. In bytes of frames it is what the ports still have to send, a sum
+// of times. In cells, and with virtual output queues, sums of packets are kept: upper bounds between two looks, which settles most
+// questions without looking.
 #pragma once
 
 #include <algorithm>
@@ -78,11 +79,20 @@ class SwitchMemory {
   void serve(std::uint32_t port, Picoseconds end);
   bool waits(std::uint32_t port) const { return ports_[port].waiting != 0; }
 
-  /// What is there at `now`, not before the latest arrival. Also keeps the largest value since watch().
+  /// What is there at `now`, not before the latest arrival.
   Occupancy occupancy(Picoseconds now);
   /// The largest number of frame bytes since the last call; starts again.
   std::uint64_t take_interval_maximum(Picoseconds now);
   void watch_intervals() { watching_ = true; }
+
+  /// Whether so much on its way to all ports, and to one of them, cannot meet a limit.
+  bool certainly_fits(std::uint64_t rack_cells, std::uint64_t port_cells) const {
+    if (port_cells > port_limit_) return false;
+    if (!has_shared_limit_) return true;
+    if (rack_cells > shared_bytes_) return false;
+    return alpha_ == 0 || port_cells <= static_cast<std::uint64_t>(
+                                            (static_cast<unsigned __int128>(shared_bytes_ - rack_cells) * alpha_) >> 20);
+  }
 
   Occupancy maximum() const { return maximum_; }
   Picoseconds maximum_time() const { return maximum_time_; }
@@ -106,6 +116,7 @@ class SwitchMemory {
     std::uint64_t released = 0;  ///< index in queue: what is before has left the memory
     Picoseconds last = 0;        ///< when the port will be free
     std::uint64_t used = 0;      ///< bytes of memory, upper bound
+    bool sending = false;
     // Virtual output queues.
     std::vector<Ring<Item>> inputs;
     std::vector<std::uint64_t> input_used;
@@ -122,6 +133,10 @@ class SwitchMemory {
   Occupancy part_sent(const Port& port, Picoseconds now) const;
   std::uint64_t exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used);
   void look(Picoseconds now);
+  void note_maximum(Picoseconds now);
+  /// Sum over all ports of how long they will still be sending.
+  unsigned __int128 time_to_send(Picoseconds now);
+  void extend(Port& port, Picoseconds last);
 
   const PacketSizes sizes_;
   const LinkTime in_;
@@ -136,12 +151,20 @@ class SwitchMemory {
   std::uint64_t port_limit_ = 0;
 
   std::vector<Port> ports_;
-  Occupancy sum_;  ///< upper bounds
+  // Ports that are sending: how many, the sum of the times when they will have done so, and a time before which none of them has.
+  unsigned __int128 last_sum_ = 0;
+  std::uint32_t sending_ = 0;
+  Picoseconds first_done_ = kNever;
+  unsigned __int128 most_to_send_ = 0;
+  unsigned __int128 interval_most_ = 0;
+  bool by_time_ = true;  ///< frames are what counts, and ports are FIFOs
+  Occupancy sum_;        ///< upper bounds
   std::uint64_t shared_used_ = 0;
   Occupancy maximum_;
   Picoseconds maximum_time_ = 0;
   bool watching_ = false;
   std::uint64_t interval_maximum_ = 0;
+  bool cells_count_ = false;
   DropCount drops_;
 };
 

@@ -7,7 +7,6 @@ namespace rodeo::network {
 void TcpSender::start(const TcpParameters& tcp, std::uint32_t window) {
   congestion_.window = window;
   variation_ = deviation_max_ = tcp.rto_min;
-  reserve(16);
 }
 
 void TcpSender::reserve(std::uint32_t segments) {
@@ -15,7 +14,7 @@ void TcpSender::reserve(std::uint32_t segments) {
   if (segments <= capacity) return;
   const std::uint32_t larger = std::bit_ceil(std::max(segments, 16u));
   auto moved = std::make_unique_for_overwrite<std::uint64_t[]>(larger);
-  for (std::uint32_t s = una_; s != nxt_; ++s) moved[s & (larger - 1)] = segments_[s & mask_];
+  for (std::uint32_t s = una_; segments_ && s != nxt_; ++s) moved[s & (larger - 1)] = segments_[s & mask_];
   segments_ = std::move(moved);
   mask_ = larger - 1;
 }
@@ -31,13 +30,40 @@ void TcpSender::update_busy() {
 }
 
 void TcpSender::emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs) {
-  reserve(nxt_ - una_ + count);
-  const std::uint64_t sent = now << kTimeShift;
-  for (std::uint32_t i = 0; i < count; ++i) segment(nxt_ + i) = sent;
+  if (!detailed_ && batches_ == kBatches && batch_[batches_ - 1].sent != now) go_into_detail();
+  if (detailed_) {
+    reserve(nxt_ - una_ + count);
+    const std::uint64_t sent = now << kTimeShift;
+    for (std::uint32_t i = 0; i < count; ++i) segment(nxt_ + i) = sent;
+  } else {
+    if (batches_ == 0 || batch_[batches_ - 1].sent != now) batch_[batches_++].sent = now;
+    batch_[batches_ - 1].end = nxt_ + count;
+  }
   runs.push_back({nxt_, count, false});
   nxt_ += count;
   counts_.sent += count;
   last_sent_ = now;
+}
+
+/// From batches to segments: something has been lost, or the window lets out a few segments at a time.
+void TcpSender::go_into_detail() {
+  if (detailed_) return;
+  detailed_ = true;
+  std::uint32_t s = una_;
+  const std::uint32_t all = nxt_;
+  nxt_ = una_;  // nothing to move
+  reserve(all - una_);
+  nxt_ = all;
+  for (std::uint32_t b = 0; b < batches_; ++b) {
+    for (; s != batch_[b].end; ++s) segment(s) = batch_[b].sent << kTimeShift;
+  }
+  batches_ = 0;
+}
+
+Picoseconds TcpSender::sent_time(std::uint32_t number) const {
+  std::uint32_t b = 0;
+  while (!before(number, batch_[b].end)) ++b;
+  return batch_[b].sent;
 }
 
 void TcpSender::retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& runs) {
@@ -207,8 +233,39 @@ void TcpSender::reduce_window(std::uint32_t delivered, bool advanced, bool more_
   congestion_.window = flight + static_cast<std::uint32_t>(count);
 }
 
+/// The next segments have arrived, and nothing was or is wrong.
+void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative) {
+  const std::uint32_t acknowledged = cumulative - una_;
+  const Picoseconds oldest = now - sent_time(una_);
+  const Picoseconds newest = now - sent_time(cumulative - 1);
+  rack_sent_ = now - newest;
+  rack_number_ = cumulative;
+  rack_rtt_ = newest;
+  una_ = cumulative;
+  backoff_ = 0;
+  std::uint32_t gone = 0;
+  while (gone < batches_ && !before(cumulative, batch_[gone].end)) ++gone;
+  if (gone > 0) {
+    for (std::uint32_t b = gone; b < batches_; ++b) batch_[b - gone] = batch_[b];
+    batches_ -= gone;
+  }
+  sample_rtt(tcp, oldest);
+  rtt_min_ = std::min(rtt_min_, newest);
+  congestion_.on_rtt(tcp, now, newest, una_, nxt_);
+  const bool limited = congestion_.in_slow_start() ? congestion_.window < 2 * max_out_ : window_limited_;
+  if (limited) congestion_.on_acknowledged(tcp, now, acknowledged, una_, nxt_);
+}
+
 void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs) {
   if (before(nxt_, ack.cumulative)) return;  // never sent
+  if (!detailed_ && !busy_ && ack.blocks == 0) {
+    if (!before(una_, ack.cumulative)) return;
+    acknowledge_in_order(tcp, now, ack.cumulative);
+    if (end_ != nxt_) send(tcp, now, runs);
+    set_timer(tcp, now);
+    return;
+  }
+  go_into_detail();
   const bool was_clean = sacked_ == 0 && lost_ == 0 && retransmitted_ == 0;
   const std::uint32_t lost_before = lost_;
   std::uint32_t delivered = 0;
@@ -298,6 +355,10 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
   if (lost_ > 0 || end_ != nxt_) send(tcp, now, runs);
   if (acknowledged > 0 || delivered > 0 || nxt_ != had || reordering_wait_ != 0) set_timer(tcp, now);
   update_busy();
+  if (una_ == nxt_ && !busy_) {
+    detailed_ = false;
+    twice_ = false;
+  }
 }
 
 void TcpSender::set_timer(const TcpParameters& tcp, Picoseconds now) {
@@ -330,6 +391,7 @@ void TcpSender::expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& r
   timer_ = Timer::none;
   deadline_ = kNever;
   if (una_ == nxt_) return;
+  go_into_detail();
   if (timer == Timer::reordering) {
     mark_lost(now);
     if (state_ == State::open && lost_ > 0) {

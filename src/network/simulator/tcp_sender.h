@@ -84,8 +84,18 @@ class TcpSender {
   static constexpr std::uint64_t kTwice = 8;          ///< was sent more than once: says nothing of the round trip
   static constexpr unsigned kTimeShift = 4;
 
+  /// While nothing is wrong, what was sent at one time is one entry here instead of one for each segment.
+  struct Batch {
+    Picoseconds sent;
+    std::uint32_t end;
+  };
+  static constexpr std::uint32_t kBatches = 3;
+
   std::uint64_t& segment(std::uint32_t number) { return segments_[number & mask_]; }
   void reserve(std::uint32_t segments);
+  void go_into_detail();
+  Picoseconds sent_time(std::uint32_t number) const;
+  void acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative);
   void emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs);
   void retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& runs);
   void send(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
@@ -102,9 +112,9 @@ class TcpSender {
   std::uint32_t una_ = 0;
   std::uint32_t nxt_ = 0;
   std::uint32_t end_ = 0;
-  std::uint32_t mask_ = 0;
+  std::uint32_t batches_ = 0;
+  Batch batch_[kBatches];
   Picoseconds deadline_ = kNever;
-  std::unique_ptr<std::uint64_t[]> segments_;
   Picoseconds srtt8_ = 0;       ///< eight times the smoothed round trip; 0: none yet
   Picoseconds deviation4_ = 0;  ///< four times the mean deviation
   Picoseconds deviation_max_ = 0;
@@ -114,7 +124,8 @@ class TcpSender {
   std::uint32_t twice_end_ = 0;  ///< below this, segments may carry kTwice
   std::uint32_t max_out_ = 0;
   std::uint32_t usage_end_ = 0;
-  bool busy_ = false;  ///< not quiet, whatever there is to send
+  bool busy_ = false;      ///< not quiet, whatever there is to send
+  bool detailed_ = false;  ///< segments_ counts, not batch_
   bool window_limited_ = false;
   State state_ = State::open;
   Timer timer_ = Timer::none;
@@ -123,6 +134,8 @@ class TcpSender {
   bool probing_ = false;
   bool twice_ = false;
 
+  std::unique_ptr<std::uint64_t[]> segments_;
+  std::uint32_t mask_ = 0;
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
   std::uint32_t retransmitted_ = 0;

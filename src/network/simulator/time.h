@@ -24,10 +24,8 @@ class LinkTime {
         (static_cast<unsigned __int128>(bytes) * scaled_ + (std::uint64_t{1} << (kFraction - 1))) >> kFraction);
   }
 
-  /// Bytes that fit into a time, rounded up.
-  std::uint64_t bytes_in(Picoseconds time) const {
-    return static_cast<std::uint64_t>(((static_cast<unsigned __int128>(time) << kFraction) + scaled_ - 1) / scaled_);
-  }
+  /// Whole bytes in a sum of times.
+  std::uint64_t bytes_in(unsigned __int128 time) const { return static_cast<std::uint64_t>((time << kFraction) / scaled_); }
 
  private:
   static constexpr unsigned kFraction = 20;
