@@ -278,7 +278,7 @@ void add_net_lab(Command& net) {
   lab.choice("--assignment", options->assignment, {"round-robin", "random", "least-loaded"}, "Which node an event goes to");
   lab.option("--size-sigma", options->size_sigma, "Spread of event sizes, relative to the mean");
   lab.choice("--size-spread", options->size_spread, {"normal", "log-normal"}, "Distribution of event sizes");
-  lab.option("--in-flight", options->defaults.in_flight, "Events that a node builds at the same time");
+  lab.option("--in-flight", options->defaults.traffic.events_in_flight, "Events that a node builds at the same time");
   lab.duration("--duration", options->duration, "Length of a run, after warm-up");
   lab.option("--repeats", options->defaults.repeats, "Runs that count");
   lab.option("--seed", options->defaults.seed, "Of arrivals, assignment and sizes");

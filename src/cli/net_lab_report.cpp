@@ -171,7 +171,7 @@ Json json_of(const LabReport& report) {
                        {"buffer", buffer_text(settings.buffer)},
                        {"tcp", settings.congestion_control},
                        {"rto_min_us", static_cast<double>(settings.smallest_retransmission_timeout.count()) * 1e-3},
-                       {"in_flight", settings.in_flight},
+                       {"in_flight", settings.traffic.events_in_flight},
                        {"seed", settings.seed},
                        {"where", report.where},
                        {"switch", report.switch_description},

@@ -79,7 +79,7 @@ TEST(VetoRule, GrowsWithTheStall) {
 TEST(VetoRule, ANodeThatBuildsOneEventAtATimeCannotStackThem) {
   Settings settings = small();
   settings.topology.nodes = 1;
-  settings.in_flight = 1;
+  settings.traffic.events_in_flight = 1;
   settings.traffic.event_rate_hz = 5;
   EXPECT_EQ(added_by_stall(settings, 10), 0);
 }
@@ -103,7 +103,7 @@ TEST(LaboratoryCheck, MoreLoadThanALinkCarriesIsRefusedWithTheRateThatFits) {
   Settings settings = small();
   EXPECT_TRUE(check(settings));
   settings.topology.nodes = 15;
-  settings.traffic.event_rate_hz = 183;  // payload alone would fit
+  settings.traffic.event_rate_hz = 177;  // 99 % of the link: a queue that never ends
   const auto refused = check(settings);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, "network.overload");
@@ -111,7 +111,7 @@ TEST(LaboratoryCheck, MoreLoadThanALinkCarriesIsRefusedWithTheRateThatFits) {
   EXPECT_THAT(refused.error().next, HasSubstr("lower --rate to 175"));
   settings.topology.nodes = 100;
   settings.traffic.event_rate_hz = 195;
-  EXPECT_THAT(check(settings).error().what, HasSubstr("the uplink"));
+  EXPECT_THAT(check(settings).error().what, HasSubstr("uplink"));
 }
 
 TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
@@ -123,14 +123,14 @@ TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
   };
   EXPECT_EQ(code_after([](Settings&) {}), "good");
   EXPECT_EQ(code_after([](Settings& s) { s.topology.readouts = 0; }), "network.zero");
-  EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_bytes = 7; }), "network.zero");
+  EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_bytes = 7; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.buffer.shared_bytes = 1000; }), "network.zero");
-  EXPECT_EQ(code_after([](Settings& s) { s.in_flight = 0; }), "network.zero");
+  EXPECT_EQ(code_after([](Settings& s) { s.traffic.events_in_flight = 0; }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = std::nan(""); }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_rate_hz = std::nan(""); }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.topology.readouts = 600; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.topology.racks = 2; }), "network.unsupported");
-  EXPECT_EQ(code_after([](Settings& s) { s.traffic.mtu_bytes = 100; }), "network.unsupported");
+  EXPECT_EQ(code_after([](Settings& s) { s.traffic.mtu_bytes = 100; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = 1e9; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.assignment = Assignment::least_loaded; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.limit_readout_links = true, s.topology.readout_link_bps = 1'000'000; }),

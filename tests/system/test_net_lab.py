@@ -139,7 +139,7 @@ def test_an_interrupted_laboratory_says_so(rodeo):
 
 
 @pytest.mark.parametrize("options, exit_code, says", [
-    (["--rate", "1kHz"], 2, "lower --rate"),
+    (["--rate", "1kHz"], 2, "network.overload"), (["--nodes", 1, "--rate", "11.8"], 2, "lower --rate"),
     (["--readouts", 0], 2, "network.zero"),
     (["--event-size", "0"], 2, "network.zero"),
     (["--node-link", "0bps"], 2, "network.zero"),

@@ -150,8 +150,9 @@ class Agent {
     const Settings& settings = order->settings;
     const auto schedule = schedule_of(order->node, settings.topology, settings.traffic, warm_up_seconds(settings),
                                       settings.seconds, settings.seed);
-    auto result = node_.run(schedule, order->start_ns, static_cast<std::uint64_t>(settings.seconds * 1e9),
-                            static_cast<std::uint64_t>(order->drain_seconds * 1e9), settings.in_flight, STDIN_FILENO);
+    auto result =
+        node_.run(schedule, order->start_ns, static_cast<std::uint64_t>(settings.seconds * 1e9),
+                  static_cast<std::uint64_t>(order->drain_seconds * 1e9), settings.traffic.events_in_flight, STDIN_FILENO);
     if (!result) return std::unexpected(result.error());
     say_values("latency_ns", result->latencies_ns);
     say_values("lateness_ns", result->lateness_ns);

@@ -289,7 +289,7 @@ Result<void> Laboratory::collect_readouts(Run& run, const Stop& stop) {
 
 /// What is under way when nodes close still drains through the ports; after that the pool must be empty.
 Result<void> Laboratory::wait_for_empty_switch(const Settings& settings, Run& run) {
-  const double queued = static_cast<double>(settings.traffic.event_bytes) * settings.in_flight * 8 /
+  const double queued = static_cast<double>(settings.traffic.event_bytes) * settings.traffic.events_in_flight * 8 /
                         static_cast<double>(settings.topology.node_link_bps);
   for (double left = 2 + std::min(queued, 20.0); left > 0; left -= 0.01) {
     const auto now = driver_->counters();

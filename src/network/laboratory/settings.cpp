@@ -33,7 +33,6 @@ Result<void> check_load(double offered_bps, double link_bps, std::string_view li
 Result<void> check(const Settings& settings) {
   const Topology& topology = settings.topology;
   const Traffic& traffic = settings.traffic;
-  if (auto good = network::check(topology, traffic); !good) return good;
   if (topology.readouts > kMostHosts || topology.nodes > kMostHosts)
     return refuse(
         "network.unsupported",
@@ -41,21 +40,14 @@ Result<void> check(const Settings& settings) {
         fmt::format("use at most {} of each", kMostHosts));
   if (topology.racks != 1)
     return refuse("network.unsupported", "the laboratory has one rack", "racks are independent: run one of them");
-  if (traffic.mtu_bytes < 576 || traffic.mtu_bytes > 9216)
-    return refuse("network.unsupported", fmt::format("an MTU of {} bytes is not one of Ethernet", traffic.mtu_bytes),
-                  "give 576 to 9216 bytes");
-  if (traffic.event_bytes < topology.readouts)
-    return refuse(
-        "network.zero",
-        fmt::format("an event of {} bytes leaves no byte for each of {} readouts", traffic.event_bytes, topology.readouts),
-        "give a larger --event-size");
+  if (auto good = network::check(topology, traffic); !good) return good;
   if (traffic.event_bytes / topology.readouts > kLargestFragment)
     return refuse("network.unsupported", "a fragment would be larger than 1 GiB", "give a smaller --event-size");
   if (traffic.assignment == Assignment::least_loaded)
     return refuse("network.unsupported",
                   "the laboratory's nodes know their events beforehand, so none can go to the least loaded",
                   "use round-robin or random");
-  if (settings.in_flight == 0 || settings.repeats == 0 || !(settings.seconds > 0))
+  if (settings.traffic.events_in_flight == 0 || settings.repeats == 0 || !(settings.seconds > 0))
     return refuse("network.zero", "events in flight, repeats and duration are at least 1, 1 and more than 0", "");
   if (settings.seconds > 86'400)
     return refuse("network.unsupported", "a run of more than a day", "give a shorter --duration");

@@ -10,6 +10,7 @@
 
 namespace rodeo::network::laboratory {
 
+/// Of Traffic, nodes ask at once and process in no time: arrivals, assignment, sizes, MTU and events in flight count, the rest does not.
 struct Settings {
   Topology topology;
   Traffic traffic;
@@ -17,7 +18,6 @@ struct Settings {
   std::string congestion_control = "cubic";
   std::chrono::nanoseconds smallest_retransmission_timeout = std::chrono::milliseconds(200);
   bool limit_readout_links = false;  ///< shape readouts to topology.readout_link_bps; else they send as fast as the machine
-  std::uint32_t in_flight = 32;      ///< events that one node builds at a time (paper §3.1)
   double seconds = 3;
   std::uint32_t repeats = 1;
   std::uint64_t seed = 1;

@@ -18,7 +18,7 @@ Line line_of(const RunOrder& order) {
   line.set("arrivals", static_cast<std::uint32_t>(traffic.arrivals)).set("jitter", traffic.jitter_periods);
   line.set("assignment", static_cast<std::uint32_t>(traffic.assignment));
   line.set("spread", static_cast<std::uint32_t>(traffic.size_spread)).set("sigma", traffic.size_sigma);
-  line.set("in_flight", settings.in_flight).set("seconds", settings.seconds).set("seed", settings.seed);
+  line.set("in_flight", settings.traffic.events_in_flight).set("seconds", settings.seconds).set("seed", settings.seed);
   line.set("warm_up_s", warm_up_seconds(settings));
   return line;
 }
@@ -54,12 +54,12 @@ Result<RunOrder> run_order_of(const Line& line) {
   integer("assignment", traffic.assignment, 1);
   integer("spread", traffic.size_spread, 2);
   number("sigma", traffic.size_sigma);
-  integer("in_flight", settings.in_flight, 1'000'000);
+  integer("in_flight", settings.traffic.events_in_flight, 1'000'000);
   number("seconds", settings.seconds);
   integer("seed", settings.seed, std::numeric_limits<std::int64_t>::max());
   if (!good) return std::unexpected(good.error());
   if (settings.topology.readouts == 0 || settings.topology.nodes == 0 || traffic.event_bytes == 0 ||
-      !(traffic.event_rate_hz > 0) || settings.in_flight == 0 ||
+      !(traffic.event_rate_hz > 0) || settings.traffic.events_in_flight == 0 ||
       traffic.event_rate_hz * (settings.seconds + warm_up_seconds(settings)) > kMostEvents)
     return std::unexpected(Error{"network.agent", "such a run cannot be scheduled"});
   return order;

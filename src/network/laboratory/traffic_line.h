@@ -10,7 +10,7 @@ inline constexpr std::uint64_t kAgentVersion = 1;
 
 /// What decides the schedule and how long a node works on it.
 struct RunOrder {
-  Settings settings;  ///< topology's counts, traffic, in_flight, seconds and seed
+  Settings settings;  ///< topology's counts, traffic, seconds and seed
   std::uint32_t node = 0;
   std::uint64_t start_ns = 0;
   double drain_seconds = 0;

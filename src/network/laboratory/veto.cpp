@@ -18,7 +18,7 @@ double largest_occupancy(const Settings& settings, double stall_seconds, double 
   const double period = 1 / settings.traffic.event_rate_hz;
   const double begin = (std::ceil(live) + 2) * period + after;
   const double end = begin + stall_seconds;
-  const double most_at_once = static_cast<double>(settings.topology.nodes) * settings.in_flight;
+  const double most_at_once = static_cast<double>(settings.topology.nodes) * settings.traffic.events_in_flight;
   const double utilisation = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                              static_cast<double>(settings.topology.uplink_bps);
   const double until =
@@ -42,7 +42,7 @@ double largest_occupancy(const Settings& settings, double stall_seconds, double 
 }  // namespace
 
 double added_by_stall(const Settings& settings, double stall_seconds) {
-  if (stall_seconds <= 0 || std::uint64_t{settings.topology.nodes} * settings.in_flight == 1) return 0;
+  if (stall_seconds <= 0 || std::uint64_t{settings.topology.nodes} * settings.traffic.events_in_flight == 1) return 0;
   const double period = 1 / settings.traffic.event_rate_hz;
   const double live = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                       static_cast<double>(settings.topology.node_link_bps);
