@@ -70,6 +70,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_address", usage,
      "A card's address could not be read. Write bus:device.function in hexadecimal, with or without the domain, for example "
      "3b:00.0 or 0000:3b:00.0."},
+    {"card.bad_dma", usage,
+     "A DMA channel was asked for something that the card does not have: a channel, a data source, a page or superpage "
+     "size. The message says what it has."},
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
@@ -109,15 +112,24 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.memlock", failed,
      "Memory for a card has to be locked, and the keeper may not lock as much. Run the keeper as root, or raise its limit "
      "of locked memory."},
+    {"card.misbehaved", failed,
+     "The card broke the rules of its DMA: a count, index, size or position that cannot be. Nothing that it said was used; "
+     "the cause has its own counter. Stop the channel and reset the card."},
+    {"card.no_answer", unreachable,
+     "The front-end link did not answer a command in time. `rodeo card status` shows whether it is up."},
     {"card.no_iommu", failed,
      "VFIO needs an IOMMU, which keeps a card to the memory that it was given. Switch it on in the firmware and on the "
      "kernel's command line; `rodeo doctor` shows whether it is on."},
+    {"card.no_links", refused,
+     "No link of the card is enabled, so a start would bring no data. Enable links in its configuration."},
     {"card.no_region", usage, "The card has no such BAR: a CRU has 0 and 2, a C-RORC 0 to 5, a FELIX card 0 to 2."},
     {"card.no_user_logic", refused, "The firmware of the card has no user logic."},
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},
+    {"card.not_drained", refused, "The ready queue still holds superpages of the last run. Pop them before the next start."},
     {"card.not_found", unreachable, "No card answers to this name. The message lists what there is."},
+    {"card.not_stopped", refused, "A DMA channel can be reset only while it is stopped."},
     {"card.permission", failed,
      "The system does not let this user at a card's files or at the keeper's socket. The message says whom it lets."},
     {"card.protocol", failed,

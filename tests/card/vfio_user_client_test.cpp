@@ -99,6 +99,31 @@ TEST_F(VfioUserClient, PostsSingleWritesToAServerThatTakesNoBatches) {
   EXPECT_EQ(server_->multi_writes, 0);
 }
 
+TEST_F(VfioUserClient, ExchangesReadsAndWritesInTheirOrder) {
+  for (const bool batches : {true, false}) {
+    serve();
+    server_->write_multiple = batches;
+    auto function = connect();
+    ASSERT_TRUE(function);
+    std::vector<pci::RegionOperation> operations;
+    for (std::uint32_t i = 0; i < 3000; ++i) {  // more than one message train
+      operations.push_back({2, 0, 4, true, i});
+      operations.push_back({2, 8, 8, true, (std::uint64_t{i} << 32) + 1});
+      operations.push_back({2, 0, 4, false, 0});
+      operations.push_back({2, 12, 4, false, 0});
+    }
+    ASSERT_TRUE((*function)->exchange(operations));
+    for (std::uint32_t i = 0; i < 3000; ++i) {
+      ASSERT_EQ(operations[4 * i + 2].value, i);
+      ASSERT_EQ(operations[4 * i + 3].value, i);
+    }
+    operations.push_back({2, ScriptedServer::kBar2, 4, false, 0});
+    EXPECT_EQ((*function)->exchange(operations).error().code, "card.bad_access");
+    server_.reset();
+    std::filesystem::remove(directory_.file("s"));
+  }
+}
+
 TEST_F(VfioUserClient, MapsARegionThatIsMappable) {
   serve();
   auto function = connect();

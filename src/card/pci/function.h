@@ -49,6 +49,15 @@ struct RegionWrite {
   std::uint64_t value = 0;
 };
 
+/// One access of a batch that may read, too.
+struct RegionOperation {
+  unsigned region = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t bytes = 4;  // 4 or 8
+  bool write = false;
+  std::uint64_t value = 0;  // to be written, or what was read
+};
+
 /// How a function is reached.
 enum class BackEnd : unsigned char { vfio, vfio_user, uio };
 
@@ -67,6 +76,8 @@ class Function {
   virtual Result<void> write(unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   /// Writes in order without waiting for each; returns when they are handed over (posted, as PCIe writes are). A later read sees them done.
   virtual Result<void> post(std::span<const RegionWrite> writes) = 0;
+  /// Reads and writes in order, with as few waits as the back end needs; writes among them are posted. Stops at the first error.
+  virtual Result<void> exchange(std::span<RegionOperation> operations);
   /// Maps part of a mappable range into this process; the span lives as long as the handle.
   virtual Result<std::span<std::byte>> map(unsigned region, MappableRange range) = 0;
 

@@ -83,6 +83,15 @@ class VfioUserFunction final : public Function {
     return connection_.post(writes, connection_.server().write_multiple);
   }
 
+  Result<void> exchange(std::span<RegionOperation> operations) override {
+    for (const RegionOperation& operation : operations) {
+      if (auto allowed = check(operation.region, operation.offset, operation.bytes, operation.write); !allowed)
+        return allowed;
+    }
+    const std::lock_guard guard(mutex_);
+    return connection_.exchange(operations);
+  }
+
   Result<std::span<std::byte>> map(unsigned number, MappableRange range) override;
 
   Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override;

@@ -18,7 +18,7 @@ namespace {
 namespace wire = formats::vfio_user;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kReceiveBytes = 4096;
+constexpr std::size_t kReceiveBytes = 16384;  // the answers of a batch in one system call
 constexpr std::size_t kMaxAnswerBytes =
     wire::max_message_bytes(0);  // nothing that the driver asks for is longer than a version text
 constexpr const char* kNext = "see whether the emulator still runs, and start it again";
@@ -102,6 +102,11 @@ Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& 
   out_.request(id, request);
   const std::uint16_t command = wire::read_header(out_.bytes()).command;
   if (auto sent = send(out_.bytes(), fds); !sent) return std::unexpected(sent.error());
+  return take(id, command, patience);
+}
+
+Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, std::uint16_t command,
+                                                            std::chrono::milliseconds patience) {
   for (;;) {
     Answer answer;
     const auto header = receive(patience.count() > 0 ? patience : settings_.patience, answer.fds);
@@ -141,6 +146,64 @@ Result<void> VfioUserConnection::negotiate() {
     return broken("card.protocol",
                   fmt::format("the card speaks vfio-user {}.{}, not {}.x", version->major, version->minor, wire::kMajor));
   server_ = version->capabilities;
+  return {};
+}
+
+Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations) {
+  if (!socket_) return broken_error();
+  // So many answers at once fit into the sockets' buffers: neither side waits for the other to read.
+  constexpr std::size_t kMostReads = 256;
+  while (!operations.empty()) {
+    out_.clear();
+    const std::uint16_t first_id = next_id_;
+    std::size_t count = 0;
+    std::size_t reads = 0;
+    while (count < operations.size() && reads < kMostReads && count < 4 * kMostReads) {
+      if (!operations[count].write) {
+        wire::RegionRead request;
+        request.offset = operations[count].offset;
+        request.region = operations[count].region;
+        request.count = operations[count].bytes;
+        out_.request(next_id_++, request);
+        ++reads;
+        ++count;
+        continue;
+      }
+      writes_.clear();
+      for (; count < operations.size() && operations[count].write && writes_.size() < kMostReads; ++count) {
+        wire::SmallWrite small;
+        small.offset = operations[count].offset;
+        small.region = operations[count].region;
+        small.count = operations[count].bytes;
+        small.value = operations[count].value;
+        writes_.push_back(small);
+        if (server_.write_multiple) continue;
+        wire::RegionWrite request;
+        static_cast<wire::RegionAccess&>(request) = small;
+        request.data = std::as_bytes(std::span(&operations[count].value, 1)).first(operations[count].bytes);
+        out_.request(next_id_++, request, wire::Header::kNoReply);
+      }
+      if (server_.write_multiple) out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
+    }
+    if (auto sent = send(out_.bytes(), {}); !sent) return sent;
+    std::uint16_t id = first_id;
+    for (std::size_t i = 0; i < count; ++i) {
+      RegionOperation& operation = operations[i];
+      if (operation.write) {
+        // Neighbouring writes went in one message, or in one each.
+        if (!server_.write_multiple || i + 1 == count || !operations[i + 1].write) ++id;
+        continue;
+      }
+      const auto answer = take(id++, static_cast<std::uint16_t>(wire::Command::region_read), settings_.patience);
+      if (!answer) return broken(answer.error().code, answer.error().what);
+      const auto data = wire::decode_region_data(answer->payload);
+      if (!data || data->size() != operation.bytes)
+        return broken("card.protocol", "the card answered a read with other bytes than were asked for");
+      operation.value = 0;
+      std::memcpy(&operation.value, data->data(), data->size());
+    }
+    operations = operations.subspan(count);
+  }
   return {};
 }
 

@@ -33,6 +33,9 @@ class VfioUserConnection {
   /// Sends writes that nobody answers, in as few messages as the server takes.
   Result<void> post(std::span<const RegionWrite> writes, bool write_multi);
 
+  /// Sends reads and writes without waiting between them, then takes the answers of the reads.
+  Result<void> exchange(std::span<RegionOperation> operations);
+
   const formats::vfio_user::Capabilities& server() const { return server_; }
   /// Exchanges versions; the first thing to do.
   Result<void> negotiate();
@@ -40,6 +43,8 @@ class VfioUserConnection {
   std::unexpected<Error> broken_error() const { return std::unexpected(broken_); }
 
  private:
+  /// Waits for the answer to one request.
+  Result<Answer> take(std::uint16_t id, std::uint16_t command, std::chrono::milliseconds patience);
   std::unexpected<Error> broken(std::string code, std::string what);
   Result<void> send(std::span<const std::byte> bytes, std::span<const int> fds);
   Result<formats::vfio_user::Header> receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds);

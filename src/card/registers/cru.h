@@ -26,6 +26,12 @@ constexpr std::uint32_t gbt_index(unsigned endpoint, unsigned link) {
 /// The place of a link in the datapath_link_* rows.
 constexpr std::uint32_t datapath_index(unsigned endpoint, unsigned link) { return endpoint * kDmaLinks + link; }
 
+/// From the register `temperature`; nothing if the card has no sensor.
+constexpr std::optional<double> temperature_celsius(std::uint32_t word) {
+  const std::uint32_t raw = word & 0x3ff;
+  return raw == 0 ? std::nullopt : std::optional(693.0 * raw / 1024 - 265);
+}
+
 // Values and fields.
 inline constexpr std::uint32_t kDmaStart = 1;
 inline constexpr Field kDmaFlush{8};            // dma_control: stop and flush

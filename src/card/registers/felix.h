@@ -32,6 +32,12 @@ enum class FirmwareMode : std::uint8_t {
   interlaken
 };
 
+/// From the register `temperature`; nothing if the card has no sensor.
+constexpr std::optional<double> temperature_celsius(std::uint64_t word) {
+  const std::uint64_t raw = word & 0xfff;
+  return raw == 0 ? std::nullopt : std::optional(503.975 * static_cast<double>(raw) / 4096 - 273.15);
+}
+
 // Fields of dma_control.
 inline constexpr Field kTlpWords{0, 11};
 inline constexpr Field kFromHost{11};

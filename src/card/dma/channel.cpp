@@ -1,0 +1,262 @@
+#include "card/dma/channel.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "card/dma/crorc_channel.h"
+#include "card/dma/cru_channel.h"
+#include "card/dma/felix_channel.h"
+
+namespace rodeo::card {
+namespace {
+
+constexpr std::array<std::string_view, 5> kSources{"fee", "ddg", "internal", "siu", "diu"};
+
+}  // namespace
+
+std::string_view text_of(PushStatus status) {
+  switch (status) {
+    case PushStatus::done: return "done";
+    case PushStatus::not_started: return "the channel is not started";
+    case PushStatus::empty: return "size 0";
+    case PushStatus::not_a_multiple: return "size not a multiple of 32 KiB, or of the card's blocks";
+    case PushStatus::outside: return "not within the registered buffer";
+    case PushStatus::misaligned: return "offset not a multiple of 4";
+    case PushStatus::too_large: return "larger than the card takes";
+    case PushStatus::not_contiguous: return "spans a gap of the memory as the card sees it";
+    case PushStatus::out_of_order: return "does not follow the one before it in the ring";
+    case PushStatus::full: return "the transfer queue is full";
+  }
+  return "";
+}
+
+std::string_view name_of(DmaState state) {
+  return state == DmaState::stopped ? "stopped" : state == DmaState::started ? "started" : "failed";
+}
+
+std::string_view name_of(DataSource source) { return kSources[static_cast<std::size_t>(source)]; }
+
+std::optional<DataSource> data_source_of(std::string_view name) {
+  for (std::size_t i = 0; i < kSources.size(); ++i) {
+    if (std::ranges::equal(name, kSources[i], {},
+                           [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }))
+      return static_cast<DataSource>(i);
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channel, const SharedMemory& memory,
+                                                     const DmaSettings& settings) {
+  if (settings.page_bytes != 8192)
+    return std::unexpected(
+        Error{"card.bad_dma", fmt::format("DMA pages have 8192 bytes, not {}", settings.page_bytes), card.address().text()});
+  std::unique_ptr<DmaChannel> opened;
+  unsigned channels = 1;
+  switch (card.type()) {
+    case CardType::cru: opened = std::make_unique<CruChannel>(card, channel, memory, settings); break;
+    case CardType::crorc:
+      channels = card_registers::crorc::kLinks;
+      opened = std::make_unique<CrorcChannel>(card, channel, memory, settings);
+      break;
+    case CardType::felix:
+      channels = card_registers::felix::kToHostDescriptors;
+      opened = std::make_unique<FelixChannel>(card, channel, memory, settings);
+      break;
+    case CardType::unknown: break;
+  }
+  if (opened == nullptr)
+    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text()});
+  if (channel >= channels)
+    return std::unexpected(Error{
+        "card.bad_dma", fmt::format("a {} has {} DMA channels, there is no {}", name_of(card.type()), channels, channel),
+        card.address().text()});
+  if (auto locked = opened->take_locks(); !locked) return std::unexpected(locked.error());
+  const std::lock_guard guard(opened->mutex_);
+  if (auto ready = opened->device_open(); !ready)
+    return std::unexpected(ready.error().within("cannot open the DMA channel"));
+  auto registered = Registration::map(card.function(), memory, card.address().function * 6U + channel);
+  if (!registered) return std::unexpected(registered.error());
+  opened->registration_ = std::move(*registered);
+  return opened;
+}
+
+Result<void> DmaChannel::take_locks() {
+  const std::string what = fmt::format("DMA channel {} of {}", channel_, card_.address().text());
+  if (!card_.found().lock_file.empty()) {
+    auto lock = pci::ByteLock::acquire(card_.found().lock_file, channel_, what);
+    if (!lock) return std::unexpected(lock.error());
+    byte_locks_.push_back(std::move(*lock));
+  }
+  if (card_.type() == CardType::felix) return {};  // upstream has none of them
+  if (!settings_.upstream_lock.value_or(card_.function().back_end() != pci::BackEnd::vfio_user)) return {};
+  const auto name =
+      pci::upstream_lock_name(card_.address(), card_.type() == CardType::crorc ? std::optional(channel_) : std::nullopt);
+  if (!name) return {};
+  auto lock = pci::NameLock::acquire(*name, what);
+  if (!lock) return std::unexpected(lock.error());
+  name_locks_.push_back(std::move(*lock));
+  return {};
+}
+
+void DmaChannel::set_capacities(std::size_t transfer, std::size_t ready, std::size_t in_card) {
+  transfer_ = FixedQueue<Superpage>(transfer);
+  ready_limit_ = ready;
+  // At a stop everything that is under way comes back at once.
+  FixedQueue<Superpage> wider(ready + transfer + in_card);
+  while (!ready_.empty() && wider.room() > 0) wider.push(ready_.pop());
+  ready_ = std::move(wider);
+}
+
+Result<void> DmaChannel::start() {
+  const std::lock_guard guard(mutex_);
+  if (state() == DmaState::started) return {};
+  if (state() == DmaState::failed) return std::unexpected(failure_.within("the channel has failed and was not stopped"));
+  if (!ready_.empty())
+    return std::unexpected(Error{
+        "card.not_drained", fmt::format("{} superpages of the last run were not taken from the ready queue", ready_.size()),
+        card_.address().text(), "pop them before the next start"});
+  last_fifo_empty_.clear();
+  if (auto bus = card_.function().set_bus_master(true); !bus) return std::unexpected(bus.error().within("cannot start DMA"));
+  if (auto started = device_start(); !started) return std::unexpected(started.error().within("cannot start DMA"));
+  state_.store(DmaState::started, std::memory_order_release);
+  return {};
+}
+
+Result<void> DmaChannel::stop() {
+  // First of all: pushes of other threads are refused from now on.
+  const DmaState before = state_.exchange(DmaState::stopped, std::memory_order_acq_rel);
+  if (before == DmaState::stopped) return {};
+  const std::lock_guard guard(mutex_);
+  auto stopped = device_stop();
+  device_reclaim();
+  while (!transfer_.empty()) give_back(transfer_.pop());
+  if (!stopped && before != DmaState::failed) return std::unexpected(stopped.error().within("DMA did not stop cleanly"));
+  return {};
+}
+
+Result<void> DmaChannel::reset(ResetLevel level) {
+  const std::lock_guard guard(mutex_);
+  if (state() != DmaState::stopped)
+    return std::unexpected(
+        Error{"card.not_stopped", "a channel is reset only while it is stopped", card_.address().text(), "stop it first"});
+  if (level == ResetLevel::nothing) return {};
+  if (level == ResetLevel::internal_siu && card_.type() != CardType::crorc)
+    return std::unexpected(
+        Error{"card.bad_dma", fmt::format("a {} has no SIU to reset", name_of(card_.type())), card_.address().text()});
+  return device_reset(level);
+}
+
+PushStatus DmaChannel::push(const Superpage& superpage) {
+  const std::lock_guard guard(mutex_);
+  if (state() != DmaState::started) return PushStatus::not_started;
+  if (superpage.bytes == 0) return PushStatus::empty;
+  if (superpage.bytes % granule() != 0) return PushStatus::not_a_multiple;
+  if (superpage.bytes > memory_.bytes.size() || superpage.offset > memory_.bytes.size() - superpage.bytes)
+    return PushStatus::outside;
+  if (superpage.offset % 4 != 0) return PushStatus::misaligned;
+  if (superpage.bytes > largest()) return PushStatus::too_large;
+  if (!registration_.bus_address(superpage.offset, superpage.bytes)) return PushStatus::not_contiguous;
+  if (const PushStatus status = check_push(superpage); status != PushStatus::done) return status;
+  if (transfer_.room() == 0) return PushStatus::full;
+  Superpage empty = superpage;
+  empty.received = 0;
+  empty.ready = false;
+  empty.link = -1;
+  transfer_.push(empty);
+  pushed(empty);
+  return PushStatus::done;
+}
+
+Result<void> DmaChannel::fill() {
+  const std::lock_guard guard(mutex_);
+  if (state() == DmaState::failed) return std::unexpected(failure_);
+  if (state() == DmaState::stopped) return {};
+  auto filled = device_fill();
+  if (filled) return {};
+  failure_ = filled.error();
+  DmaState expected = DmaState::started;
+  state_.compare_exchange_strong(expected, DmaState::failed);
+  return filled;
+}
+
+std::optional<Superpage> DmaChannel::front() const {
+  const std::lock_guard guard(mutex_);
+  return ready_.empty() ? std::nullopt : std::optional(ready_.front());
+}
+
+std::optional<Superpage> DmaChannel::pop() {
+  const std::lock_guard guard(mutex_);
+  return ready_.empty() ? std::nullopt : std::optional(ready_.pop());
+}
+
+std::uint32_t DmaChannel::growing() const {
+  const std::lock_guard guard(mutex_);
+  return device_growing();
+}
+
+std::size_t DmaChannel::transfer_room() const {
+  const std::lock_guard guard(mutex_);
+  return transfer_.room();
+}
+std::size_t DmaChannel::transfer_capacity() const {
+  const std::lock_guard guard(mutex_);
+  return transfer_.capacity();
+}
+bool DmaChannel::transfer_empty() const {
+  const std::lock_guard guard(mutex_);
+  return transfer_.empty();
+}
+std::size_t DmaChannel::ready_size() const {
+  const std::lock_guard guard(mutex_);
+  return ready_.size();
+}
+std::size_t DmaChannel::ready_capacity() const {
+  const std::lock_guard guard(mutex_);
+  return ready_limit_;
+}
+std::size_t DmaChannel::outstanding() const {
+  const std::lock_guard guard(mutex_);
+  return device_outstanding();
+}
+
+Result<DmaHealth> DmaChannel::health() {
+  const std::lock_guard guard(mutex_);
+  DmaHealth health;
+  if (auto read = device_health(health); !read) return std::unexpected(read.error());
+  for (std::size_t i = 0; i < health.fifo_empty.size(); ++i) {
+    const std::uint32_t before = i < last_fifo_empty_.size() ? last_fifo_empty_[i] : 0;
+    if (health.fifo_empty[i] != before) health.fifos_healthy = false;
+  }
+  last_fifo_empty_ = health.fifo_empty;
+  return health;
+}
+
+void DmaChannel::deliver(Superpage superpage, std::uint32_t received, int link) {
+  superpage.received = received;
+  superpage.ready = true;
+  superpage.link = link;
+  counters_.add(DmaCounter::superpages_filled);
+  if (received < superpage.bytes) counters_.add(DmaCounter::superpages_partial);
+  counters_.add(DmaCounter::bytes, received);
+  ready_.push(superpage);
+}
+
+void DmaChannel::give_back(Superpage superpage) {
+  superpage.received = 0;
+  superpage.ready = false;
+  superpage.link = -1;
+  counters_.add(DmaCounter::superpages_unused);
+  ready_.push(superpage);
+}
+
+std::unexpected<Error> DmaChannel::misbehaved(DmaCounter counter, std::string what) {
+  counters_.add(counter);
+  return std::unexpected(
+      Error{"card.misbehaved", std::move(what), card_.address().text(),
+            "stop the channel; a reset of the card may help, its firmware may not be the one that the driver knows"});
+}
+
+}  // namespace rodeo::card

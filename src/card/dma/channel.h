@@ -1,0 +1,177 @@
+// A DMA channel: one owner, superpages to the card and back, the same contract for a CRU, a C-RORC and a FELIX (readoutcard-paper §IV.F).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "card/card.h"
+#include "card/dma/fixed_queue.h"
+#include "card/dma/memory.h"
+#include "card/dma/registration.h"
+#include "card/dma/superpage.h"
+#include "card/pci/lock.h"
+
+namespace rodeo::card {
+
+enum class DmaState : unsigned char {
+  stopped,
+  started,
+  failed
+};  // failed: the card broke the rules; stop() leads out of it
+enum class DataSource : unsigned char { fee, ddg, internal, siu, diu };
+enum class ResetLevel : unsigned char { nothing, internal, internal_siu };
+
+std::string_view name_of(DmaState state);
+std::string_view name_of(DataSource source);
+/// By name, in any case; nothing if there is none.
+std::optional<DataSource> data_source_of(std::string_view name);
+
+struct DmaSettings {
+  DataSource source =
+      DataSource::internal;                // CRU: fee, ddg, internal; C-RORC: fee, siu, diu, internal; FELIX: fee, internal
+  std::uint32_t links = 0;                 // CRU: bit per link; 0: those that are enabled in the card
+  std::uint32_t page_bytes = 8192;         // DMA pages; only 8192 is defined
+  std::optional<bool> upstream_lock = {};  // also bind the name that upstream's tools lock; by default for real cards
+};
+
+enum class DmaCounter : unsigned char {
+  superpages_pushed,
+  superpages_filled,
+  superpages_partial,
+  superpages_unused,
+  bytes,
+  size_unknown,
+  count_jumps,
+  index_mismatches,
+  oversize,
+  position_errors,
+  count
+};
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DmaCounter::count)> kDmaCounters{{
+    {"superpages_pushed", "superpages", "given to the card"},
+    {"superpages_filled", "superpages", "that came back with data"},
+    {"superpages_partial", "superpages", "that came back with data, but not full"},
+    {"superpages_unused", "superpages", "that came back without data at a stop"},
+    {"bytes", "bytes", "that the card wrote"},
+    {"size_unknown", "superpages", "whose size the firmware does not report; taken for full"},
+    {"count_jumps", "errors", "the card said that more superpages are done than it had"},
+    {"index_mismatches", "errors", "the number beside a superpage's size was not the next one"},
+    {"oversize", "errors", "the card said that it wrote more than the superpage holds"},
+    {"position_errors", "errors", "the card's write position was outside its memory or went too far"},
+}};
+
+/// What else says how the transfer does. Numbers that a card does not have are absent.
+struct DmaHealth {
+  std::optional<std::uint64_t> dropped_packets;
+  std::vector<std::uint32_t> fifo_empty;  // per link (CRU): times it had data and no superpage
+  std::optional<double> temperature_celsius;
+  bool fifos_healthy = true;  // no link ran out of superpages since the last call
+};
+
+/// Any thread; calls are serialised. No call waits for a card without a limit, and a card that breaks the rules is an Error from fill(): state
+/// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread.
+class DmaChannel {
+ public:
+  /// Takes the channel's lock (card.locked if it has an owner), stops what a former owner may have left running, registers the memory. `card` and
+  /// `memory` must outlive the channel. Its registers may be used by others at the same time.
+  static Result<std::unique_ptr<DmaChannel>> open(Card& card, unsigned channel, const SharedMemory& memory,
+                                                  const DmaSettings& settings = {});
+  virtual ~DmaChannel() = default;
+  DmaChannel(const DmaChannel&) = delete;
+  DmaChannel& operator=(const DmaChannel&) = delete;
+
+  /// Resets the card's DMA and starts it; takes 210 ms for a CRU. Ignored if started.
+  Result<void> start();
+  /// From now on pushes are refused. What the card has filled, also in part, comes to the ready queue with ready = true; the rest with ready = false.
+  /// Ignored if stopped.
+  Result<void> stop();
+  /// card.not_stopped unless stopped.
+  Result<void> reset(ResetLevel level);
+  DmaState state() const { return state_.load(std::memory_order_acquire); }
+
+  /// Puts a superpage into the transfer queue.
+  PushStatus push(const Superpage& superpage);
+  /// Gives superpages of the transfer queue to the card as far as it has room, and collects what it has filled.
+  Result<void> fill();
+  std::optional<Superpage> front() const;
+  std::optional<Superpage> pop();
+  /// Bytes that lie already in the superpage that will be ready next: FELIX only, else 0. They may be read before it is.
+  std::uint32_t growing() const;
+
+  std::size_t transfer_room() const;
+  std::size_t transfer_capacity() const;
+  bool transfer_empty() const;  // nothing waits to be given to the card
+  std::size_t ready_size() const;
+  std::size_t ready_capacity() const;
+  bool ready_full() const { return ready_size() >= ready_capacity(); }
+  /// Superpages that the card has.
+  std::size_t outstanding() const;
+
+  std::uint64_t read(DmaCounter counter) const { return counters_.read(counter); }
+  /// Asks the card; not on a data path.
+  Result<DmaHealth> health();
+
+  /// The granule that superpages of this card must be multiples of, and the largest that it takes.
+  virtual std::uint32_t granule() const { return kSuperpageGranule; }
+  virtual std::uint32_t largest() const { return std::uint32_t{1} << 30; }
+
+  Card& card() const { return card_; }
+  unsigned channel() const { return channel_; }
+  std::span<std::byte> memory() const { return memory_.bytes; }
+
+ protected:
+  DmaChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
+      : card_(card), channel_(channel), memory_(memory), settings_(settings) {}
+
+  // The card's part; called with the mutex held.
+  virtual Result<void> device_open() = 0;
+  virtual Result<void> device_start() = 0;
+  /// Ends transfers and moves what is filled to the ready queue; then takes back the rest, in order, with give_back().
+  virtual Result<void> device_stop() = 0;
+  virtual Result<void> device_reset(ResetLevel level) = 0;
+  virtual Result<void> device_fill() = 0;
+  virtual PushStatus check_push(const Superpage&) const { return PushStatus::done; }
+  virtual void pushed(const Superpage&) {}
+  virtual std::uint32_t device_growing() const { return 0; }
+  virtual std::size_t device_outstanding() const = 0;
+  virtual Result<void> device_health(DmaHealth& health) = 0;
+  /// Forgets what the card has; hands each superpage to give_back().
+  virtual void device_reclaim() = 0;
+
+  void set_capacities(std::size_t transfer, std::size_t ready, std::size_t in_card);
+  bool ready_has_room() const { return ready_.size() < ready_limit_; }
+  std::size_t ready_room() const { return ready_limit_ > ready_.size() ? ready_limit_ - ready_.size() : 0; }
+  void deliver(Superpage superpage, std::uint32_t received, int link);
+  void give_back(Superpage superpage);
+  std::unexpected<Error> misbehaved(DmaCounter counter, std::string what);
+
+  Card& card_;
+  unsigned channel_;
+  SharedMemory memory_;
+  DmaSettings settings_;
+  Registration registration_;
+  FixedQueue<Superpage> transfer_;
+  base::CounterBlock<DmaCounter> counters_;
+
+ private:
+  Result<void> take_locks();
+
+  mutable std::mutex mutex_;
+  std::atomic<DmaState> state_{DmaState::stopped};
+  Error failure_;
+  FixedQueue<Superpage> ready_;
+  std::size_t ready_limit_ = 0;
+  std::vector<std::uint32_t> last_fifo_empty_;
+  std::vector<pci::ByteLock> byte_locks_;
+  std::vector<pci::NameLock> name_locks_;
+};
+
+}  // namespace rodeo::card

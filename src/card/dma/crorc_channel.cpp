@@ -1,0 +1,188 @@
+#include "card/dma/crorc_channel.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+namespace {
+
+namespace crorc = card_registers::crorc;
+using crorc::reg;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kQueue = 128;
+constexpr milliseconds kFlushPatience{100};
+constexpr milliseconds kAnswerPatience{100};
+
+// Size and count in one load: the card writes size first.
+std::atomic_ref<std::uint64_t> completion_of(const DmaMemory& info) {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(info.bytes().data()));
+}
+
+}  // namespace
+
+Result<void> CrorcChannel::toggle_to(card_registers::Field bit, bool on) {
+  const auto status = card_.read(reg("channel_csr"), channel_);
+  if (!status) return std::unexpected(status.error());
+  if ((bit.of(*status) != 0) == on) return {};
+  return write(reg("channel_csr"), bit.mask());
+}
+
+Result<void> CrorcChannel::command(std::uint32_t code) {
+  if (auto done = write(reg("ddl_command"), code); !done) return done;
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
+  for (;;) {
+    const auto status = card_.read(reg("channel_csr"), channel_);
+    if (!status) return std::unexpected(status.error());
+    if (crorc::kStatusNotEmpty.of(*status) != 0) break;
+    if (std::chrono::steady_clock::now() >= deadline)
+      return std::unexpected(Error{"card.no_answer",
+                                   fmt::format("the link of channel {} did not answer command {:#x}", channel_, code),
+                                   card_.address().text(), "see whether the link is up"});
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  const auto answer = card_.read(reg("ddl_status"), channel_);
+  if (!answer) return std::unexpected(answer.error());
+  return {};
+}
+
+Result<void> CrorcChannel::halt() {
+  if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_); !done)
+    return std::unexpected(done.error());
+  return toggle_to(crorc::kRxToggle, false);
+}
+
+Result<void> CrorcChannel::device_open() {
+  if (settings_.source == DataSource::ddg)
+    return std::unexpected(Error{"card.bad_dma", "a C-RORC has no data source ddg", card_.address().text(),
+                                 "choose fee, siu, diu or internal"});
+  if (auto halted = halt(); !halted) return halted;
+  // Whatever a former owner left in the card is gone before this memory is there to be written to.
+  if (auto done = write(reg("csr"), crorc::kResetCard); !done) return done;
+  auto info = DmaMemory::create(4096);
+  if (!info) return std::unexpected(info.error());
+  info_ = std::move(*info);
+  auto registered = Registration::map(card_.function(), info_.shared(), 6 + channel_);
+  if (!registered) return std::unexpected(registered.error());
+  info_registration_ = std::move(*registered);
+  set_capacities(kQueue, kQueue, 1);
+  return {};
+}
+
+Result<void> CrorcChannel::device_reset(ResetLevel level) {
+  if (auto done = write(reg("csr"), crorc::kResetCard); !done) return done;
+  std::this_thread::sleep_for(milliseconds(100));
+  if (level == ResetLevel::internal_siu) {
+    if (auto done = command(crorc::kCommandSiuReset); !done) return done;
+  }
+  return {};
+}
+
+Result<void> CrorcChannel::device_start() {
+  if (auto done = halt(); !done) return done;
+  if (auto done = device_reset(ResetLevel::internal); !done) return done;
+  in_flight_.reset();
+  next_count_ = 0;
+  completion_of(info_).store(static_cast<std::uint64_t>(crorc::kCompletionSeed) << 32, std::memory_order_release);
+  const auto address = info_registration_.bus_address(0, sizeof(crorc::Completion));
+  if (!address)
+    return std::unexpected(
+        Error{"card.dma_memory", "the information buffer has no address for the card", card_.address().text()});
+  if (auto done = write(reg("info_address_high"), static_cast<std::uint32_t>(*address >> 32)); !done) return done;
+  if (auto done = write(reg("info_address_low"), static_cast<std::uint32_t>(*address)); !done) return done;
+  switch (settings_.source) {
+    case DataSource::internal:
+      if (auto done = toggle_to(crorc::kChannelLoopback, true); !done) return done;
+      break;
+    case DataSource::diu:
+    case DataSource::siu: {
+      if (auto done = toggle_to(crorc::kChannelLoopback, false); !done) return done;
+      const bool siu = settings_.source == DataSource::siu;
+      if (auto done = command(siu ? crorc::kCommandSiuLoop : crorc::kCommandDiuLoop); !done) return done;
+      break;
+    }
+    default:
+      if (auto done = toggle_to(crorc::kChannelLoopback, false); !done) return done;
+      if (auto done = command(crorc::kCommandRdyrx); !done) return done;
+      break;
+  }
+  if (auto done = toggle_to(crorc::kRxToggle, true); !done) return done;
+  if (settings_.source != DataSource::fee) {
+    if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 1, channel_); !done)
+      return std::unexpected(done.error());
+  }
+  return {};
+}
+
+Result<void> CrorcChannel::push_next() {
+  const Superpage superpage = transfer_.pop();
+  const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
+  const auto operation = [&](const card_registers::Register& what, std::uint64_t value) {
+    return pci::RegionWrite{.region = channel_, .offset = what.offset, .bytes = 4, .value = value & 0xffffffff};
+  };
+  const std::array writes{operation(reg("superpage_address_high"), address >> 32),
+                          operation(reg("superpage_address_low"), address),
+                          operation(reg("superpage_push"), superpage.bytes)};
+  in_flight_ = superpage;
+  counters_.add(DmaCounter::superpages_pushed);
+  return card_.function().post(writes);
+}
+
+Result<bool> CrorcChannel::collect() {
+  if (!in_flight_) return false;
+  const std::uint64_t word = completion_of(info_).load(std::memory_order_acquire);
+  const auto bytes = static_cast<std::uint32_t>(word);
+  const std::uint32_t count = static_cast<std::uint32_t>(word >> 32) & 0xff;
+  if (count == ((next_count_ - 1) & 0xff)) return false;
+  if (count != next_count_)
+    return misbehaved(DmaCounter::count_jumps,
+                      fmt::format("channel {} reported superpage {} in place of {}", channel_, count, next_count_));
+  if (bytes > in_flight_->bytes)
+    return misbehaved(DmaCounter::oversize, fmt::format("channel {} says that it wrote {} bytes into a superpage of {}",
+                                                        channel_, bytes, in_flight_->bytes));
+  deliver(*in_flight_, bytes, static_cast<int>(channel_));
+  in_flight_.reset();
+  next_count_ = (next_count_ + 1) & 0xff;
+  return true;
+}
+
+Result<void> CrorcChannel::device_fill() {
+  if (ready_has_room()) {
+    const auto collected = collect();
+    if (!collected) return std::unexpected(collected.error());
+  }
+  if (!in_flight_ && !transfer_.empty()) return push_next();
+  return {};
+}
+
+Result<void> CrorcChannel::device_stop() {
+  if (settings_.source == DataSource::fee) (void)command(crorc::kCommandEobtr);
+  if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_); !done)
+    return std::unexpected(done.error());
+  if (in_flight_) {
+    if (auto done = card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_); !done) return std::unexpected(done.error());
+    const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
+    for (;;) {
+      const auto collected = collect();
+      if (!collected) return std::unexpected(collected.error());
+      if (*collected || std::chrono::steady_clock::now() >= deadline) break;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    if (auto done = card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_); !done) return std::unexpected(done.error());
+  }
+  if (auto done = toggle_to(crorc::kRxToggle, false); !done) return done;
+  // The superpage that stays in flight is the user's again: the card must not keep its address.
+  return write(reg("csr"), crorc::kResetCard);
+}
+
+void CrorcChannel::device_reclaim() {
+  if (in_flight_) give_back(*in_flight_);
+  in_flight_.reset();
+}
+
+Result<void> CrorcChannel::device_health(DmaHealth&) { return {}; }
+
+}  // namespace rodeo::card

@@ -1,0 +1,229 @@
+#include "card/dma/cru_channel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/thread.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace cru = card_registers::cru;
+using cru::reg;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kMaxDepth = 4096;  // far above any firmware's
+constexpr std::chrono::microseconds kSizePatience{1000};
+
+pci::RegionOperation reading(const card_registers::Register& what, unsigned index) {
+  return {.region = what.bar, .offset = what.at(index), .bytes = 4, .write = false, .value = 0};
+}
+pci::RegionOperation writing(const card_registers::Register& what, unsigned index, std::uint64_t value) {
+  return {.region = what.bar, .offset = what.at(index), .bytes = 4, .write = true, .value = value & 0xffffffff};
+}
+
+}  // namespace
+
+Result<void> CruChannel::find_links() {
+  const auto depth = card_.read(reg("superpage_fifo_depth"));
+  if (!depth) return std::unexpected(depth.error());
+  depth_ = *depth == 0 ? cru::kDefaultFifoDepth : *depth;
+  if (depth_ > kMaxDepth)
+    return std::unexpected(
+        Error{"card.misbehaved", fmt::format("the card claims {} descriptors a link", depth_), card_.address().text()});
+  std::uint32_t mask = settings_.links;
+  if (mask == 0 && settings_.source == DataSource::internal) mask = 1;  // the internal generator feeds link 0
+  if (mask == 0) {
+    const auto enabled = card_.read(reg("datapath_enable"), card_.endpoint_or_zero());
+    if (!enabled) return std::unexpected(enabled.error());
+    mask = *enabled & 0xefff;  // there is no link 12
+  }
+  links_.clear();
+  for (unsigned id = 0; id < cru::kDmaLinks; ++id) {
+    if ((mask >> id & 1) != 0) links_.push_back({.id = id, .queue = FixedQueue<Superpage>(depth_)});
+  }
+  set_capacities(depth_ * std::max<std::size_t>(1, links_.size()), depth_ * std::size_t{16}, depth_ * links_.size());
+  return {};
+}
+
+Result<void> CruChannel::halt() {
+  if (auto done = card_.modify(reg("dma_control"), cru::kDmaFlush, 1); !done) return std::unexpected(done.error());
+  if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 0); !done) return std::unexpected(done.error());
+  return {};
+}
+
+Result<void> CruChannel::device_open() {
+  if (settings_.source == DataSource::siu || settings_.source == DataSource::diu)
+    return std::unexpected(Error{"card.bad_dma", fmt::format("a CRU has no data source {}", name_of(settings_.source)),
+                                 card_.address().text(), "choose fee, ddg or internal"});
+  // A former owner that was killed may have left the card running.
+  if (auto halted = halt(); !halted) return halted;
+  return find_links();
+}
+
+Result<void> CruChannel::device_reset(ResetLevel) {
+  if (auto done = card_.write(reg("reset"), cru::kResetGenerator); !done) return done;
+  std::this_thread::sleep_for(milliseconds(100));
+  if (auto done = card_.write(reg("reset"), cru::kResetCard); !done) return done;
+  std::this_thread::sleep_for(milliseconds(100));
+  return {};
+}
+
+Result<void> CruChannel::device_start() {
+  if (auto found = find_links(); !found) return found;
+  if (links_.empty())
+    return std::unexpected(Error{"card.no_links", "no link is enabled in the card", card_.address().text(),
+                                 "enable links in its configuration, or name them"});
+  if (!uses_links()) {
+    const auto debug = card_.read(reg("debug"));
+    if (!debug) return std::unexpected(debug.error());
+    if (*debug == 0) {
+      if (auto done = card_.write(reg("debug"), 2); !done) return done;
+    }
+  }
+  if (auto done = card_.write(reg("data_source"), uses_links() ? 0 : 1); !done) return done;
+  // Data taking is off before the reset: nothing of an earlier run reaches the new one.
+  if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 0); !done) return std::unexpected(done.error());
+  if (auto done = device_reset(ResetLevel::internal); !done) return done;
+  if (auto done = card_.write(reg("dma_control"), cru::kDmaStart); !done) return done;
+  std::this_thread::sleep_for(milliseconds(10));
+  if (uses_links()) {
+    if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 1); !done) return std::unexpected(done.error());
+  }
+  return {};
+}
+
+Result<void> CruChannel::device_stop() {
+  auto halted = halt();
+  if (!halted) return halted;
+  // The card has flushed before it answers this read.
+  return exchange(false, SIZE_MAX);
+}
+
+void CruChannel::device_reclaim() {
+  for (Link& link : links_) {
+    link.take = 0;
+    while (!link.queue.empty()) give_back(link.queue.pop());
+  }
+}
+
+std::size_t CruChannel::device_outstanding() const {
+  std::size_t sum = 0;
+  for (const Link& link : links_) sum += link.queue.size();
+  return sum;
+}
+
+Result<void> CruChannel::read_counts(std::size_t most) {
+  operations_.clear();
+  for (Link& link : links_) {
+    link.take = 0;
+    if (!link.queue.empty() && most > 0) operations_.push_back(reading(reg("superpages_done"), link.id));
+  }
+  if (operations_.empty()) return {};
+  if (auto done = card_.function().exchange(operations_); !done) return done;
+  std::size_t next = 0;
+  for (Link& link : links_) {
+    if (link.queue.empty()) continue;
+    const auto fresh = static_cast<std::uint32_t>(operations_[next++].value) - link.done;
+    if (fresh > link.queue.size())
+      return misbehaved(DmaCounter::count_jumps, fmt::format("link {} says that {} superpages are done, but it has {}",
+                                                             link.id, fresh, link.queue.size()));
+    link.take = static_cast<std::uint32_t>(std::min<std::size_t>(fresh, most));
+    most -= link.take;
+  }
+  return {};
+}
+
+void CruChannel::plan_collection() {
+  for (const Link& link : links_) {
+    for (std::uint32_t i = 0; i < link.take; ++i) {
+      operations_.push_back(reading(reg("superpage_size_fifo"), link.id));
+      operations_.push_back(writing(reg("superpage_size_fifo"), link.id, cru::kSizeFifoNext));
+    }
+  }
+}
+
+void CruChannel::plan_pushes() {
+  while (!transfer_.empty()) {
+    // The link with the fewest superpages, of several the first.
+    const auto link = std::ranges::min_element(links_, {}, &Link::outstanding);
+    if (link == links_.end() || link->queue.room() == 0) return;
+    const Superpage superpage = transfer_.pop();
+    const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
+    operations_.push_back(writing(reg("superpage_address_high"), link->id, address >> 32));
+    operations_.push_back(writing(reg("superpage_address_low"), link->id, address));
+    operations_.push_back(writing(reg("superpage_push"), link->id, superpage.bytes / cru::kDmaPageBytes));
+    link->queue.push(superpage);
+    counters_.add(DmaCounter::superpages_pushed);
+  }
+}
+
+Result<std::uint32_t> CruChannel::read_size_slowly(const Link& link) {
+  // A real card may show the count a moment before the size.
+  const auto deadline = std::chrono::steady_clock::now() + kSizePatience;
+  for (;;) {
+    const auto word = card_.read(reg("superpage_size_fifo"), link.id);
+    if (!word || cru::kSuperpageIndex.of(*word) == (link.done & 0xff) || std::chrono::steady_clock::now() >= deadline)
+      return word;
+    base::cpu_relax();
+  }
+}
+
+Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
+  if (auto counted = read_counts(most); !counted) return counted;
+  operations_.clear();
+  const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
+  if (batched) plan_collection();
+  if (with_pushes) plan_pushes();
+  if (!operations_.empty()) {
+    if (auto done = card_.function().exchange(operations_); !done) return done;
+  }
+  std::size_t next = 0;
+  for (Link& link : links_) {
+    for (; link.take > 0; --link.take) {
+      std::uint32_t word = 0;
+      if (batched) {
+        word = static_cast<std::uint32_t>(operations_[next].value);
+        next += 2;
+      } else {
+        const auto read = read_size_slowly(link);
+        if (!read) return std::unexpected(read.error());
+        word = *read;
+        if (auto done = card_.write(reg("superpage_size_fifo"), cru::kSizeFifoNext, link.id); !done) return done;
+      }
+      if (cru::kSuperpageIndex.of(word) != (link.done & 0xff))
+        return misbehaved(DmaCounter::index_mismatches,
+                          fmt::format("link {} gave the size of superpage {} in place of {}", link.id,
+                                      cru::kSuperpageIndex.of(word), link.done & 0xff));
+      std::uint32_t bytes = cru::kSuperpageBytes.of(word);
+      if (bytes > link.queue.front().bytes)
+        return misbehaved(DmaCounter::oversize, fmt::format("link {} says that it wrote {} bytes into a superpage of {}",
+                                                            link.id, bytes, link.queue.front().bytes));
+      if (bytes == 0) {
+        counters_.add(DmaCounter::size_unknown);
+        bytes = link.queue.front().bytes;
+      }
+      ++link.done;
+      deliver(link.queue.pop(), bytes, static_cast<int>(link.id));
+    }
+  }
+  return {};
+}
+
+Result<void> CruChannel::device_health(DmaHealth& health) {
+  std::vector<pci::RegionOperation> operations;
+  for (const Link& link : links_) operations.push_back(reading(reg("fifo_empty_count"), link.id));
+  operations.push_back(reading(reg("datapath_dropped_packets"), card_.endpoint_or_zero()));
+  operations.push_back(reading(reg("temperature"), 0));
+  if (auto done = card_.function().exchange(operations); !done) return done;
+  for (std::size_t i = 0; i < links_.size(); ++i)
+    health.fifo_empty.push_back(static_cast<std::uint32_t>(operations[i].value));
+  health.dropped_packets = operations[links_.size()].value;
+  health.temperature_celsius = cru::temperature_celsius(static_cast<std::uint32_t>(operations[links_.size() + 1].value));
+  return {};
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,49 @@
+// DMA of a CRU endpoint: one queue of superpages a link, free-running counts of those done, a FIFO of their sizes.
+#pragma once
+
+#include "card/dma/channel.h"
+#include "card_registers/cru.h"
+
+namespace rodeo::card {
+
+class CruChannel final : public DmaChannel {
+ public:
+  CruChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
+      : DmaChannel(card, channel, memory, settings) {}
+
+  /// Sizes come back in 24 bits.
+  std::uint32_t largest() const override { return (1U << 24) - kSuperpageGranule; }
+
+ private:
+  struct Link {
+    unsigned id = 0;
+    FixedQueue<Superpage> queue;  // what the card has, oldest first
+    std::uint32_t done = 0;       // collected since the reset, modulo 2^32
+    std::uint32_t take = 0;       // to be collected in this round
+    std::size_t outstanding() const { return queue.size() - take; }
+  };
+
+  Result<void> device_open() override;
+  Result<void> device_start() override;
+  Result<void> device_stop() override;
+  Result<void> device_reset(ResetLevel level) override;
+  Result<void> device_fill() override { return exchange(true, ready_room()); }
+  std::size_t device_outstanding() const override;
+  Result<void> device_health(DmaHealth& health) override;
+  void device_reclaim() override;
+
+  Result<void> find_links();
+  Result<void> halt();
+  Result<void> exchange(bool with_pushes, std::size_t most);
+  Result<void> read_counts(std::size_t most);
+  void plan_collection();
+  void plan_pushes();
+  Result<std::uint32_t> read_size_slowly(const Link& link);
+  bool uses_links() const { return settings_.source != DataSource::internal; }
+
+  std::uint32_t depth_ = card_registers::cru::kDefaultFifoDepth;
+  std::vector<Link> links_;
+  std::vector<pci::RegionOperation> operations_;
+};
+
+}  // namespace rodeo::card

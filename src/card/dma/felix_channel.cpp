@@ -1,0 +1,209 @@
+#include "card/dma/felix_channel.h"
+
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+namespace {
+
+namespace felix = card_registers::felix;
+using felix::reg;
+
+constexpr std::chrono::milliseconds kObeyPatience{2000};
+
+}  // namespace
+
+Result<void> FelixChannel::set_enabled(bool on) {
+  const auto bar = card_.bar(0);
+  if (!bar) return std::unexpected(bar.error());
+  const std::uint64_t bit = std::uint64_t{1} << channel_;
+  // The word is shared by the owners of all channels.
+  if (volatile auto* word = (*bar)->mapped<std::uint64_t>(reg("dma_enable").offset)) {
+    const std::atomic_ref shared(*const_cast<std::uint64_t*>(word));
+    if (on) {
+      shared.fetch_or(bit, std::memory_order_acq_rel);
+    } else {
+      shared.fetch_and(~bit, std::memory_order_acq_rel);
+    }
+    return {};
+  }
+  if (auto done = card_.modify_at(0, reg("dma_enable").offset, {channel_, 1}, on ? 1 : 0); !done)
+    return std::unexpected(done.error());
+  return {};
+}
+
+Result<void> FelixChannel::wait_done(bool done) {
+  const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
+  for (;;) {
+    const auto status = card_.read64(reg("dma_status"), channel_);
+    if (!status) return std::unexpected(status.error());
+    if ((felix::kDone.of(static_cast<std::uint32_t>(*status)) != 0) == done) return {};
+    if (std::chrono::steady_clock::now() >= deadline)
+      return std::unexpected(Error{
+          "card.timeout",
+          fmt::format("DMA descriptor {} did not {} in {} ms", channel_, done ? "stop" : "start", kObeyPatience.count()),
+          card_.address().text(), "reset the card"});
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+Result<void> FelixChannel::device_open() {
+  if (settings_.source != DataSource::fee && settings_.source != DataSource::internal)
+    return std::unexpected(Error{"card.bad_dma", fmt::format("a FELIX has no data source {}", name_of(settings_.source)),
+                                 card_.address().text(), "choose fee or internal"});
+  if (auto done = set_enabled(false); !done) return done;
+  if (auto done = wait_done(true); !done) return done;
+  const auto block = card_.read64(reg("block_bytes"));
+  if (!block) return std::unexpected(block.error());
+  // Older firmware has no such register.
+  block_ = *block == 0 ? 1024 : static_cast<std::uint32_t>(*block);
+  if (block_ % 1024 != 0 || block_ > 64 * 1024)
+    return std::unexpected(
+        Error{"card.misbehaved", fmt::format("the card claims blocks of {} bytes", *block), card_.address().text()});
+  granule_ = std::lcm(kSuperpageGranule, block_);
+  ring_ = memory_.bytes.size() / granule_ * granule_;
+  if (ring_ < 2 * static_cast<std::uint64_t>(granule_))
+    return std::unexpected(Error{"card.dma_memory", fmt::format("the ring of a FELIX has at least {} bytes", 2 * granule_),
+                                 card_.address().text()});
+  const auto bar = card_.bar(0);
+  if (!bar) return std::unexpected(bar.error());
+  position_ = (*bar)->mapped<std::uint64_t>(reg("dma_position").at(channel_));
+  read_pointer_ = (*bar)->mapped<std::uint64_t>(reg("dma_read_pointer").at(channel_));
+  const std::size_t pieces = ring_ / granule_;
+  in_card_ = FixedQueue<Superpage>(pieces);
+  set_capacities(pieces, pieces, pieces);
+  return {};
+}
+
+Result<void> FelixChannel::device_reset(ResetLevel) {
+  if (auto done = set_enabled(false); !done) return done;
+  return wait_done(true);
+}
+
+Result<void> FelixChannel::device_start() {
+  const auto address = registration_.bus_address(0, ring_);
+  if (!address)
+    return std::unexpected(Error{"card.dma_memory", "the ring of a FELIX must be contiguous for the card",
+                                 card_.address().text(), "use an IOMMU, or one 1 GiB huge page"});
+  base_ = *address;
+  tail_ = written_ = freed_ = collected_ = announced_ = 0;
+  running_ = false;
+  in_card_.clear();
+  if (auto done = device_reset(ResetLevel::internal); !done) return done;
+  if (auto done = write(reg("dma_start"), base_); !done) return done;
+  if (auto done = write(reg("dma_end"), base_ + ring_); !done) return done;
+  if (auto done = write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()); !done) return done;
+  if (settings_.source == DataSource::internal) {
+    if (auto done = card_.write(reg("generator_control"), 1); !done) return done;
+  }
+  // Enabled by the first superpage: a descriptor without any would take the whole ring for free.
+  return {};
+}
+
+PushStatus FelixChannel::check_push(const Superpage& superpage) const {
+  if (superpage.offset != tail_ || superpage.bytes > ring_ - tail_) return PushStatus::out_of_order;
+  return PushStatus::done;
+}
+
+Result<void> FelixChannel::read_position() {
+  std::uint64_t position = 0;
+  if (position_ != nullptr) {
+    position = std::atomic_ref(*const_cast<std::uint64_t*>(position_)).load(std::memory_order_acquire);
+  } else {
+    const auto read = card_.read64(reg("dma_position"), channel_);
+    if (!read) return std::unexpected(read.error());
+    position = *read;
+  }
+  std::uint64_t offset = position - base_;
+  if (offset == ring_) offset = 0;
+  if (offset >= ring_ || offset % block_ != 0)
+    return misbehaved(
+        DmaCounter::position_errors,
+        fmt::format("the write position {:#x} is not within the ring of {:#x} bytes at {:#x}", position, ring_, base_));
+  const std::uint64_t before = written_ % ring_;
+  const std::uint64_t advance = offset >= before ? offset - before : ring_ - before + offset;
+  if (advance > announced_ - written_)
+    return misbehaved(DmaCounter::position_errors,
+                      fmt::format("the card wrote {} bytes where {} were free", advance, announced_ - written_));
+  written_ += advance;
+  return {};
+}
+
+Result<void> FelixChannel::write_read_pointer() {
+  // Never a whole free ring: the card could not tell it from a full one.
+  const std::uint64_t limit = std::min(freed_, written_ + ring_ - block_);
+  if (limit == announced_) return {};
+  announced_ = limit;
+  const std::uint64_t pointer = base_ + limit % ring_;
+  if (read_pointer_ != nullptr) {
+    std::atomic_ref(*const_cast<std::uint64_t*>(read_pointer_)).store(pointer, std::memory_order_release);
+  } else if (auto done = write(reg("dma_read_pointer"), pointer); !done) {
+    return done;
+  }
+  if (running_) return {};
+  running_ = true;
+  if (auto done = set_enabled(true); !done) return done;
+  return wait_done(false);
+}
+
+void FelixChannel::collect() {
+  while (!in_card_.empty() && written_ - collected_ >= in_card_.front().bytes && ready_has_room()) {
+    collected_ += in_card_.front().bytes;
+    const Superpage superpage = in_card_.pop();
+    deliver(superpage, superpage.bytes, -1);
+  }
+}
+
+Result<void> FelixChannel::device_fill() {
+  if (running_) {
+    if (auto read = read_position(); !read) return read;
+    collect();
+  }
+  while (!transfer_.empty() && in_card_.room() > 0) {
+    const Superpage superpage = transfer_.pop();
+    in_card_.push(superpage);
+    freed_ += superpage.bytes;
+    counters_.add(DmaCounter::superpages_pushed);
+  }
+  return write_read_pointer();
+}
+
+std::uint32_t FelixChannel::device_growing() const {
+  if (in_card_.empty() || written_ - collected_ >= in_card_.front().bytes) return 0;
+  return static_cast<std::uint32_t>(written_ - collected_);
+}
+
+Result<void> FelixChannel::device_stop() {
+  if (!running_) return {};
+  running_ = false;
+  if (auto done = set_enabled(false); !done) return done;
+  if (auto done = wait_done(true); !done) return done;
+  if (auto read = read_position(); !read) return read;
+  // There is room for all of them: the ready queue holds the whole ring.
+  collect();
+  if (!in_card_.empty() && written_ > collected_) {
+    const auto rest = static_cast<std::uint32_t>(written_ - collected_);
+    deliver(in_card_.pop(), rest, -1);
+  }
+  return {};
+}
+
+void FelixChannel::device_reclaim() {
+  while (!in_card_.empty()) give_back(in_card_.pop());
+}
+
+Result<void> FelixChannel::device_health(DmaHealth& health) {
+  const auto dropped = card_.read64(reg("blocks_dropped"), channel_);
+  if (!dropped) return std::unexpected(dropped.error());
+  health.dropped_packets = *dropped;
+  const auto temperature = card_.read64(reg("temperature"));
+  if (!temperature) return std::unexpected(temperature.error());
+  health.temperature_celsius = felix::temperature_celsius(*temperature);
+  return {};
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,56 @@
+// DMA of a FELIX: one ring of memory with a write position of the card's and a read pointer of ours; superpages are pieces of the ring, in its order.
+#pragma once
+
+#include "card/dma/channel.h"
+#include "card_registers/felix.h"
+
+namespace rodeo::card {
+
+/// All of the exchange is loads and stores where BAR 0 is mappable. Superpages are pushed in the ring's order: the first at offset 0, each where the last
+/// ended, and at 0 again where the buffer ends. One is ready when the card has gone on beyond it, so the youngest is best read while it grows.
+class FelixChannel final : public DmaChannel {
+ public:
+  FelixChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
+      : DmaChannel(card, channel, memory, settings) {}
+
+  std::uint32_t granule() const override { return granule_; }
+
+ private:
+  Result<void> device_open() override;
+  Result<void> device_start() override;
+  Result<void> device_stop() override;
+  Result<void> device_reset(ResetLevel level) override;
+  Result<void> device_fill() override;
+  PushStatus check_push(const Superpage& superpage) const override;
+  void pushed(const Superpage& superpage) override { tail_ = (superpage.offset + superpage.bytes) % ring_; }
+  std::uint32_t device_growing() const override;
+  std::size_t device_outstanding() const override { return in_card_.size(); }
+  Result<void> device_health(DmaHealth& health) override;
+  void device_reclaim() override;
+
+  Result<void> write(const card_registers::Register& what, std::uint64_t value) {
+    return card_.write(what, value, channel_);
+  }
+  Result<void> set_enabled(bool on);
+  Result<void> wait_done(bool done);
+  Result<void> read_position();
+  Result<void> write_read_pointer();
+  void collect();
+
+  std::uint32_t block_ = 1024;
+  std::uint32_t granule_ = kSuperpageGranule;
+  std::uint64_t ring_ = 0;  // bytes
+  std::uint64_t base_ = 0;  // bus address of offset 0
+  std::uint64_t tail_ = 0;  // offset at which the next superpage must be pushed
+  // Counted in bytes since the start, so that nothing wraps: collected_ <= written_ <= freed_.
+  std::uint64_t written_ = 0;    // by the card
+  std::uint64_t freed_ = 0;      // given to the card
+  std::uint64_t collected_ = 0;  // of ready superpages
+  std::uint64_t announced_ = 0;  // what the read pointer in the card says of freed_
+  bool running_ = false;         // the descriptor is enabled
+  FixedQueue<Superpage> in_card_;
+  volatile std::uint64_t* position_ = nullptr;  // mapped, else nullptr
+  volatile std::uint64_t* read_pointer_ = nullptr;
+};
+
+}  // namespace rodeo::card

@@ -1,0 +1,49 @@
+// Memory that a card may write to: shared, with a file behind it, on the largest pages there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/fd_socket.h"
+
+namespace rodeo::card {
+
+/// Any shared memory: DmaMemory, or a mapping of the user's. It must outlive the channel that it is given to.
+struct SharedMemory {
+  std::span<std::byte> bytes;
+  int fd = -1;                  // the file behind it; -1: none (only some back ends can take such memory)
+  std::uint64_t fd_offset = 0;  // of bytes[0] in the file
+};
+
+/// Owns such memory. All of it is touched at creation, so nothing faults in while data arrive.
+class DmaMemory {
+ public:
+  /// Anonymous: 1 GiB huge pages if the size is a multiple of 1 GiB, then 2 MiB ones, then plain pages. base.memory if there is not enough.
+  static Result<DmaMemory> create(std::size_t bytes);
+  /// A file in hugetlbfs or /dev/shm, made if it is not there, mode 0600; others can map it too. It stays when the object goes.
+  static Result<DmaMemory> open(const std::filesystem::path& file, std::size_t bytes);
+
+  DmaMemory() = default;
+  DmaMemory(DmaMemory&& other) noexcept;
+  DmaMemory& operator=(DmaMemory&& other) noexcept;
+  ~DmaMemory();
+
+  SharedMemory shared() const { return {{data_, size_}, fd_.get(), 0}; }
+  std::span<std::byte> bytes() const { return {data_, size_}; }
+  base::PageKind kind() const { return kind_; }
+  /// For logs: "512 MiB on 2 MiB huge pages".
+  std::string description() const;
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  base::UniqueFd fd_;
+  base::PageKind kind_ = base::PageKind::transparent;
+};
+
+}  // namespace rodeo::card

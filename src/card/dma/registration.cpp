@@ -1,0 +1,76 @@
+#include "card/dma/registration.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+namespace {
+
+// I/O addresses below 39 bits, which every IOMMU has, in slots of 32 GiB; the first slot stays free (32-bit addresses, MSI window).
+constexpr std::uint64_t kSlotBytes = std::uint64_t{32} << 30;
+constexpr unsigned kSlots = 15;
+
+}  // namespace
+
+Result<Registration> Registration::map(pci::Function& function, const SharedMemory& memory, unsigned slot) {
+  if (memory.bytes.empty() || memory.bytes.size() % 4096 != 0 ||
+      reinterpret_cast<std::uintptr_t>(memory.bytes.data()) % 4096 != 0)
+    return std::unexpected(Error{"card.dma_memory", "a DMA buffer is whole 4 KiB pages", function.address().text()});
+  if (memory.bytes.size() > kSlotBytes)
+    return std::unexpected(Error{"card.dma_memory", fmt::format("a DMA buffer has at most {} GiB", kSlotBytes >> 30),
+                                 function.address().text()});
+  Error last;
+  for (unsigned attempt = 0; attempt < kSlots; ++attempt) {
+    const std::uint64_t iova = kSlotBytes * (1 + (slot + attempt) % kSlots);
+    auto mapped = function.dma_map(memory.bytes, memory.fd, memory.fd_offset, iova);
+    if (!mapped) {
+      last = mapped.error();
+      // Another owner in the same IOMMU group may have this slot; everything else is final.
+      if (last.code == "card.refused") continue;
+      return std::unexpected(last.within("cannot register the DMA buffer"));
+    }
+    Registration registration;
+    registration.function_ = &function;
+    registration.iova_ = iova;
+    registration.bytes_ = memory.bytes.size();
+    for (std::uint64_t offset = 0; offset < memory.bytes.size();) {
+      const auto place = function.bus_address(iova + offset);
+      if (!place) return std::unexpected(place.error().within("cannot register the DMA buffer"));
+      const auto [bus, contiguous] = *place;
+      const std::uint64_t bytes = std::min<std::uint64_t>(contiguous, memory.bytes.size() - offset);
+      if (bytes == 0)
+        return std::unexpected(
+            Error{"card.dma_memory", "a part of the DMA buffer has no address for the card", function.address().text()});
+      auto& segments = registration.segments_;
+      if (!segments.empty() && segments.back().bus + segments.back().bytes == bus) {
+        segments.back().bytes += bytes;
+      } else {
+        segments.push_back({offset, bytes, bus});
+      }
+      offset += bytes;
+    }
+    return registration;
+  }
+  return std::unexpected(last.within("cannot register the DMA buffer"));
+}
+
+Registration::Registration(Registration&& other) noexcept
+    : function_(std::exchange(other.function_, nullptr)),
+      iova_(other.iova_),
+      bytes_(other.bytes_),
+      segments_(std::move(other.segments_)) {}
+
+Registration& Registration::operator=(Registration&& other) noexcept {
+  std::swap(function_, other.function_);
+  std::swap(iova_, other.iova_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(segments_, other.segments_);
+  return *this;
+}
+
+Registration::~Registration() {
+  if (function_ != nullptr) (void)function_->dma_unmap(iova_, bytes_);
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,179 @@
+#include "card/dma/felix_channel.h"
+
+#include <gtest/gtest.h>
+
+#include "formats/temporary_directory.h"
+#include "scripted_cards.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace felix = card_registers::felix;
+using doubles::ScriptedFelix;
+
+constexpr std::uint32_t kSize = 64 << 10;
+constexpr std::uint64_t kRing = 256 << 10;
+
+class FelixChannelTest : public testing::Test {
+ protected:
+  void start() {
+    auto opened = DmaChannel::open(*felix_.card, 0, memory_.shared());
+    ASSERT_TRUE(opened) << opened.error().message();
+    channel_ = std::move(*opened);
+    ASSERT_TRUE(channel_->start());
+  }
+  PushStatus push(std::uint64_t number, std::uint32_t bytes = kSize) {
+    Superpage page;
+    page.offset = number * kSize;
+    page.bytes = bytes;
+    return channel_->push(page);
+  }
+  std::uint64_t read_pointer() { return felix_.read("dma_read_pointer") - felix_.read("dma_start"); }
+  test::TemporaryDirectory directory_;
+  ScriptedFelix felix_{directory_.file("card.lock")};
+  DmaMemory memory_ = DmaMemory::create(kRing).value();
+  std::unique_ptr<DmaChannel> channel_;
+};
+
+TEST_F(FelixChannelTest, TheFirstSuperpageStartsTheRing) {
+  start();
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_FALSE(felix_.enabled) << "nothing is free yet";
+  ASSERT_EQ(push(0), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_TRUE(felix_.enabled);
+  EXPECT_EQ(read_pointer(), kSize);
+  EXPECT_EQ(felix_.read("dma_end") - felix_.read("dma_start"), kRing);
+  EXPECT_EQ(felix_.read("dma_control"), (felix::kTlpBytes / 4) | felix::kWrapAround.mask());
+}
+
+TEST_F(FelixChannelTest, NeverFreesTheWholeRingInOneStep) {
+  start();
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(i), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(read_pointer(), kRing - 1024);
+  felix_.advance(2048);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(read_pointer(), 0u) << "the card has moved: now all that was pushed is free";
+}
+
+TEST_F(FelixChannelTest, ASuperpageIsReadyWhenTheCardHasGoneBeyondItAndGrowsBefore) {
+  start();
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  felix_.advance(kSize - 1024);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_FALSE(channel_->pop());
+  EXPECT_EQ(channel_->growing(), kSize - 1024);
+  felix_.advance(3072);
+  ASSERT_TRUE(channel_->fill());
+  const auto ready = channel_->pop();
+  ASSERT_TRUE(ready);
+  EXPECT_EQ(ready->offset, 0u);
+  EXPECT_TRUE(ready->filled());
+  EXPECT_EQ(channel_->growing(), 2048u);
+}
+
+TEST_F(FelixChannelTest, SuperpagesFollowEachOtherRoundTheRing) {
+  start();
+  ASSERT_EQ(push(0), PushStatus::done);
+  EXPECT_EQ(push(2), PushStatus::out_of_order);
+  EXPECT_EQ(push(0), PushStatus::out_of_order);
+  ASSERT_EQ(push(1, 2 * kSize), PushStatus::done);
+  EXPECT_EQ(push(3, 2 * kSize), PushStatus::outside) << "no superpage goes over the end";
+  std::uint64_t next = 3;
+  std::uint64_t expected = 0;
+  for (int lap = 0; lap < 40; ++lap) {
+    ASSERT_EQ(push(next % 4), PushStatus::done);
+    ++next;
+    ASSERT_TRUE(channel_->fill());
+    felix_.advance(kSize);
+    ASSERT_TRUE(channel_->fill());
+    if (lap == 2) expected = 3;  // the wide one counts for two
+    while (const auto page = channel_->pop()) {
+      EXPECT_TRUE(page->filled());
+      if (lap > 2) {
+        EXPECT_EQ(page->offset, expected++ % 4 * kSize);
+      }
+    }
+  }
+}
+
+TEST_F(FelixChannelTest, AStopReturnsTheBeginOfTheLastSuperpage) {
+  start();
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_EQ(push(i), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  felix_.advance(kSize + 4096);
+  ASSERT_TRUE(channel_->stop());
+  EXPECT_FALSE(felix_.enabled);
+  EXPECT_TRUE(channel_->pop()->filled());
+  const auto partial = channel_->pop();
+  EXPECT_TRUE(partial->ready);
+  EXPECT_EQ(partial->received, 4096u);
+  const auto unused = channel_->pop();
+  EXPECT_FALSE(unused->ready);
+  EXPECT_FALSE(channel_->pop());
+}
+
+TEST_F(FelixChannelTest, StartsAgainAtTheBeginOfTheRing) {
+  start();
+  ASSERT_EQ(push(0), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  felix_.advance(8192);
+  ASSERT_TRUE(channel_->stop());
+  while (channel_->pop()) {
+  }
+  ASSERT_TRUE(channel_->start());
+  EXPECT_EQ(push(1), PushStatus::out_of_order);
+  ASSERT_EQ(push(0), PushStatus::done);
+  ASSERT_TRUE(channel_->fill());
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(channel_->growing(), 0u) << "nothing of the run before";
+}
+
+TEST_F(FelixChannelTest, APositionThatCannotBeIsAnError) {
+  for (const std::uint64_t wrong : {std::uint64_t{512}, kRing + 1024, std::uint64_t{3 * kSize}, ~std::uint64_t{0} - 1023}) {
+    start();
+    ASSERT_EQ(push(0), PushStatus::done);
+    ASSERT_EQ(push(1), PushStatus::done);
+    ASSERT_TRUE(channel_->fill());
+    felix_.write(felix_.read("dma_start") + wrong);
+    EXPECT_EQ(channel_->fill().error().code, "card.misbehaved") << wrong;
+    EXPECT_EQ(channel_->read(DmaCounter::position_errors), 1u);
+    EXPECT_EQ(channel_->state(), DmaState::failed);
+    ASSERT_TRUE(channel_->stop());
+    EXPECT_EQ(channel_->ready_size(), 2u);
+    channel_.reset();
+  }
+}
+
+TEST_F(FelixChannelTest, ACardThatDoesNotObeyIsAnErrorAndNoHang) {
+  start();
+  felix_.obeys = false;
+  ASSERT_EQ(push(0), PushStatus::done);
+  EXPECT_EQ(channel_->fill().error().code, "card.timeout");
+}
+
+TEST_F(FelixChannelTest, SuperpagesAreWholeBlocks) {
+  ScriptedFelix wide(directory_.file("wide.lock"), 3 * 1024);
+  DmaMemory memory = DmaMemory::create(192 << 10).value();
+  auto channel = DmaChannel::open(*wide.card, 0, memory.shared());
+  ASSERT_TRUE(channel) << channel.error().message();
+  EXPECT_EQ((*channel)->granule(), 96u << 10);
+  ASSERT_TRUE((*channel)->start());
+  Superpage page;
+  page.bytes = 64 << 10;
+  EXPECT_EQ((*channel)->push(page), PushStatus::not_a_multiple);
+  page.bytes = 96 << 10;
+  EXPECT_EQ((*channel)->push(page), PushStatus::done);
+}
+
+TEST_F(FelixChannelTest, HasFourChannelsAndARingOfTwoAtLeast) {
+  EXPECT_EQ(DmaChannel::open(*felix_.card, 4, memory_.shared()).error().code, "card.bad_dma");
+  EXPECT_EQ(DmaChannel::open(*felix_.card, 0, memory_.shared(), {.source = DataSource::ddg}).error().code, "card.bad_dma");
+  DmaMemory small = DmaMemory::create(32 << 10).value();
+  EXPECT_EQ(DmaChannel::open(*felix_.card, 0, small.shared()).error().code, "card.dma_memory");
+}
+
+}  // namespace
+}  // namespace rodeo::card
