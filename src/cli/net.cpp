@@ -14,6 +14,7 @@ void add_net(Command& root) {
   add_net_size(net);
   add_net_sweep(net);
   add_net_plot(net);
+  add_net_figures(net);
   add_net_lab(net);
 }
 

@@ -100,10 +100,10 @@ Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network:
     if (!read) return std::unexpected(read.error());
     bursts = std::move(*read);
   }
-  const auto sum =
-      network::superpose(bursts, {.input_bps = input.input_bps, .output_bps = input.output_bps, .ports = input.ports});
+  const auto sum = network::superpose(
+      bursts, {.input_bps = input.input_bps, .output_bps = input.output_bps, .ports = input.ports, .keep_points = true});
   if (!sum) return std::unexpected(sum.error());
-  Arrived arrived{.max_bytes = sum->max_bytes, .events = bursts.size(), .what = what, .json = {}};
+  Arrived arrived{.max_bytes = sum->max_bytes, .events = bursts.size(), .what = what, .json = {}, .points = sum->points};
   arrived.json = Json::object({{"arrivals", what},
                                {"events", bursts.size()},
                                {"max_bytes", sum->max_bytes},

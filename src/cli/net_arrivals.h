@@ -21,6 +21,7 @@ struct Arrived {
   std::uint64_t events = 0;
   std::string what;  ///< "poisson, seed 3"
   Json json;
+  std::vector<network::OccupancyPoint> points;  ///< corners of the sum, for a picture
 };
 
 void add_arrival_options(Command& verb, ArrivalOptions& options);

@@ -1,10 +1,16 @@
 // `rodeo net formula`: the published formula, the corrected one, the bound for any arrivals, and a superposition of any sequence.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "cli/net.h"
 #include "cli/net_arrivals.h"
+#include "cli/python.h"
 #include "network/formula/closed_forms.h"
 #include "network/formula/wire.h"
 
@@ -23,6 +29,7 @@ struct Options {
   ArrivalOptions arrivals;
   OutputFormat format = OutputFormat::table;
   std::string json;
+  std::string plot;
 };
 
 Json bytes_or_null(const std::optional<double>& bytes) { return bytes ? Json(*bytes) : Json(); }
@@ -95,6 +102,34 @@ void print_csv(const Json& json) {
   properties.print(OutputFormat::csv);
 }
 
+/// Draws with Python, which gets the numbers through a file of its own.
+Result<ExitCode> draw(const Options& options, const Json& json, const std::optional<Arrived>& arrived) {
+  Json points = Json::array();
+  // What can be seen: the beginning, as long as some hundred events take.
+  const std::size_t most = 20'000;
+  if (arrived) {
+    for (std::size_t i = 0; i < std::min(most, arrived->points.size()); ++i) {
+      Json point = Json::array();
+      point.push_back(arrived->points[i].time_s);
+      point.push_back(arrived->points[i].bytes);
+      points.push_back(std::move(point));
+    }
+  }
+  std::string pattern = (std::filesystem::temp_directory_path() / "rodeo-formula-XXXXXX").string();
+  const int descriptor = mkstemp(pattern.data());
+  if (descriptor < 0) return std::unexpected(Error{"cli.output", "cannot make a temporary file", pattern});
+  close(descriptor);
+  auto written = write_json(pattern, Json::object({{"formula", json}, {"points", std::move(points)}}));
+  Result<ExitCode> drawn = ExitCode::done;
+  if (!written) {
+    drawn = std::unexpected(written.error());
+  } else {
+    drawn = run_python("rodeo.network", {"occupancy", "--job", pattern, "--out", options.plot});
+  }
+  std::filesystem::remove(pattern);
+  return drawn;
+}
+
 Result<ExitCode> formula(Options& options) {
   options.input.event_bytes = static_cast<double>(options.event_bytes);
   if (options.mtu) {
@@ -115,6 +150,9 @@ Result<ExitCode> formula(Options& options) {
     arrived = std::move(*summed);
   }
   const Json json = json_of(options, *forms, arrived);
+  if (!options.plot.empty()) {
+    if (const auto drawn = draw(options, json, arrived); !drawn || *drawn != ExitCode::done) return drawn;
+  }
   if (!options.json.empty()) {
     if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
     if (options.json == "-") return ExitCode::done;
@@ -136,6 +174,8 @@ void add_net_formula(Command& net) {
   verb.example("rodeo net formula --event-size 5MB --rate 12kHz", "the operating point of the network paper")
       .example("rodeo net formula --event-size 5MB --rate 12kHz --mtu 1500 --json -", "with packet headers, for programs")
       .example("rodeo net formula --arrivals poisson --seed 3", "a sequence of Poisson arrivals, summed by brute force")
+      .example("rodeo net formula --arrivals poisson --plot buffer.png",
+               "occupancy against time, with the closed forms as lines")
       .example("rodeo net formula --arrivals trace.csv", "your own: start in seconds[,bytes[,port]], one event a line");
   verb.size("--event-size", options->event_bytes, "Size of a whole event, all readouts together (S)");
   verb.rate("--rate", options->input.event_rate_hz, "Events of this switch (f)");
@@ -150,6 +190,8 @@ void add_net_formula(Command& net) {
   add_arrival_options(verb, options->arrivals);
   verb.output(options->format, "-o");  // --output is a bit rate here
   verb.json_file(options->json);
+  verb.option("--plot", options->plot, "Draw occupancy against time to this file: PNG, SVG or PDF by its ending")
+      .value_name("FILE");
   verb.paragraph(
       "valid is false where a premise of the closed forms does not hold (overload, nothing that queues); the exit status is "
       "0 all the "

@@ -1,5 +1,6 @@
 """`rodeo net sweep`, `plot` and `size`: from a user's file to numbers; killed and taken up again; wrong files."""
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -16,8 +17,9 @@ from conftest import BUILD, ROOT, scaled
 if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
 sys.path.insert(0, str(BUILD / "python"))
-from rodeo.network import fit, journal, search  # noqa: E402
+from rodeo.network import executors, fit, journal, search  # noqa: E402
 from rodeo.network.methods import Task  # noqa: E402
+from rodeo.network.runner import Runner  # noqa: E402
 
 NETWORK = """
 [network.topology]
@@ -236,6 +238,60 @@ def test_a_fit_finds_the_surface_that_made_its_points():
 def test_a_fit_that_cannot_be_says_why(points, says):
     with pytest.raises(ValueError, match=says):
         fit.fit(*points)
+
+
+def test_a_formula_is_drawn_against_time(rodeo):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+    rodeo("net", "formula", "--plot", "even.svg")
+    assert "bound, any arrivals" in (rodeo.directory / "even.svg").read_text()
+    done = rodeo("net", "formula", "--arrivals", "poisson", "--plot", "poisson.png", "--json", "-")
+    assert json.loads(done.stdout)["superposition"]["events"] == 10000
+    assert (rodeo.directory / "poisson.png").read_bytes().startswith(b"\x89PNG")
+    assert "a picture ends in" in rodeo("net", "formula", "--plot", "picture.txt", exit_code=3).stderr
+    assert not list(rodeo.directory.glob("rodeo-formula-*"))
+
+
+def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
+    """A stand-in for the command writes down when it ran; two sweeps at once, with simulations between."""
+    log = tmp_path / "log"
+    command = tmp_path / "rodeo"
+    command.write_text(f"#!{sys.executable}\nimport json, time\nstart = time.time()\ntime.sleep(0.2)\nopen({str(log)!r}, 'a').write(f'{{start}} {{time.time()}}\\n')\n"
+                       "print(json.dumps(dict(failed=False, max_buffer_bytes=100.0, drops=0, retransmits=0, timeouts=0, events_completed=1, vetoes=0)))\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("RODEO", str(command))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    def sweep(name):
+        local = executors.Local(2)
+        try:
+            with journal.Journal(tmp_path / name) as book:
+                tasks = [Task("laboratory", {"seed": seed, "rate": 1000}) for seed in range(4)]
+                tasks += [Task("simulation", {"seed": seed, "rate": 2000, "duration": 0.05, "engine": "train"}) for seed in range(4)]
+                return Runner(book, local).all(tasks)
+        finally:
+            local.close()
+
+    with concurrent.futures.ThreadPoolExecutor() as both:
+        results = list(both.map(sweep, ("a.sqlite", "b.sqlite")))
+    assert all(one["max_buffer_bytes"] == pytest.approx(1000) for result in results for one in result[:4])
+    times = sorted(tuple(map(float, line.split())) for line in log.read_text().splitlines())
+    assert len(times) == 8
+    assert all(end <= start for (_, end), (start, _) in zip(times, times[1:]))
+
+
+def test_a_laboratory_run_that_was_vetoed_is_not_journalled(tmp_path):
+    class Vetoed:
+        def submit(self, task):
+            future = concurrent.futures.Future()
+            future.set_result(({"failed": "vetoed"}, 0.1, "here"))
+            return future
+
+        def wait(self, futures):
+            return futures, set()
+
+    with journal.Journal(tmp_path / "journal.sqlite") as book:
+        assert Runner(book, Vetoed()).all([Task("laboratory", {"seed": 1})]) == [{"failed": "vetoed"}]
+        assert len(book) == 0
 
 
 def test_the_journal_knows_a_run_by_its_settings_in_any_order(tmp_path):

@@ -105,11 +105,11 @@ def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2G
     if kind == "dask":
         if not scheduler:
             raise ValueError("executor dask needs the address of a scheduler: scheduler = \"tcp://host:8786\"")
-        return Dask(distributed.Client(scheduler, timeout="30s", set_as_default=False))
+        return Dask(distributed.Client(scheduler, timeout="30s"))
     if kind == "dask-local":
         cluster = distributed.LocalCluster(n_workers=workers or len(os.sched_getaffinity(0)), threads_per_worker=1, dashboard_address=None,
                                            resources={"laboratory": 1} if workers == 1 else None)
-        return Dask(distributed.Client(cluster, set_as_default=False), cluster)
+        return Dask(distributed.Client(cluster), cluster)
     if kind in ("slurm", "htcondor"):
         import dask_jobqueue
 
@@ -123,5 +123,5 @@ def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2G
         else:
             cluster = dask_jobqueue.HTCondorCluster(disk="1GB", job_extra_directives=dict(line.split("=", 1) for line in directives), **options)
         cluster.scale(jobs=workers or 1)
-        return Dask(distributed.Client(cluster, set_as_default=False), cluster)
+        return Dask(distributed.Client(cluster), cluster)
     raise ValueError(f"there is no executor {kind}; use one of {', '.join(CLUSTERS)}")

@@ -26,6 +26,8 @@ def canvas(rows=1, columns=1, size=(6.4, 3.6)):
 
 def save(figure, path):
     """By the ending of the path; the same bytes for the same picture."""
+    if str(path).rpartition(".")[2].lower() not in ("png", "svg", "pdf"):
+        raise ValueError(f"{path}: a picture ends in .png, .svg or .pdf")
     figure.savefig(path, **({"metadata": {"Date": None}} if str(path).endswith(".svg") else {}))
     plt.close(figure)
 

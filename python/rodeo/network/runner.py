@@ -40,7 +40,8 @@ class Runner:
             for future in done:
                 name, task = waiting.pop(future)
                 result, seconds, host = future.result()
-                self.journal.write(task.method, task.settings, result, seconds, host)
+                if "failed" not in result:  # what could not be measured is tried again next time
+                    self.journal.write(task.method, task.settings, result, seconds, host)
                 self.ran += 1
                 advance(name, result)
             self.progress(self.ran, self.known, len(left))

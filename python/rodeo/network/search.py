@@ -20,6 +20,8 @@ class Found:
 
 def drops(result, allowed=0.0):
     """Whether a run counts as one with drops: more than this share of its packets, or overload."""
+    if "failed" in result:
+        raise RuntimeError(result["failed"])
     if "overload" in result:
         return True
     packets = result.get("packets_data") or 1

@@ -1,0 +1,367 @@
+"""`rodeo net figures`: Figures 3 to 6 of the network paper remade with three methods, and a table beside the values that the paper states.
+
+The paper's pictures are not in its text: which sizes and rates they show is ours to choose, within its stated ranges of 1 to 8 MB and 1 to
+20 kHz. Three assumptions on traffic are simulated, because the paper does not give its distributions.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from . import executors, fit, plots, published, search
+from .closed_forms import formula, highest_rate
+from .journal import Journal, write_parquet
+from .methods import METHODS, Task
+from .runner import Progress, Runner
+
+# What switches of the paper count in: 256-byte cells, 64 bytes of the first are the switch's own (Juniper, "QFX5K-Series Switches Packet
+# Buffer Architecture", 2025). Both frames and cells come out of one run.
+LABORATORY = {"preset": "lab-2023", "mtu": 1500, "cell": 256, "cell_metadata": 64, "engine": "train"}
+TRAFFIC = {
+    "even": {"arrivals": "periodic"},
+    "scatter": {"arrivals": "jittered", "jitter_periods": 0.5, "size_spread": "normal", "size_sigma": 0.1},
+    "Poisson": {"arrivals": "poisson"},
+}
+PANEL_RATES, PANEL_SIZES = (1.8, 6.0, 12.0), (1.0, 2.5, 5.0)
+
+
+class Plan:
+    """What is run; --quick is a look, not a measurement."""
+
+    def __init__(self, quick):
+        self.sizes = [1, 2.5, 5] if quick else [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8]
+        self.rates = [1.8, 6, 12] if quick else [1, 1.8, 3, 4, 6, 8, 10, 12, 14.2, 16, 18]
+        self.seeds = range(1, 3 if quick else 9)
+        self.duration = 0.01 if quick else 0.1
+        self.target_duration = 0.02 if quick else 1.0
+        self.reach_sizes = [1, 2.5, 5] if quick else [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8]
+        self.tolerance = 0.05 if quick else 0.01
+        self.laboratory_sizes = [1, 5] if quick else [1, 2.5, 5]
+        self.laboratory_rates = [1.8, 6] if quick else [1.8, 4, 6, 8, 10, 12]
+        self.laboratory_reach = [] if quick else [2.5, 5]
+        self.laboratory_seeds = range(1, 2 if quick else 3)
+        self.laboratory_duration = 1 if quick else 2
+
+
+def point(size_mb, rate_khz, **more):
+    return {**LABORATORY, "event_size": round(size_mb * 1e6), "rate": round(rate_khz * 1e3), **more}
+
+
+def carries(size_mb, rate_khz):
+    """Whether the 800 Gb/s carry it, headers included."""
+    return size_mb * 1e6 * rate_khz * 1e3 * 8 * 1514 / 1448 < 0.995 * 800e9
+
+
+def simulate_grid(runner, plan):
+    grid = [(size, rate, traffic, seed) for size in plan.sizes for rate in plan.rates if carries(size, rate)
+            for traffic in TRAFFIC for seed in (plan.seeds if traffic != "even" else plan.seeds[:1])]
+    found = runner.all([Task("simulation", point(size, rate, **TRAFFIC[traffic], seed=seed, duration=plan.duration)) for size, rate, traffic, seed in grid])
+    return [{"size_mb": size, "rate_khz": rate, "traffic": traffic, "seed": seed, "frames_mb": one["max_buffer_bytes"] * 1e-6,
+             "cells_mb": one["max_buffer_cell_bytes"] * 1e-6} for (size, rate, traffic, seed), one in zip(grid, found)]
+
+
+def simulate_target(runner, plan):
+    """The operating point with 48 and 600 readouts."""
+    rows = []
+    cases = [(readouts, traffic, seed) for readouts in (48, 600) for traffic in TRAFFIC for seed in (plan.seeds if traffic != "even" else plan.seeds[:1])]
+    found = runner.all([Task("simulation", point(published.EVENT_SIZE_MB, published.RATE_KHZ, **TRAFFIC[traffic], seed=seed, duration=plan.target_duration,
+                                                 **({"preset": "hl-lhc"} if readouts == 600 else {}))) for readouts, traffic, seed in cases])
+    for (readouts, traffic, seed), one in zip(cases, found):
+        rows.append({"readouts": readouts, "traffic": traffic, "seed": seed, "frames_mb": one["max_buffer_bytes"] * 1e-6, "cells_mb": one["max_buffer_cell_bytes"] * 1e-6})
+    return rows
+
+
+def simulate_reach(runner, plan):
+    """Figure 3: the highest rate without drops, by seed."""
+    sequences = {}
+    for size in plan.reach_sizes:
+        limit = 800e9 / 8 / (size * 1e6) * 1448 / 1514 * 0.995
+        for traffic in TRAFFIC:
+            for seed in (plan.seeds if traffic != "even" else plan.seeds[:1]):
+                task = Task("simulation", {**point(size, 1, **TRAFFIC[traffic], seed=seed, duration=plan.duration), "switch": "qfx5120"})
+                sequences[size, traffic, seed] = search.bisect(task, "rate", 100, limit, plan.tolerance)
+    return [{"size_mb": size, "traffic": traffic, "seed": seed, "rate_khz": None if one.good is None else one.good * 1e-3}
+            for (size, traffic, seed), one in runner.drive(sequences).items()]
+
+
+def measure_grid(runner, plan):
+    """The laboratory with an infinite buffer: its largest occupancy, frame by frame."""
+    cases = [(size, rate, seed) for size in plan.laboratory_sizes for rate in plan.laboratory_rates if carries(size, rate) for seed in plan.laboratory_seeds]
+    found = runner.all([Task("laboratory", laboratory_settings(size, rate, seed, plan)) for size, rate, seed in cases])
+    return [{"size_mb": size, "rate_khz": rate, "seed": seed, "frames_mb": one["max_buffer_bytes"] * 1e-6 if "max_buffer_bytes" in one else None,
+             "failed": one.get("failed")} for (size, rate, seed), one in zip(cases, found)]
+
+
+def laboratory_settings(size, rate, seed, plan):
+    return {"preset": "lab-2023", "event_size": round(size * 1e6), "rate": round(rate * 1e3), "seed": seed, "duration": plan.laboratory_duration}
+
+
+def measure_reach(runner, plan):
+    """Figure 3 by bisection with the laboratory's shared pool of 27 MB, scaled down with the events."""
+    rows = []
+    for size in plan.laboratory_reach:
+        task = Task("laboratory", {**laboratory_settings(size, 1, 1, plan), "buffer": round(published.SHALLOW_SHARED_MB * 1e6)})
+        limit = 800e9 / 8 / (size * 1e6) * 0.85
+        try:
+            one = runner.drive({size: search.bisect(task, "rate", 500, limit, 0.06)})[size]
+            rows.append({"size_mb": size, "rate_khz": None if one.good is None else one.good * 1e-3})
+        except RuntimeError as failed:
+            print(f"laboratory, {size} MB: {failed}", file=sys.stderr)
+    return rows
+
+
+def forms(size, rate):
+    """Formula of the paper with headers of MTU 1500, as in LABORATORY."""
+    return formula(size * 1e6, rate * 1e3, mtu=1500, readouts=48)
+
+
+def statistics(rows, value, **wanted):
+    """(mean, standard deviation, number) of a column over the rows that have these values."""
+    values = [row[value] for row in rows if row.get(value) is not None and all(row[key] == one for key, one in wanted.items())]
+    return (float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, len(values)) if values else None
+
+
+def fit_reachable(grid, column, traffic):
+    """The paper's way to 71 MB: a surface through what the shallow switch can hold, extrapolated to the operating point."""
+    chosen = {}
+    for row in grid:
+        if row["traffic"] == traffic:
+            chosen.setdefault((row["size_mb"], row["rate_khz"]), []).append(row[column])
+    points = [(size, rate, np.mean(values), max(np.std(values, ddof=1) / len(values)**0.5 if len(values) > 1 else 0, 0.01 * np.mean(values)))
+              for (size, rate), values in chosen.items() if np.mean(values) <= published.SHALLOW_SHARED_MB]
+    try:
+        return fit.extrapolate(tuple(np.array(column_) for column_ in zip(*points)), published.EVENT_SIZE_MB, published.RATE_KHZ), len(points)
+    except ValueError as refused:
+        print(f"fit: {refused}", file=sys.stderr)
+        return None, len(points)
+
+
+# Pictures
+
+
+def draw_figure3(data, path):
+    figure, (ax,) = plots.canvas(size=(6.6, 4))
+    sizes = np.linspace(0.7, 8, 150)
+    ax.plot(sizes, [min(25, 800e9 / 8 / (size * 1e6) * 1448 / 1514 * 1e-3) for size in sizes], ":", color="#888888", label="uplink full: 800 Gb/s with headers")
+    held = [(size, highest_rate(published.SHALLOW_SHARED_MB * 1e6, size * 1e6, mtu=1500, readouts=48)) for size in sizes]
+    ax.plot([size for size, rate in held if rate], [min(25, rate * 1e-3) for _, rate in held if rate], color=plots.COLOURS["formula"], label="exact formula, 27 MB")
+    for traffic, marker in zip(TRAFFIC, "o^s"):
+        _bars(ax, data.get("reach", []), "rate_khz", plots.OTHERS[list(TRAFFIC).index(traffic)], f"simulation, QFX5120, {traffic}", marker, traffic=traffic)
+    _bars(ax, data.get("laboratory_reach", []), "rate_khz", plots.COLOURS["laboratory"], "laboratory, scaled down, 27 MB", "D")
+    ax.plot([5], [published.DEEP_RATE_KHZ], "D", mfc="white", color=plots.COLOURS["paper"], label="paper: ACX at 5 MB (applications are the limit)")
+    ax.plot([5], [published.SHALLOW_RATE_KHZ], "v", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX at 5 MB")
+    ax.plot([published.SHALLOW_SIZE_AT_TARGET_MB], [12], "<", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX below 2.5 MB at 12 kHz")
+    ax.axhline(12, color="#cccccc", linestyle="--", linewidth=0.8)
+    ax.axvline(5, color="#cccccc", linestyle="--", linewidth=0.8)
+    ax.set_xlabel("event size [MB]")
+    ax.set_ylabel("highest rate without drops [kHz]")
+    ax.set_ylim(0, 25)
+    ax.set_title("Figure 3: what a shallow and a deep buffer carry", fontsize=10)
+    ax.legend(fontsize=7)
+    plots.save(figure, path)
+
+
+def _bars(ax, rows, value, colour, label, marker="o", x="size_mb", scale=1.0, **wanted):
+    xs = sorted({row[x] for row in rows if all(row[key] == one for key, one in wanted.items())})
+    found = [(one, statistics(rows, value, **{x: one}, **wanted)) for one in xs]
+    found = [(one, s) for one, s in found if s]
+    if found:
+        ax.errorbar([one for one, _ in found], [s[0] * scale for _, s in found], [s[1] * scale for _, s in found], fmt=marker, markersize=4, capsize=2, color=colour, label=label,
+                    linestyle="none")
+
+
+def _panel(ax, data, fixed, value, other):
+    """One panel of Figures 4 and 5: buffer against the other quantity."""
+    xs = np.linspace(0.8, 8 if other == "size_mb" else 20, 160)
+    pairs = [(x, value) if other == "size_mb" else (value, x) for x in xs]
+    pairs = [(pair, x) for pair, x in zip(pairs, xs) if carries(*pair)]
+    ax.plot([x for _, x in pairs], [forms(*pair).exact_bytes * 1e-6 for pair, _ in pairs], color=plots.COLOURS["formula"], label="exact formula, frames")
+    ax.plot([x for _, x in pairs], [max(0, formula(pair[0] * 1e6, pair[1] * 1e3).k_bytes) * 1e-6 for pair, _ in pairs], color=plots.COLOURS["formula"], linestyle="--",
+            label="paper's formula x 1.5")
+    grid = data.get("grid", [])
+    for traffic, marker in zip(TRAFFIC, "o^s"):
+        _bars(ax, grid, "cells_mb", plots.OTHERS[list(TRAFFIC).index(traffic)], f"simulation, {traffic}, in cells", marker, x=other, traffic=traffic, **{fixed: value})
+    _bars(ax, data.get("laboratory", []), "frames_mb", plots.COLOURS["laboratory"], "laboratory, scaled down, frames", "D", x=other, **{fixed: value})
+    ax.axhline(published.SHALLOW_SHARED_MB, color="#999999", linewidth=0.8, linestyle=":")
+    ax.set_ylim(bottom=0)
+    ax.set_ylabel("buffer without drops [MB]")
+
+
+def draw_figure4(data, path):
+    figure, axes = plots.canvas(1, 3, (12, 3.8))
+    for ax, rate in zip(axes, PANEL_RATES):
+        _panel(ax, data, "rate_khz", rate, "size_mb")
+        ax.set_title(f"{rate:g} kHz", fontsize=10)
+        ax.set_xlabel("event size [MB]")
+    axes[0].legend(fontsize=7)
+    figure.suptitle("Figure 4: smallest buffer against event size (dotted: the 27 MB of the QFX)", fontsize=10)
+    figure.tight_layout()
+    plots.save(figure, path)
+
+
+def draw_figure5(data, path):
+    figure, axes = plots.canvas(1, 3, (12, 3.8))
+    for ax, size in zip(axes, PANEL_SIZES):
+        _panel(ax, data, "size_mb", size, "rate_khz")
+        ax.set_title(f"{size:g} MB", fontsize=10)
+        ax.set_xlabel("event rate [kHz]")
+    axes[0].legend(fontsize=7)
+    figure.suptitle("Figure 5: smallest buffer against event rate (dotted: the 27 MB of the QFX)", fontsize=10)
+    figure.tight_layout()
+    plots.save(figure, path)
+
+
+def draw_figure6(data, path):
+    figure, (ax,) = plots.canvas(size=(7.4, 4.8))
+    grid = data.get("grid", [])
+    shown = [size for size in (1, 2.5, 4, 5, 6, 8) if any(row["size_mb"] == size for row in grid)] or list(PANEL_SIZES)
+    surface = data.get("surface")
+    for colour, size in zip(plots.OTHERS, shown):
+        rates = [rate for rate in np.linspace(0.5, 20, 100) if carries(size, rate)]
+        ax.plot(rates, [forms(size, rate).exact_bytes * 1e-6 for rate in rates], color=colour, linewidth=1, label=f"{size:g} MB")
+        if surface is not None:
+            ax.plot(rates, surface(np.full(len(rates), size), np.array(rates)), color=colour, linewidth=0.9, linestyle="--")
+        _bars(ax, grid, "cells_mb", colour, None, "o", x="rate_khz", size_mb=size, traffic="scatter")
+        _bars(ax, data.get("laboratory", []), "frames_mb", colour, None, "D", x="rate_khz", size_mb=size)
+    for (value, error), name, marker, shift in ((published.FIT_MB, "paper: fit", "v", -0.15), (published.SIMULATION_48_MB, "paper: simulation, 48 readouts", "s", 0),
+                                                (published.SIMULATION_600_MB, "paper: simulation, 600 readouts", "^", 0.15)):
+        ax.errorbar([published.RATE_KHZ + shift], [value], [error], fmt=marker, mfc="white", color="black", capsize=2, markersize=6, label=f"{name}: {value:g} MB")
+    ax.set_xlabel("event rate [kHz]")
+    ax.set_ylabel("buffer without drops [MB]")
+    ax.set_ylim(0, 200)
+    ax.set_title("Figure 6: circles simulation (scatter, cells), diamonds laboratory (frames),\nlines exact formula (frames), dashed the surface through what 27 MB hold", fontsize=9)
+    ax.legend(fontsize=7, loc="upper left")
+    plots.save(figure, path)
+
+
+# Table
+
+
+def _text(s):
+    return "-" if s is None else f"{s[0]:.1f} ± {s[1]:.1f}" if s[2] > 1 else f"{s[0]:.1f}"
+
+
+def _difference(ours, theirs):
+    return "-" if ours is None else f"{(ours / theirs - 1):+.0%}"
+
+
+def table(data):
+    """Rows (what, ours, the paper's, difference, explanation)."""
+    size, rate = published.EVENT_SIZE_MB, published.RATE_KHZ
+    rows = []
+
+    def add(what, ours, theirs, error, explanation):
+        value = ours if isinstance(ours, (int, float)) or ours is None else ours[0]
+        text = "-" if ours is None else f"{ours:.1f}" if isinstance(ours, (int, float)) else _text(ours)
+        rows.append((what, text, f"{theirs:g}" + (f" ± {error:g}" if error else ""), _difference(value, theirs), explanation))
+
+    bare = formula(size * 1e6, rate * 1e3)
+    add("71 MB: published formula × k = 1.5, 5 MB without headers [MB]", bare.k_bytes * 1e-6, *published.FIT_MB, "the paper quotes its fit; its own formula with its own k says the same")
+    extrapolated, count = data.get("fit", (None, 0))
+    if extrapolated is not None:
+        add("71 MB: surface through simulated points that 27 MB hold (scatter, cells), extrapolated [MB]", (extrapolated.value, float(np.hypot(extrapolated.statistical, extrapolated.model)), 2),
+            *published.FIT_MB, f"the paper's way, {count} points; ± {extrapolated.statistical:.1f} statistical, ± {extrapolated.model:.1f} by the choice of surface, which the paper's ± 1 leaves out")
+    if data.get("laboratory_fit"):
+        one, points = data["laboratory_fit"]
+        add("71 MB: the same through laboratory points, in frames [MB]", (one.value, float(np.hypot(one.statistical, one.model)), 2), *published.FIT_MB,
+            f"{points} points of real TCP; our switch counts frames, cells of 256 B make it 1.25 times as much")
+    target = data.get("target", [])
+    explanations = {"even": "no scatter at all: the formula with headers", "scatter": "jitter of half a period, sizes ± 10 %: an assumption, the paper's distributions are not given",
+                    "Poisson": "fully random arrivals: at the bound for any arrivals (77.5 MB of payload, 81.0 with headers), in cells; nothing can need more"}
+    for readouts, theirs in ((48, published.SIMULATION_48_MB), (600, published.SIMULATION_600_MB)):
+        for traffic in TRAFFIC:
+            found = statistics(target, "cells_mb", readouts=readouts, traffic=traffic)
+            if found:
+                frames = statistics(target, "frames_mb", readouts=readouts, traffic=traffic)
+                add(f"{theirs[0]:g} MB: simulation, {readouts} readouts, {traffic}, in cells [MB]", found, *theirs, f"{explanations[traffic]}; {frames[0]:.1f} MB in frames")
+    add("115 MB: bound for any arrivals × 1.5 [MB]", bare.bound_bytes * 1.5e-6, *published.SIMULATION_600_MB,
+        "S(I/O - 1)/2 × k: the published simulation is this bound with k applied, within its error (our inference; the paper does not say it)")
+    reach = data.get("reach", [])
+    for traffic in TRAFFIC:
+        found = statistics(reach, "rate_khz", size_mb=5, traffic=traffic)
+        if found:
+            add(f"Figure 3: QFX at 5 MB, simulation, {traffic} [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "27 MB shared and 0.1 MB of each port, in cells, any port may take all that is free")
+    add("Figure 3: QFX at 5 MB, exact formula, 27 MB, with headers [kHz]", highest_rate(27e6, 5e6, mtu=1500, readouts=48) * 1e-3, published.SHALLOW_RATE_KHZ, 0,
+        "even intervals, frames; no limit of a port. The paper's 1.8 kHz needs k = 1.5 times the formula's 9 MB there: 13 MB of 27, so a limit of the port or random arrivals must take part")
+    found = statistics(data.get("laboratory_reach", []), "rate_khz", size_mb=5)
+    if found:
+        add("Figure 3: 27 MB at 5 MB, laboratory [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "real TCP through a shared pool without limits of ports or cells")
+    add("Figure 3: deep buffer at 5 MB: uplink full, with headers [kHz]", 800e9 / 8 / 5e6 * 1448 / 1514 * 1e-3, published.DEEP_RATE_KHZ, 0, "the paper's limit is its applications and servers, which are not modelled")
+    grid = data.get("grid", [])
+    for traffic in ("scatter", "Poisson"):
+        found = statistics(grid, "cells_mb", size_mb=2.5, rate_khz=12, traffic=traffic)
+        if found:
+            add(f"QFX at 12 kHz carries up to 2.5 MB: buffer needed there, {traffic}, in cells [MB]", found, published.SHALLOW_SHARED_MB, 0, "should be what the QFX has")
+    ratios = []
+    for row in grid:
+        if row["traffic"] == "scatter":
+            paper = formula(row["size_mb"] * 1e6, row["rate_khz"] * 1e3)
+            if paper.paper_events > 6:
+                ratios.append(row["cells_mb"] / (paper.paper_bytes * 1e-6))
+    if ratios:
+        add("k: simulation (scatter, cells) / formula without headers, N > 6", (float(np.mean(ratios)), float(np.std(ratios)), len(ratios)), published.K, 0,
+            "headers 1.05, cells 1.25, the rest is scatter of arrivals and sizes: no unknown property of the switch is needed")
+    if extrapolated is not None:
+        rows.append(("R² of the surface", f"{data['surface'].r2:.4f}", f"{published.FIT_R2:g}", "-", "the shape fits: linear in rate, quadratic in size"))
+    return rows
+
+
+def markdown(rows):
+    head = "| what | ours | paper | difference | explanation |\n|---|---|---|---|---|\n"
+    return head + "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def main(arguments):
+    methods = [one for one in arguments.methods.split(",") if one]
+    for one in methods:
+        if one not in METHODS:
+            print(f"error[cli.bad_value]: --methods: there is no method {one}\n  use some of {', '.join(METHODS)}", file=sys.stderr)
+            return 2
+    plan, out = Plan(arguments.quick), Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    left_out = []
+    if "laboratory" in methods and os.geteuid() != 0:
+        left_out.append("laboratory: it needs root")
+        print("the laboratory is left out: it needs root", file=sys.stderr)
+    started = time.time()
+    data = {}
+    executor = executors.make("local", workers=arguments.workers)
+    try:
+        with Journal(out / "journal.sqlite", os.environ.get("RODEO_REVISION", "")) as journal:
+            runner = Runner(journal, executor, Progress())
+            if "simulation" in methods:
+                data |= {"grid": simulate_grid(runner, plan), "target": simulate_target(runner, plan), "reach": simulate_reach(runner, plan)}
+            if "laboratory" in methods and not left_out:
+                data |= {"laboratory": measure_grid(runner, plan), "laboratory_reach": measure_reach(runner, plan)}
+            write_parquet(list(journal.rows()), out / "runs.parquet")
+    finally:
+        executor.close()
+    if "simulation" in methods:
+        found, count = fit_reachable(data["grid"], "cells_mb", "scatter")
+        if found is not None:
+            data["fit"], data["surface"] = (found[0], count), found[1]["surface"]
+    if data.get("laboratory"):
+        rows = [{**row, "traffic": "laboratory"} for row in data["laboratory"] if row["frames_mb"] is not None]
+        found, count = fit_reachable(rows, "frames_mb", "laboratory")
+        if found is not None:
+            data["laboratory_fit"] = (found[0], count)
+    for draw in (draw_figure3, draw_figure4, draw_figure5, draw_figure6):
+        draw(data, out / f"{draw.__name__[5:]}.png")
+    rows = table(data)
+    (out / "table.md").write_text(markdown(rows))
+    result = {"table": [dict(zip(("what", "ours", "paper", "difference", "explanation"), row)) for row in rows], "methods": methods, "left_out": left_out, "quick": arguments.quick,
+              "seconds": time.time() - started, "runs": {"done": runner.ran, "known": runner.known}, "machine": platform.platform(), "revision": os.environ.get("RODEO_REVISION", ""),
+              **{name: data[name] for name in ("grid", "target", "reach", "laboratory", "laboratory_reach") if name in data}}
+    (out / "figures.json").write_text(json.dumps(result, indent=1) + "\n")
+    if arguments.json:
+        text = json.dumps({name: result[name] for name in ("table", "methods", "left_out", "quick", "seconds", "runs", "revision")}, indent=2) + "\n"
+        sys.stdout.write(text) if arguments.json == "-" else Path(arguments.json).write_text(text)
+    if arguments.json != "-":
+        print(markdown(rows))
+        print("\n".join(str(out / name) for name in ("figure3.png", "figure4.png", "figure5.png", "figure6.png", "table.md", "figures.json", "runs.parquet")))
+    return 6 if left_out or any(row.get("failed") for row in data.get("laboratory", [])) else 0
