@@ -53,15 +53,27 @@ std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word) {
 
 std::string hash_text(std::uint32_t hash) { return fmt::format("{:x}", hash); }
 
+Result<std::optional<std::uint32_t>> read_firmware_hash(Card& card) {
+  Result<std::uint64_t> word = 0;
+  switch (card.type()) {
+    case CardType::cru: word = card.read64(cru::reg("firmware_hash")); break;
+    case CardType::crorc: word = card.read64(crorc::reg("firmware_hash")); break;
+    case CardType::felix: word = card.read64(felix::reg("git_hash")); break;
+    case CardType::unknown: break;
+  }
+  if (!word) return std::unexpected(word.error());
+  return hash_or_nothing(*word);
+}
+
 Result<Identity> identify(Card& card) {
   Identity identity;
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
-  Result<std::uint64_t> firmware = 0;
+  const auto firmware = read_firmware_hash(card);
+  if (!firmware) return std::unexpected(firmware.error());
   switch (card.type()) {
     case CardType::cru: {
       serial = fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100));
-      firmware = card.read64(cru::reg("firmware_hash"));
       const auto user_logic = card.read(cru::reg("user_logic_hash"));
       if (!user_logic) return std::unexpected(user_logic.error());
       identity.user_logic_hash = hash_or_nothing(*user_logic);
@@ -73,10 +85,8 @@ Result<Identity> identify(Card& card) {
     case CardType::crorc:
       serial = fetch_serial(card, crorc::reg("flash_command"), crorc::kReadSerial, crorc::reg("serial"),
                             std::chrono::milliseconds(600));
-      firmware = card.read64(crorc::reg("firmware_hash"));
       break;
     case CardType::felix: {
-      firmware = card.read64(felix::reg("git_hash"));
       const auto number = card.read64(felix::reg("serial"));
       if (!number) return std::unexpected(number.error());
       if (*number != 0 && *number <= 99999) serial = static_cast<std::uint32_t>(*number);
@@ -85,9 +95,8 @@ Result<Identity> identify(Card& card) {
     case CardType::unknown: break;
   }
   if (!serial) return std::unexpected(serial.error());
-  if (!firmware) return std::unexpected(firmware.error());
   identity.serial = *serial;
-  identity.firmware_hash = hash_or_nothing(*firmware);
+  identity.firmware_hash = *firmware;
   return identity;
 }
 

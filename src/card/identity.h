@@ -20,6 +20,9 @@ struct Identity {
 /// Reads all of it; waits at most 600 ms for a serial number that must be fetched first.
 Result<Identity> identify(Card& card);
 
+/// The firmware's hash alone: one register.
+Result<std::optional<std::uint32_t>> read_firmware_hash(Card& card);
+
 /// Four ASCII digits, the first in the lowest byte; nothing for anything else.
 std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word);
 

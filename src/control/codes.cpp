@@ -70,9 +70,14 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_address", usage,
      "A card's address could not be read. Write bus:device.function in hexadecimal, with or without the domain, for example "
      "3b:00.0 or 0000:3b:00.0."},
+    {"card.bad_configuration", invalid_configuration,
+     "A setting of a card's configuration has a value that it cannot have, or that does not go with another. The message "
+     "names it."},
     {"card.bad_dma", usage,
      "A DMA channel was asked for something that the card does not have: a channel, a data source, a page or superpage "
      "size. The message says what it has."},
+    {"card.bad_firmware_table", invalid_configuration,
+     "A local addition to the table of firmware is not a hash and a name."},
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
@@ -85,6 +90,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.driver", failed,
      "A real card is not with a driver that hands it to programs, or that driver refuses. The message has the commands that "
      "give it to vfio-pci."},
+    {"card.firmware", refused,
+     "The card runs firmware that this driver does not know, so what it would do is not certain. Add its hash to the "
+     "firmware table, or bypass the check."},
     {"card.flash", not_verified,
      "The flash chip reports failure, or does not hold what was written. Write again before the card is switched off."},
     {"card.gone", unreachable,
@@ -124,6 +132,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "No link of the card is enabled, so a start would bring no data. Enable links in its configuration."},
     {"card.no_region", usage, "The card has no such BAR: a CRU has 0 and 2, a C-RORC 0 to 5, a FELIX card 0 to 2."},
     {"card.no_user_logic", refused, "The firmware of the card has no user logic."},
+    {"card.not_applied", failed,
+     "After a configuration was written, some settings of the card still have other values. The first one is named."},
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},

@@ -371,6 +371,31 @@ TEST_F(CruChannelTest, RefusesWhatACruHasNot) {
   EXPECT_EQ(DmaChannel::open(*cru_.card, 0, {memory_.bytes().first(100), -1, 0}).error().code, "card.dma_memory");
 }
 
+TEST_F(CruChannelTest, OpensOnlyWithFirmwareThatTheTableHas) {
+  cru_.f->words[{2, cru::reg("firmware_hash").offset}] = 0x0abc;
+  cru_.f->words[{2, cru::reg("serial").offset}] = 0x33333230;
+  const auto refused = DmaChannel::open(*cru_.card, 0, memory_.shared());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "card.firmware");
+  EXPECT_NE(refused.error().what.find("firmware abc of the CRU with serial number 0233, endpoint 0"), std::string::npos)
+      << refused.error().what;
+  EXPECT_TRUE(DmaChannel::open(*cru_.card, 0, memory_.shared(), {.check_firmware = false}));
+  FirmwareTable table = FirmwareTable::built_in();
+  ASSERT_TRUE(table.add("00000abc", "mine"));
+  EXPECT_TRUE(DmaChannel::open(*cru_.card, 0, memory_.shared(), {.firmware = &table}));
+}
+
+TEST(FirmwareTable, GivesNamesToHashes) {
+  FirmwareTable table = FirmwareTable::built_in();
+  EXPECT_EQ(table.name_of(0xf6b5d742), "v3.19.4");
+  EXPECT_EQ(table.name_of(0x4a412c71), "v3.13.0 (old)");
+  EXPECT_FALSE(table.compatible(0x4a412c71));
+  EXPECT_EQ(table.name_of(0x00abcdef), "abcdef");
+  EXPECT_EQ(table.add("xyz", "a").error().code, "card.bad_firmware_table");
+  EXPECT_FALSE(table.add("", "a"));
+  EXPECT_FALSE(table.add("123456789", "a"));
+}
+
 TEST_F(CruChannelTest, TellsHowTheCardIs) {
   cru_.f->words[{2, cru::reg("temperature").offset}] = 0x1b0;
   cru_.f->words[{2, cru::reg("datapath_dropped_packets").offset}] = 17;

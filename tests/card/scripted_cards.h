@@ -36,6 +36,7 @@ class ScriptedCru {
     auto function = std::make_unique<ScriptedFunction>(cru::kPciId, cru::kBars);
     f = function.get();
     f->words[{2, cru::reg("datapath_enable").offset}] = 0b1;
+    f->words[{2, cru::reg("firmware_hash").offset}] = 0xf6b5d742;
     f->before_read = [this](unsigned bar, std::uint64_t offset) {
       const auto found = cru::kMap.at(bar, static_cast<std::uint32_t>(offset));
       if (!found) return;
@@ -98,6 +99,7 @@ class ScriptedCrorc {
     namespace crorc = card_registers::crorc;
     auto function = std::make_unique<ScriptedFunction>(crorc::kPciId, crorc::kBars);
     f = function.get();
+    f->words[{0, crorc::reg("firmware_hash").offset}] = 0x0de0c0de;
     f->before_read = [this](unsigned bar, std::uint64_t offset) {
       if (offset == crorc::reg("channel_csr").offset)
         f->words[{bar, offset}] = (toggles ^ 0U) | (answering && waiting ? crorc::kStatusNotEmpty.mask() : 0U);
@@ -151,6 +153,7 @@ class ScriptedFelix {
     auto function = std::make_unique<ScriptedFunction>(felix::kPciIds[0], felix::kBars);
     f = function.get();
     f->words[{2, felix::reg("block_bytes").offset}] = block_bytes;
+    f->words[{2, felix::reg("git_hash").offset}] = 0x0de0c0de;
     f->words[{0, felix::reg("dma_status").offset}] = 1;
     f->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
       if (bar != 0 || offset != felix::reg("dma_enable").offset || !obeys) return;

@@ -73,6 +73,11 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
     return std::unexpected(Error{
         "card.bad_dma", fmt::format("a {} has {} DMA channels, there is no {}", name_of(card.type()), channels, channel),
         card.address().text()});
+  if (settings.check_firmware) {
+    const auto built_in = FirmwareTable::built_in();
+    if (auto known = rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in); !known)
+      return std::unexpected(known.error());
+  }
   if (auto locked = opened->take_locks(); !locked) return std::unexpected(locked.error());
   const std::lock_guard guard(opened->mutex_);
   if (auto ready = opened->device_open(); !ready)

@@ -17,6 +17,7 @@
 #include "card/dma/memory.h"
 #include "card/dma/registration.h"
 #include "card/dma/superpage.h"
+#include "card/firmware.h"
 #include "card/pci/lock.h"
 
 namespace rodeo::card {
@@ -36,10 +37,12 @@ std::optional<DataSource> data_source_of(std::string_view name);
 
 struct DmaSettings {
   DataSource source =
-      DataSource::internal;                // CRU: fee, ddg, internal; C-RORC: fee, siu, diu, internal; FELIX: fee, internal
-  std::uint32_t links = 0;                 // CRU: bit per link; 0: those that are enabled in the card
-  std::uint32_t page_bytes = 8192;         // DMA pages; only 8192 is defined
-  std::optional<bool> upstream_lock = {};  // also bind the name that upstream's tools lock; by default for real cards
+      DataSource::internal;                 // CRU: fee, ddg, internal; C-RORC: fee, siu, diu, internal; FELIX: fee, internal
+  std::uint32_t links = 0;                  // CRU: bit per link; 0: those that are enabled in the card
+  std::uint32_t page_bytes = 8192;          // DMA pages; only 8192 is defined
+  bool check_firmware = true;               // refuse firmware that is not in the table
+  const FirmwareTable* firmware = nullptr;  // with local additions; nullptr: the built-in table
+  std::optional<bool> upstream_lock = {};   // also bind the name that upstream's tools lock; by default for real cards
 };
 
 enum class DmaCounter : unsigned char {
@@ -80,7 +83,7 @@ struct DmaHealth {
 /// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread.
 class DmaChannel {
  public:
-  /// Takes the channel's lock (card.locked if it has an owner), stops what a former owner may have left running, registers the memory. `card` and
+  /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops what a former owner may have left running, registers the memory. `card` and
   /// `memory` must outlive the channel. Its registers may be used by others at the same time.
   static Result<std::unique_ptr<DmaChannel>> open(Card& card, unsigned channel, const SharedMemory& memory,
                                                   const DmaSettings& settings = {});

@@ -42,7 +42,12 @@ inline constexpr Field kSuperpageBytes{0, 24};             // superpage_size_fif
 inline constexpr Field kSuperpageIndex{24, 8};
 inline constexpr Field kTimeFrameLength{20, 12};  // debug
 inline constexpr Field kRunEnable{0};             // user_control
+inline constexpr Field kResetTxFifo{7};
+inline constexpr Field kResetRxFifo{8};
 inline constexpr Field kCruId{16, 12};
+inline constexpr Field kPonUpstream{0};     // pon_tx; defined here
+inline constexpr Field kOnuAddress{1, 8};   // onu_control
+inline constexpr Field kLoopbackOn{4};      // gbt_link_source
 inline constexpr Field kClockSelect{0, 2};  // ttc_control: 0 TTC, 2 local
 inline constexpr Field kDownstreamData{16, 2};
 inline constexpr Field kStickyClear{28};
@@ -54,7 +59,6 @@ inline constexpr Field kEnableUserLogic{15};  // datapath_enable; bits 0-11 are 
 inline constexpr Field kEnableUserAndCommonLogic{30};
 inline constexpr Field kEnableDynamicOffset{31};
 inline constexpr Field kLinkMode{8};           // gbt_link_tx_control and _rx_control: 0 GBT, 1 wide bus
-inline constexpr std::uint32_t kLoopback = 4;  // gbt_link_source
 inline constexpr Field kPllLocked{8};          // gbt_link_status
 inline constexpr Field kRxLocked{10};
 inline constexpr Field kDataUp{11};

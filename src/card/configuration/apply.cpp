@@ -1,0 +1,257 @@
+#include "card/configuration/apply.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "card/configuration/plan.h"
+#include "card/pci/lock.h"
+#include "card_registers/crorc.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+
+namespace rodeo::card {
+namespace {
+
+namespace cru = card_registers::cru;
+namespace crorc = card_registers::crorc;
+namespace felix = card_registers::felix;
+
+constexpr std::chrono::milliseconds kLockPatience{10'000};
+
+Result<std::vector<PlanItem>> plan_for(const Card& card, const CardSettings& settings) {
+  if (card.type() == CardType::cru && std::holds_alternative<CruSettings>(settings))
+    return plan(std::get<CruSettings>(settings), card.endpoint_or_zero());
+  if (card.type() == CardType::crorc && std::holds_alternative<CrorcSettings>(settings))
+    return plan(std::get<CrorcSettings>(settings));
+  if (card.type() == CardType::felix && std::holds_alternative<FelixSettings>(settings))
+    return plan(std::get<FelixSettings>(settings));
+  return std::unexpected(Error{"card.wrong_type", fmt::format("the configuration is not one of a {}", name_of(card.type())),
+                               card.address().text(), "rodeo card list shows which card is which"});
+}
+
+Result<std::uint64_t> read_item(Card& card, const PlanItem& item) {
+  const auto word = card.read64(*item.reg, item.index);
+  if (!word) return std::unexpected(word.error());
+  return item.whole ? *word : item.field.of(static_cast<std::uint32_t>(*word));
+}
+
+// The whole card is locked already: plain read and write.
+Result<void> write_item(Card& card, const PlanItem& item) {
+  if (card.type() == CardType::crorc && item.module == Module::optics)
+    return card.write(crorc::reg("i2c"), crorc::kQsfpEnable, item.index);
+  if (item.whole) return card.write(*item.reg, item.value, item.index);
+  const auto word = card.read(*item.reg, item.index);
+  if (!word) return std::unexpected(word.error());
+  return card.write(*item.reg, item.field.in(*word, static_cast<std::uint32_t>(item.value)), item.index);
+}
+
+Result<void> set_bit(Card& card, const card_registers::Register& reg, std::uint32_t index, card_registers::Field field,
+                     std::uint32_t value) {
+  const auto word = card.read(reg, index);
+  if (!word) return std::unexpected(word.error());
+  return card.write(reg, field.in(*word, value), index);
+}
+
+struct Comparison {
+  std::vector<PlanItem> items;
+  std::vector<std::uint64_t> now;
+};
+
+Result<Comparison> look(Card& card, const CardSettings& settings) {
+  auto items = plan_for(card, settings);
+  if (!items) return std::unexpected(items.error());
+  Comparison comparison{std::move(*items), {}};
+  for (const PlanItem& item : comparison.items) {
+    const auto value = read_item(card, item);
+    if (!value) return std::unexpected(value.error());
+    comparison.now.push_back(*value);
+  }
+  return comparison;
+}
+
+std::vector<Difference> differences(const Comparison& comparison, bool all) {
+  std::vector<Difference> found;
+  for (std::size_t i = 0; i < comparison.items.size(); ++i) {
+    const PlanItem& item = comparison.items[i];
+    if (all || comparison.now[i] != item.value)
+      found.push_back({item.name, item.text(comparison.now[i]), item.text(item.value)});
+  }
+  return found;
+}
+
+bool touches_data_taking(Module module) {
+  return module == Module::clock || module == Module::gbt || module == Module::links || module == Module::user_logic;
+}
+
+// While links or their clock change, no data are taken; the links' FIFOs begin empty afterwards.
+Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
+  const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
+  if (stops) {
+    if (auto done = set_bit(card, cru::reg("user_control"), 0, cru::kRunEnable, 0); !done) return done;
+    if (auto done = card.write(cru::reg("datapath_generator"), 0, card.endpoint_or_zero()); !done) return done;
+  }
+  for (const PlanItem* item : items) {
+    if (auto done = write_item(card, *item); !done) return done;
+  }
+  if (std::ranges::any_of(
+          items, [](const PlanItem* item) { return item->module == Module::gbt || item->module == Module::clock; })) {
+    for (const card_registers::Field fifo : {cru::kResetTxFifo, cru::kResetRxFifo}) {
+      if (auto done = set_bit(card, cru::reg("user_control"), 0, fifo, 1); !done) return done;
+      if (auto done = set_bit(card, cru::reg("user_control"), 0, fifo, 0); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<CardSettings> read_cru(Card& card) {
+  CruSettings s;
+  const unsigned endpoint = card.endpoint_or_zero();
+  Error failure;
+  bool failed = false;
+  const auto get = [&](const card_registers::Register& reg, std::uint32_t index,
+                       card_registers::Field field) -> std::uint32_t {
+    const auto word = card.read(reg, index);
+    if (!word) {
+      failed = true;
+      failure = word.error();
+      return 0;
+    }
+    return field.of(*word);
+  };
+  s.clock = get(cru::reg("ttc_control"), 0, cru::kClockSelect) == 0 ? Clock::ttc : Clock::local;
+  const std::uint32_t down = get(cru::reg("ttc_control"), 0, cru::kDownstreamData);
+  s.downstream_data = down <= 2 ? static_cast<DownstreamData>(down) : DownstreamData::ctp;
+  s.pon_upstream = get(cru::reg("pon_tx"), 0, cru::kPonUpstream) != 0;
+  s.onu_address = get(cru::reg("onu_control"), 0, cru::kOnuAddress);
+  const std::uint32_t enabled = get(cru::reg("datapath_enable"), endpoint, {0, 32});
+  bool first = true;
+  for (unsigned link = 0; link < cru::kLinks; ++link) {
+    s.links[link] = {};
+    s.links[link].enabled = (enabled >> link & 1) != 0;
+    const std::uint32_t i = link + 12 * endpoint;
+    const std::uint32_t mux = get(cru::reg("gbt_mux"), i / 8, {4 * (i % 8), 4});
+    s.links[link].gbt_mux = mux <= 4 ? static_cast<GbtMux>(mux) : GbtMux::ttc;
+    const std::uint32_t datapath = cru::datapath_index(endpoint, link);
+    s.links[link].fee_id = get(cru::reg("datapath_link_ids"), datapath, cru::kFeeId);
+    if (!s.links[link].enabled || !first) continue;
+    first = false;
+    const std::uint32_t gbt = cru::gbt_index(endpoint, link);
+    s.gbt_mode = static_cast<GbtMode>(get(cru::reg("gbt_link_tx_control"), gbt, cru::kLinkMode));
+    s.loopback = get(cru::reg("gbt_link_source"), gbt, cru::kLoopbackOn) != 0;
+    s.datapath_mode = static_cast<DatapathMode>(get(cru::reg("datapath_link_control"), datapath, cru::kPacketMode));
+    s.system_id = get(cru::reg("datapath_link_ids"), datapath, cru::kSystemId);
+  }
+  s.allow_rejection = get(cru::reg("datapath_flow_control"), endpoint, cru::kAllowReject) != 0;
+  s.user_logic = cru::kEnableUserLogic.of(enabled) != 0;
+  s.run_statistics = (enabled >> (endpoint == 0 ? 13 : 14) & 1) != 0;
+  s.user_and_common_logic = cru::kEnableUserAndCommonLogic.of(enabled) != 0;
+  s.dynamic_offset = cru::kEnableDynamicOffset.of(enabled) != 0;
+  s.cru_id = get(cru::reg("user_control"), 0, cru::kCruId);
+  s.trigger_window = get(cru::reg("datapath_trigger_window"), endpoint, {0, 16});
+  s.time_frame_length = get(cru::reg("debug"), 0, cru::kTimeFrameLength);
+  s.drop_bad_rdh = get(cru::reg("datapath_drop_bad_rdh"), endpoint, {0, 1}) != 0;
+  if (failed) return std::unexpected(failure);
+  return s;
+}
+
+Result<CardSettings> read_crorc(Card& card) {
+  const auto configuration = card.read(crorc::reg("configuration"), 0);
+  if (!configuration) return std::unexpected(configuration.error());
+  const auto time_frame = card.read(crorc::reg("time_frame"), 0);
+  if (!time_frame) return std::unexpected(time_frame.error());
+  const auto status = card.read(crorc::reg("link_status"), 0);
+  if (!status) return std::unexpected(status.error());
+  CrorcSettings s;
+  s.crorc_id = crorc::kCrorcId.of(*configuration);
+  s.dynamic_offset = crorc::kDynamicOffset.of(*configuration) != 0;
+  s.time_frame_length = crorc::kTimeFrameLength.of(*time_frame);
+  s.time_frame_detection = crorc::kTimeFrameDetection.of(*time_frame) != 0;
+  s.qsfp = crorc::kQsfpUp.of(*status) != 0;
+  return s;
+}
+
+Result<CardSettings> read_felix(Card& card) {
+  FelixSettings s;
+  for (unsigned link = 0; link < felix::kLinks; ++link) {
+    const auto elinks = card.read64(felix::reg("elinks_enabled"), link);
+    if (!elinks) return std::unexpected(elinks.error());
+    const auto channel = card.read64(felix::reg("link_channel"), link);
+    if (!channel) return std::unexpected(channel.error());
+    s.links[link] = {*elinks, static_cast<std::uint32_t>(*channel & 3)};
+  }
+  const auto generator = card.read64(felix::reg("generator_control"));
+  if (!generator) return std::unexpected(generator.error());
+  s.generator = (*generator & 1) != 0;
+  return s;
+}
+
+}  // namespace
+
+Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings) {
+  if (auto good = check(settings); !good) return std::unexpected(good.error());
+  const auto comparison = look(card, settings);
+  if (!comparison) return std::unexpected(comparison.error());
+  return differences(*comparison, false);
+}
+
+Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options) {
+  if (auto good = check(settings); !good) return std::unexpected(good.error());
+  const auto& lock_file = card.found().lock_file;
+  std::vector<pci::ByteLock> locks;
+  if (!lock_file.empty()) {
+    auto lock = pci::ByteLock::acquire(lock_file, pci::kConfigurationByte, "the card's configuration", kLockPatience);
+    if (!lock) return std::unexpected(lock.error());
+    locks.push_back(std::move(*lock));
+  }
+  const auto before = look(card, settings);
+  if (!before) return std::unexpected(before.error());
+  std::vector<const PlanItem*> items;
+  for (std::size_t i = 0; i < before->items.size(); ++i) {
+    if (options.force || before->now[i] != before->items[i].value) items.push_back(&before->items[i]);
+  }
+  if (items.empty()) return std::vector<Difference>{};
+  const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
+  if (stops && !options.while_running && !lock_file.empty()) {
+    const unsigned channels = card.type() == CardType::cru     ? 1
+                              : card.type() == CardType::crorc ? crorc::kLinks
+                                                               : felix::kToHostDescriptors;
+    for (unsigned channel = 0; channel < channels; ++channel) {
+      auto owner =
+          pci::ByteLock::acquire(lock_file, channel, fmt::format("DMA channel {} of {}", channel, card.address().text()));
+      if (!owner) return std::unexpected(owner.error().within("data taking would have to stop"));
+      locks.push_back(std::move(*owner));
+    }
+  }
+  if (card.type() == CardType::cru) {
+    if (auto done = apply_cru(card, items); !done) return std::unexpected(done.error());
+  } else {
+    for (const PlanItem* item : items) {
+      if (auto done = write_item(card, *item); !done) return std::unexpected(done.error());
+    }
+  }
+  const auto after = look(card, settings);
+  if (!after) return std::unexpected(after.error());
+  if (const auto left = differences(*after, false); !left.empty())
+    return std::unexpected(Error{"card.not_applied",
+                                 fmt::format("{} of {} settings did not take their values: {} is {}, not {}", left.size(),
+                                             items.size(), left.front().name, left.front().from, left.front().to),
+                                 card.address().text(), "the firmware may lack this; see `rodeo card status`"});
+  return differences(*before, options.force);
+}
+
+Result<CardSettings> read_settings(Card& card) {
+  switch (card.type()) {
+    case CardType::cru: return read_cru(card);
+    case CardType::crorc: return read_crorc(card);
+    case CardType::felix: return read_felix(card);
+    case CardType::unknown: break;
+  }
+  return std::unexpected(
+      Error{"card.unknown_type", "the card has no configuration that is known here", card.address().text()});
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,50 @@
+#include "card/firmware.h"
+
+#include <charconv>
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+
+FirmwareTable FirmwareTable::built_in() {
+  FirmwareTable table;
+  table.compatible_ = {
+      {0xf6b5d742, "v3.19.4"}, {0x6838510f, "v3.17.0"}, {0xe64b97b1, "v3.15.0"},
+      {0x14ccd414, "v3.14.1"}, {0x2058c933, "v3.14.0"}, {0x0de0c0de, "emulated"},
+  };
+  table.old_ = {{0x4a412c71, "v3.13.0"}};
+  return table;
+}
+
+Result<void> FirmwareTable::add(std::string_view hash, std::string name) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(hash.data(), hash.data() + hash.size(), number, 16);
+  if (hash.empty() || hash.size() > 8 || error != std::errc{} || end != hash.data() + hash.size())
+    return std::unexpected(Error{"card.bad_firmware_table", fmt::format("\"{}\" is not the hash of a firmware", hash), "",
+                                 "write one to eight hexadecimal digits, as `rodeo card list` shows them"});
+  compatible_[number] = std::move(name);
+  return {};
+}
+
+std::string FirmwareTable::name_of(std::uint32_t hash) const {
+  if (const auto found = compatible_.find(hash); found != compatible_.end()) return found->second;
+  if (const auto found = old_.find(hash); found != old_.end()) return found->second + " (old)";
+  return hash_text(hash);
+}
+
+Result<void> check_firmware(Card& card, const FirmwareTable& table) {
+  const auto hash = read_firmware_hash(card);
+  if (!hash) return std::unexpected(hash.error());
+  if (*hash && table.compatible(**hash)) return {};
+  const auto identity = identify(card);
+  if (!identity) return std::unexpected(identity.error());
+  const std::string which = identity->firmware_hash ? table.name_of(*identity->firmware_hash) : "unknown";
+  const std::string serial = identity->serial ? fmt::format("{:04}", *identity->serial) : "unknown";
+  return std::unexpected(
+      Error{"card.firmware",
+            fmt::format("the firmware {} of the {} with serial number {}, endpoint {}, is not one that this driver knows",
+                        which, name_of(card.type()), serial, identity->endpoint.value_or(0)),
+            card.address().text(), "add its hash to the firmware table, or bypass the check"});
+}
+
+}  // namespace rodeo::card
