@@ -377,7 +377,8 @@ void MessageWriter::reply(const Header& to, const RegionInfo& info, std::span<co
   RegionInfo out = info;
   out.argsz = needed;
   if (!areas.empty()) out.flags |= RegionInfo::kCaps;
-  out.cap_offset = with_areas ? RegionInfo::kBytes : 0;
+  // Also where there is no room for what is there: QEMU takes an offset of 0 for a fault.
+  out.cap_offset = areas.empty() ? 0 : RegionInfo::kBytes;
   Writer writer(reply_room(to, with_areas ? needed : RegionInfo::kBytes));
   writer << out.argsz << out.flags << out.index << out.cap_offset << out.size << out.offset;
   if (!with_areas) return;

@@ -1,6 +1,7 @@
 """Linux guests in QEMU without hardware help: Debian's kernel unpacked, an initial file system made here, a boot under a deadline."""
 
 import fcntl
+import json
 import os
 import re
 import select
@@ -123,6 +124,39 @@ def kernel(package=KERNEL_PACKAGE):
     return Kernel(next((target / "boot").glob("vmlinuz-*")), next((target / "lib" / "modules").iterdir()))
 
 
+def debian_mirror():
+    """The mirror that this machine's apt takes Debian from."""
+    targets = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)", "Created-By: Packages").splitlines()
+    mirrors = [line.split()[0] for line in targets if line.endswith(" Debian main") and "security" not in line]
+    if not mirrors:
+        raise Unavailable("apt has no Debian mirror: apt-get update")
+    return mirrors[0]
+
+
+def qemu_with_vfio_user():
+    """The command of a QEMU that is a vfio-user client (10.1 or later): from the backports of Debian 13, unpacked with its libraries, never installed."""
+    with CacheLock():
+        tree = cache_directory() / "qemu-trixie-backports"
+        if not (tree / "complete").exists():
+            need(("mmdebstrap", "mmdebstrap"))
+            with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
+                fresh = Path(directory) / "tree"
+                sources = [f"deb {debian_mirror()} {suite} main" for suite in ("trixie", "trixie-backports")]
+                run("mmdebstrap", "--quiet", "--variant=extract", "--include=qemu-system-x86,ovmf-", '--aptopt=APT::Default-Release "trixie-backports"',
+                    "trixie", fresh, *sources, timeout=600)
+                (fresh / "complete").touch()
+                shutil.rmtree(tree, ignore_errors=True)
+                fresh.rename(tree)
+    libraries = tree / "usr" / "lib" / "x86_64-linux-gnu"
+    command = [str(tree / "usr" / "lib64" / "ld-linux-x86-64.so.2"), "--library-path", str(libraries), str(tree / "usr" / "bin" / "qemu-system-x86_64"),
+               "-L", str(tree / "usr" / "share" / "qemu")]
+    version = run(*command, "--version")
+    found = re.search(r"version (\d+)\.(\d+)", version)
+    if not found or (int(found.group(1)), int(found.group(2))) < (10, 1):
+        raise Unavailable(f"vfio-user needs QEMU 10.1 or later; this is {version.splitlines()[0]}")
+    return command
+
+
 class Initrd:
     """The first file system of a guest, as a newc archive: no root is needed to make one."""
 
@@ -212,17 +246,28 @@ class Boot:
     log: str
     status: int | None  # of the script; None if the guest did not come that far
     seconds: float
+    qemu: str = ""  # what QEMU itself had to say
 
     def lines(self, prefix):
         return [line[len(prefix):].strip() for line in self.log.splitlines() if line.startswith(prefix)]
 
 
-def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=60, qemu=("qemu-system-x86_64",), cpus=1, machine="q35"):
-    """Runs a guest to its end or the deadline; `initrd` is an Initrd. Its serial line is the log."""
+def vfio_user_card(number, socket):
+    """QEMU's arguments for a card that is a vfio-user server, behind a root port of its own that can reset it."""
+    device = {"driver": "vfio-user-pci", "bus": f"card{number}", "socket": {"path": str(socket), "type": "unix"}}
+    return ["-device", f"pcie-root-port,id=card{number},chassis={number + 8},slot={number + 8}", "-device", json.dumps(device)]
+
+
+def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=60, qemu=("qemu-system-x86_64",), cpus=1, shared=False):
+    """Runs a guest to its end or the deadline; `initrd` is an Initrd. Its serial line is the log. `shared`: its memory can be given to vfio-user servers."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rodeo-guest-") as directory:
         archive = initrd.write(Path(directory) / "initrd")
-        command = [*qemu, "-machine", machine + (",kernel-irqchip=split" if "intel-iommu" in " ".join(arguments) else ""), "-accel", "tcg,thread=multi",
+        machine = "q35" + (",kernel-irqchip=split" if "intel-iommu" in " ".join(arguments) else "")
+        if shared:
+            machine += ",memory-backend=mem"
+            arguments = ["-object", f"memory-backend-memfd,id=mem,size={memory}M,share=on", *arguments]
+        command = [*qemu, "-machine", machine, "-accel", "tcg,thread=multi",
                    "-cpu", "max", "-smp", str(cpus), "-m", memory, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
                    *arguments, "-kernel", str(kernel_files.image), "-initrd", str(archive),
                    "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on {append}"]
@@ -231,7 +276,7 @@ def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=6
 
 def follow(command, started, deadline):
     """Reads a guest's serial line until it ends or the deadline is over; nothing of it is left then."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with tempfile.TemporaryFile() as says, subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=says) as process:
         log = b""
         try:
             while (left := started + deadline - time.monotonic()) > 0:
@@ -243,9 +288,11 @@ def follow(command, started, deadline):
         finally:
             process.kill()
             process.wait()
+        says.seek(0)
+        qemu = says.read().decode(errors="replace")
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", log.decode(errors="replace"))
     found = re.search(r"^guest: exit status (\d+)", text, re.MULTILINE)
-    return Boot(text, int(found.group(1)) if found else None, time.monotonic() - started)
+    return Boot(text, int(found.group(1)) if found else None, time.monotonic() - started, qemu)
 
 
 def probe(kernel_files, deadline=30):
@@ -253,5 +300,5 @@ def probe(kernel_files, deadline=30):
     need(("qemu-system-x86_64", "qemu-system-x86"))
     result = boot(kernel_files, base_initrd(kernel_files, [], "true\n"), [], deadline=deadline)
     if result.status != 0:
-        raise Unavailable(f"QEMU cannot boot a guest here within {deadline} s: {result.log.strip()[-300:] or 'it says nothing'}")
+        raise Unavailable(f"QEMU cannot boot a guest here within {deadline} s: {(result.log + result.qemu).strip()[-300:] or 'it says nothing'}")
     return result
