@@ -234,6 +234,24 @@ int lock_channel(const Address& address) {
   return fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &lock) == 0 ? fd : -1;
 }
 
+/// The keeper is killed under a running client: registers and DMA go on, and nobody else gets the card until the client has gone.
+void without_keeper(const Address& address, HugeMemory& memory) {
+  constexpr std::uint64_t kIova = 0x400000;
+  Edu edu = open_edu(false, address);
+  need(edu.function->dma_map(memory.bytes, memory.fd, 0, kIova), "map for a keeper that dies");
+  need(edu.function->set_bus_master(true), "bus mastering");
+  expect(std::system("killall -9 rodeo") == 0, "keeper killed");
+  registers(edu);
+  dma(edu, memory, kIova);
+  HugeMemory more(kHugePage);
+  expect_refused(edu.function->dma_map(more.bytes, more.fd, 0, 0x2000000), "card.gone", "map without a keeper");
+  expect_refused(open_vfio(address), "card.held", "a new client beside one of the keeper that died");
+  edu.function.reset();
+  edu = open_edu(false, address);
+  registers(edu);
+  expect(!bus_mastering(edu), "bus mastering is off in new hands");
+}
+
 int all(bool uio, const std::string& name, const Address& address) {
   const std::string kind = uio ? "uio" : "vfio";
   Edu edu = open_edu(uio, address);
@@ -306,6 +324,7 @@ int all(bool uio, const std::string& name, const Address& address) {
   edu = open_edu(uio, address);
   expect(edu.get(kLiveness) == ~7U, "state survives its process");
   edu.function.reset();
+  if (!uio) without_keeper(address, memory);
   const auto stopped = stop_keeper();
   expect(stopped && *stopped, "keeper stopped");
   expect(edu.wait([] { return need(keeper_status(), "status").empty(); }), "keeper gone");

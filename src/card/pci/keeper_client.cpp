@@ -189,35 +189,42 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
   return Answer{std::move(*reply), std::move(packet->descriptors)};
 }
 
+Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& request, bool start) {
+  constexpr int kAttempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    auto client = start ? connect() : connect_if_running();
+    if (!client) return std::unexpected(client.error());
+    if (*client == nullptr) return Opened{};
+    auto answer = (*client)->ask(request);
+    if (answer) return Opened{std::move(*client), std::move(*answer)};
+    if (answer.error().code != "card.gone" || attempt == kAttempts) return std::unexpected(answer.error());
+    std::this_thread::sleep_for(milliseconds{20});
+  }
+}
+
 Result<void> keep_function(const Address& address, bool keep) {
-  const auto client = KeeperClient::connect();
-  if (!client) return std::unexpected(client.error());
   KeeperRequest request;
   request.operation = KeeperOperation::keep;
   request.address = address;
   request.flags = keep ? kKeepFlag : 0;
-  const auto answer = (*client)->ask(request);
-  return answer ? Result<void>{} : std::unexpected(answer.error());
+  const auto opened = KeeperClient::connect_and_ask(request, true);
+  return opened ? Result<void>{} : std::unexpected(opened.error());
 }
 
 Result<std::string> keeper_status() {
-  const auto client = KeeperClient::connect_if_running();
-  if (!client) return std::unexpected(client.error());
-  if (*client == nullptr) return std::string{};
   KeeperRequest request;
   request.operation = KeeperOperation::status;
-  const auto answer = (*client)->ask(request);
-  return answer ? Result<std::string>{answer->reply.text()} : std::unexpected(answer.error());
+  const auto opened = KeeperClient::connect_and_ask(request, false);
+  if (!opened) return std::unexpected(opened.error());
+  return opened->client == nullptr ? std::string{} : opened->answer.reply.text();
 }
 
 Result<bool> stop_keeper() {
-  const auto client = KeeperClient::connect_if_running();
-  if (!client) return std::unexpected(client.error());
-  if (*client == nullptr) return false;
   KeeperRequest request;
   request.operation = KeeperOperation::stop;
-  const auto answer = (*client)->ask(request);
-  return answer ? Result<bool>{true} : std::unexpected(answer.error());
+  const auto opened = KeeperClient::connect_and_ask(request, false);
+  if (!opened) return std::unexpected(opened.error());
+  return opened->client != nullptr;
 }
 
 }  // namespace rodeo::card::pci

@@ -22,6 +22,12 @@ class KeeperClient {
     KeeperReply reply;
     std::vector<Descriptor> descriptors;
   };
+  /// Connects and asks the first question; again if that keeper was just ending. `start`: as connect(); else no client if no keeper runs.
+  struct Opened {
+    std::unique_ptr<KeeperClient> client;
+    Answer answer;
+  };
+  static Result<Opened> connect_and_ask(const KeeperRequest& request, bool start);
   /// card.gone if the keeper has ended.
   Result<Answer> ask(const KeeperRequest& request, int descriptor = -1);
 

@@ -162,14 +162,13 @@ Result<int> UioFunction::interrupt(unsigned vector) {
 }  // namespace
 
 Result<std::unique_ptr<Function>> open_uio(const Address& address) {
-  auto keeper = KeeperClient::connect();
-  if (!keeper) return std::unexpected(keeper.error());
   KeeperRequest request;
   request.operation = KeeperOperation::open_uio;
   request.address = address;
-  auto answer = (*keeper)->ask(request);
-  if (!answer) return std::unexpected(answer.error());
-  auto function = std::make_unique<UioFunction>(address, std::move(*keeper), std::move(answer->descriptors));
+  auto opened = KeeperClient::connect_and_ask(request, true);
+  if (!opened) return std::unexpected(opened.error());
+  KeeperClient::Answer* const answer = &opened->answer;
+  auto function = std::make_unique<UioFunction>(address, std::move(opened->client), std::move(answer->descriptors));
   if (auto done = function->examine(answer->reply.value); !done) return std::unexpected(done.error());
   return function;
 }

@@ -191,16 +191,15 @@ Result<void> VfioFunction::reset() {
 }  // namespace
 
 Result<std::unique_ptr<Function>> open_vfio(const Address& address) {
-  auto keeper = KeeperClient::connect();
-  if (!keeper) return std::unexpected(keeper.error());
   KeeperRequest request;
   request.operation = KeeperOperation::open_vfio;
   request.address = address;
-  auto answer = (*keeper)->ask(request);
-  if (!answer) return std::unexpected(answer.error());
+  auto opened = KeeperClient::connect_and_ask(request, true);
+  if (!opened) return std::unexpected(opened.error());
+  KeeperClient::Answer* const answer = &opened->answer;
   if (answer->descriptors.size() != 1)
     return std::unexpected(Error{"card.keeper", "the keeper did not hand the device over", address.text(), ""});
-  auto function = std::make_unique<VfioFunction>(address, std::move(*keeper), std::move(answer->descriptors[0]));
+  auto function = std::make_unique<VfioFunction>(address, std::move(opened->client), std::move(answer->descriptors[0]));
   if (auto done = function->examine(); !done) return std::unexpected(done.error());
   return function;
 }
