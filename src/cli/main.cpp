@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   add_data(root);
   add_demo(root);
   add_doctor(root);
+  add_emulate(root);
   add_events(root);
   add_explain(root);
   add_net(root);

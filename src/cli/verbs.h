@@ -11,6 +11,7 @@ void add_check(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);
 void add_doctor(Command& root);
+void add_emulate(Command& root);
 void add_events(Command& root);
 void add_explain(Command& root);
 void add_net(Command& root);

@@ -220,6 +220,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "it knows."},
     {"control.unreachable", unreachable,
      "Nobody answers on a control socket. Check that the process runs on this host, as the same user, under this name."},
+    {"control.which_emulator", usage, "Several emulators run on this host as this user. Say which one with --name."},
     {"control.which_readout", usage, "Several readouts run on this host as this user. Say which one with --name."},
     {"data.damaged", failed,
      "An event file is damaged at the place named, and what follows cannot be read in order. `rodeo data recover` saves "
@@ -245,6 +246,14 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The demo keeps its files under $XDG_CACHE_HOME/rodeo/demo (else ~/.cache/rodeo/demo) and cannot make a directory "
      "there. Set XDG_CACHE_HOME to a "
      "directory that you may write to."},
+    {"emulator.address_taken", refused,
+     "Another emulator serves a card at this PCI address. End it, or give one of the two another address."},
+    {"emulator.bad_address", invalid_configuration,
+     "The PCI address of an emulated card could not be read, or leaves no room for its endpoints."},
+    {"emulator.bad_card", invalid_configuration, "The settings of an emulated card do not fit together; the message says which."},
+    {"emulator.no_such_card", refused, "An emulator was asked about a card that it does not have; `rodeo emulate status` lists its cards."},
+    {"emulator.no_such_fault", refused,
+     "A fault is not known, or this type of card does not have it, or the card has no such link; `rodeo emulate fault --help` lists the faults."},
     {"file.exists", refused,
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
      "number or the directory."},

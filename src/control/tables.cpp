@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "control/emulator_settings.h"
 #include "control/network_tables.h"
 #include "control/toml_file.h"
 
@@ -141,6 +142,7 @@ std::vector<TableDeclaration> system_tables() {
        .component = ComponentKind::consumer,
        .joined = {{"work", ComponentKind::work}}},
   };
+  for (TableDeclaration& table : emulator_tables()) tables.push_back(std::move(table));
   auto network = network_tables();
   for (TableDeclaration& table : network) tables.push_back(std::move(table));
   return tables;

@@ -59,6 +59,16 @@ bool BlockEncoder::push(std::span<const std::byte>& rest, std::uint8_t status) {
   return complete;
 }
 
+void BlockEncoder::wrote(std::size_t bytes, std::uint8_t status) {
+  assert(!in_chunk_ && room_for(bytes) != nullptr);
+  at_ += bytes;
+  const std::size_t padding = -bytes & (format_.trailer_bytes() - 1);
+  if (padding > 0) std::memset(at_, 0, padding);
+  at_ += padding;
+  put(TrailerType::both, static_cast<std::uint32_t>(bytes) | flags(status));
+  close_if_no_room_for_data();
+}
+
 void BlockEncoder::timeout() {
   assert(!full());
   const std::size_t filler = room() - format_.trailer_bytes();

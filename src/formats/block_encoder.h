@@ -40,6 +40,15 @@ class BlockEncoder {
   /// last trailer.
   bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
 
+  /// Where a whole chunk of `bytes` may be written in place, or nullptr if it would have to be split. Requires !in_chunk();
+  /// wrote() follows before any other call.
+  std::byte* room_for(std::size_t bytes) {
+    const std::size_t padded = (bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1};
+    return room() >= padded + format_.trailer_bytes() ? at_ : nullptr;
+  }
+  /// The chunk of `bytes` is there: its trailer follows.
+  void wrote(std::size_t bytes, std::uint8_t status = chunk_status::kOk);
+
   /// push() and begin() until the chunk is complete; `next` returns memory for a block each time it is called.
   template <typename NextBlock>
   void append(std::span<const std::byte> chunk, std::uint8_t status, NextBlock&& next) {

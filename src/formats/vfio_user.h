@@ -231,6 +231,8 @@ class MessageWriter {
   std::span<const std::byte> bytes() const { return bytes_; }
   bool empty() const { return bytes_.empty(); }
   void clear() { bytes_.clear(); }
+  /// Takes back what was written since the writer held so many bytes.
+  void truncate(std::size_t bytes) { bytes_.resize(bytes); }
 
   /// A request as a client sends it.
   void request(std::uint16_t id, const Request& request, std::uint32_t flags = 0);

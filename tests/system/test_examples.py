@@ -7,7 +7,9 @@ import pytest
 from conftest import BUILD, ROOT
 from running_readout import adds_up
 
-EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+ALL = sorted((ROOT / "examples").glob("*.toml"))
+EXAMPLES = [path for path in ALL if "[readout" in path.read_text()]
+EMULATED = [path for path in ALL if "[[emulator.card]]" in path.read_text()]
 
 
 def may_be_incomplete(text):
@@ -40,3 +42,14 @@ def test_the_demo_is_its_example(rodeo):
     plain = json.loads(rodeo("readout", "demo.toml", "--set", "readout.input.links=4", "--set", "readout.input.rate=1kHz", "--seconds", 0.3, "--json", "-").stdout)
     assert demo["run"]["name"] == plain["run"]["name"]
     assert list(demo["consumers"]) == list(plain["consumers"]) and demo["links"] == plain["links"]
+
+
+@pytest.mark.parametrize("example", EMULATED, ids=lambda path: path.stem)
+def test_emulated_cards_of_an_example_are_there(rodeo, example):
+    shutil.copy(example, rodeo.directory)
+    report = json.loads(rodeo("emulate", example.name, "--seconds", 0.3, "--json", "-").stdout)
+    assert report["functions"] and all(function["address"].startswith("0000:") for function in report["functions"])
+
+
+def test_every_example_is_run_by_something():
+    assert set(ALL) == set(EXAMPLES) | set(EMULATED)

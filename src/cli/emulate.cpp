@@ -1,0 +1,211 @@
+// `rodeo emulate`: emulated cards, as vfio-user devices, until Ctrl-C; and what one that runs is asked and told.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include "base/runtime_dir.h"
+#include "base/units.h"
+#include "cli/readout_action.h"
+#include "cli/verbs.h"
+#include "control/emulator_settings.h"
+#include "control/line_socket.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kStep{5};
+
+struct RunOptions {
+  std::string file;
+  std::vector<std::string> settings;
+  std::optional<double> seconds;
+  std::string json_file;
+};
+
+struct TalkOptions {
+  std::string name;
+  std::string id;
+  std::string kind;
+  unsigned link = 0;
+  std::optional<std::chrono::nanoseconds> duration;
+  double value = 95;
+  OutputFormat format = OutputFormat::table;
+};
+
+double bytes_of(const emulator::EmulatorReport& report) {
+  double bytes = 0;
+  for (const auto& function : report.functions) bytes += static_cast<double>(function.bytes);
+  return bytes;
+}
+
+std::string live_line(const emulator::EmulatorReport& before, const emulator::EmulatorReport& now) {
+  const double seconds = std::max(now.seconds - before.seconds, 1e-9);
+  const auto rate = static_cast<double>(now.trigger.accepted - before.trigger.accepted) / seconds;
+  std::size_t clients = 0, running = 0;
+  for (const auto& function : now.functions) {
+    clients += function.clients;
+    running += function.running ? 1 : 0;
+  }
+  return fmt::format("{:>6.0f} s  {}/{} running  {} clients  triggers {}  dead time {:.1f} %  data {}", now.seconds, running,
+                     now.functions.size(), clients, base::format_quantity(rate, "Hz"),
+                     now.trigger.dead_time_fraction() * 100,
+                     base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
+}
+
+/// One line, redrawn on a terminal; elsewhere one every ten seconds.
+class LiveLine {
+ public:
+  void show(const emulator::EmulatorReport& now) {
+    const double interval = terminal_ ? 1 : 10;
+    if (now.seconds - before_.seconds < interval) return;
+    std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", live_line(before_, now).c_str());
+    std::fflush(stderr);
+    drawn_ = terminal_;
+    before_ = now;
+  }
+  ~LiveLine() {
+    if (drawn_) std::fputc('\n', stderr);
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  bool drawn_ = false;
+  emulator::EmulatorReport before_;
+};
+
+Result<ExitCode> run(const RunOptions& options) {
+  if (options.file.empty()) {
+    return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
+                                 "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help"});
+  }
+  if (options.seconds && !(*options.seconds > 0 && *options.seconds <= 1e9))
+    return std::unexpected(
+        Error{"cli.bad_value", fmt::format("--seconds {}: expected more than 0 and at most 1e9", *options.seconds)});
+  auto settings = control::load_emulator({.file = options.file, .overrides = options.settings});
+  if (!settings) return report_errors(settings.error());
+  const auto socket = base::runtime_socket(control::emulator_socket_name(settings->name));
+  if (!socket) return std::unexpected(socket.error());
+  control::LineServer control(*socket);
+  const control::StopSignals signals;
+  emulator::Emulator emulator(std::move(*settings));
+  for (const auto& function : emulator.report().functions) {
+    std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),
+                 function.name.c_str(), function.endpoint);
+  }
+  bool stop = false;
+  {
+    LiveLine line;
+    while (!stop && !signals.stop_requested()) {
+      control.serve(kStep, [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
+      emulator.poll();
+      const auto report = emulator.report();
+      line.show(report);
+      if (options.seconds && report.seconds >= *options.seconds) stop = true;
+    }
+  }
+  const emulator::EmulatorReport report = emulator.report();
+  std::fprintf(stderr, "%s\n", live_line({}, report).c_str());
+  if (!options.json_file.empty()) {
+    if (const auto written = write_json(options.json_file, control::emulator_report_json(report)); !written)
+      return std::unexpected(written.error());
+  }
+  return ExitCode::done;
+}
+
+Result<ExitCode> status(const TalkOptions& options) {
+  const auto answer = control::ask_emulator(options.name, Json::object({{"command", "status"}}));
+  if (!answer) return std::unexpected(answer.error());
+  if (options.format == OutputFormat::json) {
+    print(answer->dump() + "\n");
+    return ExitCode::done;
+  }
+  Table table({{"card", "name"},
+               {"type", "type"},
+               {"address", "address"},
+               {"running", "running"},
+               {"clients", "clients"},
+               {"triggers", "triggers"},
+               {"superpages or blocks", "superpages"},
+               {"data [GB]", "bytes"}});
+  const auto value = [](const Json& object, std::string_view key) {
+    const Json* found = object.find(key);
+    return found == nullptr ? Json() : *found;
+  };
+  if (const Json* functions = answer->find("functions")) {
+    for (const Json& one : functions->elements()) {
+      table.add_row({value(one, "name"), value(one, "type"), value(one, "address"), value(one, "running"),
+                     value(one, "clients"), value(one, "triggers"), value(one, "superpages"),
+                     Cell(value(one, "bytes"), fmt::format("{:.3f}", value(one, "bytes").number() * 1e-9))});
+    }
+  }
+  table.print(options.format);
+  return ExitCode::done;
+}
+
+Result<ExitCode> fault(const TalkOptions& options) {
+  Json request = Json::object(
+      {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
+  if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
+  const auto answer = control::ask_emulator(options.name, request);
+  if (!answer) return std::unexpected(answer.error());
+  return ExitCode::done;
+}
+
+Result<ExitCode> stop(const TalkOptions& options) {
+  const auto answer = control::ask_emulator(options.name, Json::object({{"command", "stop"}}));
+  if (!answer) return std::unexpected(answer.error());
+  return ExitCode::done;
+}
+
+std::string fault_list() {
+  std::string text = "Faults:";
+  for (const auto& info : emulator::fault_infos()) text += fmt::format("\n  {:<20} {}", info.name, info.help);
+  return text;
+}
+
+}  // namespace
+
+void add_emulate(Command& root) {
+  auto run_options = std::make_shared<RunOptions>();
+  auto talk = std::make_shared<TalkOptions>();
+  Command& verb = root.verb("emulate", "Emulated cards, as vfio-user devices");
+  verb.example("rodeo emulate examples/felix-card.toml", "until Ctrl-C; in another terminal: rodeo card list")
+      .example("rodeo emulate cru.toml --seconds 60 --json -", "a minute, then the report")
+      .example("rodeo emulate fault --id 3b:00.0 link_down --link 3", "while it runs");
+  verb.option("CONFIG", run_options->file, "Configuration with an [emulator] table (TOML)");
+  verb.option("--set", run_options->settings, "Set a key, over file and environment").value_name("KEY=VALUE");
+  verb.option("--seconds", run_options->seconds, "End after so long");
+  verb.json_file(run_options->json_file);
+  verb.run([run_options] { return run(*run_options); });
+
+  const auto name = [&](Command& command) {
+    command.option("--name", talk->name, "Which emulator, if several run (emulator.name)");
+  };
+  Command& show = verb.verb("status", "What the cards of a running emulator have done");
+  name(show);
+  show.output(talk->format);
+  show.run([talk] { return status(*talk); });
+
+  Command& injects = verb.verb("fault", "Make a fault happen now");
+  injects.example("rodeo emulate fault --id felix link_down --link 3 --duration 2s", "down, and up again by itself")
+      .example("rodeo emulate fault --id 3b:00.0 removal", "surprise removal; replug brings it back");
+  injects.option("KIND", talk->kind, "Which fault").required();
+  injects.option("--id", talk->id, "Address of the function, name of the card, or name:endpoint").required();
+  injects.option("--link", talk->link, "Link, where the fault has one");
+  injects.duration("--duration", talk->duration, "It ends by itself after so long (link_down)");
+  injects.option("--value", talk->value, "Degrees Celsius, of `temperature`");
+  name(injects);
+  injects.paragraph(fault_list());
+  injects.run([talk] { return fault(*talk); });
+
+  Command& ends = verb.verb("stop", "End a running emulator in order");
+  name(ends);
+  ends.run([talk] { return stop(*talk); });
+}
+
+}  // namespace rodeo::cli

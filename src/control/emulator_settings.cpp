@@ -1,0 +1,269 @@
+#include "control/emulator_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/runtime_dir.h"
+#include "control/library.h"
+#include "control/line_socket.h"
+#include "control/tables.h"
+
+namespace rodeo::control {
+namespace {
+
+using namespace emulator;
+
+constexpr std::chrono::milliseconds kPatience{5000};
+
+Error bad_card(const Table& table, std::string what, std::string next = {}) {
+  return {"emulator.bad_card", fmt::format("{}: {}", table.path(), what), table.where(), std::move(next)};
+}
+
+FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors) {
+  const Parameters& keys = table.parameters();
+  FelixSourceSettings source;
+  source.full_mode = keys.text("mode") == "full";
+  source.links = static_cast<unsigned>(keys.integer("links"));
+  source.elinks_per_link = static_cast<unsigned>(keys.integer("elinks_per_link"));
+  source.chunk_bytes = keys.bytes("chunk_size");
+  source.chunk_bytes_max = keys.bytes("chunk_size_max");
+  const std::uint64_t block_bytes = keys.bytes("block_size");
+  const bool wide = keys.text("trailer_bits") == "32";
+  source.format.family = !wide                                    ? formats::BlockFamily::trailer16
+                         : block_bytes > formats::kBlockUnitBytes ? formats::BlockFamily::phase2
+                                                                  : formats::BlockFamily::trailer32;
+  source.format.block_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, 1U << 30));
+  source.ttc_link = keys.boolean("ttc_link");
+  source.detector = static_cast<std::uint32_t>(keys.integer("detector"));
+  source.connector = static_cast<std::uint32_t>(keys.integer("connector"));
+  source.seed = static_cast<std::uint64_t>(keys.integer("seed"));
+  source.crc = keys.boolean("crc");
+  source.l1id_bits = static_cast<std::uint32_t>(keys.integer("l1id_bits"));
+  if (!source.format.valid())
+    errors.push_back(bad_card(table, "block_size must be 1KiB, or with trailer_bits = \"32\" a multiple of it up to 64KiB"));
+  if (source.chunk_bytes < 8 || std::max(source.chunk_bytes, source.chunk_bytes_max) > (1U << 20))
+    errors.push_back(bad_card(table, "chunks are of 8 bytes to 1 MiB"));
+  if (source.ttc_link && !source.full_mode && source.elinks_per_link > FelixSource::kTtcElink)
+    errors.push_back(
+        bad_card(table, "with ttc_link, elinks_per_link must be below 60: E-group 7, E-path 3 is the trigger's"));
+  return source;
+}
+
+CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
+  const Parameters& keys = table.parameters();
+  CardSettings card;
+  const std::string& type = keys.text("type");
+  card.type = type == "felix" ? CardType::felix : type == "cru" ? CardType::cru : CardType::crorc;
+  card.name = keys.text("name");
+  card.address = keys.text("address");
+  card.endpoints = static_cast<unsigned>(keys.integer("endpoints"));
+  card.serial = static_cast<unsigned>(keys.integer("serial"));
+  card.temperature = keys.real("temperature");
+  card.fifo_triggers = static_cast<std::uint64_t>(keys.integer("fifo_triggers"));
+  for (const std::string& text : keys.list("cpus")) {
+    int cpu = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), cpu);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || cpu < 0)
+      errors.push_back(bad_card(table, fmt::format("`{}` is no CPU number", text)));
+    card.cpus.push_back(cpu);
+  }
+  if (card.type == CardType::felix) card.felix = felix_source(table, errors);
+  card.flush = keys.duration("flush");
+  card.where = table.where();
+  for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
+    if (const auto address = function_address(card.address, endpoint); !address) {
+      errors.push_back({address.error().code, address.error().what, table.where(), address.error().next});
+      break;
+    }
+  }
+  return card;
+}
+
+TriggerSettings trigger_of(const Table& table) {
+  const Parameters& keys = table.parameters();
+  return {
+      .rate_hz = keys.rate_hz("rate"),
+      .spacing = keys.text("spacing") == "periodic" ? TriggerSettings::Spacing::periodic : TriggerSettings::Spacing::random,
+      .simple_dead_time = keys.duration("simple_dead_time"),
+      .bucket_triggers = static_cast<unsigned>(keys.integer("bucket_triggers")),
+      .bucket_period = keys.duration("bucket_period"),
+      .ecr_period = keys.duration("ecr_period"),
+      .ecr_triggers = static_cast<std::uint64_t>(keys.integer("ecr_triggers")),
+      .limit = static_cast<std::uint64_t>(keys.integer("limit")),
+      .wait_for = static_cast<unsigned>(keys.integer("wait_for")),
+      .seed = static_cast<std::uint64_t>(keys.integer("seed"))};
+}
+
+ScheduledFault fault_of(const Table& table) {
+  const Parameters& keys = table.parameters();
+  return {.fault = {.kind = *fault_kind(keys.text("kind")),
+                    .link = static_cast<unsigned>(keys.integer("link")),
+                    .value = keys.real("value"),
+                    .duration = keys.duration("duration")},
+          .card = keys.text("card"),
+          .endpoint = static_cast<unsigned>(keys.integer("endpoint")),
+          .at = keys.duration("at"),
+          .every = keys.duration("every")};
+}
+
+std::string refusal(const Error& error) {
+  return Json::object({{"ok", false}, {"code", error.code}, {"what", error.what}, {"next", error.next}}).dump(0);
+}
+
+std::string reply(Json value) { return Json::object({{"ok", true}, {"reply", std::move(value)}}).dump(0); }
+
+std::string text_of(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr ? std::string{} : value->string();
+}
+
+double number_of(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr ? 0 : value->number();
+}
+
+std::string inject(Emulator& emulator, const Json& request) {
+  const std::string name = text_of(request, "kind");
+  const auto kind = fault_kind(name);
+  if (!kind) {
+    std::string names;
+    for (const auto& info : fault_infos()) names += (names.empty() ? "" : ", ") + std::string(info.name);
+    return refusal({"emulator.no_such_fault", fmt::format("`{}` is no fault", name), "", "there are: " + names});
+  }
+  const double link = number_of(request, "link");
+  const double duration_s = number_of(request, "duration_s");
+  const Fault fault{.kind = *kind,
+                    .link = link >= 0 && link < 1000 ? static_cast<unsigned>(link) : 1000,
+                    .value = number_of(request, "value"),
+                    .duration = std::chrono::nanoseconds{
+                        duration_s > 0 && duration_s < 1e6 ? static_cast<std::int64_t>(duration_s * 1e9) : 0}};
+  if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return refusal(done.error());
+  return reply(Json::object());
+}
+
+Result<std::string> one_name(const std::string& name) {
+  if (!name.empty()) return name;
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
+    if (entry.path().extension() == ".emulator") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (names.size() == 1) return names.front();
+  if (names.empty()) {
+    return std::unexpected(
+        Error{"control.unreachable", "no emulator runs", base::runtime_directory_name(), "start one: rodeo emulate CONFIG"});
+  }
+  std::string list;
+  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
+  return std::unexpected(
+      Error{"control.which_emulator", fmt::format("{} emulators may be meant: {}", names.size(), list), "", "--name NAME"});
+}
+
+}  // namespace
+
+std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
+  Library library;
+  const auto tables = system_tables();
+  const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
+  if (!configuration) return std::unexpected(configuration.error());
+  const Table* const emulator = configuration->table("emulator");
+  if (emulator == nullptr || emulator->tables("card").empty()) {
+    return std::unexpected(ConfigurationErrors{Error{"config.missing_key", "there is no [[emulator.card]] to emulate",
+                                                     source.file.string(), "see examples/felix-card.toml"}});
+  }
+  ConfigurationErrors errors;
+  EmulatorSettings settings;
+  const Parameters& keys = emulator->parameters();
+  settings.name = keys.text("name");
+  settings.directory = keys.text("directory");
+  const std::string& idle = keys.text("idle");
+  settings.idle = idle == "spin"    ? base::IdlePolicy::spin
+                  : idle == "yield" ? base::IdlePolicy::yield
+                                    : base::IdlePolicy::sleep;
+  if (settings.name.empty() || settings.name.find('/') != std::string::npos) {
+    errors.push_back({"config.bad_value", fmt::format("emulator.name: `{}` cannot name a process", settings.name),
+                      emulator->where(), "a name without `/`"});
+  }
+  for (const Table& table : emulator->tables("card")) settings.cards.push_back(card_of(table, errors));
+  settings.trigger = trigger_of(*emulator->table("trigger"));
+  for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table));
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  return settings;
+}
+
+Json emulator_report_json(const EmulatorReport& report) {
+  const TriggerReport& trigger = report.trigger;
+  Json json = Json::object({
+      {"seconds", report.seconds},
+      {"cpu_seconds", report.cpu_seconds},
+      {"faults", report.faults},
+      {"trigger",
+       Json::object({{"seconds", trigger.seconds},
+                     {"offered", trigger.offered},
+                     {"accepted", trigger.accepted},
+                     {"rate_hz", trigger.seconds > 0 ? static_cast<double>(trigger.accepted) / trigger.seconds : 0},
+                     {"dead_time_fraction", trigger.dead_time_fraction()},
+                     {"vetoed", Json::object({{"busy", trigger.vetoed_busy},
+                                              {"simple", trigger.vetoed_simple},
+                                              {"complex", trigger.vetoed_complex}})},
+                     {"ecr", trigger.ecrs},
+                     {"busy_card", trigger.busy_follower}})},
+      {"functions", Json::array()},
+  });
+  for (const FunctionReport& function : report.functions) {
+    Json counters = Json::object();
+    for (const auto& [name, value] : function.counters) counters[name] = value;
+    json["functions"].push_back(Json::object({{"name", function.name},
+                                              {"type", function.type},
+                                              {"address", function.address},
+                                              {"endpoint", function.endpoint},
+                                              {"running", function.running},
+                                              {"clients", static_cast<std::uint64_t>(function.clients)},
+                                              {"requests", function.requests},
+                                              {"triggers", function.triggers},
+                                              {"superpages", function.superpages},
+                                              {"bytes", function.bytes},
+                                              {"counters", std::move(counters)}}));
+  }
+  return json;
+}
+
+std::string answer_emulator(Emulator& emulator, const std::string& line, bool& stop) {
+  const Result<Json> request = Json::parse(line);
+  if (!request) return refusal(request.error());
+  const std::string command = text_of(*request, "command");
+  if (command == "status") return reply(emulator_report_json(emulator.report()));
+  if (command == "stop") {
+    stop = true;
+    return reply(Json::object());
+  }
+  if (command == "fault") return inject(emulator, *request);
+  return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
+                  "the commands are status, stop and fault"});
+}
+
+std::string emulator_socket_name(const std::string& name) { return name + ".emulator"; }
+
+Result<Json> ask_emulator(const std::string& name, const Json& request) {
+  const Result<std::string> known = one_name(name);
+  if (!known) return std::unexpected(known.error());
+  const auto socket = base::runtime_socket(emulator_socket_name(*known));
+  if (!socket) return std::unexpected(socket.error());
+  const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
+  if (!line) return std::unexpected(line.error().within(fmt::format("emulator `{}`", *known)));
+  Result<Json> answer = Json::parse(*line);
+  if (!answer) return answer;
+  const Json* ok = answer->find("ok");
+  if (ok != nullptr && ok->boolean()) {
+    const Json* value = answer->find("reply");
+    return value != nullptr ? *value : Json::object();
+  }
+  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("emulator `{}`", *known),
+                               text_of(*answer, "next")});
+}
+
+}  // namespace rodeo::control

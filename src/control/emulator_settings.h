@@ -1,0 +1,34 @@
+// From a configuration to what `rodeo emulate` runs.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "control/configuration.h"
+#include "control/declarations.h"
+#include "control/json.h"
+#include "emulator/emulator.h"
+
+namespace rodeo::control {
+
+/// [emulator] and all below it.
+std::vector<TableDeclaration> emulator_tables();
+
+/// Reads the emulator's part of a configuration. All errors at once; config.missing_key if there is no [emulator].
+std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
+
+/// The report as `rodeo emulate --json` writes it (docs/emulator.md).
+Json emulator_report_json(const emulator::EmulatorReport& report);
+
+/// The answer to one line on the control socket; `stop` is set if it asks for the end.
+std::string answer_emulator(emulator::Emulator& emulator, const std::string& request, bool& stop);
+
+/// "NAME.emulator": the control socket's file name.
+std::string emulator_socket_name(const std::string& name);
+
+/// Sends a request to the emulator of this name - empty: the only one that runs. Errors: control.unreachable, control.which_emulator, and what it
+/// refuses with the code it gives.
+Result<Json> ask_emulator(const std::string& name, const Json& request);
+
+}  // namespace rodeo::control

@@ -1,0 +1,40 @@
+// What a vfio-user server serves: one PCI function, seen from its bus.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "formats/vfio_user.h"
+
+namespace rodeo::emulator {
+
+/// Names one connection of one function; never used again.
+using ClientId = std::uint64_t;
+
+inline constexpr unsigned kRegions = 9;  // VFIO: BARs 0-5, ROM, configuration space, VGA
+inline constexpr unsigned kConfigRegion = 7;
+inline constexpr unsigned kIrqIndices = 5;  // VFIO: INTx, MSI, MSI-X, error, request
+inline constexpr unsigned kMsiIndex = 1;
+
+struct Region {
+  std::uint64_t bytes = 0;  ///< 0: there is no such region
+  std::vector<formats::vfio_user::Area> mappable = {};
+  int fd = -1;  ///< behind the mappable areas; the device's
+};
+
+/// A function. All calls come from the server's thread; none blocks for longer than a DMA engine takes to finish what it is writing.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const Region& region(unsigned index) const = 0;
+  virtual unsigned vectors() const = 0;
+
+  /// One access of 1, 2, 4 or 8 bytes, naturally aligned and within the region.
+  virtual void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
+  virtual void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  virtual void reset() = 0;
+};
+
+}  // namespace rodeo::emulator

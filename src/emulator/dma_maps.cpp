@@ -1,0 +1,249 @@
+#include "emulator/dma_maps.h"
+
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace rodeo::emulator {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+/// What this thread may be touching. A SIGBUS inside it means that a client made the file shorter: the whole mapping is replaced by memory of our
+/// own, so that the access goes on and hurts nobody. (Of a mapping on huge pages no part could be replaced.)
+struct Touching {
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+  volatile bool lost = false;
+};
+thread_local Touching touching;
+
+struct sigaction before_us{};
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  auto* const at = static_cast<std::byte*>(info->si_addr);
+  if (touching.memory != nullptr && at >= touching.memory && at < touching.memory + touching.bytes) {
+    if (::mmap(touching.memory, touching.bytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
+      touching.lost = true;
+      return;
+    }
+  }
+  if ((before_us.sa_flags & SA_SIGINFO) != 0 && before_us.sa_sigaction != nullptr) {
+    before_us.sa_sigaction(signal, info, context);
+    return;
+  }
+  ::signal(SIGBUS, SIG_DFL);  // the access is tried again and ends the process, as it should
+}
+
+void catch_bus_errors() {
+  static const bool once = [] {
+    struct sigaction action{};
+    action.sa_sigaction = &on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    ::sigemptyset(&action.sa_mask);
+    return ::sigaction(SIGBUS, &action, &before_us) == 0;
+  }();
+  (void)once;
+}
+
+/// What mmap and munmap count in for this file.
+std::size_t page_of(int fd) {
+  struct statfs status{};
+  if (::fstatfs(fd, &status) == 0 && status.f_type == HUGETLBFS_MAGIC) return static_cast<std::size_t>(status.f_bsize);
+  return kPage;
+}
+
+}  // namespace
+
+DmaMaps::~DmaMaps() {
+  for (auto& [id, maps] : clients_) {
+    for (auto& [address, map] : maps) release(map);
+  }
+}
+
+void DmaMaps::release(Map& map) {
+  if (map.memory != nullptr) ::munmap(map.memory, map.mapped_bytes);
+  map.memory = nullptr;
+}
+
+void DmaMaps::add_client(ClientId client) {
+  const std::lock_guard lock(mutex_);
+  clients_.try_emplace(client);
+}
+
+void DmaMaps::remove_client(ClientId client) {
+  unmap_all(client);
+  const std::lock_guard lock(mutex_);
+  clients_.erase(client);
+}
+
+int DmaMaps::map(ClientId client, const formats::vfio_user::DmaMap& wanted, const base::UniqueFd& fd) {
+  using formats::vfio_user::DmaMap;
+  if (wanted.size == 0 || wanted.size % kPage != 0 || wanted.address % kPage != 0 || wanted.offset % kPage != 0)
+    return EINVAL;
+  if (wanted.address + (wanted.size - 1) < wanted.address || wanted.offset + (wanted.size - 1) < wanted.offset)
+    return EINVAL;
+  if ((wanted.flags & ~(DmaMap::kRead | DmaMap::kWrite)) != 0 || wanted.flags == 0) return EINVAL;
+  if (!fd) return EOPNOTSUPP;
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return EINVAL;
+  if (S_ISREG(status.st_mode) && static_cast<std::uint64_t>(status.st_size) < wanted.offset + wanted.size) return EINVAL;
+  const std::size_t page = page_of(fd.get());
+  const std::size_t mapped_bytes = (wanted.size + page - 1) / page * page;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = clients_.find(client);
+    if (found == clients_.end()) return EINVAL;
+    if (found->second.size() >= max_maps_) return ENOSPC;
+    const auto next = found->second.lower_bound(wanted.address);
+    if (next != found->second.end() && next->first - wanted.address < wanted.size) return EEXIST;
+    if (next != found->second.begin() && wanted.address - std::prev(next)->first < std::prev(next)->second.bytes)
+      return EEXIST;
+  }
+  catch_bus_errors();
+  const bool writable = (wanted.flags & DmaMap::kWrite) != 0;
+  void* const memory = ::mmap(nullptr, mapped_bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE,
+                              fd.get(), static_cast<off_t>(wanted.offset));
+  if (memory == MAP_FAILED) return errno;
+  const std::lock_guard lock(mutex_);
+  clients_[client].emplace(wanted.address, Map{.address = wanted.address,
+                                               .bytes = wanted.size,
+                                               .memory = static_cast<std::byte*>(memory),
+                                               .mapped_bytes = mapped_bytes,
+                                               .readable = (wanted.flags & DmaMap::kRead) != 0,
+                                               .writable = writable});
+  return 0;
+}
+
+int DmaMaps::unmap(ClientId client, std::uint64_t address, std::uint64_t bytes) {
+  waiting_.fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  waiting_.fetch_sub(1);
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return ENOENT;
+  ClientMaps& maps = found->second;
+  if (bytes == 0 || address + (bytes - 1) < address) return EINVAL;
+  const std::uint64_t last = address + (bytes - 1);
+  auto first = maps.lower_bound(address);
+  if (first != maps.begin()) {
+    const Map& before = std::prev(first)->second;
+    if (address - before.address < before.bytes) return EINVAL;  // cuts into it
+  }
+  auto end = first;
+  while (end != maps.end() && end->first <= last) {
+    if (last - end->first < end->second.bytes - 1) return EINVAL;
+    ++end;
+  }
+  if (first == end) return ENOENT;
+  for (auto map = first; map != end; ++map) release(map->second);
+  maps.erase(first, end);
+  return 0;
+}
+
+int DmaMaps::unmap_all(ClientId client) {
+  waiting_.fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  waiting_.fetch_sub(1);
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return ENOENT;
+  for (auto& [address, map] : found->second) release(map);
+  found->second.clear();
+  return 0;
+}
+
+std::size_t DmaMaps::maps() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [id, maps] : clients_) count += maps.size();
+  return count;
+}
+
+DmaMaps::Use::Use(DmaMaps& maps) : maps_(maps) {
+  // A DMA engine takes this lock again as soon as it has let go of it: who waits for it goes first.
+  while (maps_.waiting_.load(std::memory_order_relaxed) > 0) ::sched_yield();
+  lock_ = std::unique_lock(maps_.mutex_);
+}
+
+DmaMaps::Use::~Use() {
+  if (touching.lost) {
+    maps_.lost_maps_.fetch_add(1, std::memory_order_relaxed);
+    for (auto& [id, maps] : maps_.clients_) {
+      for (auto& [address, map] : maps) map.lost = map.lost || map.memory == touching.memory;
+    }
+  }
+  touching.memory = nullptr;
+  touching.lost = false;
+}
+
+std::span<std::byte> DmaMaps::Use::find(ClientId client, std::uint64_t address, std::uint64_t bytes, bool write) {
+  const auto found = maps_.clients_.find(client);
+  if (found == maps_.clients_.end() || bytes == 0) return {};
+  ClientMaps& maps = found->second;
+  auto next = maps.upper_bound(address);
+  if (next == maps.begin()) return {};
+  Map& map = std::prev(next)->second;
+  const std::uint64_t offset = address - map.address;
+  if (offset >= map.bytes || map.lost || (write ? !map.writable : !map.readable)) return {};
+  if (touching.lost && touching.memory != map.memory) {
+    maps_.lost_maps_.fetch_add(1, std::memory_order_relaxed);
+    for (auto& [at, other] : maps) other.lost = other.lost || other.memory == touching.memory;
+    touching.lost = false;
+  }
+  touching.memory = map.memory;
+  touching.bytes = map.mapped_bytes;
+  return {map.memory + offset, static_cast<std::size_t>(std::min(bytes, map.bytes - offset))};
+}
+
+bool DmaMaps::Use::write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto memory = find(client, address, bytes.size());
+    if (memory.empty()) return false;
+    std::memcpy(memory.data(), bytes.data(), memory.size());
+    address += memory.size();
+    bytes = bytes.subspan(memory.size());
+  }
+  return true;
+}
+
+bool DmaMaps::Use::read(ClientId client, std::uint64_t address, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto memory = find(client, address, bytes.size(), false);
+    if (memory.empty()) return false;
+    std::memcpy(bytes.data(), memory.data(), memory.size());
+    address += memory.size();
+    bytes = bytes.subspan(memory.size());
+  }
+  return true;
+}
+
+bool DmaMaps::covers(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes) const {
+  while (bytes > 0) {
+    auto next = maps.upper_bound(address);
+    if (next == maps.begin()) return false;
+    const Map& map = std::prev(next)->second;
+    const std::uint64_t offset = address - map.address;
+    if (offset >= map.bytes || !map.writable) return false;
+    const std::uint64_t here = std::min(bytes, map.bytes - offset);
+    bytes -= here;
+    address += here;
+  }
+  return true;
+}
+
+std::optional<ClientId> DmaMaps::Use::owner(std::uint64_t address, std::uint64_t bytes) const {
+  if (bytes == 0 || address + (bytes - 1) < address) return std::nullopt;
+  for (const auto& [id, maps] : maps_.clients_) {
+    if (maps_.covers(maps, address, bytes)) return id;
+  }
+  return std::nullopt;
+}
+
+}  // namespace rodeo::emulator

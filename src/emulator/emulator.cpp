@@ -1,0 +1,184 @@
+#include "emulator/emulator.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/runtime_dir.h"
+
+namespace rodeo::emulator {
+namespace {
+
+std::filesystem::path cards_directory(const std::filesystem::path& wanted) {
+  std::filesystem::path directory = wanted;
+  if (directory.empty()) {
+    const auto runtime = base::runtime_directory();
+    if (!runtime) throw SetupError(runtime.error());
+    directory = *runtime / "cards";
+  }
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (!error) std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
+  if (error) {
+    throw SetupError({"base.runtime_dir", fmt::format("cannot make {}: {}", directory.native(), error.message())});
+  }
+  return directory;
+}
+
+unsigned functions_of(const EmulatorSettings& settings) {
+  unsigned count = 0;
+  for (const CardSettings& card : settings.cards) count += card.endpoints;
+  return count;
+}
+
+TriggerSettings trigger_of(const EmulatorSettings& settings) {
+  TriggerSettings trigger = settings.trigger;
+  if (trigger.wait_for == 0) trigger.wait_for = functions_of(settings);
+  return trigger;
+}
+
+}  // namespace
+
+Result<std::string> function_address(const std::string& text, unsigned endpoint) {
+  unsigned domain = 0, bus = 0, device = 0, function = 0;
+  int used = 0;
+  const bool with_domain = std::sscanf(text.c_str(), "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) == 4 &&
+                           used == static_cast<int>(text.size());
+  if (!with_domain) {
+    domain = 0;
+    used = 0;
+    if (std::sscanf(text.c_str(), "%2x:%2x.%1x%n", &bus, &device, &function, &used) != 3 ||
+        used != static_cast<int>(text.size())) {
+      return std::unexpected(Error{"emulator.bad_address", fmt::format("`{}` is not a PCI address", text), "",
+                                   "write bus:device.function in hexadecimal, for example 0000:3b:00.0"});
+    }
+  }
+  if (device > 0x1f || function + endpoint > 7) {
+    return std::unexpected(
+        Error{"emulator.bad_address",
+              fmt::format("`{}` with {} endpoints has a device above 1f or a function above 7", text, endpoint + 1)});
+  }
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
+}
+
+Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), authority_(trigger_of(settings_)) {
+  const auto directory = cards_directory(settings_.directory);
+  for (const CardSettings& card : settings_.cards) {
+    for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
+      const auto address = function_address(card.address, endpoint);
+      if (!address) throw SetupError(Error{address.error().code, address.error().what, card.where, address.error().next});
+      PciFunction::Identity identity{.name = card.name,
+                                     .address = *address,
+                                     .endpoint = endpoint,
+                                     .directory = directory,
+                                     .idle = settings_.idle,
+                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
+      auto triggers =
+          std::make_unique<LocalTriggerSource>(authority_, fmt::format("{}:{}", card.name, endpoint), card.fifo_triggers);
+      switch (card.type) {
+        case CardType::felix: {
+          identity.type = "FELIX";
+          identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
+          FelixSourceSettings source = card.felix;
+          source.connector += endpoint;
+          functions_.push_back(std::make_unique<FelixCard>(FelixSettings{.identity = identity,
+                                                                         .source = source,
+                                                                         .endpoints = card.endpoints,
+                                                                         .serial = card.serial,
+                                                                         .temperature = card.temperature,
+                                                                         .flush = card.flush},
+                                                           std::move(triggers)));
+          break;
+        }
+        default: throw SetupError({"emulator.bad_card", "no card of this type", card.where});
+      }
+    }
+  }
+  start_ns_ = base::steady_now_ns();
+  for (const ScheduledFault& fault : settings_.faults) {
+    schedule_.push_back({.scheduled = fault, .at_ns = start_ns_ + static_cast<std::uint64_t>(fault.at.count())});
+  }
+}
+
+Emulator::~Emulator() = default;
+
+PciFunction* Emulator::find(const std::string& id) {
+  const auto colon = id.rfind(':');
+  for (const auto& function : functions_) {
+    const auto& identity = function->identity();
+    if (identity.address == id || identity.address == "0000:" + id) return function.get();
+    if (identity.name == id && identity.endpoint == 0) return function.get();
+    if (colon != std::string::npos && identity.name == id.substr(0, colon) &&
+        std::to_string(identity.endpoint) == id.substr(colon + 1)) {
+      return function.get();
+    }
+  }
+  return nullptr;
+}
+
+Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
+  PciFunction* const function = find(id);
+  if (function == nullptr) {
+    return std::unexpected(Error{"emulator.no_such_card", fmt::format("there is no function `{}` here", id), "",
+                                 "name an address (3b:00.0), a card by its name, or name:endpoint"});
+  }
+  if (!function->inject(fault)) {
+    return std::unexpected(
+        Error{"emulator.no_such_fault", fmt::format("{} ({}) has no fault {} on link {}", id, function->identity().type,
+                                                    fault_name(fault.kind), fault.link)});
+  }
+  faults_.fetch_add(1, std::memory_order_relaxed);
+  base::log_info("fault {} on {} (link {})", fault_name(fault.kind), function->identity().address, fault.link);
+  return {};
+}
+
+void Emulator::apply(Due& due, std::uint64_t now_ns) {
+  const ScheduledFault& scheduled = due.scheduled;
+  const auto done = inject(fmt::format("{}:{}", scheduled.card, scheduled.endpoint), scheduled.fault);
+  if (!done) {
+    if (const auto by_address = inject(scheduled.card, scheduled.fault); !by_address)
+      base::log_warning("{}", by_address.error().message());
+  }
+  if (scheduled.every.count() > 0) {
+    due.at_ns = now_ns + static_cast<std::uint64_t>(scheduled.every.count());
+  } else {
+    due.over = true;
+  }
+}
+
+void Emulator::poll() {
+  const std::uint64_t now_ns = base::steady_now_ns();
+  std::vector<Due> ends;
+  for (Due& due : schedule_) {
+    if (due.over || now_ns < due.at_ns) continue;
+    apply(due, now_ns);
+    const Fault& fault = due.scheduled.fault;
+    if (fault.duration.count() <= 0 || due.undoes) continue;
+    Due end{
+        .scheduled = due.scheduled, .at_ns = now_ns + static_cast<std::uint64_t>(fault.duration.count()), .undoes = true};
+    end.scheduled.every = std::chrono::nanoseconds{0};
+    switch (fault.kind) {
+      case FaultKind::removal: end.scheduled.fault.kind = FaultKind::replug; break;
+      case FaultKind::stuck_fifo: break;  // the same again sets it free
+      default: continue;                  // the card undoes it, or there is nothing to undo
+    }
+    ends.push_back(end);
+  }
+  std::erase_if(schedule_, [](const Due& due) { return due.over; });
+  schedule_.insert(schedule_.end(), ends.begin(), ends.end());
+  authority_.advance(now_ns);
+}
+
+EmulatorReport Emulator::report() const {
+  EmulatorReport report{.seconds = static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9,
+                        .cpu_seconds = base::process_cpu_seconds(),
+                        .trigger = authority_.report(),
+                        .faults = faults_};
+  for (const auto& function : functions_) report.functions.push_back(function->report());
+  return report;
+}
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,92 @@
+// An emulator process: cards from plain settings, the trigger authority that they follow, the schedule of faults, the report.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "emulator/fault.h"
+#include "emulator/felix_card.h"
+#include "emulator/pci_function.h"
+#include "emulator/trigger_authority.h"
+
+namespace rodeo::emulator {
+
+enum class CardType : std::uint8_t { felix, cru, crorc };
+
+/// One card. What a type does not have is not looked at.
+struct CardSettings {
+  CardType type = CardType::felix;
+  std::string name;
+  std::string address;  ///< of endpoint 0, "0000:3b:00.0"; endpoint 1 is the next function
+  unsigned endpoints = 1;
+  unsigned serial = 712;
+  double temperature = 48;
+  std::uint64_t fifo_triggers = 4096;  ///< triggers that the card holds before it is busy
+  std::vector<int> cpus;               ///< of the endpoints' DMA threads; empty: any
+  FelixSourceSettings felix;
+  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};
+  std::string where;  ///< for messages
+};
+
+struct EmulatorSettings {
+  std::string name = "emulator";
+  std::filesystem::path directory;  ///< of sockets and locks; empty: <runtime directory>/cards
+  base::IdlePolicy idle = base::IdlePolicy::sleep;
+  std::vector<CardSettings> cards;
+  TriggerSettings trigger;  ///< wait_for 0: every function of this process
+  std::vector<ScheduledFault> faults;
+};
+
+struct EmulatorReport {
+  double seconds = 0;
+  double cpu_seconds = 0;
+  TriggerReport trigger = {};
+  std::vector<FunctionReport> functions = {};
+  std::uint64_t faults = 0;
+};
+
+/// Runs from the constructor (throws SetupError) to the destructor. Calls from one thread, inject() and report() from any.
+class Emulator {
+ public:
+  explicit Emulator(EmulatorSettings settings);
+  ~Emulator();
+
+  /// Faults whose time has come. To be called every few milliseconds.
+  void poll();
+
+  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint.
+  Result<void> inject(const std::string& id, const Fault& fault);
+
+  EmulatorReport report() const;
+  /// The trigger limit is reached and everybody has what there is.
+  bool ended() const { return authority_.ended(); }
+  const EmulatorSettings& settings() const { return settings_; }
+
+ private:
+  struct Due {
+    ScheduledFault scheduled;
+    std::uint64_t at_ns = 0;
+    bool over = false;
+    bool undoes = false;  // ends a fault of some duration
+  };
+
+  PciFunction* find(const std::string& id);
+  void apply(Due& due, std::uint64_t now_ns);
+
+  EmulatorSettings settings_;
+  TriggerAuthority authority_;
+  std::vector<std::unique_ptr<PciFunction>> functions_;
+  std::vector<Due> schedule_;
+  std::uint64_t start_ns_ = 0;
+  std::atomic<std::uint64_t> faults_{0};
+};
+
+/// "0000:3b:00.0" from what people write; the function number plus `endpoint`. Error emulator.bad_address.
+Result<std::string> function_address(const std::string& text, unsigned endpoint = 0);
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,39 @@
+#include "emulator/fault.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rodeo::emulator {
+namespace {
+
+constexpr std::array kFaults{
+    FaultInfo{FaultKind::link_down, "link_down", "a link loses its light: no data, status down"},
+    FaultInfo{FaultKind::link_up, "link_up", "it comes back; the sticky bit remembers"},
+    FaultInfo{FaultKind::bad_packet_counter, "bad_packet_counter", "the next packet counter of a link skips one"},
+    FaultInfo{FaultKind::corrupt_rdh, "corrupt_rdh",
+              "the next header of a link has a wrong size (FELIX: a block has a wrong marker)"},
+    FaultInfo{FaultKind::truncated_page, "truncated_page",
+              "the next page of a link says more bytes than it has (FELIX: a chunk is cut and flagged)"},
+    FaultInfo{FaultKind::dropped_superpage, "dropped_superpage",
+              "the next superpage of a link is taken and never given back (FELIX: a block is lost)"},
+    FaultInfo{FaultKind::stuck_fifo, "stuck_fifo",
+              "a link takes superpages and fills none (FELIX: the channel stands still)"},
+    FaultInfo{FaultKind::size_index_mismatch, "size_index_mismatch", "the next number in the size FIFO is one too high"},
+    FaultInfo{FaultKind::card_reset, "card_reset", "the card resets itself under load"},
+    FaultInfo{FaultKind::temperature, "temperature", "the FPGA shows this temperature"},
+    FaultInfo{FaultKind::removal, "removal", "the function vanishes: clients are hung up on, the socket is gone"},
+    FaultInfo{FaultKind::replug, "replug", "it is there again, as after power-on"},
+};
+
+}  // namespace
+
+std::span<const FaultInfo> fault_infos() { return kFaults; }
+
+std::optional<FaultKind> fault_kind(std::string_view name) {
+  const auto found = std::ranges::find(kFaults, name, &FaultInfo::name);
+  return found == kFaults.end() ? std::nullopt : std::optional(found->kind);
+}
+
+std::string_view fault_name(FaultKind kind) { return kFaults[static_cast<std::size_t>(kind)].name; }
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,56 @@
+// Faults of cards, by name: asked for on demand or by a schedule.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rodeo::emulator {
+
+enum class FaultKind : std::uint8_t {
+  link_down,
+  link_up,
+  bad_packet_counter,
+  corrupt_rdh,
+  truncated_page,
+  dropped_superpage,
+  stuck_fifo,
+  size_index_mismatch,
+  card_reset,
+  temperature,
+  removal,
+  replug,
+};
+
+struct FaultInfo {
+  FaultKind kind;
+  std::string_view name;
+  std::string_view help;
+};
+/// All of them, in the order of the enum.
+std::span<const FaultInfo> fault_infos();
+std::optional<FaultKind> fault_kind(std::string_view name);
+std::string_view fault_name(FaultKind kind);
+
+/// One fault.
+struct Fault {
+  FaultKind kind = FaultKind::link_down;
+  unsigned link = 0;
+  double value = 0;                      ///< degrees Celsius for `temperature`
+  std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal, temperature; 0: until told otherwise
+};
+
+/// A fault with its time.
+struct ScheduledFault {
+  Fault fault;
+  std::string card;  ///< name of the card, or address of a function
+  unsigned endpoint = 0;
+  std::chrono::nanoseconds at{0};     ///< after the start
+  std::chrono::nanoseconds every{0};  ///< again and again; 0: once
+};
+
+}  // namespace rodeo::emulator

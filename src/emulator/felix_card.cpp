@@ -1,0 +1,447 @@
+#include "emulator/felix_card.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "emulator/copy_out.h"
+
+namespace rodeo::emulator {
+namespace {
+
+namespace felix = card_registers::felix;
+using card_registers::Field;
+
+constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
+constexpr std::uint64_t kDone = felix::kDone.mask();
+constexpr unsigned kBusyVector = 7;
+
+}  // namespace
+
+FelixCard::FelixCard(FelixSettings settings, std::unique_ptr<TriggerSource> triggers)
+    : PciFunction(settings.identity, felix::kMap, felix::kBars),
+      settings_(std::move(settings)),
+      source_(settings_.source),
+      triggers_(std::move(triggers)) {
+  const std::size_t bytes = region(0).bytes;
+  bar0_fd_.reset(::memfd_create("rodeo-felix-bar0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!bar0_fd_ || ::ftruncate(bar0_fd_.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(bar0_fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    throw SetupError({"base.memory", std::string("cannot make the memory of BAR 0: ") + std::strerror(errno)});
+  }
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bar0_fd_.get(), 0);
+  if (memory == MAP_FAILED) {
+    throw SetupError({"base.memory", std::string("cannot map the memory of BAR 0: ") + std::strerror(errno)});
+  }
+  bar0_ = static_cast<std::byte*>(memory);
+  region_to_change(0).fd = bar0_fd_.get();
+  region_to_change(0).mappable = {{0, bytes}};
+  ranges_.reserve(4096);
+  define_registers();
+  reset_card();
+  start();
+}
+
+FelixCard::~FelixCard() {
+  stop();
+  ::munmap(bar0_, region(0).bytes);
+}
+
+void FelixCard::set_temperature(double celsius) {
+  registers().set(felix::reg("temperature"), static_cast<std::uint64_t>((celsius + 273.15) * 4096 / 503.975 + 0.5) & 0xfff);
+}
+
+void FelixCard::define_registers() {
+  RegisterFile& regs = registers();
+  const auto& source = settings_.source;
+  const auto set = [&](const card_registers::Register& reg, std::uint64_t value) { regs.set(reg, value); };
+  set(felix::reg("register_map_version"), felix::kRegisterMapVersion);
+  set(felix::reg("build_time"), 0x2611211200);
+  set(felix::reg("git_commit_time"), 1'795'000'000);
+  set(felix::reg("git_tag"), 0x30'2e'34'2d'6d'65'2d'72);  // "r-em-4.0"
+  set(felix::reg("git_hash"), 0x0de0c0de);
+  set(felix::reg("generic_constants"), felix::kDescriptors | std::uint64_t{Interrupts::kMaxVectors} << 8);
+  set(felix::reg("card_type"), felix::kCardType712);
+  set(felix::reg("pcie_endpoint"), settings_.identity.endpoint);
+  set(felix::reg("pcie_endpoints"), settings_.endpoints);
+  set(felix::reg("firmware_mode"),
+      static_cast<std::uint64_t>(source.full_mode ? felix::FirmwareMode::full : felix::FirmwareMode::gbt));
+  set(felix::reg("links"), source.links);
+  set(felix::reg("block_bytes"), source.format.block_bytes);
+  set(felix::reg("serial"), settings_.serial);
+  set(felix::reg("pll_lock"), 1);
+  set(felix::reg("core_voltage"), 1297);  // 0.95 V
+  set(felix::reg("fpga_dna"), 0x4002'0000'0000'0000U + settings_.serial);
+  set(felix::reg("generator_control"), 1);
+  set_temperature(settings_.temperature);
+  for (unsigned link = 0; link < FelixSource::kMaxLinks; ++link) {
+    const bool there = link < source.links;
+    regs.set(felix::reg("elinks_enabled"), there ? source_.enabled(link) : 0, link);
+    regs.set(felix::reg("link_status"), there ? 1 : 0, link);
+    regs.set(felix::reg("link_optical_power"), there ? 6000 + 37 * link : 0, link);
+  }
+  regs.on_write(felix::reg("elinks_enabled"), [this](std::uint32_t link, std::uint64_t mask) { enabled_[link] = mask; });
+  regs.on_write(felix::reg("link_channel"), [this](std::uint32_t link, std::uint64_t channel) {
+    channel_of_[link] = static_cast<unsigned>(channel % felix::kToHostDescriptors);
+  });
+  regs.on_write(felix::reg("generator_control"),
+                [this](std::uint32_t, std::uint64_t value) { generating_ = (value & 1U) != 0; });
+  regs.on_write(felix::reg("interrupt_enable"), [this](std::uint32_t, std::uint64_t value) { interrupt_enable_ = value; });
+  regs.on_write(felix::reg("interrupt_test"),
+                [this](std::uint32_t, std::uint64_t value) { interrupts().raise(static_cast<unsigned>(value & 7U)); });
+  regs.on_read(felix::reg("blocks_sent"), [this](std::uint32_t index) { return channels_[index].sent.load(); });
+  regs.on_read(felix::reg("blocks_dropped"), [this](std::uint32_t index) { return channels_[index].dropped.load(); });
+  regs.on_read(felix::reg("dma_busy_status"), [this](std::uint32_t) {
+    std::uint64_t value = registers().get(felix::reg("dma_busy_status"));
+    const std::uint64_t busy = full_ ? 1 : 0;
+    value = (value & ~std::uint64_t{1}) | busy | (busy << 3);
+    registers().set(felix::reg("dma_busy_status"), value);
+    return value;
+  });
+}
+
+std::atomic_ref<std::uint64_t> FelixCard::at(const card_registers::Register& reg, unsigned index) {
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bar0_ + reg.at(index)));
+}
+
+bool FelixCard::bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write) {
+  if (bar != 0) return false;
+  std::byte* const memory = bar0_ + offset;
+  const auto access = [&]<typename T>(T) {
+    const std::atomic_ref cell(*reinterpret_cast<T*>(memory));
+    T value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    if (write) {
+      cell.store(value, std::memory_order_release);
+    } else {
+      value = cell.load(std::memory_order_acquire);
+      std::memcpy(bytes.data(), &value, sizeof value);
+    }
+  };
+  switch (bytes.size()) {
+    case 8: access(std::uint64_t{}); break;
+    case 4: access(std::uint32_t{}); break;
+    case 2: access(std::uint16_t{}); break;
+    default: access(std::uint8_t{}); break;
+  }
+  return true;
+}
+
+void FelixCard::reset_card() {
+  std::memset(bar0_, 0, region(0).bytes);
+  for (unsigned i = 0; i < felix::kMaxDescriptors; ++i) {
+    channels_[i].running = channels_[i].stuck = false;
+    at(felix::reg("dma_status"), i).store(kDone, std::memory_order_release);
+  }
+  for (unsigned link = 0; link < FelixSource::kMaxLinks; ++link) {
+    enabled_[link] = registers().get(felix::reg("elinks_enabled"), link);
+    channel_of_[link] = 0;
+    source_.set_up(link, link < settings_.source.links);
+    link_up_at_ns_[link] = 0;
+  }
+  interrupt_enable_ = 0;
+  generating_ = true;
+  full_ = running_ = false;
+  source_.clear();
+  open_blocks_ = false;
+  triggers_->set_ready(false);
+}
+
+bool FelixCard::obey_commands() {
+  bool any = false;
+  const auto taken = [&](const card_registers::Register& reg) {
+    if (at(reg).load(std::memory_order_relaxed) == 0) return false;
+    any = true;
+    return true;
+  };
+  const auto answered = [&](const card_registers::Register& reg) { at(reg).store(0, std::memory_order_release); };
+  if (taken(felix::reg("dma_reset"))) {
+    at(felix::reg("dma_enable")).store(0, std::memory_order_relaxed);
+    for (unsigned i = 0; i < felix::kMaxDescriptors; ++i) {
+      end(i);
+      at(felix::reg("dma_position"), i).store(0, std::memory_order_relaxed);
+    }
+    answered(felix::reg("dma_reset"));
+  }
+  if (taken(felix::reg("dma_fifo_flush"))) {
+    source_.clear();
+    open_blocks_ = false;
+    answered(felix::reg("dma_fifo_flush"));
+  }
+  if (taken(felix::reg("soft_reset"))) {
+    source_.clear();
+    open_blocks_ = false;
+    answered(felix::reg("soft_reset"));
+  }
+  if (taken(felix::reg("register_reset"))) {
+    const std::lock_guard lock(mutex());
+    registers().restore();
+    for (unsigned link = 0; link < FelixSource::kMaxLinks; ++link) {
+      enabled_[link] = registers().get(felix::reg("elinks_enabled"), link);
+      channel_of_[link] = 0;
+    }
+    generating_ = true;
+    answered(felix::reg("register_reset"));
+  }
+  return any;
+}
+
+void FelixCard::begin(unsigned index) {
+  Channel& channel = channels_[index];
+  const std::uint64_t start = at(felix::reg("dma_start"), index).load(std::memory_order_acquire);
+  const std::uint64_t end = at(felix::reg("dma_end"), index).load(std::memory_order_acquire);
+  const std::uint64_t block = settings_.source.format.block_bytes;
+  const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
+  const bool from_host = (control & felix::kFromHost.mask()) != 0;
+  const bool fits =
+      end > start && start % 64 == 0 && (from_host || ((end - start) % block == 0 && end - start >= 2 * block));
+  std::optional<ClientId> owner;
+  if (fits) {
+    DmaMaps::Use use(maps());
+    owner = use.owner(start, end - start);
+  }
+  if (!owner || from_host != (index >= felix::kToHostDescriptors)) {
+    bad_descriptors_.fetch_add(1, std::memory_order_relaxed);
+    at(felix::reg("dma_enable")).fetch_and(~(std::uint64_t{1} << index), std::memory_order_relaxed);
+    return;
+  }
+  channel.client = *owner;
+  channel.start = channel.position = channel.read = start;
+  channel.end = end;
+  channel.even_dma = channel.even_host = channel.told = false;
+  channel.sent = channel.dropped = 0;
+  channel.running = true;
+  at(felix::reg("dma_position"), index).store(start, std::memory_order_release);
+  at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
+}
+
+void FelixCard::end(unsigned index) {
+  channels_[index].running = false;
+  at(felix::reg("dma_status"), index).store(kDone, std::memory_order_release);
+}
+
+/// Positions are there for the host after the data are.
+void FelixCard::publish(unsigned index) {
+  Channel& channel = channels_[index];
+  copies_done();
+  const std::uint64_t status =
+      (channel.even_dma ? felix::kEvenDma.mask() : 0) | (channel.even_host ? felix::kEvenHost.mask() : 0);
+  at(felix::reg("dma_status"), index).store(status, std::memory_order_release);
+  at(felix::reg("dma_position"), index).store(channel.position, std::memory_order_release);
+  if (channel.position != channel.read && !channel.told &&
+      (interrupt_enable_.load(std::memory_order_relaxed) >> index & 1U) != 0) {
+    channel.told = true;
+    interrupts().raise(index);
+  }
+}
+
+bool FelixCard::update_channel(unsigned index) {
+  Channel& channel = channels_[index];
+  const bool enabled = (at(felix::reg("dma_enable")).load(std::memory_order_acquire) >> index & 1U) != 0;
+  if (enabled != channel.running) {
+    if (enabled) {
+      begin(index);
+    } else {
+      end(index);
+    }
+    return true;
+  }
+  if (!channel.running) return false;
+  const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
+  if (read == channel.read) return false;
+  if (read < channel.start || read > channel.end) {
+    bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
+    channel.read = channel.position;  // nothing sensible can be said: the memory counts as read
+    return false;
+  }
+  const std::uint64_t wrapped = read == channel.end ? channel.start : read;
+  if (wrapped < channel.read) {
+    channel.even_host = !channel.even_host;
+    publish(index);
+  }
+  channel.read = wrapped;
+  channel.told = false;
+  return true;
+}
+
+std::uint64_t FelixCard::free_bytes(const Channel& channel) const {
+  const std::uint64_t size = channel.end - channel.start;
+  const std::uint64_t used =
+      channel.position >= channel.read ? channel.position - channel.read : size - (channel.read - channel.position);
+  // One block stays free: equal positions always mean empty memory.
+  const std::uint64_t keep = settings_.source.format.block_bytes;
+  return size - used > keep ? size - used - keep : 0;
+}
+
+std::uint64_t FelixCard::triggers_that_fit() const {
+  std::array<double, felix::kToHostDescriptors> per_trigger{};
+  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
+  double all = 0;
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    const unsigned channel = channel_of_[link].load(std::memory_order_relaxed);
+    per_trigger[channel] += source_.bytes_per_trigger(link);
+    open[channel] += source_.open_blocks(link) * settings_.source.format.block_bytes;
+    all += source_.bytes_per_trigger(link);
+  }
+  double fit = std::max(1.0, kTurnBytes / std::max(all, 1.0));
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    const Channel& channel = channels_[i];
+    if (!channel.running || per_trigger[i] == 0) continue;
+    const std::uint64_t room = channel.stuck ? 0 : free_bytes(channel);
+    fit = std::min(fit, room > open[i] ? static_cast<double>(room - open[i]) / per_trigger[i] : 0.0);
+  }
+  return static_cast<std::uint64_t>(fit);
+}
+
+void FelixCard::block(unsigned link, std::span<const std::byte> block) {
+  Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
+  if (!channel.running) {
+    channel.dropped.store(channel.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return;
+  }
+  if (channel.memory.size() < block.size()) {
+    channel.memory =
+        use_->find(channel.client, channel.position, std::min<std::uint64_t>(channel.end - channel.position, kTurnBytes));
+  }
+  if (channel.memory.size() >= block.size()) {
+    copy_out(channel.memory.data(), block.data(), block.size());
+    channel.memory = channel.memory.subspan(block.size());
+  } else if (!use_->write(channel.client, channel.position, block)) {
+    // Over the border of two maps is fine; into nothing is what an IOMMU would stop.
+    dma_faults_.fetch_add(1, std::memory_order_relaxed);
+  }
+  channel.position += block.size();
+  if (channel.position == channel.end) {
+    channel.position = channel.start;
+    channel.even_dma = !channel.even_dma;
+    channel.memory = {};
+  }
+  channel.sent.store(channel.sent.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + block.size(), std::memory_order_relaxed);
+}
+
+/// What the host sends is taken as fast as it comes.
+void FelixCard::drain_from_host(Channel& channel) {
+  if (channel.position == channel.read) return;
+  const std::uint64_t bytes = channel.read > channel.position
+                                  ? channel.read - channel.position
+                                  : channel.end - channel.start - (channel.position - channel.read);
+  if (channel.read < channel.position) channel.even_dma = !channel.even_dma;
+  channel.position = channel.read;
+  from_host_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+bool FelixCard::obey() {
+  bool any = obey_commands();
+  for (unsigned i = 0; i < felix::kDescriptors; ++i) any = update_channel(i) || any;
+  return any;
+}
+
+bool FelixCard::work() {
+  bool any = obey();
+  const std::uint64_t now = base::steady_now_ns();
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    source_.enable(link, enabled_[link].load(std::memory_order_relaxed));
+    if (link_up_at_ns_[link] != 0 && now >= link_up_at_ns_[link]) {
+      const std::lock_guard lock(mutex());
+      (void)inject_card({.kind = FaultKind::link_up, .link = link});
+    }
+  }
+  for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
+    if (channels_[i].running && channels_[i].position != channels_[i].read) {
+      drain_from_host(channels_[i]);
+      publish(i);
+      any = true;
+    }
+  }
+  bool running = false;
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) running = running || channels_[i].running;
+  running = running && generating_.load(std::memory_order_relaxed) && bus_master();
+  running_.store(running, std::memory_order_relaxed);
+  triggers_->set_ready(running);
+  if (!running) return any;
+
+  const std::uint64_t most = triggers_that_fit();
+  if (full_.exchange(most == 0, std::memory_order_relaxed) != (most == 0) && most == 0 &&
+      (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0) {
+    interrupts().raise(kBusyVector);
+  }
+  if (most == 0) return any;
+  ranges_.clear();
+  const std::uint64_t count = triggers_->take(most, ranges_);
+  if (count == 0 && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
+    return any;
+  {
+    DmaMaps::Use use(maps());
+    use_ = &use;
+    for (Channel& channel : channels_) channel.memory = {};
+    if (count > 0) {
+      source_.append(ranges_, *this);
+      open_blocks_ = true;
+      last_append_ns_ = now;
+    } else {
+      source_.flush(*this);
+      open_blocks_ = false;
+    }
+    use_ = nullptr;
+    copies_done();
+  }
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (channels_[i].running) publish(i);
+  }
+  triggers_seen_.fetch_add(count, std::memory_order_relaxed);
+  blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
+  triggers_->done(count);
+  return true;
+}
+
+bool FelixCard::inject_card(const Fault& fault) {
+  if (fault.kind == FaultKind::temperature) {
+    set_temperature(fault.value);
+    return true;
+  }
+  if (fault.link >= settings_.source.links) return false;
+  const unsigned link = fault.link;
+  Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
+  switch (fault.kind) {
+    case FaultKind::link_down:
+    case FaultKind::link_up: {
+      const bool up = fault.kind == FaultKind::link_up;
+      source_.set_up(link, up);
+      registers().set(felix::reg("link_status"), (up ? 1U : 0U) | 2U, link);
+      link_up_at_ns_[link] =
+          !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
+      return true;
+    }
+    case FaultKind::corrupt_rdh: source_.corrupt_block(link); return true;
+    case FaultKind::truncated_page: source_.truncate_chunk(link); return true;
+    case FaultKind::dropped_superpage: source_.lose_block(link); return true;
+    case FaultKind::stuck_fifo: channel.stuck = !channel.stuck; return true;
+    default: return false;
+  }
+}
+
+void FelixCard::report_card(FunctionReport& report) const {
+  report.running = running_;
+  report.triggers = triggers_seen_;
+  report.bytes = bytes_;
+  report.superpages = bytes_ / settings_.source.format.block_bytes;
+  const auto add = [&](const char* name, std::uint64_t value) {
+    if (value > 0) report.counters.emplace_back(name, value);
+  };
+  std::uint64_t dropped = 0;
+  for (const Channel& channel : channels_) dropped += channel.dropped;
+  add("blocks_dropped", dropped);
+  add("blocks_lost", blocks_lost_);
+  add("bad_descriptors", bad_descriptors_);
+  add("bad_read_pointers", bad_read_pointers_);
+  add("dma_faults", dma_faults_);
+  add("from_host_bytes", from_host_bytes_);
+}
+
+}  // namespace rodeo::emulator

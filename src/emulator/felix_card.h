@@ -1,0 +1,94 @@
+// A FELIX FLX-712 endpoint: circular DMA by positions in plain memory, blocks of provable chunks (card_registers/felix.h, docs/emulator.md).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "card_registers/felix.h"
+#include "emulator/felix_source.h"
+#include "emulator/pci_function.h"
+
+namespace rodeo::emulator {
+
+struct FelixSettings {
+  PciFunction::Identity identity;
+  FelixSourceSettings source;
+  unsigned endpoints = 1;
+  unsigned serial = 712;
+  double temperature = 48;
+  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< open blocks are sent after so long without a trigger
+};
+
+class FelixCard final : public PciFunction, private BlockSink {
+ public:
+  /// The trigger source is the card's; it must not be shared.
+  FelixCard(FelixSettings settings, std::unique_ptr<TriggerSource> triggers);
+  ~FelixCard() override;
+
+ protected:
+  bool work() override;
+  void reset_card() override;
+  void report_card(FunctionReport& report) const override;
+  bool inject_card(const Fault& fault) override;
+  bool bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write) override;
+
+ private:
+  struct Channel {
+    bool running = false;
+    ClientId client = 0;
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    std::uint64_t position = 0;
+    std::uint64_t read = 0;  // last read pointer seen
+    bool even_dma = false;
+    bool even_host = false;
+    bool told = false;  // an interrupt is out that the host has not answered by reading
+    bool stuck = false;
+    std::atomic<std::uint64_t> sent{0};
+    std::atomic<std::uint64_t> dropped{0};
+    std::span<std::byte> memory;  // from `position` on, while a Use lives
+  };
+
+  std::atomic_ref<std::uint64_t> at(const card_registers::Register& reg, unsigned index = 0);
+  bool obey();
+  bool obey_commands();
+  bool update_channel(unsigned index);
+  void begin(unsigned index);
+  void end(unsigned index);
+  void publish(unsigned index);
+  std::uint64_t free_bytes(const Channel& channel) const;
+  std::uint64_t triggers_that_fit() const;
+  void block(unsigned link, std::span<const std::byte> block) override;
+  void drain_from_host(Channel& channel);
+  void set_temperature(double celsius);
+  void define_registers();
+
+  FelixSettings settings_;
+  FelixSource source_;
+  std::unique_ptr<TriggerSource> triggers_;
+  std::vector<TriggerRange> ranges_;
+  std::array<Channel, card_registers::felix::kMaxDescriptors> channels_;
+  std::array<std::atomic<unsigned>, FelixSource::kMaxLinks> channel_of_{};
+  std::array<std::atomic<std::uint64_t>, FelixSource::kMaxLinks> enabled_{};
+  std::array<std::uint64_t, FelixSource::kMaxLinks> link_up_at_ns_{};  // of links that come back by themselves; 0: none
+  std::uint64_t warm_until_ns_ = 0;
+  std::atomic<std::uint64_t> interrupt_enable_{0};
+  std::atomic<bool> generating_{true};
+  std::atomic<bool> full_{false};
+  std::atomic<bool> running_{false};
+  base::UniqueFd bar0_fd_;
+  std::byte* bar0_ = nullptr;
+  DmaMaps::Use* use_ = nullptr;  // in work() only
+  std::uint64_t last_append_ns_ = 0;
+  bool open_blocks_ = false;
+  std::atomic<std::uint64_t> triggers_seen_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> from_host_bytes_{0};
+  std::atomic<std::uint64_t> bad_descriptors_{0};
+  std::atomic<std::uint64_t> bad_read_pointers_{0};
+  std::atomic<std::uint64_t> dma_faults_{0};
+  std::atomic<std::uint64_t> blocks_lost_{0};
+};
+
+}  // namespace rodeo::emulator

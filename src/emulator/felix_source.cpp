@@ -1,0 +1,171 @@
+#include "emulator/felix_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/fid.h"
+#include "formats/ttc_packet.h"
+
+namespace rodeo::emulator {
+
+using formats::BlockEncoder;
+using formats::BlockHeader;
+using formats::Provable;
+
+FelixSource::FelixSource(FelixSourceSettings settings)
+    : settings_(settings), provable_(settings.seed, settings.crc, settings.l1id_bits) {
+  const unsigned per_link = settings_.full_mode ? 1 : settings_.elinks_per_link;
+  const std::size_t count = std::size_t{settings_.links} * per_link + (settings_.ttc_link ? 1 : 0);
+  memory_.resize((count + 1) * settings_.format.block_bytes);
+  chunk_.resize(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max) + 64);
+  elinks_.reserve(count);
+  const auto add = [&](std::uint16_t number) {
+    elinks_.push_back({BlockEncoder(settings_.format, number), static_cast<unsigned>(number >> 6),
+                       static_cast<unsigned>(number & 0x3f),
+                       formats::fid_of_card_elink(settings_.detector, settings_.connector, number).default_link_id(),
+                       memory_.data() + elinks_.size() * settings_.format.block_bytes});
+  };
+  for (unsigned link = 0; link < settings_.links; ++link) {
+    for (unsigned elink = 0; elink < per_link; ++elink) add(static_cast<std::uint16_t>(link << 6 | elink));
+    enabled_[link] = per_link == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << per_link) - 1;
+    up_[link] = true;
+  }
+  if (settings_.ttc_link) {
+    add(kTtcElink);
+    enabled_[0] |= std::uint64_t{1} << kTtcElink;
+  }
+}
+
+double FelixSource::bytes_per_trigger(unsigned link) const {
+  const double block = settings_.format.block_bytes;
+  const double trailer = settings_.format.trailer_bytes();
+  const auto most = static_cast<double>(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max));
+  // A chunk has one trailer, and one more for each block that it goes over; the header costs its share of a block.
+  const double of_chunk = (most + 2 * trailer) * block / (block - 4 - 2 * trailer);
+  double bytes = of_chunk * (settings_.full_mode ? 1 : settings_.elinks_per_link);
+  if (settings_.ttc_link && link == 0) bytes += (28 + 2 * trailer) * block / (block - 4 - 2 * trailer);
+  return bytes;
+}
+
+std::size_t FelixSource::open_blocks(unsigned link) const {
+  return (settings_.full_mode ? 1 : settings_.elinks_per_link) + (settings_.ttc_link && link == 0 ? 1 : 0);
+}
+
+std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
+  if (settings_.chunk_bytes_max <= settings_.chunk_bytes) return settings_.chunk_bytes;
+  return settings_.chunk_bytes +
+         (key >> 32) * (settings_.chunk_bytes_max - settings_.chunk_bytes + 1) / (std::uint64_t{1} << 32);
+}
+
+void FelixSource::emit(Elink& elink, BlockSink& sink) {
+  const std::span<std::byte> block(elink.memory, settings_.format.block_bytes);
+  if (corrupt_[elink.link]) {
+    corrupt_[elink.link] = false;
+    elink.memory[2] ^= std::byte{0xff};
+  }
+  if (lose_[elink.link]) {
+    lose_[elink.link] = false;
+    ++blocks_lost_;
+    return;
+  }
+  sink.block(elink.link, block);
+}
+
+void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status) {
+  BlockEncoder& encoder = elink.encoder;
+  if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+  while (!encoder.push(chunk, status)) {
+    emit(elink, sink);
+    encoder.begin({elink.memory, settings_.format.block_bytes});
+  }
+  if (encoder.full()) emit(elink, sink);
+  ++chunks_;
+}
+
+void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, BlockSink& sink) {
+  BlockEncoder& encoder = elink.encoder;
+  const std::size_t count = headers_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t key = provable_.key(elink.link_id, L1Id{l1ids_[i]});
+    const std::size_t bytes = chunk_bytes_of(key);
+    if (std::byte* const at = encoder.full() ? nullptr : encoder.room_for(bytes);
+        at != nullptr && !settings_.crc && bytes >= Provable::kHeaderBytes && !truncate_[elink.link]) {
+      Provable::fill(at, bytes, headers_[i], key);
+      encoder.wrote(bytes);
+      ++chunks_;
+      if (encoder.full()) emit(elink, sink);
+      continue;
+    }
+    std::span<std::byte> chunk(chunk_.data(), bytes);
+    if (settings_.crc || bytes < Provable::kHeaderBytes) {
+      provable_.write(chunk, elink.link_id, L1Id{l1ids_[i]});
+    } else {
+      Provable::fill(chunk.data(), bytes, headers_[i], key);
+    }
+    std::uint8_t status = chunk_status::kOk;
+    if (truncate_[elink.link]) {
+      truncate_[elink.link] = false;
+      chunk = chunk.first(chunk.size() / 2);
+      status = chunk_status::kFirmwareTruncated;
+    }
+    push(elink, chunk, sink, status);
+  }
+}
+
+void FelixSource::append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink) {
+  Elink& elink = elinks_.back();
+  std::array<std::byte, formats::TtcPacket::kTaggedBytes> bytes;
+  for (const TriggerRange& range : triggers) {
+    for (std::uint32_t i = 0; i < range.count; ++i) {
+      const L1Id l1id{range.l1id_of(i)};
+      const auto trigger = provable_.trigger(l1id);
+      formats::TtcPacket packet;
+      packet.l1id = l1id;
+      packet.bcid = trigger.bcid;
+      packet.trigger_type = trigger.trigger_type;
+      packet.orbit = range.orbit;
+      packet.l0id = static_cast<std::uint32_t>(range.sequence + i);
+      packet.l1a_counter = (range.sequence + i) & 0xffffffffffffU;
+      push(elink, std::span(bytes).first(packet.write(bytes)), sink);
+    }
+  }
+}
+
+void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink) {
+  headers_.clear();
+  l1ids_.clear();
+  for (const TriggerRange& range : triggers) {
+    for (std::uint32_t i = 0; i < range.count; ++i) {
+      const L1Id l1id{range.l1id_of(i)};
+      l1ids_.push_back(l1id.value);
+      headers_.push_back(provable_.header(l1id));
+    }
+  }
+  // One E-link after the other: its open block stays in the nearest cache.
+  const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
+  for (std::size_t i = 0; i < detector_elinks; ++i) {
+    Elink& elink = elinks_[i];
+    if (up_[elink.link] && (enabled_[elink.link] >> elink.bit & 1U) != 0) append_provable(elink, triggers, sink);
+  }
+  if (settings_.ttc_link && up_[0] && (enabled_[0] >> kTtcElink & 1U) != 0) append_ttc(triggers, sink);
+}
+
+bool FelixSource::flush(BlockSink& sink) {
+  bool any = false;
+  for (Elink& elink : elinks_) {
+    if (elink.encoder.full()) continue;
+    elink.encoder.timeout();
+    emit(elink, sink);
+    any = true;
+  }
+  return any;
+}
+
+void FelixSource::clear() {
+  for (Elink& elink : elinks_) {
+    const auto number = elink.encoder.elink();
+    elink.encoder = BlockEncoder(settings_.format, number);
+  }
+}
+
+}  // namespace rodeo::emulator

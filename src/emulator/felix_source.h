@@ -1,0 +1,104 @@
+// What comes down the links of a FELIX card: chunks of provable payload for every trigger on every E-link, in blocks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "emulator/trigger_authority.h"
+#include "formats/block_encoder.h"
+#include "formats/provable.h"
+
+namespace rodeo::emulator {
+
+struct FelixSourceSettings {
+  bool full_mode = false;        ///< one E-link a link
+  unsigned links = 24;           ///< of the function, at most 24
+  unsigned elinks_per_link = 8;  ///< GBT mode, at most 64
+  std::size_t chunk_bytes = 40;
+  std::size_t chunk_bytes_max = 0;  ///< more than chunk_bytes: sizes between the two, a pure function of link and trigger
+  formats::BlockFormat format = {};
+  bool ttc_link = false;  ///< E-group 7, E-path 3 of link 0 carries the trigger's own packets
+  std::uint32_t detector = 0;
+  std::uint32_t connector = 0;
+  std::uint64_t seed = 1;
+  bool crc = false;
+  std::uint32_t l1id_bits = 32;
+};
+
+/// Where complete blocks go.
+class BlockSink {
+ public:
+  virtual ~BlockSink() = default;
+  virtual void block(unsigned link, std::span<const std::byte> block) = 0;
+};
+
+/// One thread. Never allocates after construction, except that `headers_` may grow once.
+class FelixSource {
+ public:
+  static constexpr unsigned kMaxLinks = 24;
+  static constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;
+
+  explicit FelixSource(FelixSourceSettings settings);
+
+  const FelixSourceSettings& settings() const { return settings_; }
+
+  /// E-links of a link that send, one bit each.
+  void enable(unsigned link, std::uint64_t elinks) { enabled_[link] = elinks; }
+  std::uint64_t enabled(unsigned link) const { return enabled_[link]; }
+  /// A link that is down sends nothing; a chunk that was under way is given up.
+  void set_up(unsigned link, bool up) { up_[link] = up; }
+
+  /// Most bytes of blocks that one trigger adds on one link, and blocks that may be open there.
+  double bytes_per_trigger(unsigned link) const;
+  std::size_t open_blocks(unsigned link) const;
+
+  /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
+  void append(std::span<const TriggerRange> triggers, BlockSink& sink);
+  /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while. True if there was one.
+  bool flush(BlockSink& sink);
+  /// Forgets what is in open blocks.
+  void clear();
+
+  // Faults, each of the next block or chunk of the link.
+  void corrupt_block(unsigned link) { corrupt_[link] = true; }
+  void truncate_chunk(unsigned link) { truncate_[link] = true; }
+  void lose_block(unsigned link) { lose_[link] = true; }
+
+  std::uint64_t chunks() const { return chunks_; }
+  std::uint64_t blocks_lost() const { return blocks_lost_; }
+
+ private:
+  struct Elink {
+    formats::BlockEncoder encoder;
+    unsigned link;
+    unsigned bit;  // in enabled_
+    std::uint32_t link_id;
+    std::byte* memory;  // its open block
+  };
+
+  void append_provable(Elink& elink, std::span<const TriggerRange> triggers, BlockSink& sink);
+  void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
+  void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
+  void emit(Elink& elink, BlockSink& sink);
+  std::size_t chunk_bytes_of(std::uint64_t key) const;
+
+  FelixSourceSettings settings_;
+  formats::Provable provable_;
+  std::vector<std::byte> memory_;
+  std::vector<Elink> elinks_;
+  std::vector<std::uint64_t> headers_;  // of the triggers of one append()
+  std::vector<std::uint32_t> l1ids_;
+  std::vector<std::byte> chunk_;
+  std::array<std::uint64_t, kMaxLinks> enabled_{};
+  std::array<bool, kMaxLinks> up_{};
+  std::array<bool, kMaxLinks> corrupt_{};
+  std::array<bool, kMaxLinks> truncate_{};
+  std::array<bool, kMaxLinks> lose_{};
+  std::uint64_t chunks_ = 0;
+  std::uint64_t blocks_lost_ = 0;
+};
+
+}  // namespace rodeo::emulator

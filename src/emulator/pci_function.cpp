@@ -1,0 +1,142 @@
+#include "emulator/pci_function.h"
+
+#include <cstring>
+
+namespace rodeo::emulator {
+
+PciFunction::PciFunction(Identity identity, const card_registers::RegisterMap& map,
+                         std::span<const card_registers::BarSize> bars, unsigned copies)
+    : identity_(std::move(identity)),
+      regions_(kRegions),
+      config_(identity_.pci, bars),
+      registers_(map, copies),
+      maps_(65535) {
+  for (const auto& bar : bars) regions_[bar.bar].bytes = bar.bytes;
+  regions_[kConfigRegion].bytes = ConfigSpace::kBytes;
+}
+
+PciFunction::~PciFunction() = default;
+
+void PciFunction::start() {
+  registers_.keep();
+  server_ = std::make_unique<Server>(
+      *this, maps_, interrupts_,
+      Server::Options{.directory = identity_.directory, .address = identity_.address, .idle = identity_.idle});
+  thread_ = std::jthread([this] { run(); });
+}
+
+void PciFunction::stop() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+  server_.reset();
+}
+
+void PciFunction::run() {
+  base::set_thread_name("dma");
+  base::pin_thread(identity_.cpu);
+  base::Backoff backoff(identity_.idle);
+  while (!stop_.load(std::memory_order_relaxed)) {
+    while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) base::cpu_relax();
+    bool worked = false;
+    if (!gone_.load(std::memory_order_relaxed)) {
+      const std::lock_guard lock(work_mutex_);
+      worked = work();
+    }
+    if (worked) {
+      backoff.reset();
+    } else {
+      backoff.idle();
+    }
+  }
+}
+
+bool PciFunction::bar_memory(unsigned, std::uint64_t, std::span<std::byte>, bool) { return false; }
+
+void PciFunction::read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) {
+  if (region == kConfigRegion) {
+    const std::lock_guard lock(mutex_);
+    return config_.read(offset, bytes);
+  }
+  if (bar_memory(region, offset, bytes, false)) return;
+  const std::lock_guard lock(mutex_);
+  current_client_ = client;
+  const std::uint64_t value = registers_.read(region, offset, bytes.size());
+  std::memcpy(bytes.data(), &value, bytes.size());
+}
+
+void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (region == kConfigRegion) {
+    bool wants_reset = false;
+    {
+      const std::lock_guard lock(mutex_);
+      wants_reset = config_.write(offset, bytes);
+      bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
+    }
+    if (wants_reset) reset();
+    return;
+  }
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), bytes.size());
+  if (bar_memory(region, offset, std::as_writable_bytes(std::span(&value, 1)).first(bytes.size()), true)) return;
+  const std::lock_guard lock(mutex_);
+  current_client_ = client;
+  registers_.write(region, offset, bytes.size(), value);
+}
+
+void PciFunction::reset() {
+  work_waiting_.fetch_add(1);
+  const auto paused = pause();
+  work_waiting_.fetch_sub(1);
+  reset_locked();
+}
+
+void PciFunction::reset_locked() {
+  const std::lock_guard lock(mutex_);
+  config_.reset();
+  bus_master_.store(false, std::memory_order_relaxed);
+  registers_.restore();
+  reset_card();
+}
+
+bool PciFunction::inject(const Fault& fault) {
+  switch (fault.kind) {
+    case FaultKind::card_reset: reset(); return true;
+    case FaultKind::removal:
+      gone_ = true;
+      server_->unplug();
+      return true;
+    case FaultKind::replug:
+      reset();
+      server_->plug();
+      gone_ = false;
+      return true;
+    default: break;
+  }
+  work_waiting_.fetch_add(1);
+  const auto paused = pause();
+  work_waiting_.fetch_sub(1);
+  const std::lock_guard lock(mutex_);
+  return inject_card(fault);
+}
+
+FunctionReport PciFunction::report() const {
+  FunctionReport report{.name = identity_.name,
+                        .type = identity_.type,
+                        .address = identity_.address,
+                        .endpoint = identity_.endpoint,
+                        .clients = server_->clients(),
+                        .requests = server_->read(ServerCounter::requests)};
+  report_card(report);
+  const auto add = [&](std::string_view name, std::uint64_t value) {
+    if (value > 0) report.counters.emplace_back(name, value);
+  };
+  add(kServerCounters[static_cast<std::size_t>(ServerCounter::errors)].name, server_->read(ServerCounter::errors));
+  add(kServerCounters[static_cast<std::size_t>(ServerCounter::hung_up)].name, server_->read(ServerCounter::hung_up));
+  add("maps_lost", maps_.lost_maps());
+  add("interrupts", interrupts_.raised());
+  const std::lock_guard lock(mutex_);
+  add("unknown_registers", registers_.unknown());
+  return report;
+}
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,117 @@
+// What the emulated cards have in common: configuration space, registers, clients' memory, interrupts, and the thread that does DMA.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/thread.h"
+#include "emulator/config_space.h"
+#include "emulator/device.h"
+#include "emulator/dma_maps.h"
+#include "emulator/fault.h"
+#include "emulator/register_file.h"
+#include "emulator/server.h"
+
+namespace rodeo::emulator {
+
+/// What a function has done so far; any thread may ask.
+struct FunctionReport {
+  std::string name;       ///< of the card
+  std::string type = {};  ///< "CRU", "C-RORC", "FELIX"
+  std::string address;    ///< "0000:3b:00.0"
+  unsigned endpoint = 0;
+  std::size_t clients = 0;
+  std::uint64_t superpages = 0;  ///< filled (CRU, C-RORC), or blocks written (FELIX)
+  std::uint64_t bytes = 0;       ///< written to clients' memory
+  std::uint64_t triggers = 0;    ///< triggers or heartbeat frames that data were made for
+  std::uint64_t requests = 0;
+  bool running = false;
+  /// Losses and oddities, by name; only those that are not 0.
+  std::vector<std::pair<std::string, std::uint64_t>> counters = {};
+};
+
+/// One function with its server. A card derives from it, fills the register file in its constructor, and calls start() as the last thing there, stop()
+/// as the first thing in its destructor.
+class PciFunction : public Device {
+ public:
+  struct Identity {
+    std::string name = {};
+    std::string type = {};
+    std::string address = {};
+    unsigned endpoint = 0;
+    card_registers::PciId pci = {};
+    std::filesystem::path directory = {};  ///< of sockets and locks
+    base::IdlePolicy idle = base::IdlePolicy::sleep;
+    int cpu = -1;  ///< for the DMA thread; -1: any
+  };
+
+  PciFunction(Identity identity, const card_registers::RegisterMap& map, std::span<const card_registers::BarSize> bars,
+              unsigned copies = 1);
+  ~PciFunction() override;
+
+  const Region& region(unsigned index) const final { return regions_[index]; }
+  unsigned vectors() const final { return Interrupts::kMaxVectors; }
+  void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) final;
+  void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) final;
+  void reset() final;
+
+  const Identity& identity() const { return identity_; }
+  FunctionReport report() const;
+
+  /// Makes the fault happen now; false if this card does not have it. Any thread.
+  bool inject(const Fault& fault);
+
+ protected:
+  void start();
+  void stop();
+
+  /// The DMA engine's turn: does at most a megabyte or so of work and returns whether it did any. On the DMA thread.
+  virtual bool work() = 0;
+  /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
+  virtual void reset_card() = 0;
+  virtual void report_card(FunctionReport& report) const = 0;
+  /// Called with mutex() held, not while the DMA thread is in work().
+  virtual bool inject_card(const Fault& fault) = 0;
+  /// A BAR whose page is memory: what is in it is not in the register file. Nothing by default.
+  virtual bool bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write);
+
+  /// Guards the register file and what its behaviour touches. The DMA thread takes it for moments only.
+  std::mutex& mutex() const { return mutex_; }
+  RegisterFile& registers() { return registers_; }
+  const RegisterFile& registers() const { return registers_; }
+  Region& region_to_change(unsigned index) { return regions_[index]; }
+  DmaMaps& maps() { return maps_; }
+  Interrupts& interrupts() { return interrupts_; }
+  bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
+  /// Whose access is being served: in register behaviour only.
+  ClientId current_client() const { return current_client_; }
+  /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
+  std::unique_lock<std::mutex> pause() { return std::unique_lock(work_mutex_); }
+
+ private:
+  void run();
+  void reset_locked();
+
+  Identity identity_;
+  std::vector<Region> regions_;
+  mutable std::mutex mutex_;
+  std::mutex work_mutex_;
+  std::atomic<int> work_waiting_{0};
+  ConfigSpace config_;
+  RegisterFile registers_;
+  DmaMaps maps_;
+  Interrupts interrupts_;
+  std::atomic<bool> bus_master_{false};
+  std::atomic<bool> gone_{false};
+  std::atomic<bool> stop_{false};
+  ClientId current_client_ = 0;
+  std::unique_ptr<Server> server_;
+  std::jthread thread_;
+};
+
+}  // namespace rodeo::emulator

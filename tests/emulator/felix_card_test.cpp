@@ -1,0 +1,254 @@
+#include "emulator/felix_card.h"
+
+#include <sys/eventfd.h>
+
+#include "emulator/card_fixture.h"
+#include "emulator/felix_host.h"
+#include "formats/ttc_packet.h"
+
+namespace {
+
+using namespace rodeo;
+using namespace rodeo::test;
+using emulator::FaultKind;
+
+class FelixCardTest : public CardTest {
+ protected:
+  static std::vector<std::uint16_t> elinks(unsigned links, unsigned per_link) {
+    std::vector<std::uint16_t> numbers;
+    for (unsigned link = 0; link < links; ++link) {
+      for (unsigned elink = 0; elink < per_link; ++elink) numbers.push_back(static_cast<std::uint16_t>(link << 6 | elink));
+    }
+    return numbers;
+  }
+
+  /// Reads until `chunks` have been proved.
+  static void run(FelixHost& host, FelixProver& prover, std::uint64_t chunks) {
+    ASSERT_TRUE(wait_until([&] {
+      prover.prove(host.take());
+      return prover.chunks() >= chunks;
+    })) << prover.chunks();
+  }
+};
+
+TEST_F(FelixCardTest, SaysWhatItIs) {
+  start(settings(felix()));
+  VfioClient client(socket());
+  const auto reg = [&](const card_registers::Register& one, unsigned index = 0) {
+    return client.read<std::uint64_t>(one.bar, one.at(index));
+  };
+  EXPECT_EQ(reg(felix::reg("card_type")), felix::kCardType712);
+  EXPECT_EQ(reg(felix::reg("firmware_mode")), 0U);
+  EXPECT_EQ(reg(felix::reg("links")), 2U);
+  EXPECT_EQ(reg(felix::reg("elinks_enabled"), 1), 7U);
+  EXPECT_EQ(reg(felix::reg("elinks_enabled"), 2), 0U);
+  EXPECT_EQ(reg(felix::reg("link_status"), 1), 1U);
+  const double celsius = static_cast<double>(reg(felix::reg("temperature"))) * 503.975 / 4096 - 273.15;
+  EXPECT_NEAR(celsius, 48, 0.2);
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::temperature, .value = 91}).has_value());
+  EXPECT_NEAR(static_cast<double>(reg(felix::reg("temperature"))) * 503.975 / 4096 - 273.15, 91, 0.2);
+}
+
+TEST_F(FelixCardTest, EveryChunkOfManyLapsIsWhatItShouldBe) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 200'000);  // eight laps
+  EXPECT_EQ(prover.wrong(), 0U);
+  EXPECT_EQ(prover.gaps(), 0U);
+  ASSERT_TRUE(host.disable());
+}
+
+TEST_F(FelixCardTest, NothingIsWrittenBeyondTheReadPointer) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 16);
+  ASSERT_TRUE(host.enable());
+  ASSERT_TRUE(wait_until([&] { return host.position() >= FelixHost::kIova + (1 << 16) - 16 * 1024; }));
+  std::this_thread::sleep_for(20ms);
+  const std::vector<std::byte> before(host.memory.data(), host.memory.data() + (1 << 16));
+  const auto position = host.position();
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(host.position(), position);
+  EXPECT_EQ(std::memcmp(before.data(), host.memory.data(), before.size()), 0);
+  EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U, 1U) << "and it is busy";
+}
+
+TEST_F(FelixCardTest, LongChunksAndWideTrailersGoOverBlocks) {
+  auto card = felix();
+  card.felix.full_mode = true;
+  card.felix.chunk_bytes = 3000;
+  card.felix.chunk_bytes_max = 7001;
+  card.felix.format = {formats::BlockFamily::phase2, 4096};
+  start(settings(card));
+  FelixHost host(socket(), 4 << 20);
+  FelixProver prover(elinks(2, 1), card.felix.format, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 20'000);
+  EXPECT_EQ(prover.wrong(), 0U);
+  EXPECT_EQ(prover.gaps(), 0U);
+}
+
+TEST_F(FelixCardTest, AFewTriggersDoNotWaitForAFullBlock) {
+  auto all = settings(felix());
+  all.trigger.limit = 3;
+  start(std::move(all));
+  FelixHost host(socket(), 1 << 16);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 18);
+  EXPECT_EQ(prover.wrong(), 0U);
+  EXPECT_EQ(prover.per_link(), (std::vector<std::uint64_t>(6, 3)));
+}
+
+TEST_F(FelixCardTest, TheTriggersOwnLinkListsTheSameIds) {
+  auto all = settings(felix());
+  all.cards[0].felix.ttc_link = true;
+  all.trigger.limit = 500;
+  all.trigger.ecr_triggers = 300;
+  start(std::move(all));
+  FelixHost host(socket(), 1 << 20);
+  ASSERT_TRUE(host.enable());
+  const std::array<std::uint16_t, 1> ttc{emulator::FelixSource::kTtcElink};
+  formats::BlockDecoder decoder({}, ttc);
+  formats::DecodeBuffer buffer(decoder.capacity_for(2048));
+  std::vector<std::uint32_t> ids;
+  ASSERT_TRUE(wait_until([&] {
+    const auto blocks = host.take();
+    decoder.decode(blocks, buffer);
+    for (const ChunkRun& run : buffer.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        const auto packet = formats::TtcPacket::read(run.chunk(i));
+        EXPECT_TRUE(packet.has_value());
+        if (!packet) continue;
+        EXPECT_EQ(packet->l1a_counter, ids.size());
+        EXPECT_EQ(packet->bcid, formats::Provable(1).trigger(packet->l1id).bcid);
+        ids.push_back(packet->l1id.value);
+      }
+    }
+    buffer.clear();
+    return ids.size() >= 500;
+  }));
+  EXPECT_EQ(ids[299], 299U);
+  EXPECT_EQ(ids[300], 0x01000000U);
+}
+
+TEST_F(FelixCardTest, ChannelsCarryTheLinksThatAreGivenToThem) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  host.client.write<std::uint64_t>(2, felix::reg("link_channel").at(1), 3);
+  ASSERT_TRUE(host.enable(0, FelixHost::kIova, 1 << 19));
+  ASSERT_TRUE(host.enable(3, FelixHost::kIova + (1 << 19), 1 << 19));
+  ASSERT_TRUE(wait_until([&] {
+    host.at(felix::reg("dma_read_pointer"), 0) = host.position(0);  // a full channel would stop the whole card
+    return host.position(3) > FelixHost::kIova + (1 << 19) + 4096;
+  }));
+  const auto link_of = [&](std::size_t offset) {
+    return formats::BlockHeader::read(host.memory.data() + offset).elink() >> 6;
+  };
+  EXPECT_EQ(link_of(0), 0);
+  EXPECT_EQ(link_of(1 << 19), 1);
+}
+
+TEST_F(FelixCardTest, ALinkThatGoesDownIsMissingAndComesBack) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 1000);
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 1}).has_value());
+  EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("link_status").at(1)), 2U);
+  run(host, prover, prover.chunks() + 50'000);
+  const auto stopped = prover.per_link();
+  run(host, prover, prover.chunks() + 50'000);
+  EXPECT_EQ(prover.per_link()[3], stopped[3]);
+  EXPECT_GT(prover.per_link()[0], stopped[0]);
+  EXPECT_EQ(prover.gaps(), 0U);
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_up, .link = 1}).has_value());
+  run(host, prover, prover.chunks() + 100'000);
+  EXPECT_EQ(prover.gaps(), 3U) << "each E-link of it missed some";
+  EXPECT_EQ(prover.wrong(), 0U);
+}
+
+TEST_F(FelixCardTest, FaultsOfBlocksAreSeenByADecoder) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 1000);
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::corrupt_rdh, .link = 0}).has_value());
+  run(host, prover, prover.chunks() + 100'000);
+  EXPECT_EQ(prover.counters().read(formats::BlockCounter::bad_marker), 1U);
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::dropped_superpage, .link = 1}).has_value());
+  run(host, prover, prover.chunks() + 100'000);
+  EXPECT_GE(prover.gaps(), 2U);
+  EXPECT_FALSE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 2}).has_value()) << "there is no such link";
+  EXPECT_FALSE(emulator_->inject("felix", {.kind = FaultKind::size_index_mismatch}).has_value());
+}
+
+TEST_F(FelixCardTest, ADescriptorThatPointsNowhereIsNotBegun) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 16);
+  host.at(felix::reg("dma_start")) = 0xdead0000;
+  host.at(felix::reg("dma_end")) = 0xdead0000 + (1 << 16);
+  host.at(felix::reg("dma_enable")) = 1;
+  ASSERT_TRUE(wait_until([&] { return host.at(felix::reg("dma_enable")) == 0; }));
+  EXPECT_EQ(host.at(felix::reg("dma_status")) & 1U, 1U);
+  EXPECT_EQ(emulator_->report().functions[0].counters.front().first, "bad_descriptors");
+  EXPECT_TRUE(host.enable());
+}
+
+TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
+  start(settings(felix()));
+  VfioClient bystander(socket());
+  {
+    FelixHost host(socket(), 1 << 20);
+    ASSERT_TRUE(host.enable());
+    ASSERT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
+    ASSERT_EQ(::ftruncate(host.memory.fd(), 4096), 0);
+    ASSERT_TRUE(wait_until([&] {
+      host.at(felix::reg("dma_read_pointer")) = host.position();
+      for (const auto& [name, value] : emulator_->report().functions[0].counters) {
+        if (name == "maps_lost" && value == 1) return true;
+      }
+      return false;
+    }));
+  }
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
+  EXPECT_EQ(bystander.read<std::uint64_t>(2, felix::reg("card_type").offset), felix::kCardType712);
+  EXPECT_EQ(bystander.call(vfio::DeviceReset{}).error(), 0);
+  FelixHost again(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(again.enable());
+  ASSERT_TRUE(wait_until([&] { return again.position() > FelixHost::kIova + 65536; }));
+}
+
+TEST_F(FelixCardTest, AnInterruptSaysThatDataCame) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  const base::UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const std::array fds{event.get()};
+  ASSERT_EQ(
+      host.client
+          .call(vfio::SetIrqs{.flags = vfio::SetIrqs::kDataEventfd | vfio::SetIrqs::kTrigger, .index = 1, .count = 1}, fds)
+          .error(),
+      0);
+  host.client.write<std::uint64_t>(1, felix::reg("interrupt_enable").offset, 1);
+  ASSERT_TRUE(host.enable());
+  std::uint64_t count = 0;
+  EXPECT_TRUE(wait_until([&] { return ::read(event.get(), &count, sizeof count) == sizeof count; }));
+}
+
+TEST_F(FelixCardTest, UnmappingWaitsForNothingAndIsFinal) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  ASSERT_TRUE(host.enable());
+  ASSERT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
+  EXPECT_EQ(host.client.unmap(FelixHost::kIova, 1 << 20), 0);
+  std::memset(host.memory.data(), 0x5a, host.memory.size());
+  host.at(felix::reg("dma_read_pointer")) = host.position();
+  std::this_thread::sleep_for(20ms);
+  for (const std::byte byte : host.memory.bytes()) ASSERT_EQ(byte, std::byte{0x5a});
+}
+
+}  // namespace

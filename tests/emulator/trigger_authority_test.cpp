@@ -1,0 +1,141 @@
+#include "emulator/trigger_authority.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace {
+
+using namespace rodeo::emulator;
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kStart = 1'000'000;
+
+std::vector<TriggerRange> take_all(TriggerAuthority& authority, TriggerAuthority::Follower follower, std::uint64_t now) {
+  std::vector<TriggerRange> ranges;
+  while (const auto count = authority.take(follower, 1000, now, ranges)) authority.done(follower, count);
+  return ranges;
+}
+
+std::vector<std::uint32_t> ids_of(const std::vector<TriggerRange>& ranges) {
+  std::vector<std::uint32_t> ids;
+  for (const TriggerRange& range : ranges) {
+    for (std::uint32_t i = 0; i < range.count; ++i) ids.push_back(range.l1id_of(i));
+  }
+  return ids;
+}
+
+TEST(TriggerAuthority, PeriodicTriggersComeAtTheirRateWithConsecutiveIds) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic});
+  const auto follower = authority.join("card", 100'000);
+  authority.set_ready(follower, true, kStart);
+  const auto ids = ids_of(take_all(authority, follower, kStart + 10'000'000));
+  ASSERT_EQ(ids.size(), 10'000U);
+  for (std::uint32_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], i);
+  EXPECT_EQ(authority.report().dead_time_fraction(), 0);
+}
+
+TEST(TriggerAuthority, RandomTriggersHaveTheRateAndTheSpreadOfAPoissonProcess) {
+  TriggerAuthority authority({.rate_hz = 1e5});
+  const auto follower = authority.join("card", 1'000'000);
+  authority.set_ready(follower, true, kStart);
+  double sum = 0, squares = 0;
+  constexpr int kIntervals = 1000;
+  for (int i = 1; i <= kIntervals; ++i) {
+    const auto count = static_cast<double>(ids_of(take_all(authority, follower, kStart + i * 1'000'000ULL)).size());
+    sum += count;
+    squares += count * count;
+  }
+  const double mean = sum / kIntervals;
+  EXPECT_NEAR(mean, 100, 2);
+  EXPECT_NEAR(squares / kIntervals - mean * mean, 100, 20) << "variance equals mean";
+}
+
+TEST(TriggerAuthority, AFullFollowerIsBusyAndItsNameIsKnown) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .wait_for = 2});
+  const auto quick = authority.join("quick", 100'000);
+  const auto slow = authority.join("slow", 10);
+  authority.set_ready(quick, true, kStart);
+  authority.set_ready(slow, true, kStart);
+  std::vector<TriggerRange> ranges;
+  EXPECT_EQ(authority.take(quick, 1000, kStart + 1'000'000, ranges), 10U) << "what the slow one can hold";
+  EXPECT_EQ(authority.take(slow, 1000, kStart + 1'000'000, ranges), 10U);
+  auto report = authority.report();
+  EXPECT_EQ(report.offered, 1000U);
+  EXPECT_EQ(report.vetoed_busy, 990U);
+  EXPECT_EQ(report.busy_follower, "slow");
+  authority.done(slow, 4);
+  ranges.clear();
+  EXPECT_EQ(authority.take(quick, 1000, kStart + 2'000'000, ranges), 4U);
+  EXPECT_EQ(ids_of(ranges), (std::vector<std::uint32_t>{10, 11, 12, 13})) << "ids are assigned after busy";
+}
+
+TEST(TriggerAuthority, SimpleDeadTimeVetoesWhatComesTooSoon) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .simple_dead_time = 2500ns});
+  const auto follower = authority.join("card", 100'000);
+  authority.set_ready(follower, true, kStart);
+  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 3'000'000)).size(), 1000U) << "one of three";
+  EXPECT_EQ(authority.report().vetoed_simple, 2000U);
+  EXPECT_NEAR(authority.report().dead_time_fraction(), 2.0 / 3, 1e-9);
+}
+
+TEST(TriggerAuthority, ALeakyBucketLetsABurstThroughAndThenItsRate) {
+  TriggerAuthority authority(
+      {.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .bucket_triggers = 15, .bucket_period = 10us});
+  const auto follower = authority.join("card", 100'000);
+  authority.set_ready(follower, true, kStart);
+  const std::size_t first = ids_of(take_all(authority, follower, kStart + 16'000)).size();
+  EXPECT_EQ(first, 16U) << "15 and what has leaked";
+  const std::size_t later = ids_of(take_all(authority, follower, kStart + 10'016'000)).size();
+  EXPECT_NEAR(static_cast<double>(later), 1000, 2);
+}
+
+TEST(TriggerAuthority, EventCounterResetsRestartTheIds) {
+  TriggerAuthority authority({.ecr_triggers = 3, .limit = 8});
+  const auto follower = authority.join("card", 100);
+  authority.set_ready(follower, true, kStart);
+  const auto ids = ids_of(take_all(authority, follower, kStart));
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{0, 1, 2, 0x01000000, 0x01000001, 0x01000002, 0x02000000, 0x02000001}));
+  EXPECT_TRUE(authority.ended());
+}
+
+TEST(TriggerAuthority, FollowersGetTheSameTriggers) {
+  TriggerAuthority authority({.rate_hz = 1e6, .ecr_period = 300us, .wait_for = 2});
+  const auto one = authority.join("one", 5000), two = authority.join("two", 5000);
+  authority.set_ready(one, true, kStart);
+  std::vector<TriggerRange> early;
+  EXPECT_EQ(authority.take(one, 10, kStart + 1'000'000, early), 0U) << "nothing before everybody is there";
+  authority.set_ready(two, true, kStart);
+  std::vector<std::uint32_t> ids_one, ids_two;
+  for (std::uint64_t now = kStart; now < kStart + 2'000'000; now += 10'000) {
+    std::vector<TriggerRange> ranges;
+    authority.done(one, authority.take(one, 7, now, ranges));
+    for (const auto id : ids_of(ranges)) ids_one.push_back(id);
+    if (now % 50'000 != 0) continue;
+    for (const auto id : ids_of(take_all(authority, two, now))) ids_two.push_back(id);
+  }
+  for (const auto id : ids_of(take_all(authority, one, kStart + 2'000'000))) ids_one.push_back(id);
+  for (const auto id : ids_of(take_all(authority, two, kStart + 2'000'000))) ids_two.push_back(id);
+  EXPECT_GT(ids_one.size(), 1000U);
+  EXPECT_EQ(ids_one, ids_two);
+}
+
+TEST(TriggerAuthority, WhoIsNotReadyHoldsNobodyUp) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic});
+  const auto one = authority.join("one", 100'000), two = authority.join("two", 5);
+  authority.set_ready(one, true, kStart);
+  authority.set_ready(two, true, kStart + 1000);
+  authority.advance(kStart + 1'000'000);
+  EXPECT_GT(authority.report().vetoed_busy, 900U);
+  authority.set_ready(two, false, kStart + 1'000'000);
+  const auto before = authority.report().accepted;
+  authority.advance(kStart + 2'000'000);
+  EXPECT_EQ(authority.report().accepted, before + 1000);
+}
+
+TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
+  const TriggerRange range{.l1id = 0x05fffffe, .count = 4};
+  EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));
+}
+
+}  // namespace
