@@ -52,6 +52,22 @@ FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors
   return source;
 }
 
+RdhSourceSettings rdh_source(const Table& table, ConfigurationErrors& errors) {
+  const Parameters& keys = table.parameters();
+  RdhSourceSettings source;
+  source.version = static_cast<std::uint8_t>(keys.integer("rdh_version"));
+  source.payload = keys.text("payload") == "ddg" ? formats::PagePattern::ddg : formats::PagePattern::provable;
+  source.page_bytes = keys.bytes("page_size");
+  source.frame_bytes = keys.bytes("frame_size");
+  source.first_orbit = static_cast<std::uint32_t>(keys.integer("first_orbit"));
+  source.seed = static_cast<std::uint64_t>(keys.integer("seed"));
+  if (source.page_bytes < 96 || source.page_bytes > formats::kRdhPageBytes || source.page_bytes % 32 != 0)
+    errors.push_back(bad_card(table, "page_size is a multiple of 32 from 96 to 8KiB"));
+  if (source.frame_bytes % 32 != 0 || source.frame_bytes > (64U << 20))
+    errors.push_back(bad_card(table, "frame_size is a multiple of 32 up to 64MiB"));
+  return source;
+}
+
 CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   const Parameters& keys = table.parameters();
   CardSettings card;
@@ -71,6 +87,9 @@ CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
     card.cpus.push_back(cpu);
   }
   if (card.type == CardType::felix) card.felix = felix_source(table, errors);
+  if (card.type != CardType::felix) card.rdh = rdh_source(table, errors);
+  card.links = static_cast<unsigned>(keys.integer("links"));
+  card.drop = keys.text("overflow") == "drop";
   card.flush = keys.duration("flush");
   card.where = table.where();
   for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {

@@ -65,6 +65,19 @@ std::vector<Key> card_keys() {
       integer("connector", "0", "FELIX: connector id in FIDs; endpoint 1 has the next.", 0, 65535),
       of_type(KeyType::boolean, "crc", "false", "FELIX: chunks end in a CRC-32."),
       integer("l1id_bits", "32", "FELIX: bits of the L1 id that chunks carry.", 1, 32),
+      // CRU, C-RORC
+      integer("rdh_version", "7", "CRU, C-RORC: version of the raw data headers.", 6, 7),
+      choice("payload", "provable", "CRU: what links send in pages: provable payload, or the data generator's counters.",
+             {"provable", "ddg"}),
+      of_type(KeyType::size, "page_size", "8KiB", "CRU, C-RORC: largest page, a multiple of 32 bytes."),
+      of_type(KeyType::size, "frame_size", "64KiB",
+              "CRU, C-RORC: payload of a heartbeat frame of one link, a multiple of 32 bytes; it goes over as many pages as "
+              "it takes."),
+      integer("first_orbit", "4096", "CRU, C-RORC: orbit of the start of run.", 0, 4294967295.0),
+      choice("overflow", "drop",
+             "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as CRUs do. "
+             "busy: triggers wait.",
+             {"drop", "busy"}),
       of_type(KeyType::duration, "flush", "1ms", "FELIX: open blocks are sent after so long without a trigger."),
   };
 }

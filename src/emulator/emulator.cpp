@@ -93,6 +93,19 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
                                                            std::move(triggers)));
           break;
         }
+        case CardType::cru:
+          identity.type = "CRU";
+          identity.pci = card_registers::cru::kPciId;
+          functions_.push_back(std::make_unique<CruCard>(CruSettings{.identity = identity,
+                                                                     .source = card.rdh,
+                                                                     .links = card.links,
+                                                                     .serial = card.serial,
+                                                                     .temperature = card.temperature,
+                                                                     .frames_held = card.fifo_triggers,
+                                                                     .paced = settings_.trigger.rate_hz > 0,
+                                                                     .drop = card.drop},
+                                                         std::move(triggers)));
+          break;
         default: throw SetupError({"emulator.bad_card", "no card of this type", card.where});
       }
     }

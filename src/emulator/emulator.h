@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "emulator/cru_card.h"
 #include "emulator/fault.h"
 #include "emulator/felix_card.h"
 #include "emulator/pci_function.h"
@@ -30,7 +31,10 @@ struct CardSettings {
   std::vector<int> cpus;               ///< of the endpoints' DMA threads; empty: any
   FelixSourceSettings felix;
   std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};
-  std::string where;  ///< for messages
+  RdhSourceSettings rdh;
+  unsigned links = 12;  ///< of a CRU
+  bool drop = true;     ///< a CRU that follows triggers loses frames that find no room; else it is busy
+  std::string where;    ///< for messages
 };
 
 struct EmulatorSettings {

@@ -1,6 +1,9 @@
 #include "emulator/pci_function.h"
 
+#include <sched.h>
+
 #include <cstring>
+#include <utility>
 
 namespace rodeo::emulator {
 
@@ -36,7 +39,7 @@ void PciFunction::run() {
   base::pin_thread(identity_.cpu);
   base::Backoff backoff(identity_.idle);
   while (!stop_.load(std::memory_order_relaxed)) {
-    while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) base::cpu_relax();
+    while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) ::sched_yield();
     bool worked = false;
     if (!gone_.load(std::memory_order_relaxed)) {
       const std::lock_guard lock(work_mutex_);
@@ -78,15 +81,29 @@ void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, 
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), bytes.size());
   if (bar_memory(region, offset, std::as_writable_bytes(std::span(&value, 1)).first(bytes.size()), true)) return;
+  std::function<void()> after;
+  {
+    const std::lock_guard lock(mutex_);
+    current_client_ = client;
+    registers_.write(region, offset, bytes.size(), value);
+    if (!after_write_) return;
+    after = std::exchange(after_write_, nullptr);
+  }
+  const auto paused = pause();
   const std::lock_guard lock(mutex_);
-  current_client_ = client;
-  registers_.write(region, offset, bytes.size(), value);
+  after();
+}
+
+/// The DMA thread takes its lock again as soon as it has let go of it: who wants it says so, and it waits.
+std::unique_lock<std::mutex> PciFunction::pause() {
+  work_waiting_.fetch_add(1);
+  std::unique_lock lock(work_mutex_);
+  work_waiting_.fetch_sub(1);
+  return lock;
 }
 
 void PciFunction::reset() {
-  work_waiting_.fetch_add(1);
   const auto paused = pause();
-  work_waiting_.fetch_sub(1);
   reset_locked();
 }
 
@@ -112,9 +129,7 @@ bool PciFunction::inject(const Fault& fault) {
       return true;
     default: break;
   }
-  work_waiting_.fetch_add(1);
   const auto paused = pause();
-  work_waiting_.fetch_sub(1);
   const std::lock_guard lock(mutex_);
   return inject_card(fault);
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -90,8 +91,10 @@ class PciFunction : public Device {
   bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
   /// Whose access is being served: in register behaviour only.
   ClientId current_client() const { return current_client_; }
+  /// In register behaviour: `action` runs when the write is done, with mutex() held and the DMA thread not in work(); the write is answered after it.
+  void after_write(std::function<void()> action) { after_write_ = std::move(action); }
   /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
-  std::unique_lock<std::mutex> pause() { return std::unique_lock(work_mutex_); }
+  std::unique_lock<std::mutex> pause();
 
  private:
   void run();
@@ -110,6 +113,7 @@ class PciFunction : public Device {
   std::atomic<bool> gone_{false};
   std::atomic<bool> stop_{false};
   ClientId current_client_ = 0;
+  std::function<void()> after_write_;
   std::unique_ptr<Server> server_;
   std::jthread thread_;
 };

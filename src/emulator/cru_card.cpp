@@ -1,0 +1,373 @@
+// The CRU's DMA: descriptors, superpages, size FIFOs, heartbeat frames. The rest of its registers: cru_board.cpp.
+#include "emulator/cru_card.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "emulator/copy_out.h"
+#include "formats/rdh.h"
+
+namespace rodeo::emulator {
+namespace {
+
+namespace cru = card_registers::cru;
+
+constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
+constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
+
+}  // namespace
+
+CruCard::CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers)
+    : PciFunction(settings.identity, cru::kMap, cru::kBars),
+      settings_(std::move(settings)),
+      endpoint_(settings_.identity.endpoint),
+      triggers_(std::move(triggers)) {
+  power_on_ns_ = rate_at_ns_ = base::steady_now_ns();
+  ranges_.reserve(1024);
+  for (Link& link : links_) link.source = RdhSource(settings_.source);
+  define_dma();
+  define_board();
+  define_i2c();
+  define_links();
+  define_trigger_emulation();
+  reset_card();
+  start();
+}
+
+CruCard::~CruCard() { stop(); }
+
+void CruCard::define_dma() {
+  RegisterFile& regs = registers();
+  regs.set(cru::reg("endpoint_id"), endpoint_ == 0 ? 0 : cru::kEndpointOneId);
+  regs.set(cru::reg("superpage_fifo_depth"), settings_.fifo_depth);
+  regs.on_write(cru::reg("superpage_address_high"), [this](std::uint32_t link, std::uint64_t value) {
+    links_[link].address_high = static_cast<std::uint32_t>(value);
+  });
+  regs.on_write(cru::reg("superpage_address_low"), [this](std::uint32_t link, std::uint64_t value) {
+    links_[link].address_low = static_cast<std::uint32_t>(value);
+  });
+  regs.on_write(cru::reg("superpage_push"),
+                [this](std::uint32_t link, std::uint64_t value) { push(link, static_cast<std::uint32_t>(value)); });
+  regs.on_write(cru::reg("dma_control"), [this](std::uint32_t, std::uint64_t value) {
+    if (value == cru::kDmaStart) {
+      after_write([this] { start_dma(); });
+    } else if ((value & cru::kDmaFlush.mask()) != 0) {
+      after_write([this] { stop_dma(); });
+    }
+  });
+  regs.on_write(cru::reg("reset"), [this](std::uint32_t, std::uint64_t value) {
+    if (value == cru::kResetCard) after_write([this] { reset_links(); });
+    if (value == cru::kResetGenerator) {
+      after_write([this] {
+        for (Link& link : links_) link.source.reset_counter();
+      });
+    }
+  });
+  regs.on_write(cru::reg("data_source"), [this](std::uint32_t, std::uint64_t value) {
+    after_write([this, value] { internal_ = (value & 1U) != 0; });
+  });
+  regs.on_write(cru::reg("debug"), [this](std::uint32_t, std::uint64_t value) {
+    after_write([this, value] { time_frame_length_ = cru::kTimeFrameLength.of(static_cast<std::uint32_t>(value)); });
+  });
+  regs.on_write(cru::reg("generator_inject_error"), [this](std::uint32_t, std::uint64_t value) {
+    if ((value & 1U) != 0) {
+      after_write([this] {
+        for (Link& link : links_) link.source.inject_error();
+      });
+    }
+  });
+  regs.on_read(cru::reg("superpages_done"), [this](std::uint32_t link) { return links_[link].done; });
+  regs.on_read(cru::reg("superpage_size_fifo"), [this](std::uint32_t number) -> std::uint64_t {
+    const Link& link = links_[number];
+    // An empty FIFO shows the number before the next one, which nobody waits for.
+    return link.sizes.empty() ? std::uint32_t{static_cast<std::uint8_t>(link.index - 1)} << 24 : link.sizes.front();
+  });
+  regs.on_write(cru::reg("superpage_size_fifo"), [this](std::uint32_t link, std::uint64_t) {
+    if (!links_[link].sizes.empty()) links_[link].sizes.pop_front();
+  });
+  regs.on_read(cru::reg("fifo_empty_count"), [this](std::uint32_t link) { return links_[link].empty; });
+}
+
+void CruCard::push(std::uint32_t number, std::uint32_t pages) {
+  Link& link = links_[number];
+  const std::uint64_t bytes = std::uint64_t{pages} * cru::kDmaPageBytes;
+  if (bytes == 0 || bytes > kMaxSuperpage || link.waiting.size() >= settings_.fifo_depth || link.address_low % 4 != 0) {
+    refused_pushes_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  link.waiting.push_back({.client = current_client(),
+                          .address = std::uint64_t{link.address_high} << 32 | link.address_low,
+                          .bytes = static_cast<std::uint32_t>(bytes)});
+}
+
+void CruCard::reset_links() {
+  for (Link& link : links_) {
+    link.waiting.clear();
+    link.sizes.clear();
+    link.done = 0;
+    link.index = 0;
+    link.empty = 0;
+    link.open = link.starved = false;
+    link.source.restart(false);
+  }
+  frames_due_ = frames_done_ = 0;
+}
+
+void CruCard::start_dma() {
+  dma_on_ = true;
+  registers().set(cru::reg("dma_control"), cru::kDmaStart);
+  start_ns_ = base::steady_now_ns();
+  frames_due_ = frames_done_ = 0;
+  for (Link& link : links_) link.source.restart(false);
+}
+
+/// What is under way is flushed: reported with the bytes that are there. What waits is the driver's again.
+void CruCard::stop_dma() {
+  dma_on_ = false;
+  for (Link& link : links_) {
+    if (link.open) close(link);
+    link.waiting.clear();
+  }
+  triggers_->set_ready(false);
+}
+
+void CruCard::reset_card() {
+  dma_on_ = internal_ = false;
+  reset_links();
+  for (Link& link : links_) {
+    link.source.reset_counter();
+    link.stuck = link.lose = link.wrong_index = link.was_down = false;
+    link.up = true;
+    link.up_at_ns = 0;
+    link.dropped_frames = 0;
+    link.pages = 0;
+  }
+  const RegisterFile& regs = registers();
+  generator_ = static_cast<std::uint32_t>(regs.get(cru::reg("datapath_generator"), endpoint_));
+  data_taking_ = cru::kRunEnable.of(static_cast<std::uint32_t>(regs.get(cru::reg("user_control")))) != 0;
+  enabled_ = static_cast<std::uint32_t>(regs.get(cru::reg("datapath_enable"), endpoint_));
+  dynamic_offset_ = cru::kEnableDynamicOffset.of(enabled_) != 0;
+  time_frame_length_ = cru::kTimeFrameLength.of(static_cast<std::uint32_t>(regs.get(cru::reg("debug"))));
+  for (unsigned number = 0; number < kLinks; ++number) {
+    const auto ids =
+        static_cast<std::uint32_t>(regs.get(cru::reg("datapath_link_ids"), cru::datapath_index(endpoint_, number)));
+    links_[number].source.identify({.link = static_cast<std::uint8_t>(number),
+                                    .endpoint = static_cast<std::uint8_t>(endpoint_),
+                                    .cru_id = static_cast<std::uint16_t>(
+                                        cru::kCruId.of(static_cast<std::uint32_t>(regs.get(cru::reg("user_control"))))),
+                                    .fee_id = static_cast<std::uint16_t>(cru::kFeeId.of(ids)),
+                                    .system_id = static_cast<std::uint8_t>(cru::kSystemId.of(ids))});
+  }
+  triggers_->set_ready(false);
+}
+
+/// The superpage's payload is there: its size goes into the FIFO, then it is counted.
+void CruCard::close(Link& link) {
+  copies_done();
+  link.open = false;
+  if (link.lose) {
+    link.lose = false;
+    lost_superpages_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  std::uint8_t index = link.index++;
+  if (link.wrong_index) {
+    link.wrong_index = false;
+    ++index;
+  }
+  link.sizes.push_back(std::uint32_t{index} << 24 | link.filled);
+  ++link.done;
+  superpages_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool CruCard::link_active(unsigned number) const {
+  const Link& link = links_[number];
+  if (!dma_on_ || link.stuck) return false;
+  if (internal_) return true;
+  const std::uint32_t generator = generator_;
+  const bool fed = (generator >> 31 & 1U) != 0 ? (generator & 2U) != 0 : link.up;
+  return data_taking_ && fed && (enabled_ >> number & 1U) != 0;
+}
+
+bool CruCard::frames_due(const Link& link) const {
+  return !settings_.paced || link.source.in_frame() || link.source.frame() < frames_due_;
+}
+
+void CruCard::take_frames() {
+  triggers_->set_ready(data_taking_ && !internal_);
+  ranges_.clear();
+  const std::uint64_t count = triggers_->take(1024, ranges_);
+  frames_due_ += count;
+  if (settings_.drop) triggers_->done(count);
+}
+
+void CruCard::drop_frames(Link& link) {
+  if (!settings_.drop || link.source.in_frame() || frames_due_ - link.source.frame() <= settings_.frames_held) return;
+  const std::uint64_t first_kept = frames_due_ - settings_.frames_held;
+  const std::uint64_t frames = first_kept - link.source.frame();
+  const std::uint64_t pages = (settings_.source.frame_bytes + settings_.source.page_bytes - formats::kRdhBytes - 1) /
+                                  (settings_.source.page_bytes - formats::kRdhBytes) +
+                              1;
+  link.dropped_frames += frames;
+  dropped_pages_.fetch_add(frames * pages, std::memory_order_relaxed);
+  link.source.skip_to(first_kept);
+}
+
+bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget) {
+  (void)number;
+  if (!internal_ && !frames_due(link)) return false;
+  if (!link.open) {
+    const std::lock_guard lock(mutex());
+    if (link.waiting.empty()) {
+      if (!link.starved) ++link.empty;
+      link.starved = true;
+      return false;
+    }
+    link.current = link.waiting.front();
+    link.waiting.pop_front();
+    link.open = true;
+    link.starved = false;
+    link.filled = 0;
+  }
+  const auto finish = [&] {
+    const std::lock_guard lock(mutex());
+    close(link);
+  };
+  const std::uint32_t filled_before = link.filled;
+  std::span<std::byte> memory;
+  while (link.filled - filled_before < budget) {
+    const std::uint32_t room = link.current.bytes - link.filled;
+    const std::uint64_t address = link.current.address + link.filled;
+    if (internal_) {
+      memory = use.find(link.current.client, address, std::min<std::uint64_t>(room, budget));
+      const std::size_t bytes = memory.empty() ? room : memory.size() & ~std::size_t{31};
+      if (memory.empty()) {
+        dma_faults_.fetch_add(1, std::memory_order_relaxed);
+      } else if (bytes > 0) {
+        link.source.write_pattern(memory.data(), bytes);
+      } else {
+        link.source.write_pattern(bounce_.data(), 32);
+        if (!use.write(link.current.client, address, std::span(bounce_).first(32)))
+          dma_faults_.fetch_add(1, std::memory_order_relaxed);
+      }
+      link.filled += static_cast<std::uint32_t>(bytes == 0 ? 32 : bytes);
+      if (link.filled >= link.current.bytes) {
+        link.filled = link.current.bytes;
+        finish();
+        break;
+      }
+      continue;
+    }
+    if (!frames_due(link)) break;
+    const std::size_t bytes = link.source.next_page_bytes(dynamic_offset_);
+    if (bytes > room || (link.filled > 0 && link.source.begins_superpage(time_frame_length_))) {
+      finish();
+      break;
+    }
+    if (memory.size() < bytes) memory = use.find(link.current.client, address, room);
+    if (memory.size() >= bytes) {
+      link.source.write_page(memory.data(), dynamic_offset_, time_frame_length_);
+      memory = memory.subspan(bytes);
+    } else {
+      link.source.write_page(bounce_.data(), dynamic_offset_, time_frame_length_);
+      if (!use.write(link.current.client, address, std::span(bounce_).first(bytes)))
+        dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    }
+    link.filled += static_cast<std::uint32_t>(bytes);
+    pages_.store(pages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    link.pages.store(link.pages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!link.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + (link.filled - filled_before), std::memory_order_relaxed);
+  return true;
+}
+
+bool CruCard::work() {
+  const std::uint64_t now = base::steady_now_ns();
+  if (now - rate_at_ns_ >= 1'000'000'000U) {
+    const std::lock_guard lock(mutex());
+    const double seconds = static_cast<double>(now - rate_at_ns_) * 1e-9;
+    packet_hz_ = static_cast<std::uint32_t>(static_cast<double>(pages_ - rate_pages_) / seconds);
+    drop_hz_ = static_cast<std::uint32_t>(static_cast<double>(dropped_pages_ - rate_dropped_) / seconds);
+    rate_at_ns_ = now;
+    rate_pages_ = pages_;
+    rate_dropped_ = dropped_pages_;
+  }
+  for (unsigned number = 0; number < kLinks; ++number) {
+    Link& link = links_[number];
+    if (link.up_at_ns != 0 && now >= link.up_at_ns) {
+      const std::lock_guard lock(mutex());
+      (void)inject_card({.kind = FaultKind::link_up, .link = number});
+    }
+  }
+  running_.store(dma_on_, std::memory_order_relaxed);
+  if (!dma_on_ || !bus_master()) return false;
+  if (settings_.paced) take_frames();
+  bool any = false;
+  std::uint64_t slowest = frames_due_;
+  // One link after the other, each a budget; who was first is last the next time.
+  for (unsigned i = 0; i < kLinks; ++i) {
+    const unsigned number = (next_link_ + i) % kLinks;
+    Link& link = links_[number];
+    if (!link_active(number)) {
+      if (settings_.paced && !link.source.in_frame()) link.source.skip_to(frames_due_);
+      continue;
+    }
+    if (settings_.paced) drop_frames(link);
+    DmaMaps::Use use(maps());
+    any = fill(number, link, use, kBudget) || any;
+    copies_done();
+    slowest = std::min(slowest, link.source.frame());
+  }
+  next_link_ = (next_link_ + 1) % kLinks;
+  if (settings_.paced && !settings_.drop && slowest > frames_done_) {
+    triggers_->done(slowest - frames_done_);
+    frames_done_ = slowest;
+  }
+  return any;
+}
+
+bool CruCard::inject_card(const Fault& fault) {
+  if (fault.kind == FaultKind::temperature) {
+    set_temperature(fault.value);
+    return true;
+  }
+  if (fault.link >= kLinks) return false;
+  Link& link = links_[fault.link];
+  switch (fault.kind) {
+    case FaultKind::link_down:
+      link.up = false;
+      link.was_down = true;
+      link.up_at_ns =
+          fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
+      return true;
+    case FaultKind::link_up:
+      link.up = true;
+      link.up_at_ns = 0;
+      return true;
+    case FaultKind::bad_packet_counter: link.source.skip_packet_counter(); return true;
+    case FaultKind::corrupt_rdh: link.source.corrupt_header(); return true;
+    case FaultKind::truncated_page: link.source.truncate_page(); return true;
+    case FaultKind::dropped_superpage: link.lose = true; return true;
+    case FaultKind::stuck_fifo: link.stuck = !link.stuck; return true;
+    case FaultKind::size_index_mismatch: link.wrong_index = true; return true;
+    default: return false;
+  }
+}
+
+void CruCard::report_card(FunctionReport& report) const {
+  report.running = running_;
+  report.triggers = frames_;
+  report.bytes = bytes_;
+  report.superpages = superpages_;
+  const auto add = [&](const char* name, std::uint64_t value) {
+    if (value > 0) report.counters.emplace_back(name, value);
+  };
+  add("pages", pages_);
+  add("pages_dropped", dropped_pages_);
+  add("superpages_lost", lost_superpages_);
+  add("descriptors_refused", refused_pushes_);
+  add("dma_faults", dma_faults_);
+}
+
+}  // namespace rodeo::emulator

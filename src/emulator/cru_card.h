@@ -1,0 +1,129 @@
+// A CRU endpoint: superpages by link, a size FIFO, heartbeat frames (card_registers/cru.h, docs/emulator.md).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "card_registers/cru.h"
+#include "emulator/pci_function.h"
+#include "emulator/rdh_source.h"
+#include "emulator/trigger_authority.h"
+
+namespace rodeo::emulator {
+
+struct CruSettings {
+  PciFunction::Identity identity;
+  RdhSourceSettings source;
+  unsigned links = 12;
+  unsigned serial = 245;
+  double temperature = 48;
+  unsigned fifo_depth = 128;         ///< superpages that a link takes
+  std::uint64_t frames_held = 1024;  ///< heartbeat frames that the card keeps for a link that has no superpage
+  bool paced = false;                ///< frames come with the authority's triggers; else as fast as memory takes them
+  bool drop = true;                  ///< paced: frames that find no room are lost; else the card is busy
+};
+
+class CruCard final : public PciFunction {
+ public:
+  CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers);
+  ~CruCard() override;
+
+ protected:
+  bool work() override;
+  void reset_card() override;
+  void report_card(FunctionReport& report) const override;
+  bool inject_card(const Fault& fault) override;
+
+ private:
+  static constexpr unsigned kLinks = card_registers::cru::kDmaLinks;
+
+  struct Superpage {
+    ClientId client = 0;
+    std::uint64_t address = 0;
+    std::uint32_t bytes = 0;
+  };
+
+  /// Of one link. What the register side shares is under mutex().
+  struct Link {
+    // Shared.
+    std::uint32_t address_high = 0;
+    std::uint32_t address_low = 0;
+    std::deque<Superpage> waiting;
+    std::deque<std::uint32_t> sizes;  // the size FIFO
+    std::uint32_t done = 0;
+    std::uint8_t index = 0;
+    std::uint64_t empty = 0;
+    std::atomic<std::uint64_t> dropped_frames{0};
+    std::atomic<std::uint64_t> pages{0};
+    bool up = true;
+    bool was_down = false;
+    bool stuck = false;
+    bool lose = false;  // faults of the next superpage
+    bool wrong_index = false;
+    std::uint64_t up_at_ns = 0;
+    // The DMA thread's.
+    RdhSource source;
+    bool open = false;  // `current` is being filled
+    Superpage current;
+    std::uint32_t filled = 0;
+    bool starved = false;
+  };
+
+  void define_dma();
+  void define_board();
+  void define_i2c();
+  void define_links();
+  void define_trigger_emulation();
+  void start_dma();
+  void stop_dma();
+  void reset_links();
+  void push(std::uint32_t link, std::uint32_t pages);
+  void close(Link& link);
+  bool fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget);
+  bool link_active(unsigned number) const;
+  bool frames_due(const Link& link) const;
+  void take_frames();
+  void drop_frames(Link& link);
+  double run_seconds() const;
+  std::uint64_t ctp_triggers(const card_registers::Register& divisor) const;
+  std::uint32_t datapath(const card_registers::Register& reg) const;
+  void set_temperature(double celsius);
+
+  CruSettings settings_;
+  const unsigned endpoint_;
+  std::unique_ptr<TriggerSource> triggers_;
+  std::vector<TriggerRange> ranges_;
+  std::array<Link, kLinks> links_;
+  bool dma_on_ = false;  // under mutex(), as all that follows
+  bool internal_ = false;
+  bool data_taking_ = false;
+  bool dynamic_offset_ = false;
+  std::uint32_t enabled_ = 0;
+  std::uint32_t generator_ = 0;
+  std::uint32_t time_frame_length_ = 0;
+  std::uint64_t start_ns_ = 0;  // of the run
+  std::uint64_t power_on_ns_ = 0;
+  std::uint64_t frames_due_ = 0;   // of the run, where paced
+  std::uint64_t frames_done_ = 0;  // reported to the authority
+  unsigned next_link_ = 0;
+  std::uint64_t rate_at_ns_ = 0;
+  std::uint64_t rate_pages_ = 0;
+  std::uint32_t packet_hz_ = 0;
+  std::uint64_t rate_dropped_ = 0;
+  std::uint32_t drop_hz_ = 0;
+  alignas(64) std::array<std::byte, 16384> bounce_{};
+  std::atomic<bool> running_{false};
+  std::atomic<std::uint64_t> superpages_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> frames_{0};
+  std::atomic<std::uint64_t> pages_{0};
+  std::atomic<std::uint64_t> dma_faults_{0};
+  std::atomic<std::uint64_t> refused_pushes_{0};
+  std::atomic<std::uint64_t> lost_superpages_{0};
+  std::atomic<std::uint64_t> dropped_pages_{0};
+};
+
+}  // namespace rodeo::emulator
