@@ -186,7 +186,7 @@ Result<std::string> one_name(const std::string& name) {
 
 std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
   Library library;
-  const auto tables = system_tables();
+  const auto tables = tables_for(source.file);
   const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
   if (!configuration) return std::unexpected(configuration.error());
   const Table* const emulator = configuration->table("emulator");
