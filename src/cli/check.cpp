@@ -92,7 +92,8 @@ Result<ExitCode> check(const Options& options) {
       if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
     }
     for (const std::string& file : options.files) {
-      const auto read = control::load_configuration({.file = file}, tables, library.registry(), library.plugins());
+      const auto read =
+          control::load_configuration({.file = file}, control::tables_for(file), library.registry(), library.plugins());
       if (!read) return std::unexpected(read.error().front());
     }
     print(options.schema ? control::json_schema(tables, library.registry()).dump() + "\n"

@@ -100,7 +100,7 @@ std::vector<Key> trigger_keys() {
       of_type(KeyType::duration, "ecr_period", "0s", "Event counter reset each so often. 0s: never."),
       integer("ecr_triggers", "0", "Event counter reset after so many accepted triggers. 0: never.", 0, 16777216),
       integer("limit", "0", "Accepted triggers after which there are no more. 0: no limit.", 0, 9e15),
-      integer("wait_for", "0", "Functions that must be ready for data before the first trigger. 0: all of this process.", 0,
+      integer("wait_for", "1", "Functions that must be ready for data before the first trigger. 0: all of this process.", 0,
               1000),
       integer("seed", "1", "Seed of random spacing.", 0, 9.2e18),
   };

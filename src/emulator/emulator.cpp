@@ -76,8 +76,10 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
                                      .directory = directory,
                                      .idle = settings_.idle,
                                      .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
-      auto triggers =
-          std::make_unique<LocalTriggerSource>(authority_, fmt::format("{}:{}", card.name, endpoint), card.fifo_triggers);
+      // A card that drops what it cannot keep is never busy.
+      const bool drops = card.type == CardType::cru && card.drop;
+      auto triggers = std::make_unique<LocalTriggerSource>(authority_, fmt::format("{}:{}", card.name, endpoint),
+                                                           drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
       switch (card.type) {
         case CardType::felix: {
           identity.type = "FELIX";

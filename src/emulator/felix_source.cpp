@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/pattern.h"
 #include "formats/fid.h"
 #include "formats/ttc_packet.h"
 
@@ -82,25 +83,66 @@ void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink
   ++chunks_;
 }
 
+/// As many whole chunks of equal size as fit into the open block, from trigger `first` on; returns how many. `kBytes` 0: the size is `bytes`.
+template <std::size_t kBytes, typename TrailerWord>
+std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::size_t bytes) {
+  if constexpr (kBytes > 0) bytes = kBytes;
+  BlockEncoder& encoder = elink.encoder;
+  const std::size_t count = std::min(encoder.wholes_that_fit(bytes), headers_.size() - first);
+  const std::size_t stride = encoder.whole_stride(bytes);
+  const auto trailer = static_cast<TrailerWord>(encoder.trailer_of_whole(bytes));
+  std::byte* at = encoder.position();
+  for (std::size_t i = first; i < first + count; ++i) {
+    Provable::fill(at, bytes, headers_[i], keys_[i]);
+    for (std::size_t pad = bytes; pad < stride - sizeof trailer; ++pad) at[pad] = std::byte{0};
+    std::memcpy(at + stride - sizeof trailer, &trailer, sizeof trailer);
+    at += stride;
+  }
+  encoder.wrote_wholes(count, bytes);
+  chunks_ += count;
+  return count;
+}
+
+std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first) {
+  const bool narrow = settings_.format.family == formats::BlockFamily::trailer16;
+  // 40 bytes is what GBT links are measured with.
+  if (settings_.chunk_bytes == 40)
+    return narrow ? append_wholes<40, std::uint16_t>(elink, first, 40) : append_wholes<40, std::uint32_t>(elink, first, 40);
+  return narrow ? append_wholes<0, std::uint16_t>(elink, first, settings_.chunk_bytes)
+                : append_wholes<0, std::uint32_t>(elink, first, settings_.chunk_bytes);
+}
+
 void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, BlockSink& sink) {
   BlockEncoder& encoder = elink.encoder;
   const std::size_t count = headers_.size();
+  for (std::size_t i = 0; i < count; ++i) keys_[i] = provable_.key(elink.link_id, L1Id{l1ids_[i]});
+  const bool uniform = settings_.chunk_bytes_max <= settings_.chunk_bytes && !settings_.crc;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = provable_.key(elink.link_id, L1Id{l1ids_[i]});
-    const std::size_t bytes = chunk_bytes_of(key);
-    if (std::byte* const at = encoder.full() ? nullptr : encoder.room_for(bytes);
-        at != nullptr && !settings_.crc && bytes >= Provable::kHeaderBytes && !truncate_[elink.link]) {
-      Provable::fill(at, bytes, headers_[i], key);
-      encoder.wrote(bytes);
-      ++chunks_;
+    if (uniform && !truncate_[elink.link] && !encoder.full()) {
+      const std::size_t done = append_wholes(elink, i);
       if (encoder.full()) emit(elink, sink);
-      continue;
+      if (done > 0) {
+        i += done - 1;
+        continue;
+      }
     }
+    const std::uint64_t key = keys_[i];
+    const std::size_t bytes = chunk_bytes_of(key);
     std::span<std::byte> chunk(chunk_.data(), bytes);
-    if (settings_.crc || bytes < Provable::kHeaderBytes) {
+    if (settings_.crc || bytes < 16) {
       provable_.write(chunk, elink.link_id, L1Id{l1ids_[i]});
     } else {
-      Provable::fill(chunk.data(), bytes, headers_[i], key);
+      // Through a piece of memory of its own: a chunk that does not fit into its block.
+      const std::size_t even = bytes & ~std::size_t{15};
+      stream_provable<false>(chunk.data(), even, headers_[i], key);
+      if (even < bytes) {
+        std::array<std::byte, 32> end;
+        const std::uint64_t next = key + (even / 8 - 1) * Provable::kStep;
+        std::memcpy(end.data(), &next, 8);
+        const std::uint64_t after = next + Provable::kStep;
+        std::memcpy(end.data() + 8, &after, 8);
+        std::memcpy(chunk.data() + even, end.data(), bytes - even);
+      }
     }
     std::uint8_t status = chunk_status::kOk;
     if (truncate_[elink.link]) {
@@ -141,6 +183,7 @@ void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink
       headers_.push_back(provable_.header(l1id));
     }
   }
+  keys_.resize(headers_.size());
   // One E-link after the other: its open block stays in the nearest cache.
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (std::size_t i = 0; i < detector_elinks; ++i) {

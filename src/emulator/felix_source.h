@@ -79,6 +79,9 @@ class FelixSource {
     std::byte* memory;  // its open block
   };
 
+  template <std::size_t kBytes, typename TrailerWord>
+  std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
+  std::size_t append_wholes(Elink& elink, std::size_t first);
   void append_provable(Elink& elink, std::span<const TriggerRange> triggers, BlockSink& sink);
   void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
@@ -91,6 +94,7 @@ class FelixSource {
   std::vector<Elink> elinks_;
   std::vector<std::uint64_t> headers_;  // of the triggers of one append()
   std::vector<std::uint32_t> l1ids_;
+  std::vector<std::uint64_t> keys_;  // of one E-link
   std::vector<std::byte> chunk_;
   std::array<std::uint64_t, kMaxLinks> enabled_{};
   std::array<bool, kMaxLinks> up_{};

@@ -46,6 +46,25 @@ class BlockEncoder {
     const std::size_t padded = (bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1};
     return room() >= padded + format_.trailer_bytes() ? at_ : nullptr;
   }
+  /// How many whole chunks of `bytes` fit behind each other; each is followed by its padding and by trailer_of_whole(). When they are there,
+  /// wrote_wholes() follows. Requires !in_chunk().
+  std::size_t wholes_that_fit(std::size_t bytes) const { return full() ? 0 : room() / whole_stride(bytes); }
+  std::byte* position() const { return at_; }
+  /// Bytes from one such chunk to the next.
+  std::size_t whole_stride(std::size_t bytes) const {
+    return ((bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1}) + format_.trailer_bytes();
+  }
+  /// The trailer of an undamaged whole chunk; format().trailer_bytes() of it.
+  std::uint32_t trailer_of_whole(std::size_t bytes) const {
+    return static_cast<std::uint32_t>(TrailerType::both) << (format_.family == BlockFamily::trailer16 ? 13 : 29) |
+           static_cast<std::uint32_t>(bytes);
+  }
+  void wrote_wholes(std::size_t count, std::size_t bytes) {
+    at_ += count * whole_stride(bytes);
+    close_if_no_room_for_data();
+  }
+  const BlockFormat& format() const { return format_; }
+
   /// The chunk of `bytes` is there: its trailer follows.
   void wrote(std::size_t bytes, std::uint8_t status = chunk_status::kOk);
 
