@@ -88,6 +88,10 @@ CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   }
   if (card.type == CardType::felix) card.felix = felix_source(table, errors);
   if (card.type != CardType::felix) card.rdh = rdh_source(table, errors);
+  if (card.type == CardType::crorc) {
+    card.rdh.payload = formats::PagePattern::words;  // what its data generator sends
+    if (card.endpoints != 1) errors.push_back(bad_card(table, "a C-RORC has one endpoint"));
+  }
   card.links = static_cast<unsigned>(keys.integer("links"));
   card.drop = keys.text("overflow") == "drop";
   card.flush = keys.duration("flush");

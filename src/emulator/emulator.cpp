@@ -108,7 +108,12 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
                                                                      .drop = card.drop},
                                                          std::move(triggers)));
           break;
-        default: throw SetupError({"emulator.bad_card", "no card of this type", card.where});
+        case CardType::crorc:
+          identity.type = "C-RORC";
+          identity.pci = card_registers::crorc::kPciId;
+          functions_.push_back(
+              std::make_unique<CrorcCard>(CrorcSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
+          break;
       }
     }
   }

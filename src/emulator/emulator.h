@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "emulator/crorc_card.h"
 #include "emulator/cru_card.h"
 #include "emulator/fault.h"
 #include "emulator/felix_card.h"

@@ -213,6 +213,9 @@ void FelixCard::begin(unsigned index) {
   channel.client = *owner;
   channel.start = channel.position = channel.read = start;
   channel.end = end;
+  // A read pointer ahead of the start leaves only what lies before it free; at the start, or anywhere else, all memory is.
+  const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
+  if (!from_host && read > start && read < end) channel.read = read;
   channel.even_dma = channel.even_host = channel.told = false;
   channel.sent = channel.dropped = 0;
   channel.running = true;

@@ -1,0 +1,276 @@
+#include "emulator/crorc_card.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "emulator/copy_out.h"
+#include "formats/rdh.h"
+
+namespace rodeo::emulator {
+namespace {
+
+namespace crorc = card_registers::crorc;
+
+constexpr std::size_t kBudget = 512 << 10;
+constexpr std::size_t kMostAnswers = 64;
+
+}  // namespace
+
+CrorcCard::CrorcCard(CrorcSettings settings)
+    : PciFunction(settings.identity, crorc::kMap, crorc::kBars, crorc::kLinks), settings_(std::move(settings)) {
+  for (unsigned number = 0; number < crorc::kLinks; ++number) {
+    channels_[number].source = RdhSource(settings_.source);
+    channels_[number].source.identify(
+        {.link = static_cast<std::uint8_t>(number), .fee_id = static_cast<std::uint16_t>(number)});
+  }
+  rate_at_ns_ = base::steady_now_ns();
+  define_registers();
+  reset_card();
+  start();
+}
+
+CrorcCard::~CrorcCard() { stop(); }
+
+void CrorcCard::define_registers() {
+  RegisterFile& regs = registers();
+  const auto set_all = [&](const card_registers::Register& reg, std::uint64_t value) {
+    for (unsigned number = 0; number < crorc::kLinks; ++number) regs.set(reg, value, number);
+  };
+  std::uint32_t serial = 0;
+  unsigned left = settings_.serial;
+  for (int digit = 3; digit >= 0; --digit, left /= 10) serial |= ('0' + left % 10) << (8 * digit);
+  set_all(crorc::reg("serial"), serial);
+  set_all(crorc::reg("firmware_hash"), 0x8e0d2ffd);
+  set_all(crorc::reg("flash_status"), 1);
+  set_all(crorc::reg("first_orbit"), settings_.source.first_orbit);
+  set_all(crorc::reg("optical_power_0_1"), 5120U << 16 | 5010U);
+  set_all(crorc::reg("optical_power_2_3"), 4980U << 16 | 5230U);
+  set_all(crorc::reg("optical_power_4_5"), 5040U << 16 | 4870U);
+  set_all(crorc::reg("time_frame"), 256);
+
+  regs.on_write(crorc::reg("csr"), [this](std::uint32_t number, std::uint64_t value) {
+    if (value == crorc::kResetCard) after_write([this, number] { reset_channel(channels_[number]); });
+  });
+  regs.on_read(crorc::reg("channel_csr"), [this](std::uint32_t number) -> std::uint64_t {
+    const Channel& channel = channels_[number];
+    return (channel.receiving ? crorc::kRxToggle.mask() : 0U) | (channel.loopback ? crorc::kChannelLoopback.mask() : 0U) |
+           (channel.up ? 0U : crorc::kLinkDown.mask()) | (channel.answers.empty() ? 0U : crorc::kStatusNotEmpty.mask());
+  });
+  regs.on_write(crorc::reg("channel_csr"), [this](std::uint32_t number, std::uint64_t value) {
+    const auto word = static_cast<std::uint32_t>(value);
+    after_write([this, number, word] {
+      Channel& channel = channels_[number];
+      if (crorc::kRxToggle.of(word) != 0) {
+        channel.receiving = !channel.receiving;
+        if (channel.receiving) channel.packets_at_start = channel.packets;
+      }
+      if (crorc::kChannelLoopback.of(word) != 0) channel.loopback = !channel.loopback;
+    });
+  });
+  regs.on_write(crorc::reg("ddl_command"), [this](std::uint32_t number, std::uint64_t value) {
+    command(channels_[number], static_cast<std::uint32_t>(value));
+  });
+  regs.on_read(crorc::reg("ddl_status"), [this](std::uint32_t number) -> std::uint64_t {
+    auto& answers = channels_[number].answers;
+    if (answers.empty()) return 0;
+    const std::uint32_t answer = answers.front();
+    answers.pop_front();
+    return answer;
+  });
+  regs.on_write(crorc::reg("data_generator"), [this](std::uint32_t number, std::uint64_t value) {
+    after_write([this, number, value] {
+      channels_[number].generator = crorc::kGeneratorRun.of(static_cast<std::uint32_t>(value)) != 0;
+    });
+  });
+  regs.on_read(crorc::reg("superpage_push"), [this](std::uint32_t number) -> std::uint64_t {
+    return std::uint64_t{channels_[number].bytes} << 8 | channels_[number].pushes;
+  });
+  regs.on_write(crorc::reg("superpage_push"), [this](std::uint32_t number, std::uint64_t value) {
+    Channel& channel = channels_[number];
+    // One superpage in flight; its size fits into the 24 bits that read back.
+    if (channel.bytes != 0 || value == 0 || value >= 1U << 24) {
+      refused_pushes_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    channel.client = current_client();
+    channel.address = registers().get(crorc::reg("superpage_address_high"), number) << 32 |
+                      registers().get(crorc::reg("superpage_address_low"), number);
+    channel.filled = 0;
+    channel.bytes = static_cast<std::uint32_t>(value);
+    ++channel.pushes;
+  });
+  regs.on_write(crorc::reg("time_frame"), [this](std::uint32_t number, std::uint64_t value) {
+    if (crorc::kFlush.of(static_cast<std::uint32_t>(value)) == 0) return;
+    after_write([this, number] {
+      Channel& channel = channels_[number];
+      if (channel.bytes == 0) return;
+      DmaMaps::Use use(maps());
+      report_superpage(number, channel, use);
+    });
+  });
+  regs.on_read(crorc::reg("packets_received"), [this](std::uint32_t number) -> std::uint64_t {
+    return (channels_[number].packets - channels_[number].packets_at_start) & 0xffffffffU;
+  });
+  regs.on_read(crorc::reg("acquisition_rate"),
+               [this](std::uint32_t number) -> std::uint64_t { return channels_[number].rate; });
+  regs.on_read(crorc::reg("link_status"),
+               [this](std::uint32_t) -> std::uint64_t { return qsfp_ ? crorc::kQsfpUp.mask() : 0; });
+  regs.on_write(crorc::reg("i2c"), [this](std::uint32_t, std::uint64_t value) {
+    if (value == crorc::kQsfpEnable) qsfp_ = true;
+  });
+  regs.on_write(crorc::reg("flash_command"), [this](std::uint32_t number, std::uint64_t value) {
+    const auto word = static_cast<std::uint32_t>(value);
+    switch (word >> 24) {
+      case crorc::kFlashSetAddress >> 24: flash_.set_address(crorc::kFlashAddress.of(word)); break;
+      case crorc::kFlashBusWrite >> 24: flash_.write(static_cast<std::uint16_t>(word)); break;
+      case crorc::kFlashBusRead >> 24: registers().set(crorc::reg("flash_data"), flash_.read(), number); break;
+      default: break;  // the serial number is always there
+    }
+  });
+}
+
+/// DIU and SIU answer; what needs the far end of the link only if it is there.
+void CrorcCard::command(Channel& channel, std::uint32_t code) {
+  const bool diu = code == crorc::kCommandDiuLoop;
+  if (channel.answers.size() >= kMostAnswers || (!diu && !channel.up)) return;
+  channel.answers.push_back(code << 8 | 0x1);  // the command, acknowledged
+}
+
+void CrorcCard::reset_channel(Channel& channel) {
+  channel.bytes = channel.filled = 0;
+  channel.pushes = channel.count = 0;
+  channel.receiving = channel.loopback = channel.generator = false;
+  channel.answers.clear();
+  channel.source.restart();
+}
+
+void CrorcCard::reset_card() {
+  for (Channel& channel : channels_) {
+    reset_channel(channel);
+    channel.up = true;
+    channel.up_at_ns = 0;
+    channel.stuck = channel.lose = channel.wrong_index = false;
+  }
+}
+
+/// The payload is there; then size and count, in this order.
+void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
+  copies_done();
+  const std::uint32_t filled = channel.filled;
+  channel.bytes = 0;
+  if (channel.lose) {
+    channel.lose = false;
+    lost_superpages_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  std::uint32_t count = channel.count++;
+  if (channel.wrong_index) {
+    channel.wrong_index = false;
+    count = (count + 1) & 0xffU;
+  }
+  const std::uint64_t info = registers().get(crorc::reg("info_address_high"), number) << 32 |
+                             registers().get(crorc::reg("info_address_low"), number);
+  const auto memory = use.find(channel.client, info, sizeof(crorc::Completion));
+  if (memory.size() < sizeof(crorc::Completion) || info % sizeof(crorc::Completion) != 0) {
+    dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  auto* const words = reinterpret_cast<std::uint32_t*>(memory.data());
+  std::atomic_ref(words[0]).store(filled, std::memory_order_release);
+  std::atomic_ref(words[1]).store(count, std::memory_order_release);
+  superpages_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool CrorcCard::fill(unsigned number, Channel& channel) {
+  DmaMaps::Use use(maps());
+  const bool dynamic =
+      crorc::kDynamicOffset.of(static_cast<std::uint32_t>(registers().get(crorc::reg("configuration"), number))) != 0;
+  const auto frame_register = static_cast<std::uint32_t>(registers().get(crorc::reg("time_frame"), number));
+  const std::uint32_t time_frame = crorc::kTimeFrameLength.of(frame_register);
+  const std::uint32_t before = channel.filled;
+  while (channel.filled - before < kBudget) {
+    const std::size_t bytes = channel.source.next_page_bytes(dynamic);
+    const std::uint32_t room = channel.bytes - channel.filled;
+    if (bytes > room || (channel.filled > 0 && channel.source.begins_superpage(time_frame))) {
+      report_superpage(number, channel, use);
+      break;
+    }
+    const std::uint64_t address = channel.address + channel.filled;
+    const auto memory = use.find(channel.client, address, bytes);
+    if (memory.size() >= bytes) {
+      channel.source.write_page(memory.data(), dynamic, time_frame);
+    } else {
+      channel.source.write_page(bounce_.data(), dynamic, time_frame);
+      if (!use.write(channel.client, address, std::span(bounce_).first(bytes)))
+        dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    }
+    channel.filled += static_cast<std::uint32_t>(bytes);
+    channel.packets.store(channel.packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (!channel.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+bool CrorcCard::work() {
+  const std::uint64_t now = base::steady_now_ns();
+  // A turn is short, and what it needs of the registers is its channels': it holds them all the while.
+  const std::lock_guard lock(mutex());
+  const bool second_over = now - rate_at_ns_ >= 1'000'000'000U;
+  bool any = false, running = false;
+  for (unsigned number = 0; number < crorc::kLinks; ++number) {
+    Channel& channel = channels_[number];
+    if (second_over) {
+      channel.rate = static_cast<std::uint32_t>(static_cast<double>(channel.packets - channel.rate_packets) * 1e9 /
+                                                static_cast<double>(now - rate_at_ns_));
+      channel.rate_packets = channel.packets;
+    }
+    if (channel.up_at_ns != 0 && now >= channel.up_at_ns) {
+      channel.up = true;
+      channel.up_at_ns = 0;
+    }
+    running = running || channel.receiving;
+    const bool fed = channel.generator || (channel.up && qsfp_ && !channel.loopback);
+    if (!channel.receiving || !fed || channel.bytes == 0 || channel.stuck || !bus_master()) continue;
+    any = fill(number, channel) || any;
+  }
+  if (second_over) rate_at_ns_ = now;
+  running_.store(running, std::memory_order_relaxed);
+  return any;
+}
+
+bool CrorcCard::inject_card(const Fault& fault) {
+  if (fault.link >= crorc::kLinks) return false;
+  Channel& channel = channels_[fault.link];
+  switch (fault.kind) {
+    case FaultKind::link_down:
+      channel.up = false;
+      channel.up_at_ns =
+          fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
+      return true;
+    case FaultKind::link_up: channel.up = true; return true;
+    case FaultKind::bad_packet_counter: channel.source.skip_packet_counter(); return true;
+    case FaultKind::corrupt_rdh: channel.source.corrupt_header(); return true;
+    case FaultKind::truncated_page: channel.source.truncate_page(); return true;
+    case FaultKind::dropped_superpage: channel.lose = true; return true;
+    case FaultKind::stuck_fifo: channel.stuck = !channel.stuck; return true;
+    case FaultKind::size_index_mismatch: channel.wrong_index = true; return true;
+    default: return false;
+  }
+}
+
+void CrorcCard::report_card(FunctionReport& report) const {
+  report.running = running_;
+  report.triggers = frames_;
+  report.bytes = bytes_;
+  report.superpages = superpages_;
+  const auto add = [&](const char* name, std::uint64_t value) {
+    if (value > 0) report.counters.emplace_back(name, value);
+  };
+  add("superpages_lost", lost_superpages_);
+  add("descriptors_refused", refused_pushes_);
+  add("dma_faults", dma_faults_);
+}
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,79 @@
+// A C-RORC: six channels of one link each, one superpage in flight, reports in the host's memory (card_registers/crorc.h, docs/emulator.md).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <optional>
+
+#include "card_registers/crorc.h"
+#include "emulator/flash_chip.h"
+#include "emulator/pci_function.h"
+#include "emulator/rdh_source.h"
+
+namespace rodeo::emulator {
+
+struct CrorcSettings {
+  PciFunction::Identity identity;
+  RdhSourceSettings source;
+  unsigned serial = 120;
+};
+
+class CrorcCard final : public PciFunction {
+ public:
+  explicit CrorcCard(CrorcSettings settings);
+  ~CrorcCard() override;
+
+ protected:
+  bool work() override;
+  void reset_card() override;
+  void report_card(FunctionReport& report) const override;
+  bool inject_card(const Fault& fault) override;
+
+ private:
+  /// All but the source is under mutex(), or changed with the DMA thread paused.
+  struct Channel {
+    ClientId client = 0;
+    std::uint64_t address = 0;
+    std::uint32_t bytes = 0;  // of the superpage in flight; 0: none
+    std::uint32_t filled = 0;
+    std::uint8_t pushes = 0;
+    std::uint8_t count = 0;  // of the next report
+    bool receiving = false;
+    bool loopback = false;
+    bool generator = false;
+    bool up = true;
+    bool stuck = false;
+    bool lose = false;
+    bool wrong_index = false;
+    std::uint64_t up_at_ns = 0;
+    std::deque<std::uint32_t> answers;
+    RdhSource source;
+    std::atomic<std::uint64_t> packets{0};
+    std::uint64_t packets_at_start = 0;
+    std::uint64_t rate_packets = 0;
+    std::uint32_t rate = 0;
+  };
+
+  void define_registers();
+  void reset_channel(Channel& channel);
+  void command(Channel& channel, std::uint32_t code);
+  void report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
+  bool fill(unsigned number, Channel& channel);
+
+  CrorcSettings settings_;
+  std::array<Channel, card_registers::crorc::kLinks> channels_;
+  FlashChip flash_;
+  bool qsfp_ = true;
+  std::uint64_t rate_at_ns_ = 0;
+  alignas(64) std::array<std::byte, 8192> bounce_{};
+  std::atomic<bool> running_{false};
+  std::atomic<std::uint64_t> superpages_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> frames_{0};
+  std::atomic<std::uint64_t> dma_faults_{0};
+  std::atomic<std::uint64_t> lost_superpages_{0};
+  std::atomic<std::uint64_t> refused_pushes_{0};
+};
+
+}  // namespace rodeo::emulator
