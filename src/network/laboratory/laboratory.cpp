@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kClockQuestions = 16;
-constexpr double kHeadStart_s = 0.15;  // from the order to the first request
+constexpr double kHeadStart = 0.15;  // s, from the order to the first request
 
 double unix_now() {
   timespec now{};
@@ -32,7 +32,7 @@ double unix_now() {
 
 double percentile(std::vector<std::uint64_t>& values, double share) {
   if (values.empty()) return 0;
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at = static_cast<std::size_t>(std::lround(share * static_cast<double>(values.size() - 1)));
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(at));
   return static_cast<double>(values[at]);
 }
@@ -188,7 +188,7 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   }
   const std::uint64_t lost_before = network_ ? network_->drops_before_the_switch().value_or(0) : 0;
   const std::uint64_t machine_before = network_ ? machine_drops() : 0;
-  const auto start_ns = base::steady_now_ns() + static_cast<std::uint64_t>((warm_up_seconds(settings) + kHeadStart_s) * 1e9);
+  const auto start_ns = base::steady_now_ns() + static_cast<std::uint64_t>((warm_up_seconds(settings) + kHeadStart) * 1e9);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     RunOrder order{.settings = settings,
                    .node = static_cast<std::uint32_t>(i),

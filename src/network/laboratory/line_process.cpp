@@ -21,7 +21,7 @@ namespace rodeo::network::laboratory {
 namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;
-constexpr int kStopInterval_ms = 100;
+constexpr int kStopIntervalMs = 100;
 constexpr auto kGrace = std::chrono::milliseconds(300);
 
 /// What runs between fork and exec: system calls only.
@@ -102,7 +102,7 @@ Result<std::string> LineProcess::receive(std::chrono::milliseconds patience, con
       return std::unexpected(Error{"network.agent_silent", fmt::format("no answer for {} s", patience.count() / 1000), name_,
                                    "is the host reachable, and does its command start by hand?"});
     pollfd waiting{from_.get(), POLLIN, 0};
-    if (poll(&waiting, 1, kStopInterval_ms) <= 0) continue;
+    if (poll(&waiting, 1, kStopIntervalMs) <= 0) continue;
     std::array<char, 16384> some{};
     const ssize_t n = read(from_.get(), some.data(), some.size());
     if (n < 0 && errno == EINTR) continue;

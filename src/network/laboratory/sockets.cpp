@@ -22,7 +22,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr int kConnectPatience_ms = 10'000;
+constexpr int kConnectPatienceMs = 10'000;
 
 std::unexpected<Error> failed(const std::string& what, int reason, std::string next = {}) {
   return std::unexpected(Error{"network.agent", fmt::format("{}: {}", what, std::strerror(reason)), "", std::move(next)});
@@ -90,7 +90,7 @@ Result<FileDescriptor> connect_to(const std::string& endpoint, const std::string
     if (reason == EINPROGRESS) {
       pollfd waiting{socket->get(), POLLOUT, 0};
       socklen_t size = sizeof reason;
-      if (poll(&waiting, 1, kConnectPatience_ms) <= 0)
+      if (poll(&waiting, 1, kConnectPatienceMs) <= 0)
         reason = ETIMEDOUT;
       else
         getsockopt(socket->get(), SOL_SOCKET, SO_ERROR, &reason, &size);

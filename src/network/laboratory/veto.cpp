@@ -11,7 +11,7 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-constexpr double kLongestStall_events = 2000;  // longer ones veto in any case
+constexpr double kLongestStallPeriods = 2000;  // longer ones veto in any case
 
 /// The largest occupancy when all that falls due in a stall is requested at its end. The stall begins `after` seconds after an event.
 double largest_occupancy(const Settings& settings, double stall_seconds, double after, double live) {
@@ -47,7 +47,7 @@ double added_by_stall(const Settings& settings, double stall_seconds) {
   const double live = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                       static_cast<double>(settings.topology.node_link_bps);
   const double usual = largest_occupancy(settings, 0, period / 2, live);
-  const double stall = std::min(stall_seconds, kLongestStall_events * period);
+  const double stall = std::min(stall_seconds, kLongestStallPeriods * period);
   // Worst is a stall that begins with an event, or one that ends with an event.
   const double whole = std::floor(stall * settings.traffic.event_rate_hz) * period;
   const double ends_with_one = std::fmod(whole + period - stall + period, period);
