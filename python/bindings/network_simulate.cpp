@@ -49,17 +49,27 @@ struct Series {
   std::vector<double> drops;
 };
 
-nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval_s, bool flows) {
+/// How often a run that is to end at its first drop looks for one; virtual time.
+constexpr std::uint64_t kDropIntervalNs = 100'000;
+
+nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval_s, bool flows, bool until_drop) {
   const network::Scenario scenario = unwrap(network::scenario_of(settings));
   Series series;
   std::vector<network::FlowRecord> records;
   bool interrupted = false;
+  bool dropped = false;
   network::Observers observers;
-  observers.progress = [&interrupted](std::uint64_t) {
+  observers.progress = [&](std::uint64_t) {
+    if (until_drop && dropped) return false;
     nb::gil_scoped_acquire held;  // Ctrl-C
     interrupted = PyErr_CheckSignals() != 0;
     return !interrupted;
   };
+  if (until_drop) {
+    if (occupancy_interval_s > 0) throw nb::value_error("a run until its first drop has no occupancy to give");
+    observers.occupancy_interval_ns = kDropIntervalNs;
+    observers.occupancy = [&dropped](const network::OccupancySample& sample) { dropped = dropped || sample.drops > 0; };
+  }
   if (occupancy_interval_s > 0) {
     observers.occupancy_interval_ns = static_cast<std::uint64_t>(occupancy_interval_s * 1e9 + 0.5);
     if (observers.occupancy_interval_ns == 0) throw nb::value_error("an interval of the occupancy is below 1 ns");
@@ -113,7 +123,8 @@ nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval
 }  // namespace
 
 void add_simulator(nb::module_& module) {
-  module.def("simulate", &simulate, nb::arg("settings"), nb::arg("occupancy_interval_s") = 0.0, nb::arg("flows") = false);
+  module.def("simulate", &simulate, nb::arg("settings"), nb::arg("occupancy_interval_s") = 0.0, nb::arg("flows") = false,
+             nb::arg("until_drop") = false);
   module.def(
       "scenario",
       [](const network::NamedTexts& settings) {

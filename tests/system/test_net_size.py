@@ -44,7 +44,7 @@ def given(found):
 
 def test_the_answer_holds_and_nine_tenths_of_it_does_not(size):
     found = size("rack.toml", "--set", "network.simulation.duration=5ms")
-    assert found["proof"]["proved"] and found["proof"]["tight"] and found["proof"]["nine_tenths_drops"] > 0
+    assert found["proof"]["proved"] and found["proof"]["tight"] and found["proof"]["nine_tenths_seeds_that_drop"] > 0
     proves_itself(found, given(found), "packet")
     assert found["quantile_bytes"] >= max(found["maxima_bytes"]) and found["buffer_bytes"] == pytest.approx(1.03 * found["quantile_bytes"], rel=0.02)
     assert found["dominant"] == "assignment"

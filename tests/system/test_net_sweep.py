@@ -85,6 +85,18 @@ def test_a_search_finds_the_buffer_that_holds_and_the_surface_through_it(net, ro
     assert "no column size" in rodeo("net", "plot", "sweep", "--x", "size", exit_code=2).stderr
 
 
+@pytest.mark.parametrize("example", sorted(path.name for path in (ROOT / "examples" / "network").glob("*.toml")))
+def test_the_examples_are_valid(rodeo, example):
+    assert "valid" in rodeo("check", ROOT / "examples" / "network" / example).stdout
+
+
+def test_the_example_of_a_sweep_runs(rodeo):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+    quick = [word for one in ("sweep.repeats=1", "simulation.duration=5ms") for word in ("--set", f"network.{one}")]
+    found = json.loads(rodeo("net", "sweep", ROOT / "examples" / "network" / "sweep.toml", *quick, "--at", "800kB,20kHz", "--json", "-").stdout)
+    assert len(found["rows"]) == 16 and found["fit"]["value_mb"] == pytest.approx(found["rows"][-1]["buffer_bytes"] * 1e-6, rel=0.1)
+
+
 def test_a_buffer_that_was_found_is_the_largest_occupancy(net):
     """Two ways to one number: bisection on a finite buffer, and what an infinite one held."""
     text = SWEEP.replace("repeats = 2", "repeats = 1")
@@ -277,6 +289,16 @@ def test_laboratory_runs_never_overlap_with_anything(tmp_path, monkeypatch):
     times = sorted(tuple(map(float, line.split())) for line in log.read_text().splitlines())
     assert len(times) == 8
     assert all(end <= start for (_, end), (start, _) in zip(times, times[1:]))
+
+
+@pytest.mark.parametrize("kind, directives, wanted", [("slurm", ["--account=tdaq"], ["#SBATCH -p daq", "#SBATCH --account=tdaq", "#SBATCH -t 00:20:00", "#SBATCH --cpus-per-task=2"]),
+                                                      ("htcondor", ["+JobFlavour = workday"], ["+JobFlavour = workday", "accounting_group = daq", "RequestCpus"])])
+def test_jobs_of_batch_systems_ask_for_what_was_configured(kind, directives, wanted, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/somewhere/python")
+    with executors.batch_cluster(kind, "daq", 2, "1GB", "00:20:00", directives, ["ulimit -c 0"], "lo") as cluster:
+        script = cluster.job_script()
+    for line in [*wanted, "export PYTHONPATH=/somewhere/python", "ulimit -c 0", "distributed.cli.dask_worker"]:
+        assert line in script, script
 
 
 def test_a_laboratory_run_that_was_vetoed_is_not_journalled(tmp_path):

@@ -8,7 +8,7 @@
 import importlib
 
 # Imported when they are used, so that a Python that lacks something can say so in words (python -m rodeo.network).
-_HOMES = {"Formula": "closed_forms", "formula": "closed_forms", "highest_rate": "closed_forms", "superposition": "closed_forms", "Simulation": "simulation", "simulate": "simulation"}
+_HOMES = {"Formula": "closed_forms", "formula": "closed_forms", "highest_rate": "closed_forms", "superposition": "closed_forms", "Simulation": "simulation", "drops_at_all": "simulation", "simulate": "simulation"}
 
 __all__ = sorted(_HOMES)
 

@@ -206,7 +206,7 @@ def size(arguments):
     if arguments.json != "-":
         proof = found["proof"]
         print(f"buffer             {report.both(found['buffer_bytes'])}, {found['confidence']:.2%} of runs, margin {found['margin']:.0%}, counted in {found['counted_in']}")
-        print(f"proof              {proof['drops']} drops with it; {proof['nine_tenths_drops']} with nine tenths of it")
+        print(f"proof              {proof['drops']} drops with it; with nine tenths of it {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs drop")
         if found["dominant"]:
             print(f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: "
                   f"{'overload' if found['assumptions'][0]['ratio'] is None else format(found['assumptions'][0]['ratio'], '.2f') + ' times'})")

@@ -93,7 +93,7 @@ class Dask:
 
 
 def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2GB", walltime="01:00:00", directives=(), prologue=(),
-         interface=None, python=None):
+         interface=None):
     """kind: local; dask (a running scheduler at `scheduler`); dask-local (a cluster of processes here); slurm, htcondor (jobs of
     `cores`, `memory`, `walltime`, so many `workers`, in `queue`; `directives` are lines for the job script)."""
     if kind == "local":
@@ -111,17 +111,25 @@ def make(kind="local", *, workers=0, scheduler="", queue="", cores=1, memory="2G
                                            resources={"laboratory": 1} if workers == 1 else None)
         return Dask(distributed.Client(cluster), cluster)
     if kind in ("slurm", "htcondor"):
-        import dask_jobqueue
-
-        environment = [f"export PYTHONPATH={os.environ['PYTHONPATH']}"] if os.environ.get("PYTHONPATH") else []
-        options = {"cores": cores, "processes": cores, "memory": memory, "job_script_prologue": [*environment, *prologue], "interface": interface,
-                   "scheduler_options": {"dashboard_address": None}}
-        if python:
-            options["python"] = python
-        if kind == "slurm":
-            cluster = dask_jobqueue.SLURMCluster(queue=queue or None, walltime=walltime, job_extra_directives=list(directives), **options)
-        else:
-            cluster = dask_jobqueue.HTCondorCluster(disk="1GB", job_extra_directives=dict(line.split("=", 1) for line in directives), **options)
+        cluster = batch_cluster(kind, queue, cores, memory, walltime, directives, prologue, interface)
         cluster.scale(jobs=workers or 1)
         return Dask(distributed.Client(cluster), cluster)
     raise ValueError(f"there is no executor {kind}; use one of {', '.join(CLUSTERS)}")
+
+
+def batch_cluster(kind, queue, cores, memory, walltime, directives, prologue, interface):
+    """A cluster whose workers are jobs; none is submitted yet. Jobs find our package where we found it."""
+    import dask_jobqueue
+
+    environment = [f"export PYTHONPATH={os.environ['PYTHONPATH']}"] if os.environ.get("PYTHONPATH") else []
+    options = {"cores": cores, "processes": cores, "memory": memory, "job_script_prologue": [*environment, *prologue], "interface": interface,
+               "scheduler_options": {"dashboard_address": None}}
+    if kind == "slurm":
+        return dask_jobqueue.SLURMCluster(queue=queue or None, walltime=walltime, job_extra_directives=list(directives), **options)
+    wrong = [line for line in directives if "=" not in line]
+    if wrong:
+        raise ValueError(f"a directive of HTCondor is NAME = VALUE, not {wrong[0]}")
+    named = {name.strip(): value.strip() for name, value in (line.split("=", 1) for line in directives)}
+    if queue:
+        named["accounting_group"] = queue
+    return dask_jobqueue.HTCondorCluster(disk="1GB", job_extra_directives=named, **options)

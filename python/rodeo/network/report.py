@@ -49,7 +49,7 @@ def pictures(found, occupancy):
 def proof_text(proof):
     with_answer = (f"No drop in {proof['seeds'][1] - proof['seeds'][0] + 1} runs of the {proof['engine']} engine" if proof["proved"] else
                    f"<span class=bad>{proof['drops']} packets were dropped: the answer is not proved</span>")
-    with_less = (f"nine tenths of it drops {proof['nine_tenths_drops']} packets in {proof['nine_tenths_seeds']} runs" if proof["tight"] else
+    with_less = (f"nine tenths of it drops packets in {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs" if proof["tight"] else
                  f"<span class=bad>nine tenths of it did not drop in {proof['nine_tenths_seeds']} runs either: the answer may be larger than needed</span>")
     return f"{with_answer}, with seeds that the fit has not seen; {with_less}."
 

@@ -26,6 +26,11 @@ class Simulation:
             raise AttributeError(name) from None
 
 
+def drops_at_all(**settings):
+    """Whether the network drops anything: as simulate(), but a run ends soon after its first drop, which is much sooner where many follow."""
+    return module.simulate(scenario.texts(settings), until_drop=True)["numbers"]["drops"] > 0
+
+
 def simulate(*, occupancy=None, flows=False, **settings):
     """Simulates an event-building network; a pure function of its settings (seed among them).
 

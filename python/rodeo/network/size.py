@@ -83,7 +83,8 @@ def quantile(maxima, confidence):
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False):
-    """{seed: drops} with a finite buffer."""
+    """{seed: drops} with a finite buffer; with stop_at_first only until a seed has some, whose number is not counted then."""
+    settings = {**settings, "only_drops": True} if stop_at_first else settings
     batch = 2 if stop_at_first else len(seeds)
     found = {}
     for start in range(0, len(seeds), batch):
@@ -201,7 +202,7 @@ def size(job, directory, executor, progress=None, revision=""):
         "counted_in": "cells of the switch" if counted(settings) == "max_buffer_cell_bytes" else "frames",
         "maxima_bytes": maxima, "seeds": [seeds[0], seeds[-1]],
         "proof": {"engine": wanted["proof_engine"], "seeds": [proof_seeds[0], proof_seeds[-1]], "drops": sum(with_answer.values()), "proved": proved,
-                  "raised": raised, "nine_tenths_bytes": round(answer * NINE_TENTHS), "nine_tenths_drops": sum(with_less.values()),
+                  "raised": raised, "nine_tenths_bytes": round(answer * NINE_TENTHS), "nine_tenths_seeds_that_drop": sum(drops > 0 for drops in with_less.values()),
                   "nine_tenths_seeds": len(with_less), "nine_tenths_further_seeds": further, "tight": any(with_less.values())},
         "dominant": assumptions[0]["assumption"] if assumptions else None, "assumptions": assumptions, "base_bytes": base,
         "switch": {"buffer": scenario.complete(switch)["buffer"], "is_example": whole["buffer"] == "infinite",
