@@ -40,7 +40,7 @@ def bisect(task: Task, quantity: str, low: float, high: float, tolerance=0.01, a
     if quantity not in ("rate", "buffer"):
         raise ValueError(f"there is no search for {quantity}; use rate or buffer")
     wants_high = quantity == "rate"
-    if task.method == "simulation" and not allowed:
+    if task.method in ("simulation", "laboratory") and not allowed:
         task = task.with_settings(only_drops=True)
     probes = 0
 
