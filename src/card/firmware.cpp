@@ -36,14 +36,14 @@ Result<void> check_firmware(Card& card, const FirmwareTable& table) {
   const auto hash = read_firmware_hash(card);
   if (!hash) return std::unexpected(hash.error());
   if (*hash && table.compatible(**hash)) return {};
+  const std::string which = *hash ? table.name_of(**hash) : "unknown";
+  // Who it is helps the reader of the message; firmware that is not known may not be able to say.
   const auto identity = identify(card);
-  if (!identity) return std::unexpected(identity.error());
-  const std::string which = identity->firmware_hash ? table.name_of(*identity->firmware_hash) : "unknown";
-  const std::string serial = identity->serial ? fmt::format("{:04}", *identity->serial) : "unknown";
+  const std::string serial = identity && identity->serial ? fmt::format("{:04}", *identity->serial) : "unknown";
   return std::unexpected(
       Error{"card.firmware",
             fmt::format("the firmware {} of the {} with serial number {}, endpoint {}, is not one that this driver knows",
-                        which, name_of(card.type()), serial, identity->endpoint.value_or(0)),
+                        which, name_of(card.type()), serial, card.endpoint_or_zero()),
             card.address().text(), "add its hash to the firmware table, or bypass the check"});
 }
 

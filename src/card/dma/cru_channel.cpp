@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -42,8 +43,9 @@ Result<void> CruChannel::find_links() {
     mask = *enabled & 0xefff;  // there is no link 12
   }
   links_.clear();
+  counts_are_new_ = false;
   for (unsigned id = 0; id < cru::kDmaLinks; ++id) {
-    if ((mask >> id & 1) != 0) links_.push_back({.id = id, .queue = FixedQueue<Superpage>(depth_)});
+    if ((mask >> id & 1) != 0) links_.push_back({.id = id, .queue = FixedQueue<Superpage>(depth_), .high = {}});
   }
   set_capacities(depth_ * std::max<std::size_t>(1, links_.size()), depth_ * std::size_t{16}, depth_ * links_.size());
   return {};
@@ -99,13 +101,15 @@ Result<void> CruChannel::device_start() {
 Result<void> CruChannel::device_stop() {
   auto halted = halt();
   if (!halted) return halted;
-  // The card has flushed before it answers this read.
+  // The card has flushed before it answers this read: what was counted earlier does not do.
+  for (Link& link : links_) link.counted = 0;
+  counts_are_new_ = false;
   return exchange(false, SIZE_MAX);
 }
 
 void CruChannel::device_reclaim() {
   for (Link& link : links_) {
-    link.take = 0;
+    link.take = link.counted = 0;
     while (!link.queue.empty()) give_back(link.queue.pop());
   }
 }
@@ -116,30 +120,31 @@ std::size_t CruChannel::device_outstanding() const {
   return sum;
 }
 
-Result<void> CruChannel::read_counts(std::size_t most) {
-  operations_.clear();
-  for (Link& link : links_) {
-    link.take = 0;
-    if (!link.queue.empty() && most > 0) operations_.push_back(reading(reg("superpages_done"), link.id));
+void CruChannel::plan_counts() {
+  for (const Link& link : links_) {
+    if (!link.queue.empty()) operations_.push_back(reading(reg("superpages_done"), link.id));
   }
-  if (operations_.empty()) return {};
-  if (auto done = card_.function().exchange(operations_); !done) return done;
-  std::size_t next = 0;
-  for (Link& link : links_) {
-    if (link.queue.empty()) continue;
-    const auto fresh = static_cast<std::uint32_t>(operations_[next++].value) - link.done;
-    if (fresh > link.queue.size())
+}
+
+Result<void> CruChannel::take_counts(std::size_t from) {
+  for (; from < operations_.size(); ++from) {
+    const auto id =
+        static_cast<unsigned>((operations_[from].offset - reg("superpages_done").offset) / reg("superpages_done").stride);
+    Link& link = *std::ranges::find(links_, id, &Link::id);
+    link.counted = static_cast<std::uint32_t>(operations_[from].value) - link.done;
+    if (link.counted > link.queue.size())
       return misbehaved(DmaCounter::count_jumps, fmt::format("link {} says that {} superpages are done, but it has {}",
-                                                             link.id, fresh, link.queue.size()));
-    link.take = static_cast<std::uint32_t>(std::min<std::size_t>(fresh, most));
-    most -= link.take;
+                                                             link.id, link.counted, link.queue.size()));
   }
   return {};
 }
 
-void CruChannel::plan_collection() {
-  for (const Link& link : links_) {
-    for (std::uint32_t i = 0; i < link.take; ++i) {
+void CruChannel::plan_collection(std::size_t most) {
+  const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
+  for (Link& link : links_) {
+    link.take = static_cast<std::uint32_t>(std::min<std::size_t>(link.counted, most));
+    most -= link.take;
+    for (std::uint32_t i = 0; batched && i < link.take; ++i) {
       operations_.push_back(reading(reg("superpage_size_fifo"), link.id));
       operations_.push_back(writing(reg("superpage_size_fifo"), link.id, cru::kSizeFifoNext));
     }
@@ -153,7 +158,11 @@ void CruChannel::plan_pushes() {
     if (link == links_.end() || link->queue.room() == 0) return;
     const Superpage superpage = transfer_.pop();
     const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
-    operations_.push_back(writing(reg("superpage_address_high"), link->id, address >> 32));
+    // Where accesses trap, one less of them.
+    const auto high = static_cast<std::uint32_t>(address >> 32);
+    if (link->high != high || card_.function().back_end() != pci::BackEnd::vfio_user)
+      operations_.push_back(writing(reg("superpage_address_high"), link->id, high));
+    link->high = high;
     operations_.push_back(writing(reg("superpage_address_low"), link->id, address));
     operations_.push_back(writing(reg("superpage_push"), link->id, superpage.bytes / cru::kDmaPageBytes));
     link->queue.push(superpage);
@@ -173,11 +182,23 @@ Result<std::uint32_t> CruChannel::read_size_slowly(const Link& link) {
 }
 
 Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
-  if (auto counted = read_counts(most); !counted) return counted;
-  operations_.clear();
   const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
-  if (batched) plan_collection();
+  const bool known = std::ranges::any_of(links_, [](const Link& link) { return link.counted > 0; });
+  const bool asked = std::exchange(counts_are_new_, false);
+  if (!known && !asked) {
+    operations_.clear();
+    plan_counts();
+    if (!operations_.empty()) {
+      if (auto done = card_.function().exchange(operations_); !done) return done;
+    }
+    if (auto counted = take_counts(0); !counted) return counted;
+  }
+  operations_.clear();
+  plan_collection(most);
+  const bool collects = !operations_.empty();
   if (with_pushes) plan_pushes();
+  const std::size_t counts = operations_.size();
+  if (collects) plan_counts();
   if (!operations_.empty()) {
     if (auto done = card_.function().exchange(operations_); !done) return done;
   }
@@ -207,10 +228,13 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
         bytes = link.queue.front().bytes;
       }
       ++link.done;
+      --link.counted;
       deliver(link.queue.pop(), bytes, static_cast<int>(link.id));
     }
   }
-  return {};
+  if (!collects) return {};
+  counts_are_new_ = true;
+  return take_counts(counts);
 }
 
 Result<void> CruChannel::device_health(DmaHealth& health) {

@@ -6,6 +6,7 @@
 
 namespace rodeo::card {
 
+/// Where accesses trap, a fill() that collected has asked for the counts at the end of its train; the next one does not ask again.
 class CruChannel final : public DmaChannel {
  public:
   CruChannel(Card& card, unsigned channel, const SharedMemory& memory, const DmaSettings& settings)
@@ -17,9 +18,11 @@ class CruChannel final : public DmaChannel {
  private:
   struct Link {
     unsigned id = 0;
-    FixedQueue<Superpage> queue;  // what the card has, oldest first
-    std::uint32_t done = 0;       // collected since the reset, modulo 2^32
-    std::uint32_t take = 0;       // to be collected in this round
+    FixedQueue<Superpage> queue;        // what the card has, oldest first
+    std::uint32_t done = 0;             // collected since the reset, modulo 2^32
+    std::uint32_t counted = 0;          // done according to the card, not collected yet
+    std::uint32_t take = 0;             // to be collected in this round
+    std::optional<std::uint32_t> high;  // what the card's address register holds
     std::size_t outstanding() const { return queue.size() - take; }
   };
 
@@ -35,14 +38,16 @@ class CruChannel final : public DmaChannel {
   Result<void> find_links();
   Result<void> halt();
   Result<void> exchange(bool with_pushes, std::size_t most);
-  Result<void> read_counts(std::size_t most);
-  void plan_collection();
+  void plan_counts();
+  Result<void> take_counts(std::size_t from);
+  void plan_collection(std::size_t most);
   void plan_pushes();
   Result<std::uint32_t> read_size_slowly(const Link& link);
   bool uses_links() const { return settings_.source != DataSource::internal; }
 
   std::uint32_t depth_ = card_registers::cru::kDefaultFifoDepth;
   std::vector<Link> links_;
+  bool counts_are_new_ = false;  // read at the end of the last train
   std::vector<pci::RegionOperation> operations_;
 };
 

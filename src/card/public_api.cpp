@@ -1,0 +1,128 @@
+// include/rodeo/card.h over the room's own classes: results become exceptions.
+#include <utility>
+
+#include "card/dma/span_reader.h"
+#include "card/enumeration.h"
+#include "card/firmware.h"
+#include "rodeo/card.h"
+
+namespace rodeo {
+namespace {
+
+template <typename T>
+T value_or_throw(Result<T>&& result) {
+  if (!result) throw CardError(result.error().code, result.error().message());
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+CardInfo info_of(const card::CardEntry& entry) {
+  CardInfo info;
+  info.sequence = entry.sequence;
+  info.type = card::name_of(entry.type);
+  info.address = entry.function.address.text();
+  info.serial = entry.identity.serial;
+  info.endpoint = entry.identity.endpoint;
+  info.firmware = entry.identity.firmware_hash;
+  if (info.firmware) info.firmware_name = card::FirmwareTable::built_in().name_of(*info.firmware);
+  info.numa_node = entry.function.numa_node;
+  info.problem = entry.problem;
+  return info;
+}
+
+}  // namespace
+
+std::vector<CardInfo> list_cards() {
+  std::vector<CardInfo> cards;
+  for (const card::CardEntry& entry : card::list_cards()) cards.push_back(info_of(entry));
+  return cards;
+}
+
+struct CardHandle::Inside {
+  std::unique_ptr<card::Card> opened;
+  CardInfo info;
+
+  card_registers::FoundRegister find(std::string_view name) const {
+    const auto found = opened->map().find(name);
+    const auto bracket = name.find('[');
+    if (found) return *found;
+    // A C-RORC's rows are its channels: the index is checked when the register is reached.
+    if (const auto row = opened->map().find(name.substr(0, bracket));
+        row && opened->type() == card::CardType::crorc && bracket != std::string_view::npos) {
+      const std::string_view digits = name.substr(bracket + 1);
+      if (digits.size() == 2 && digits[1] == ']' && digits[0] >= '0' && digits[0] <= '9')
+        return {row->description, static_cast<std::uint32_t>(digits[0] - '0'), row->offset};
+    }
+    throw CardError("card.bad_access", "error[card.bad_access]: " + std::string(name) + " is no register of a " +
+                                           std::string(opened->map().card()));
+  }
+};
+
+CardHandle::CardHandle(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+CardHandle::CardHandle(CardHandle&&) noexcept = default;
+CardHandle& CardHandle::operator=(CardHandle&&) noexcept = default;
+CardHandle::~CardHandle() = default;
+
+CardHandle CardHandle::open(std::string_view id) {
+  const auto entry = value_or_throw(card::find_card(id));
+  auto inside = std::make_unique<Inside>();
+  inside->info = info_of(entry);
+  inside->opened = value_or_throw(card::Card::open(entry.function));
+  return CardHandle(std::move(inside));
+}
+
+const CardInfo& CardHandle::info() const { return inside_->info; }
+
+std::uint32_t CardHandle::read(unsigned bar, std::uint64_t offset) {
+  return value_or_throw(value_or_throw(inside_->opened->bar(bar))->read32(offset));
+}
+void CardHandle::write(unsigned bar, std::uint64_t offset, std::uint32_t value) {
+  value_or_throw(value_or_throw(inside_->opened->bar(bar))->write32(offset, value));
+}
+std::uint32_t CardHandle::modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value) {
+  return value_or_throw(inside_->opened->modify_at(bar, offset, {low, width}, value));
+}
+std::uint64_t CardHandle::read(std::string_view name) {
+  const auto found = inside_->find(name);
+  return value_or_throw(inside_->opened->read64(*found.description, found.index));
+}
+void CardHandle::write(std::string_view name, std::uint64_t value) {
+  const auto found = inside_->find(name);
+  value_or_throw(inside_->opened->write(*found.description, value, found.index));
+}
+
+struct CardDma::Inside {
+  card::DmaMemory memory;
+  std::unique_ptr<card::DmaChannel> channel;
+  std::optional<card::SpanReader> reader;
+};
+
+CardDma::CardDma(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
+CardDma::CardDma(CardDma&&) noexcept = default;
+CardDma& CardDma::operator=(CardDma&&) noexcept = default;
+CardDma::~CardDma() {
+  if (inside_ != nullptr) (void)inside_->reader->stop();
+}
+
+CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
+  const auto source = card::data_source_of(options.source);
+  if (!source) throw CardError("card.bad_dma", "error[card.bad_dma]: there is no data source " + options.source);
+  auto inside = std::make_unique<Inside>();
+  inside->memory = value_or_throw(card::DmaMemory::create(options.buffer_bytes));
+  inside->channel = value_or_throw(card::DmaChannel::open(*handle.inside_->opened, options.channel, inside->memory.shared(),
+                                                          {.source = *source, .check_firmware = options.check_firmware}));
+  inside->reader = value_or_throw(card::SpanReader::create(*inside->channel, options.superpage_bytes));
+  return CardDma(std::move(inside));
+}
+
+void CardDma::start() { value_or_throw(inside_->reader->start()); }
+
+std::optional<CardSpan> CardDma::next() {
+  const auto span = value_or_throw(inside_->reader->next());
+  if (!span) return std::nullopt;
+  return CardSpan{span->bytes, span->superpage, span->link, span->last};
+}
+
+void CardDma::release_before(std::uint64_t superpage) { value_or_throw(inside_->reader->release_before(superpage)); }
+void CardDma::stop() { value_or_throw(inside_->reader->stop()); }
+
+}  // namespace rodeo

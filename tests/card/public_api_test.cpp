@@ -1,0 +1,70 @@
+#include "rodeo/card.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "card_registers/cru.h"
+#include "formats/temporary_directory.h"
+#include "scripted_server.h"
+
+namespace rodeo {
+namespace {
+
+namespace cru = card_registers::cru;
+
+/// Registers of a CRU without behaviour, in BARs that are smaller than a CRU's.
+class PublicCardApi : public testing::Test {
+ protected:
+  PublicCardApi() {
+    ::setenv("RODEO_RUNTIME_DIR", directory_.path().c_str(), 1);
+    std::filesystem::create_directory(directory_.file("cards"));
+    server_ = std::make_unique<card::doubles::ScriptedServer>(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
+    const std::uint32_t serial = 0x33333230;
+    // The identification reads registers beyond these BARs: the card is a row with a problem, but it can be opened by address.
+    std::memcpy(server_->bar2.data() + 0x18, &serial, 4);
+  }
+  ~PublicCardApi() override { ::unsetenv("RODEO_RUNTIME_DIR"); }
+  test::TemporaryDirectory directory_;
+  std::unique_ptr<card::doubles::ScriptedServer> server_;
+};
+
+TEST_F(PublicCardApi, ListsAndOpensACard) {
+  const auto cards = list_cards();
+  ASSERT_FALSE(cards.empty());
+  EXPECT_EQ(cards[0].type, "CRU");
+  EXPECT_NE(cards[0].problem, "");
+  CardHandle card = CardHandle::open("3b:00.0");
+  EXPECT_EQ(card.info().address, "0000:3b:00.0");
+}
+
+TEST_F(PublicCardApi, ReadsWritesAndModifiesRegisters) {
+  CardHandle card = CardHandle::open("3b:00.0");
+  card.write(2, 0x100, 0xffff0000);
+  EXPECT_EQ(card.read(2, 0x100), 0xffff0000u);
+  EXPECT_EQ(card.modify(2, 0x100, 4, 8, 0xab), 0xffff0ab0u);
+  card.write("superpages_done[3]", 7);
+  EXPECT_EQ(card.read("superpages_done[3]"), 7u);
+  EXPECT_EQ(card.read(0, 0x80c), 7u);
+}
+
+TEST_F(PublicCardApi, ThrowsWithACode) {
+  const auto code = [](auto&& call) {
+    try {
+      call();
+    } catch (const CardError& error) {
+      return error.code();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(code([] { (void)CardHandle::open("4b:00.0"); }), "card.not_found");
+  CardHandle card = CardHandle::open("3b:00.0");
+  EXPECT_EQ(code([&] { (void)card.read(2, 2); }), "card.bad_access");
+  EXPECT_EQ(code([&] { (void)card.read("no_such_register"); }), "card.bad_access");
+  EXPECT_EQ(code([&] { (void)CardDma::open(card, {.source = "nothing"}); }), "card.bad_dma");
+  EXPECT_EQ(code([&] { (void)CardDma::open(card, {.buffer_bytes = 1 << 20}); }), "card.firmware");
+}
+
+}  // namespace
+}  // namespace rodeo
