@@ -12,6 +12,7 @@
 
 namespace rodeo::cli {
 
+void add_card_bench(Command& card);
 void add_card_huge_pages(Command& card);
 void add_card_keep(Command& card);
 void add_card_list(Command& card);

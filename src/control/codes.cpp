@@ -82,6 +82,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
     {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
+    {"card.bench", failed, "The processes of a bench could not be made, or did not all come; the message says how many."},
     {"card.ddl", failed,
      "The link answered something else than the status that was asked for. Ask again; if it stays so, reset the SIU."},
     {"card.dma_memory", failed,
@@ -125,6 +126,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "the cause has its own counter. Stop the channel and reset the card."},
     {"card.no_answer", unreachable,
      "The front-end link did not answer a command in time. `rodeo card status` shows whether it is up."},
+    {"card.no_data", unreachable,
+     "The card answers, but nothing arrived for so long. See that links are enabled and triggers come."},
     {"card.no_iommu", failed,
      "VFIO needs an IOMMU, which keeps a card to the memory that it was given. Switch it on in the firmware and on the "
      "kernel's command line; `rodeo doctor` shows whether it is on."},

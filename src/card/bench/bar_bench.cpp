@@ -1,0 +1,236 @@
+#include "card/bench/bar_bench.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "card/bench/ceilings.h"
+
+namespace rodeo::card {
+
+namespace {
+
+constexpr unsigned kMostProcesses = 256;
+constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+constexpr unsigned kBatch = 16;  // accesses between two looks at the clock
+
+struct alignas(64) Share {
+  std::atomic<int> state;  // 0 not ready, 1 ready, 2 done, 3 failed
+  std::uint64_t operations;
+  std::uint64_t wrong;
+  double seconds;
+  bool mapped;
+  char code[64];
+  char what[256];
+};
+
+/// What the processes see of each other.
+struct Meeting {
+  std::atomic<bool> go;
+  std::atomic<bool> give_up;
+  Share shares[kMostProcesses];
+};
+
+void copy_text(char* to, std::size_t size, const std::string& text) {
+  std::strncpy(to, text.c_str(), size - 1);
+  to[size - 1] = '\0';
+}
+
+/// One pass of loads or stores, mapped or trapped. Returns the last error.
+class Accesses {
+ public:
+  Accesses(const Bar& bar, const BarBenchSettings& settings) : bar_(bar), target_(settings.target), write_(settings.write) {
+    if (target_.width_bytes == 8) {
+      wide_ = bar.mapped<std::uint64_t>(target_.offset);
+    } else {
+      narrow_ = bar.mapped<std::uint32_t>(target_.offset);
+    }
+  }
+  bool mapped() const { return wide_ != nullptr || narrow_ != nullptr; }
+
+  Result<void> batch(std::uint64_t& operations, std::uint64_t& wrong) const {
+    for (unsigned i = 0; i < kBatch; ++i) {
+      if (write_) {
+        if (auto done = write(); !done) return done;
+        ++operations;
+      }
+      const auto value = read();
+      if (!value) return std::unexpected(value.error());
+      ++operations;
+      if (write_ && *value != *write_) ++wrong;
+    }
+    return {};
+  }
+
+ private:
+  Result<std::uint64_t> read() const {
+    if (wide_ != nullptr) return *wide_;
+    if (narrow_ != nullptr) return *narrow_;
+    return read_register(bar_, target_);
+  }
+  Result<void> write() const {
+    if (wide_ != nullptr) {
+      *wide_ = *write_;
+      return {};
+    }
+    if (narrow_ != nullptr) {
+      *narrow_ = static_cast<std::uint32_t>(*write_);
+      return {};
+    }
+    return write_register(bar_, target_, *write_);
+  }
+
+  const Bar& bar_;
+  RegisterTarget target_;
+  std::optional<std::uint64_t> write_;
+  volatile std::uint64_t* wide_ = nullptr;
+  volatile std::uint32_t* narrow_ = nullptr;
+};
+
+Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {
+  const auto card = Card::open(entry.function);
+  if (!card) return std::unexpected(card.error());
+  const auto bar = (*card)->bar(settings.target.bar);
+  if (!bar) return std::unexpected(bar.error());
+  const Accesses accesses(**bar, settings);
+  std::uint64_t ignored = 0;
+  if (auto first = accesses.batch(ignored, ignored); !first) return first;
+  share.mapped = accesses.mapped();
+  share.state.store(1, std::memory_order_release);
+  while (!meeting.go.load(std::memory_order_acquire)) {
+    if (meeting.give_up.load(std::memory_order_acquire)) return {};
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  const std::uint64_t begin = base::steady_now_ns();
+  const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count());
+  std::uint64_t now = begin;
+  while (now < end) {
+    if (auto done = accesses.batch(share.operations, share.wrong); !done) return done;
+    now = base::steady_now_ns();
+  }
+  share.seconds = static_cast<double>(now - begin) * 1e-9;
+  return {};
+}
+
+[[noreturn]] void process(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody is left who would say when to begin or to end
+  const auto outcome = take_part(entry, settings, meeting, share);
+  if (!outcome) {
+    copy_text(share.code, sizeof share.code, outcome.error().code);
+    copy_text(share.what, sizeof share.what, outcome.error().what);
+  }
+  share.state.store(outcome ? 2 : 3, std::memory_order_release);
+  ::_exit(0);
+}
+
+Error bench_error(std::string what) { return {"card.bench", std::move(what), {}, {}}; }
+
+/// Plain loads of memory that is in the first-level cache, as many a second as a loop can do.
+double load_ceiling(std::chrono::milliseconds time) {
+  volatile std::uint64_t word = 1;
+  std::uint64_t sum = 0;
+  std::uint64_t loads = 0;
+  const std::uint64_t begin = base::steady_now_ns();
+  const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+  std::uint64_t now = begin;
+  while (now < end) {
+    for (unsigned i = 0; i < kBatch; ++i) sum += word;
+    loads += kBatch;
+    now = base::steady_now_ns();
+  }
+  return sum == 0 ? 0 : static_cast<double>(loads) / (static_cast<double>(now - begin) * 1e-9);
+}
+
+/// Ends and reaps the processes however the bench ends.
+class Processes {
+ public:
+  Processes() = default;
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+  ~Processes() {
+    for (const pid_t child : children_) ::kill(child, SIGKILL);
+    for (const pid_t child : children_) {
+      while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+  void add(pid_t child) { children_.push_back(child); }
+
+ private:
+  std::vector<pid_t> children_;
+};
+
+/// Waits until every share is at least in `state`; an error if one failed or it takes too long.
+Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std::uint64_t patience_ns) {
+  const std::uint64_t end = base::steady_now_ns() + patience_ns;
+  while (true) {
+    unsigned there = 0;
+    for (unsigned i = 0; i < processes; ++i) {
+      const int now = meeting.shares[i].state.load(std::memory_order_acquire);
+      if (now == 3) return std::unexpected(Error{meeting.shares[i].code, meeting.shares[i].what, {}, {}});
+      if (now >= state) ++there;
+    }
+    if (there == processes) return {};
+    if (base::steady_now_ns() > end)
+      return std::unexpected(bench_error(fmt::format("only {} of {} processes came", there, processes)));
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+}
+
+}  // namespace
+
+Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettings& settings) {
+  if (settings.processes == 0 || settings.processes > kMostProcesses)
+    return std::unexpected(Error{
+        "card.bad_setting", fmt::format("{} processes, but 1 to {} can be", settings.processes, kMostProcesses), {}, {}});
+  void* shared = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return std::unexpected(bench_error(std::string("no shared memory: ") + std::strerror(errno)));
+  auto* meeting = new (shared) Meeting{};
+  BarBenchResult result;
+  const auto outcome = [&]() -> Result<void> {
+    Processes processes;
+    for (unsigned i = 0; i < settings.processes; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) process(card, settings, *meeting, meeting->shares[i]);
+      if (child < 0) return std::unexpected(bench_error(std::string("cannot make processes: ") + std::strerror(errno)));
+      processes.add(child);
+    }
+    if (auto ready = wait_for(*meeting, settings.processes, 1, kPatienceNs); !ready) return ready;
+    meeting->go.store(true, std::memory_order_release);
+    const auto time_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count());
+    return wait_for(*meeting, settings.processes, 2, kPatienceNs + time_ns);
+  }();
+  if (outcome) {
+    for (unsigned i = 0; i < settings.processes; ++i) {
+      const Share& share = meeting->shares[i];
+      result.per_process.push_back(static_cast<double>(share.operations) / share.seconds);
+      result.wrong_reads += share.wrong;
+      result.mapped = share.mapped;
+    }
+    result.operations_per_second = std::accumulate(result.per_process.begin(), result.per_process.end(), 0.0);
+    const double mean = result.operations_per_second / settings.processes;
+    for (const double rate : result.per_process)
+      result.unfairness = std::max(result.unfairness, std::abs(rate - mean) / mean);
+    result.ceiling_per_second =
+        result.mapped ? load_ceiling(settings.time / 4) : ping_pong_ceiling(std::chrono::microseconds{0}, settings.time / 4);
+  }
+  ::munmap(shared, sizeof(Meeting));
+  if (!outcome) return std::unexpected(outcome.error());
+  return result;
+}
+
+}  // namespace rodeo::card

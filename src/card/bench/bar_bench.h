@@ -1,0 +1,35 @@
+// Register accesses of one or several processes on one BAR: how many per second, and how fairly shared (roc-bar-stress of ReadoutCard).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "card/enumeration.h"
+#include "card/register_target.h"
+
+namespace rodeo::card {
+
+struct BarBenchSettings {
+  RegisterTarget target;
+  std::optional<std::uint64_t> write;  ///< each operation pair writes this, then reads; nothing: only reads
+  unsigned processes = 1;              ///< 1 to 256
+  std::chrono::milliseconds time{1000};
+};
+
+struct BarBenchResult {
+  std::vector<double> per_process;  ///< operations (a read or a write each) per second
+  double operations_per_second = 0;
+  double unfairness = 0;  ///< largest deviation of a process from their mean, as a share of it
+  bool mapped = false;
+  std::uint64_t wrong_reads = 0;  ///< values that are not what was written; another process may have written another
+  double ceiling_per_second = 0;  ///< of one process: plain loads of memory, or a bare ping-pong over a socket
+};
+
+/// Every process opens the card by itself and begins when all are ready. Blocks for `time` and what the ceiling takes. The calling process must have one thread.
+/// Errors: those of the card (of the first process that had one), card.bench (processes could not be made, or died).
+Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettings& settings);
+
+}  // namespace rodeo::card

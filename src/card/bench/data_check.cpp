@@ -1,0 +1,281 @@
+#include "card/bench/data_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "card_registers/felix.h"
+#include "formats/block_decoder.h"
+#include "formats/fid.h"
+#include "formats/provable.h"
+
+namespace rodeo::card {
+
+namespace {
+
+namespace felix = card_registers::felix;
+using formats::PagePattern;
+
+constexpr std::size_t kLine = 64;
+
+/// Two lines a superpage. A counting pattern without headers is checked exactly; whatever else is there must differ from what the same lines held
+/// when the superpage came the last time.
+class LineCheck final : public DataCheck {
+ public:
+  LineCheck(PagePattern pattern, std::uint32_t superpage_bytes, std::size_t superpages, std::uint32_t block_bytes)
+      : pattern_(pattern), superpage_bytes_(superpage_bytes), block_bytes_(block_bytes), last_(superpages + 1) {}
+
+  void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
+    if (bytes.size() < kLine) return;
+    if (pattern_ == PagePattern::cru_internal) return check_counter(superpage, bytes);
+    Lines now{};
+    std::memcpy(now.data(), bytes.data(), kLine);
+    const std::size_t place = superpage.offset / superpage_bytes_;
+    if (place < last_.size()) {
+      if (last_[place] == now) ++stale_;
+      last_[place] = now;
+    }
+    // The last line: of the last block where there are blocks (what follows in it may be padding), else of the superpage.
+    if (block_bytes_ != 0 && bytes.size() % block_bytes_ == 0) {
+      std::uint32_t header = 0;
+      std::memcpy(&header, bytes.data() + bytes.size() - block_bytes_, sizeof header);
+      const std::uint32_t marker = header >> 16;
+      if (marker != 0xabcd && marker != 0xabce && (marker & 0xff) != 0xce) ++bad_last_;
+    } else {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data() + bytes.size() - kLine, sizeof word);
+      sink_ ^= word;
+    }
+  }
+  std::uint64_t errors() const override { return stale_ + bad_last_ + wrong_first_; }
+  std::vector<NamedCount> counts() const override {
+    std::vector<NamedCount> list;
+    if (stale_ != 0) list.push_back({"stale", stale_});
+    if (wrong_first_ != 0) list.push_back({"wrong_first_line", wrong_first_});
+    if (bad_last_ != 0) list.push_back({"wrong_last_line", bad_last_});
+    return list;
+  }
+
+ private:
+  using Lines = std::array<std::uint64_t, kLine / 8>;
+
+  void check_counter(const Superpage& superpage, std::span<const std::byte> bytes) {
+    const std::size_t link = superpage.link < 0 ? 0 : static_cast<std::size_t>(superpage.link) % next_.size();
+    std::uint32_t first = 0;
+    std::memcpy(&first, bytes.data(), sizeof first);
+    if (known_[link] && first != next_[link]) ++wrong_first_;
+    if (!formats::cru_internal_matches(bytes.first(kLine), first)) ++wrong_first_;
+    const auto lines = static_cast<std::uint32_t>(bytes.size() / 32);
+    if (!formats::cru_internal_matches(bytes.subspan(bytes.size() / 32 * 32 - kLine, kLine), first + lines - 2)) ++bad_last_;
+    next_[link] = first + lines;
+    known_[link] = true;
+  }
+
+  PagePattern pattern_;
+  std::uint32_t superpage_bytes_;
+  std::uint32_t block_bytes_;
+  std::vector<Lines> last_;
+  std::array<std::uint32_t, 256> next_{};
+  std::array<bool, 256> known_{};
+  std::uint64_t stale_ = 0;
+  std::uint64_t wrong_first_ = 0;
+  std::uint64_t bad_last_ = 0;
+  std::uint64_t sink_ = 0;
+};
+
+class PageCheck final : public DataCheck {
+ public:
+  explicit PageCheck(const formats::SuperpageCheckSettings& settings) : check_(settings) {}
+  void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
+    check_.check(static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link), bytes);
+  }
+  std::uint64_t errors() const override { return check_.errors(); }
+  std::vector<NamedCount> counts() const override {
+    std::vector<NamedCount> list{{"pages", check_.counters().read(formats::SuperpageCounter::pages)}};
+    for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
+      const auto counter = static_cast<formats::SuperpageCounter>(i);
+      const std::uint64_t count = check_.counters().read(counter);
+      if (formats::is_error(counter) && count != 0)
+        list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
+    }
+    return list;
+  }
+  std::vector<std::string> findings() const override {
+    std::vector<std::string> list;
+    for (const auto& finding : check_.findings()) list.push_back(formats::describe(finding));
+    return list;
+  }
+
+ private:
+  formats::SuperpageCheck check_;
+};
+
+struct FelixLinks {
+  formats::BlockFormat format;
+  std::vector<std::uint16_t> elinks;
+};
+
+class BlockCheck final : public DataCheck {
+ public:
+  BlockCheck(FelixLinks links, const DataCheckSettings& settings, bool payload)
+      : links_(std::move(links)), provable_(settings.seed), payload_(payload) {
+    for (const std::uint16_t elink : links_.elinks) {
+      link_ids_.push_back(formats::fid_of_card_elink(settings.detector, settings.connector, elink).default_link_id());
+    }
+  }
+
+  void check(const Superpage&, std::span<const std::byte> bytes) override {
+    if (!decoder_ && !find_format(bytes)) return;
+    while (!bytes.empty()) {
+      buffer_->clear();
+      const std::size_t taken = decoder_->decode(bytes, *buffer_);
+      if (taken == 0) break;
+      if (payload_) prove();
+      bytes = bytes.subspan(taken);
+    }
+  }
+  std::uint64_t errors() const override {
+    std::uint64_t sum = wrong_payload_ + no_block_;
+    for (std::size_t i = 0; decoder_ && i < formats::kBlockCounters; ++i) {
+      const auto counter = static_cast<formats::BlockCounter>(i);
+      if (formats::is_anomaly(counter)) sum += decoder_->counters().read(counter);
+    }
+    return sum;
+  }
+  std::vector<NamedCount> counts() const override {
+    std::vector<NamedCount> list;
+    for (std::size_t i = 0; decoder_ && i < formats::kBlockCounters; ++i) {
+      const auto counter = static_cast<formats::BlockCounter>(i);
+      const std::uint64_t count = decoder_->counters().read(counter);
+      const bool shown = counter == formats::BlockCounter::blocks || counter == formats::BlockCounter::chunks;
+      if (shown || (formats::is_anomaly(counter) && count != 0))
+        list.push_back({std::string(formats::kBlockCounterInfo[i].name), count});
+    }
+    if (no_block_ != 0) list.push_back({"no_block", no_block_});
+    if (wrong_payload_ != 0) list.push_back({"payload", wrong_payload_});
+    return list;
+  }
+
+ private:
+  /// The first block says which trailers its kind has.
+  bool find_format(std::span<const std::byte> bytes) {
+    if (bytes.size() < 4) return false;
+    std::uint32_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    for (const auto family :
+         {formats::BlockFamily::trailer16, formats::BlockFamily::trailer32, formats::BlockFamily::phase2}) {
+      formats::BlockFormat format = links_.format;
+      format.family = family;
+      if (!format.valid() || format.marker() != header >> 16) continue;
+      decoder_ = std::make_unique<formats::BlockDecoder>(
+          formats::BlockDecoder::Options{.format = format, .max_chunk_bytes = 1U << 20}, links_.elinks);
+      buffer_ = std::make_unique<formats::DecodeBuffer>(decoder_->capacity_for(64));
+      return true;
+    }
+    ++no_block_;
+    return false;
+  }
+  void prove() {
+    constexpr std::uint8_t kBad = chunk_status::kFirmwareTruncated | chunk_status::kSoftwareTruncated |
+                                  chunk_status::kFirmwareMalformed | chunk_status::kSoftwareMalformed;
+    for (const ChunkRun& run : buffer_->runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        const auto chunk = run.chunk(i);
+        if ((run.chunk_status(i) & kBad) != 0 || chunk.size() < formats::Provable::kHeaderBytes)
+          continue;  // counted by the decoder
+        std::uint32_t l1id = 0;
+        std::memcpy(&l1id, chunk.data(), sizeof l1id);
+        if (run.link != ttc_link_ && !provable_.matches(chunk, link_ids_[run.link], L1Id{l1id})) ++wrong_payload_;
+      }
+    }
+  }
+
+ public:
+  void skip_payload_of(LinkIndex link) { ttc_link_ = link; }
+
+ private:
+  FelixLinks links_;
+  formats::Provable provable_;
+  bool payload_;
+  LinkIndex ttc_link_ = 0xffff;
+  std::vector<std::uint32_t> link_ids_;
+  std::unique_ptr<formats::BlockDecoder> decoder_;
+  std::unique_ptr<formats::DecodeBuffer> buffer_;
+  std::uint64_t wrong_payload_ = 0;
+  std::uint64_t no_block_ = 0;
+};
+
+Result<FelixLinks> felix_links(Card& card, unsigned channel) {
+  FelixLinks found;
+  const auto block = card.read64(felix::reg("block_bytes"));
+  if (!block) return std::unexpected(block.error());
+  found.format.block_bytes =
+      *block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(std::min<std::uint64_t>(*block, UINT32_MAX));
+  const auto links = card.read64(felix::reg("links"));
+  if (!links) return std::unexpected(links.error());
+  for (std::uint32_t link = 0; link < std::min<std::uint64_t>(*links, felix::reg("elinks_enabled").count); ++link) {
+    const auto to = card.read64(felix::reg("link_channel"), link);
+    const auto enabled = card.read64(felix::reg("elinks_enabled"), link);
+    if (!to) return std::unexpected(to.error());
+    if (!enabled) return std::unexpected(enabled.error());
+    if (*to != channel) continue;
+    for (std::uint64_t bits = *enabled; bits != 0; bits &= bits - 1)
+      found.elinks.push_back(static_cast<std::uint16_t>(link << 6 | static_cast<unsigned>(std::countr_zero(bits))));
+  }
+  return found;
+}
+
+}  // namespace
+
+formats::PagePattern pattern_of(const Card& card, DataSource source) {
+  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  if (card.type() == CardType::cru) {
+    if (source == DataSource::internal) return PagePattern::cru_internal;
+    if (source == DataSource::ddg) return PagePattern::ddg;
+  }
+  if (card.type() == CardType::crorc && source != DataSource::fee) return PagePattern::words;
+  return emulated ? PagePattern::provable : PagePattern::unknown;
+}
+
+std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_view name) {
+  if (name == "auto") return std::optional<PagePattern>{};
+  if (name == "ddg") return PagePattern::ddg;
+  if (name == "words") return PagePattern::words;
+  if (name == "internal") return PagePattern::cru_internal;
+  if (name == "provable") return PagePattern::provable;
+  if (name == "unknown") return PagePattern::unknown;
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings) {
+  const PagePattern pattern = settings.pattern.value_or(pattern_of(card, settings.source));
+  if (card.type() == CardType::felix) {
+    auto links = felix_links(card, channel);
+    if (!links) return std::unexpected(links.error());
+    if (settings.level == CheckLevel::none)
+      return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, links->format.block_bytes);
+    constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
+    const auto ttc = std::ranges::find(links->elinks, kTtcElink);
+    const auto ttc_index = static_cast<LinkIndex>(ttc == links->elinks.end() ? 0xffff : ttc - links->elinks.begin());
+    auto check = std::make_unique<BlockCheck>(std::move(*links), settings,
+                                              settings.level == CheckLevel::full && pattern == PagePattern::provable);
+    check->skip_payload_of(ttc_index);
+    return check;
+  }
+  if (settings.level == CheckLevel::none)
+    return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, 0);
+  // Without headers there is nothing that would be faster to check than the pattern itself.
+  const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
+  return std::make_unique<PageCheck>(
+      formats::SuperpageCheckSettings{.pattern = headers_only ? PagePattern::unknown : pattern,
+                                      .packet_counter_max = settings.packet_counter_max,
+                                      .every = settings.every,
+                                      .time_frame_orbits = settings.time_frame_orbits,
+                                      .resynchronise = settings.resynchronise,
+                                      .seed = settings.seed});
+}
+
+}  // namespace rodeo::card

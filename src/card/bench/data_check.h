@@ -1,0 +1,64 @@
+// Looks at the superpages of one DMA channel: at everything in them, at headers, or at their first and last line.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "card/card.h"
+#include "card/dma/channel.h"
+#include "formats/superpage_check.h"
+
+namespace rodeo::card {
+
+enum class CheckLevel : std::uint8_t {
+  none,  ///< first and last line of each superpage: new data, and the pattern's next counter where there is one
+  fast,  ///< headers, sizes, counters, time frames; no payload
+  full   ///< and every byte of payload
+};
+
+struct DataCheckSettings {
+  CheckLevel level = CheckLevel::full;
+  DataSource source = DataSource::internal;
+  /// What stands behind headers; nothing: what the type of card and the source say.
+  std::optional<formats::PagePattern> pattern = {};
+  std::uint32_t superpage_bytes = 1U << 20;
+  std::size_t superpages = 1024;  ///< of the buffer
+  std::uint32_t every = 1;
+  std::uint32_t packet_counter_max = 255;
+  std::uint32_t time_frame_orbits = 256;
+  bool resynchronise = true;
+  std::uint64_t seed = 1;      ///< of provable payload
+  std::uint32_t detector = 0;  ///< FELIX: ids from which the payload follows
+  std::uint32_t connector = 0;
+};
+
+struct NamedCount {
+  std::string name;
+  std::uint64_t count = 0;
+};
+
+/// One thread. Superpages may hold any bytes.
+class DataCheck {
+ public:
+  virtual ~DataCheck() = default;
+  virtual void check(const Superpage& superpage, std::span<const std::byte> bytes) = 0;
+  virtual std::uint64_t errors() const = 0;
+  /// Errors by name (those that occurred), and pages, blocks or chunks seen.
+  virtual std::vector<NamedCount> counts() const = 0;
+  /// The first errors in words.
+  virtual std::vector<std::string> findings() const { return {}; }
+};
+
+/// Errors: those of the card, which is asked for its links and block size.
+Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings);
+
+/// The pattern that a source of a card writes, as far as that is known: an emulated card's links carry provable payload.
+formats::PagePattern pattern_of(const Card& card, DataSource source);
+/// "auto", "ddg", "words", "internal", "provable", "unknown"; nothing for anything else. "auto" gives an empty inner value.
+std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_view name);
+
+}  // namespace rodeo::card

@@ -1,0 +1,257 @@
+#include "card/bench/dma_bench.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/latency_histogram.h"
+#include "card/bench/ceilings.h"
+#include "card_registers/crorc.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+
+namespace rodeo::card {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kShortestPause = std::chrono::microseconds{20};
+constexpr nanoseconds kLongestPause = milliseconds{2};
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kQuietBeforeAsking = kSecond / 4;
+
+/// A register whose reading traps: a card that is gone cannot answer it.
+Result<void> ask(Card& card) {
+  const auto word = card.type() == CardType::felix ? card.read64(card_registers::felix::reg("temperature"))
+                    : card.type() == CardType::cru ? card.read64(card_registers::cru::reg("firmware_hash"))
+                                                   : card.read64(card_registers::crorc::reg("firmware_hash"));
+  return word ? Result<void>{} : std::unexpected(word.error());
+}
+
+class Run {
+ public:
+  Run(Card& card, DmaChannel& channel, DataCheck& check, const DmaBenchSettings& settings)
+      : card_(card), channel_(channel), check_(check), settings_(settings) {
+    const std::size_t count = channel.memory().size() / settings.superpage_bytes;
+    pushed_ns_.resize(count);
+    free_ = FixedQueue<std::size_t>(count);
+    for (std::size_t i = 0; i < count; ++i) free_.push(i);
+  }
+
+  Result<DmaBenchResult> run() {
+    if (auto started = channel_.start(); !started) return std::unexpected(started.error());
+    begin_ns_ = last_data_ns_ = told_ns_ = base::steady_now_ns();
+    while (!over_) {
+      if (auto looked = look(); !looked) {
+        (void)channel_.stop();
+        return std::unexpected(looked.error());
+      }
+      if (!over_) rest();
+    }
+    const std::uint64_t end_ns = last_data_ns_;
+    const double cpu = cpu_at_data_ - cpu_begin_;
+    if (auto stopped = channel_.stop(); !stopped) return std::unexpected(stopped.error());
+    take_rest();
+    return result(end_ns, cpu);
+  }
+
+ private:
+  Result<void> look() {
+    ++looks_;
+    if (auto filled = channel_.fill(); !filled) return filled;
+    const std::uint64_t now = base::steady_now_ns();
+    const std::uint64_t before = bytes_;
+    while (!over_) {
+      const auto superpage = channel_.pop();
+      if (!superpage) break;
+      if (!take(*superpage, now)) over_ = true;
+      free_.push(superpage->offset / settings_.superpage_bytes);
+    }
+    give(now);
+    if (bytes_ > before) {
+      if (first_data_ns_ == 0) {
+        first_data_ns_ = now;
+        first_bytes_ = bytes_;
+        cpu_begin_ = base::process_cpu_seconds();
+      }
+      last_data_ns_ = now;
+      data_bytes_ = bytes_;
+      cpu_at_data_ = base::process_cpu_seconds();
+    } else if (auto alive = look_for_life(now); !alive) {
+      return alive;
+    }
+    if (settings_.bytes != 0 && bytes_ >= settings_.bytes) over_ = true;
+    if (settings_.time.count() != 0 && now - begin_ns_ >= static_cast<std::uint64_t>(settings_.time.count())) over_ = true;
+    if (settings_.stop && settings_.stop()) over_ = true;
+    tell(now);
+    return {};
+  }
+
+  bool take(const Superpage& superpage, std::uint64_t now) {
+    if (superpage.received == 0) return true;
+    latency_.record(now - pushed_ns_[superpage.offset / settings_.superpage_bytes]);
+    const std::span<const std::byte> data = channel_.memory().subspan(superpage.offset, superpage.received);
+    check_.check(superpage, data);
+    ++superpages_;
+    bytes_ += superpage.received;
+    return !settings_.sink || settings_.sink(data);
+  }
+
+  /// Superpages go to the card in the order of the buffer: a FELIX takes them no other way.
+  void give(std::uint64_t now) {
+    while (!free_.empty() && channel_.transfer_room() > 0) {
+      const std::size_t place = free_.front();
+      if (channel_.push({.offset = place * settings_.superpage_bytes, .bytes = settings_.superpage_bytes}) !=
+          PushStatus::done)
+        return;
+      pushed_ns_[place] = now;
+      free_.pop();
+    }
+  }
+
+  Result<void> look_for_life(std::uint64_t now) {
+    if (now - last_data_ns_ < kQuietBeforeAsking || now - asked_ns_ < kQuietBeforeAsking) return {};
+    asked_ns_ = now;
+    if (auto alive = ask(card_); !alive) return alive;
+    const std::uint64_t since = std::max(last_data_ns_, begin_ns_);
+    if (settings_.patience.count() == 0 || now - since < static_cast<std::uint64_t>(settings_.patience.count())) return {};
+    return std::unexpected(Error{
+        "card.no_data", fmt::format("no data for {:.1f} s", static_cast<double>(now - since) * 1e-9), card_.address().text(),
+        "see that links are enabled and triggers come: rodeo card status, rodeo card triggers"});
+  }
+
+  void rest() const {
+    nanoseconds pause = kShortestPause;
+    if (settings_.pause) {
+      pause = *settings_.pause;
+    } else if (bytes_ != 0 && last_data_ns_ > begin_ns_) {
+      const double rate = static_cast<double>(bytes_) / static_cast<double>(last_data_ns_ - begin_ns_);
+      const double eighth = static_cast<double>(channel_.outstanding()) * settings_.superpage_bytes / 8;
+      pause = std::clamp(nanoseconds(static_cast<std::int64_t>(eighth / rate)), kShortestPause, kLongestPause);
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+  }
+
+  void tell(std::uint64_t now) {
+    if (!settings_.progress || now - told_ns_ < kSecond) return;
+    DmaBenchProgress progress;
+    progress.seconds = static_cast<double>(now - begin_ns_) * 1e-9;
+    progress.superpages = superpages_;
+    progress.bytes = bytes_;
+    progress.bytes_per_second = static_cast<double>(bytes_ - told_bytes_) / (static_cast<double>(now - told_ns_) * 1e-9);
+    progress.errors = check_.errors();
+    progress.buffer_fill = 1 - static_cast<double>(channel_.outstanding()) / static_cast<double>(pushed_ns_.size());
+    if (const auto health = channel_.health()) progress.temperature_celsius = health->temperature_celsius;
+    settings_.progress(progress);
+    told_ns_ = now;
+    told_bytes_ = bytes_;
+  }
+
+  /// What the card had filled when it was told to stop.
+  void take_rest() {
+    const std::uint64_t now = base::steady_now_ns();
+    while (const auto superpage = channel_.pop()) {
+      if (!over_by_sink_ && !take(*superpage, now)) over_by_sink_ = true;
+    }
+  }
+
+  DmaBenchResult result(std::uint64_t end_ns, double cpu) const {
+    DmaBenchResult result;
+    result.bytes = bytes_;
+    result.superpages = superpages_;
+    result.looks = looks_;
+    const bool several = end_ns > first_data_ns_ && first_data_ns_ != 0;
+    const std::uint64_t span = several ? end_ns - first_data_ns_ : end_ns - begin_ns_;
+    const std::uint64_t moved = several ? data_bytes_ - first_bytes_ : bytes_;
+    result.seconds = static_cast<double>(span) * 1e-9;
+    if (span != 0) {
+      result.bytes_per_second = static_cast<double>(moved) / result.seconds;
+      result.driver_cpu_fraction = several ? cpu / result.seconds : 0;
+    }
+    result.counts = check_.counts();
+    result.findings = check_.findings();
+    result.errors = check_.errors();
+    for (std::size_t i = 0; i < kDmaCounters.size(); ++i) {
+      const auto counter = static_cast<DmaCounter>(i);
+      const std::uint64_t count = channel_.read(counter);
+      if (counter > DmaCounter::size_unknown) result.errors += count;
+      if (count != 0 && counter > DmaCounter::bytes) result.counts.push_back({std::string(kDmaCounters[i].name), count});
+    }
+    base::LatencySummary latency;
+    latency_.add_to(latency);
+    result.superpage_latency_p50_us = static_cast<double>(latency.percentile_ns(0.5)) * 1e-3;
+    result.superpage_latency_p99_us = static_cast<double>(latency.percentile_ns(0.99)) * 1e-3;
+    return result;
+  }
+
+  Card& card_;
+  DmaChannel& channel_;
+  DataCheck& check_;
+  const DmaBenchSettings& settings_;
+  FixedQueue<std::size_t> free_;
+  std::vector<std::uint64_t> pushed_ns_;
+  base::LatencyHistogram latency_;
+  bool over_ = false;
+  bool over_by_sink_ = false;
+  std::uint64_t begin_ns_ = 0;
+  std::uint64_t first_data_ns_ = 0;
+  std::uint64_t last_data_ns_ = 0;
+  std::uint64_t asked_ns_ = 0;
+  std::uint64_t told_ns_ = 0;
+  std::uint64_t told_bytes_ = 0;
+  std::uint64_t first_bytes_ = 0;
+  std::uint64_t data_bytes_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t superpages_ = 0;
+  std::uint64_t looks_ = 0;
+  double cpu_begin_ = 0;
+  double cpu_at_data_ = 0;
+};
+
+Error bad_settings(std::string what) { return {"card.bad_setting", std::move(what), {}, {}}; }
+
+}  // namespace
+
+Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& settings) {
+  if (settings.superpage_bytes == 0 || settings.superpage_bytes % kSuperpageGranule != 0)
+    return std::unexpected(
+        bad_settings(fmt::format("superpages are multiples of 32 KiB, and {} bytes are none", settings.superpage_bytes)));
+  if (settings.buffer_bytes / settings.superpage_bytes < 2)
+    return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
+  auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
+  if (!memory) return std::unexpected(memory.error());
+  auto channel = DmaChannel::open(card, settings.channel, memory->shared(), settings.dma);
+  if (!channel) return std::unexpected(channel.error());
+  if (settings.superpage_bytes % (*channel)->granule() != 0 || settings.superpage_bytes > (*channel)->largest())
+    return std::unexpected(
+        bad_settings(fmt::format("this card takes superpages of multiples of {} up to {} bytes, not {}",
+                                 (*channel)->granule(), (*channel)->largest(), settings.superpage_bytes)));
+  DataCheckSettings check_settings = settings.check;
+  check_settings.source = settings.dma.source;
+  check_settings.superpage_bytes = settings.superpage_bytes;
+  check_settings.superpages = memory->bytes().size() / settings.superpage_bytes;
+  auto check = make_data_check(card, settings.channel, check_settings);
+  if (!check) return std::unexpected(check.error());
+
+  double store = 0;
+  double copy = 0;
+  if (settings.measure_ceiling) {
+    store = store_ceiling(memory->bytes(), milliseconds{200});
+    copy = copy_ceiling(memory->bytes(), milliseconds{200});
+  }
+  ::prctl(PR_SET_TIMERSLACK, 1000UL);  // pauses are short; the default would make each 50 us longer
+  auto result = Run(card, **channel, **check, settings).run();
+  if (!result) return result;
+  result->memory = memory->description();
+  result->store_ceiling_bytes_per_second = store;
+  result->copy_ceiling_bytes_per_second = copy;
+  return result;
+}
+
+}  // namespace rodeo::card

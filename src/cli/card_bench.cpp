@@ -1,0 +1,288 @@
+// `rodeo card bench`: DMA with every check of ReadoutCard's bench-dma, and register accesses of several processes (bar-stress).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/units.h"
+#include "card/bench/bar_bench.h"
+#include "card/bench/dma_bench.h"
+#include "cli/card.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::cli {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+struct DmaOptions {
+  std::string id;
+  card::DmaBenchSettings settings;
+  std::uint64_t superpage_bytes = 1U << 20;
+  std::string source = "internal";
+  std::string level = "full";
+  std::string pattern = "auto";
+  std::optional<std::uint64_t> bytes;
+  std::optional<std::chrono::nanoseconds> time;
+  std::chrono::nanoseconds patience = std::chrono::seconds{5};
+  bool no_resync = false;
+  bool no_time_frames = false;
+  std::string to_file;
+  std::string error_file;
+  std::string json;
+};
+
+card::CheckLevel level_of(const std::string& name) {
+  if (name == "full") return card::CheckLevel::full;
+  return name == "fast" ? card::CheckLevel::fast : card::CheckLevel::none;
+}
+
+Json json_of(const DmaOptions& options, const card::Card& card, const card::DmaBenchResult& result) {
+  Json counts = Json::object();
+  for (const auto& [name, count] : result.counts) counts[name] = count;
+  return Json::object({{"card", std::string(card::name_of(card.type()))},
+                       {"pci_address", card.address().text()},
+                       {"channel", options.settings.channel},
+                       {"data_source", options.source},
+                       {"error_check", options.level},
+                       {"superpage_bytes", options.superpage_bytes},
+                       {"buffer_bytes", options.settings.buffer_bytes},
+                       {"memory", result.memory},
+                       {"bytes", result.bytes},
+                       {"superpages", result.superpages},
+                       {"seconds", result.seconds},
+                       {"bytes_per_second", result.bytes_per_second},
+                       {"driver_cpu_fraction", result.driver_cpu_fraction},
+                       {"errors", result.errors},
+                       {"counts", counts},
+                       {"superpage_latency_p50_us", result.superpage_latency_p50_us},
+                       {"superpage_latency_p99_us", result.superpage_latency_p99_us},
+                       {"looks", result.looks},
+                       {"store_ceiling_bytes_per_second", result.store_ceiling_bytes_per_second},
+                       {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second}});
+}
+
+void print_dma(const card::DmaBenchResult& result) {
+  fmt::print("Seconds              {:.3f}\n", result.seconds);
+  fmt::print("Superpages           {}\n", result.superpages);
+  fmt::print("Superpage latency    {:.0f} us (p50), {:.0f} us (p99), the card's queue included\n",
+             result.superpage_latency_p50_us, result.superpage_latency_p99_us);
+  fmt::print("Bytes                {} ({:.3f} GB)\n", result.bytes, static_cast<double>(result.bytes) / kGiga);
+  fmt::print("Rate                 {:.3f} GB/s  {:.2f} Gb/s  {:.3f} GiB/s\n", result.bytes_per_second / kGiga,
+             result.bytes_per_second * 8 / kGiga, result.bytes_per_second / (1 << 30));
+  fmt::print("Driver's CPU         {:.2f} % of a core, checks included\n", 100 * result.driver_cpu_fraction);
+  if (result.store_ceiling_bytes_per_second > 0) {
+    fmt::print("Ceilings here        {:.2f} GB/s streaming stores, {:.2f} GB/s memcpy\n",
+               result.store_ceiling_bytes_per_second / kGiga, result.copy_ceiling_bytes_per_second / kGiga);
+  }
+  fmt::print("Errors               {}\n", result.errors);
+  for (const auto& [name, count] : result.counts) fmt::print("  {:<18} {}\n", name, count);
+}
+
+void print_progress(const card::DmaBenchProgress& progress) {
+  const std::string temperature =
+      progress.temperature_celsius ? fmt::format("  {:.1f} C", *progress.temperature_celsius) : "";
+  fmt::print(stderr, "{}{:6.0f} s  {:>10} superpages  {:7.2f} Gb/s  {} errors  buffer {:3.0f} % read{}{}",
+             isatty(STDERR_FILENO) ? "\r" : "", progress.seconds, progress.superpages, progress.bytes_per_second * 8 / kGiga,
+             progress.errors, 100 * progress.buffer_fill, temperature, isatty(STDERR_FILENO) ? "   " : "\n");
+  std::fflush(stderr);
+}
+
+Result<ExitCode> bench_dma(DmaOptions& options) {
+  card::DmaBenchSettings& settings = options.settings;
+  const auto source = card::data_source_of(options.source);
+  const auto pattern = card::pattern_named(options.pattern);
+  if (!source || !pattern)
+    return std::unexpected(Error{"cli.bad_value", "no such data source or pattern", {}, "rodeo card bench dma --help"});
+  if (options.superpage_bytes > UINT32_MAX)
+    return std::unexpected(Error{"cli.bad_value", "superpages have less than 4 GiB", {}, {}});
+  if (settings.check.every == 0 || settings.check.every > 255)
+    return std::unexpected(Error{"cli.bad_value", "--error-check-frequency is 1 to 255", {}, {}});
+  settings.superpage_bytes = static_cast<std::uint32_t>(options.superpage_bytes);
+  settings.dma.source = *source;
+  settings.check.pattern = *pattern;
+  settings.check.level = level_of(options.level);
+  settings.check.resynchronise = !options.no_resync;
+  if (options.no_time_frames) settings.check.time_frame_orbits = 0;
+  settings.bytes = options.bytes.value_or(options.time ? 0 : std::uint64_t{16} << 30);
+  settings.time = options.time.value_or(std::chrono::nanoseconds{0});
+  settings.patience = options.patience;
+
+  auto card = open_card(options.id);
+  if (!card) return std::unexpected(card.error());
+  std::ofstream file;
+  if (!options.to_file.empty()) {
+    file.open(options.to_file, std::ios::binary);
+    settings.sink = [&file](std::span<const std::byte> data) {
+      return static_cast<bool>(
+          file.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size())));
+    };
+    if (!file) return std::unexpected(Error{"cli.output", "cannot write", options.to_file, {}});
+  }
+  const control::StopSignals signals;
+  settings.stop = [&signals] { return signals.stop_requested(); };
+  settings.progress = print_progress;
+  const auto result = card::run_dma_bench(**card, settings);
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\n");
+  if (!result) return std::unexpected(result.error());
+  if (file.is_open() && !file.flush())
+    return std::unexpected(Error{"cli.output", "cannot write all of the data", options.to_file, {}});
+
+  if (!options.error_file.empty()) {
+    std::ofstream errors(options.error_file);
+    for (const std::string& finding : result->findings) errors << finding << '\n';
+    if (!errors.flush()) return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, {}});
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
+    fmt::print(stderr, "{}\n", result->findings[i]);
+  if (options.json != "-") print_dma(*result);
+  if (!options.json.empty()) {
+    if (auto written = write_json(options.json, json_of(options, **card, *result)); !written)
+      return std::unexpected(written.error());
+  }
+  return result->errors == 0 ? ExitCode::done : ExitCode::not_verified;
+}
+
+void add_dma(Command& bench) {
+  auto options = std::make_shared<DmaOptions>();
+  card::DmaBenchSettings& settings = options->settings;
+  Command& dma = bench.verb("dma", "Reads a DMA channel as fast as it goes, and checks every byte");
+  dma.example("rodeo card bench dma --id '#0' --bytes 16GiB", "the internal generator, all checks")
+      .example("rodeo card bench dma --id '#0' --data-source fee --time 10s --error-check fast",
+               "what comes down the links, headers only")
+      .example("rodeo card bench dma --id '#0' --error-check none --superpage-size 512KiB --json -",
+               "the driver's own cost");
+  add_card_id(dma, options->id);
+  dma.option("--channel,--dma-channel", settings.channel, "DMA channel: a C-RORC has 0 to 5, a FELIX 0 to 3, a CRU 0");
+  dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Where the data come from");
+  dma.size("--bytes", options->bytes, "How much to read; 16GiB unless --time says how long");
+  dma.duration("--time", options->time, "How long to read");
+  dma.size("--buffer-size", settings.buffer_bytes, "Memory for the card");
+  dma.size("--superpage-size", options->superpage_bytes, "A multiple of 32KiB");
+  dma.choice("--error-check", options->level, {"full", "fast", "none"},
+             "full: every byte; fast: headers and counters; none: first and last line of each superpage");
+  dma.choice("--pattern", options->pattern, {"auto", "ddg", "words", "internal", "provable", "unknown"},
+             "What the payload is");
+  dma.option("--error-check-frequency", settings.check.every, "Packet counter and payload of one page in so many");
+  dma.option("--max-rdh-packetcount", settings.check.packet_counter_max, "Last value of the packet counter");
+  dma.option("--timeframe-length", settings.check.time_frame_orbits, "Orbits of a time frame");
+  dma.flag("--no-tf-check", options->no_time_frames, "Time frames may begin anywhere");
+  dma.flag("--no-resync", options->no_resync, "After an error go on counting from what was expected");
+  dma.option("--seed", settings.check.seed, "Of provable payload");
+  dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
+  dma.option("--connector", settings.check.connector, "FELIX: connector id of the emulated links");
+  dma.option("--links", settings.dma.links, "CRU: bit mask of links; 0: those that are enabled");
+  dma.duration("--pause", settings.pause,
+               "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
+  dma.duration("--patience", options->patience, "Give up after so long without data");
+  dma.option("--to-file", options->to_file, "Also write the data there, as they come").value_name("FILE");
+  dma.option("--error-file", options->error_file, "Write the first 10000 errors there").value_name("FILE");
+  dma.json_file(options->json);
+  dma.paragraph("Errors end in exit status 7. docs/card-tools.md has the options of bench-dma and what became of them.");
+  dma.run([options] { return bench_dma(*options); });
+}
+
+struct BarOptions {
+  std::string id;
+  std::optional<unsigned> bar;
+  std::string name;
+  std::optional<std::string> value;
+  unsigned processes = 1;
+  std::chrono::nanoseconds time = std::chrono::seconds{1};
+  std::string json;
+};
+
+/// A register of the BAR that can be read without consequences.
+Result<card::RegisterTarget> some_register(const card::Card& card, std::optional<unsigned> bar) {
+  const bool every = card.type() == card::CardType::crorc;
+  for (const card_registers::Register& known : card.map().registers()) {
+    const unsigned home = every ? bar.value_or(0) : known.bar;
+    const card::RegisterTarget target{home, known.offset, known.width_bytes, &known, 0};
+    if (home == bar.value_or(card.type() == card::CardType::crorc ? 0 : 2) && target.harmless_to_read()) return target;
+  }
+  return std::unexpected(
+      Error{"card.no_region", "the card has no BAR with registers that can be read", {}, "rodeo card reg list"});
+}
+
+Result<ExitCode> bench_bar(const BarOptions& options) {
+  const auto entry = card::find_card(options.id);
+  if (!entry) return std::unexpected(entry.error());
+  card::BarBenchSettings settings;
+  settings.processes = options.processes;
+  settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(options.time);
+  {
+    const auto card = card::Card::open(entry->function);
+    if (!card) return std::unexpected(card.error());
+    const auto target = options.name.empty() ? some_register(**card, options.bar)
+                                             : card::find_register(register_space(**card), options.name, options.bar);
+    if (!target) return std::unexpected(target.error());
+    settings.target = *target;
+  }
+  if (options.value) {
+    settings.write = card::parse_number(*options.value);
+    if (!settings.write || options.name.empty())
+      return std::unexpected(
+          Error{"cli.bad_value", "--value needs a number, and --register the register to write it to", {}, {}});
+    if (settings.target.description != nullptr && settings.target.description->access == card_registers::Access::read)
+      return std::unexpected(Error{"card.read_only", settings.target.name() + " can only be read", {}, {}});
+  }
+  const auto result = card::run_bar_bench(*entry, settings);
+  if (!result) return std::unexpected(result.error());
+  const double ratio = result->ceiling_per_second > 0 ? result->operations_per_second / result->ceiling_per_second : 0;
+  if (options.json != "-") {
+    fmt::print("{} {} of BAR {} at {:#x}, {} process(es), {}\n", settings.write ? "write and read" : "read",
+               settings.target.name(), settings.target.bar, settings.target.offset, settings.processes,
+               result->mapped ? "mapped" : "trapped");
+    fmt::print("  operations  {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result->operations_per_second * 1e-6,
+               result->operations_per_second * 8e-6 * settings.target.width_bytes,
+               1e6 * settings.processes / result->operations_per_second);
+    fmt::print("  each        ");
+    for (const double rate : result->per_process) fmt::print(" {:.3f}", rate * 1e-6);
+    fmt::print(" M/s; at most {:.1f} % from their mean\n", 100 * result->unfairness);
+    fmt::print("  ceiling     {:.3f} M/s ({}): {:.2f} of it\n", result->ceiling_per_second * 1e-6,
+               result->mapped ? "plain loads by one process" : "bare ping-pong of one process over a socket", ratio);
+  }
+  if (!options.json.empty()) {
+    const Json json = Json::object({{"card", std::string(card::name_of(entry->type))},
+                                    {"bar", settings.target.bar},
+                                    {"address_bytes", settings.target.offset},
+                                    {"register", settings.target.name()},
+                                    {"writes", settings.write.has_value()},
+                                    {"operations_per_second", result->operations_per_second},
+                                    {"per_process", Json::array_of(result->per_process)},
+                                    {"unfairness", result->unfairness},
+                                    {"mapped", result->mapped},
+                                    {"wrong_reads", result->wrong_reads},
+                                    {"ceiling_per_second", result->ceiling_per_second}});
+    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
+  }
+  return ExitCode::done;
+}
+
+void add_bar(Command& bench) {
+  auto options = std::make_shared<BarOptions>();
+  Command& bar = bench.verb("bar", "Register accesses per second, and how fairly processes share them");
+  bar.example("rodeo card bench bar --id '#0' --bar 2 --processes 8", "reads by eight processes at once")
+      .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563",
+               "write and read in turn, as bar-stress does");
+  add_card_id(bar, options->id);
+  bar.option("--bar,--channel", options->bar, "BAR; 2 (C-RORC: 0) if left out");
+  bar.option("--register,--address", options->name, "Name or byte address; one that is harmless to read if left out")
+      .value_name("REGISTER");
+  bar.option("--value", options->value, "Write this before each read");
+  bar.option("--processes", options->processes, "That begin together");
+  bar.duration("--time", options->time, "How long");
+  bar.json_file(options->json);
+  bar.run([options] { return bench_bar(*options); });
+}
+
+}  // namespace
+
+void add_card_bench(Command& card) {
+  Command& bench = card.verb("bench", "How fast the card and its driver are");
+  add_dma(bench);
+  add_bar(bench);
+}
+
+}  // namespace rodeo::cli
