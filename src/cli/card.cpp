@@ -125,7 +125,11 @@ void add_card(Command& root) {
       .example("rodeo card reg read --id '#0' temperature", "a register by name")
       .paragraph("docs/card-tools.md has the table from ReadoutCard's programs to these verbs.");
   add_card_list(card);
+  add_card_monitor(card);
   add_card_bench(card);
+  add_card_operations(card);
+  add_card_flash(card);
+  add_card_care(card);
   add_card_reg(card);
   add_card_huge_pages(card);
   add_card_keep(card);

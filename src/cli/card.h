@@ -13,9 +13,13 @@
 namespace rodeo::cli {
 
 void add_card_bench(Command& card);
+void add_card_care(Command& card);
+void add_card_flash(Command& card);
 void add_card_huge_pages(Command& card);
 void add_card_keep(Command& card);
 void add_card_list(Command& card);
+void add_card_monitor(Command& card);
+void add_card_operations(Command& card);
 void add_card_reg(Command& card);
 
 /// `--id`, of a verb that changes or needs one card.
@@ -34,6 +38,9 @@ Result<std::unique_ptr<card::Card>> open_card(const std::string& id);
 /// no card that worked.
 Result<ExitCode> each_card(const std::vector<std::string>& ids,
                            const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work);
+
+/// "0,1,8-10" as a bit mask; links 0 to 31. Error cli.bad_value.
+Result<std::uint32_t> link_mask(std::string_view text);
 
 /// What register names and addresses mean on a card.
 card::RegisterSpace register_space(const card::Card& card);

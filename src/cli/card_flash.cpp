@@ -1,0 +1,122 @@
+// `rodeo card flash`: the firmware in a C-RORC's flash memory (flash and flash-read of ReadoutCard, same text files: a word a line).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+
+#include "card/operations/flash.h"
+#include "cli/card.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::string id;
+  std::string file;
+  std::string address = "0";
+  std::uint64_t words = 16;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<std::uint32_t> address_of(const std::string& text) {
+  const auto value = card::parse_number(text);
+  if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
+  return std::unexpected(Error{"cli.bad_value", "`" + text + "` is no address: 16-bit words, decimal or 0x...", {}, {}});
+}
+
+Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
+  std::ifstream file(name);
+  if (!file) return std::unexpected(Error{"cli.bad_value", "cannot read the file", name, {}});
+  std::vector<std::uint16_t> words;
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const auto value = card::parse_number(line);
+    if (!value || *value > 0xffff)
+      return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no word of 16 bits", line.substr(0, 40)),
+                                   fmt::format("{}:{}:1", name, number),
+                                   "a flash file has one word a line, decimal or 0x..."});
+    words.push_back(static_cast<std::uint16_t>(*value));
+  }
+  if (words.empty()) return std::unexpected(Error{"cli.bad_value", "the file has no words", name, {}});
+  return words;
+}
+
+card::FlashProgress progress(const control::StopSignals& signals) {
+  return [&signals](std::uint64_t done, std::uint64_t all) {
+    if (isatty(STDERR_FILENO) != 0 && (done % 4096 == 0 || done == all)) {
+      fmt::print(stderr, "\r{:5.1f} %{}", 100 * static_cast<double>(done) / static_cast<double>(all),
+                 done == all ? "\n" : "");
+      std::fflush(stderr);
+    }
+    return !signals.stop_requested();
+  };
+}
+
+Result<ExitCode> write(const Options& options) {
+  const auto address = address_of(options.address);
+  if (!address) return std::unexpected(address.error());
+  const auto words = read_words(options.file);
+  if (!words) return std::unexpected(words.error());
+  auto card = open_card(options.id);
+  if (!card) return std::unexpected(card.error());
+  const control::StopSignals signals;
+  const auto report = card::write_flash(**card, *address, *words, progress(signals));
+  if (!report) return std::unexpected(report.error());
+  Properties properties;
+  properties.add("words", "words", words->size());
+  properties.add("blocks", "blocks", report->blocks);
+  properties.add("blocks that differed and were written", "blocks_written", report->blocks_written);
+  properties.print(options.format);
+  return ExitCode::done;
+}
+
+Result<ExitCode> read(const Options& options) {
+  const auto address = address_of(options.address);
+  if (!address) return std::unexpected(address.error());
+  auto card = open_card(options.id);
+  if (!card) return std::unexpected(card.error());
+  const control::StopSignals signals;
+  const auto words = card::read_flash(**card, *address, options.words, progress(signals));
+  if (!words) return std::unexpected(words.error());
+  if (!options.file.empty()) {
+    std::ofstream file(options.file);
+    for (const std::uint16_t word : *words) file << word << '\n';
+    if (!file.flush()) return std::unexpected(Error{"cli.output", "cannot write the words", options.file, {}});
+    return ExitCode::done;
+  }
+  Table table({{"address", "address_words"}, {"hex", "hex"}, {"decimal", "value"}});
+  for (std::size_t i = 0; i < words->size(); ++i)
+    table.add_row({Cell(*address + i, fmt::format("{:#08x}", *address + i)), Cell(fmt::format("{:#06x}", (*words)[i])),
+                   Cell((*words)[i])});
+  table.print(options.format);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_card_flash(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& flash = card.verb("flash", "The firmware in a C-RORC's flash memory");
+  Command& writes = flash.verb("write", "Writes the blocks that differ, and reads them back");
+  writes.example("rodeo card flash write firmware.txt --id '#0'", "one 16-bit word a line");
+  writes.option("FILE", options->file, "One word a line, decimal or 0x...").required();
+  add_card_id(writes, options->id);
+  writes.option("--address", options->address, "First word; begins a block of 65536").value_name("ADDRESS");
+  writes.output(options->format);
+  writes.run([options] { return write(*options); });
+
+  Command& reads = flash.verb("read", "Reads words");
+  reads.example("rodeo card flash read --id '#0' --address 0x470000 --words 32", "");
+  add_card_id(reads, options->id);
+  reads.option("--address", options->address, "First word").value_name("ADDRESS");
+  reads.option("--words", options->words, "How many");
+  reads.option("--file", options->file, "Write them there, one a line, as `flash write` reads them").value_name("FILE");
+  reads.output(options->format);
+  reads.run([options] { return read(*options); });
+}
+
+}  // namespace rodeo::cli

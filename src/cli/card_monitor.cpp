@@ -1,0 +1,351 @@
+// What cards tell while they run: `rodeo card status | metrics | packets | triggers`, as tables and to Prometheus.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "card/measurements.h"
+#include "cli/card.h"
+#include "control/http_server.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::cli {
+namespace {
+
+using card::Group;
+using card::MeasuredField;
+using card::Measurement;
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string links = "0-31";
+  bool onu = false;
+  bool fec = false;
+  bool prometheus = false;
+  bool reference = false;
+  std::string listen;
+  std::chrono::nanoseconds interval = std::chrono::seconds{1};
+  std::optional<std::chrono::nanoseconds> watch;
+  OutputFormat format = OutputFormat::table;
+};
+
+Json json_of(const MeasuredField& field) {
+  return std::visit([](auto value) { return Json(value); }, field.value);
+}
+
+Style style_of(const MeasuredField& field) {
+  if (field.info->name != "status") return Style::plain;
+  const auto* status = std::get_if<std::uint64_t>(&field.value);
+  return status == nullptr || *status == 0 ? Style::bad : *status == 1 ? Style::good : Style::warning;
+}
+
+/// One table of all measurements of a group: a row each, columns for every field that occurs.
+struct Rows {
+  struct Row {
+    std::string card;
+    std::string type;
+    Measurement measurement;
+  };
+  std::vector<Row> rows;
+
+  std::vector<const card::FieldInfo*> fields() const {
+    std::vector<const card::FieldInfo*> list;
+    for (const card::FieldInfo& info : card::all_fields()) {
+      const bool there =
+          std::ranges::any_of(rows, [&](const Row& row) { return row.measurement.find(info.name) != nullptr; });
+      const bool twice = std::ranges::any_of(list, [&](const card::FieldInfo* other) { return other->name == info.name; });
+      if (there && !twice) list.push_back(&info);
+    }
+    return list;
+  }
+  Table table() const {
+    const auto infos = fields();
+    std::vector<Column> columns{{"card", "card"}, {"type", "type"}, {"of", "measurement"}, {"#", "id"}};
+    for (const card::FieldInfo* info : infos) columns.push_back({std::string(info->title), std::string(info->name)});
+    Table table(columns);
+    for (const Row& row : rows) {
+      std::vector<Cell> cells{Cell(row.card), Cell(row.type), Cell(row.measurement.name), optional_cell(row.measurement.id)};
+      for (const card::FieldInfo* info : infos) {
+        const MeasuredField* field = row.measurement.find(info->name);
+        if (field == nullptr) {
+          cells.emplace_back(Json(), "-", Style::faint);
+        } else {
+          cells.emplace_back(json_of(*field), field->text, style_of(*field));
+        }
+      }
+      table.add_row(std::move(cells));
+    }
+    return table;
+  }
+};
+
+/// Reads groups of all cards that are meant and prints one table a group.
+Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups) {
+  const auto links = link_mask(options.links);
+  if (!links) return std::unexpected(links.error());
+  std::vector<Rows> all(groups.size());
+  const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      auto measured = card::measure(card, groups[i], *links);
+      if (!measured) return std::unexpected(measured.error());
+      for (Measurement& one : *measured) {
+        if (!one.fields.empty())
+          all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(card.type())), std::move(one)});
+      }
+    }
+    return {};
+  });
+  if (!outcome) return outcome;
+  if (options.format == OutputFormat::json) {
+    Json list = Json::array();
+    for (const Rows& rows : all) {
+      for (const Rows::Row& row : rows.rows) {
+        Json one =
+            Json::object({{"card", row.card}, {"type", row.type}, {"measurement", std::string(row.measurement.name)}});
+        if (row.measurement.id) one["id"] = *row.measurement.id;
+        for (const MeasuredField& field : row.measurement.fields) {
+          one[field.info->name] = json_of(field);
+          if (!field.text.empty() && field.info->name == "status") one["statusText"] = field.text;
+        }
+        list.push_back(std::move(one));
+      }
+    }
+    print(list.dump(options.watch ? 0 : 2) + "\n");
+    return outcome;
+  }
+  for (const Rows& rows : all) {
+    if (!rows.rows.empty()) rows.table().print(options.format);
+  }
+  return outcome;
+}
+
+/// Once, or again until Ctrl-C.
+Result<ExitCode> again(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,
+                       const std::function<Result<ExitCode>()>& once) {
+  if (!interval) return once();
+  const control::StopSignals signals;
+  ExitCode worst = ExitCode::done;
+  while (!signals.stop_requested()) {
+    const std::uint64_t next = base::steady_now_ns() + static_cast<std::uint64_t>(interval->count());
+    if (format == OutputFormat::table && isatty(STDOUT_FILENO) != 0) print("\033[H\033[2J");
+    const auto outcome = once();
+    if (!outcome) return outcome;
+    worst = std::max(worst, *outcome);
+    while (!signals.stop_requested() && base::steady_now_ns() < next)
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
+  return worst;
+}
+
+// Prometheus
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+constexpr Group kGroups[]{Group::card, Group::setting, Group::link, Group::packets, Group::onu, Group::fec};
+
+struct Sample {
+  const card::FieldInfo* info;
+  std::string line;
+};
+
+/// Tags as upstream's tools set them: SerialId, Endpoint, ID, Type, and CRU or CRORC with the card's sequence number.
+std::string tags(const card::CardEntry& entry, const Measurement& measurement) {
+  const std::string serial = entry.identity.serial ? fmt::format("{}", *entry.identity.serial) : "";
+  const std::string endpoint = entry.identity.endpoint ? fmt::format("{}", *entry.identity.endpoint) : "";
+  std::string text = fmt::format("pciAddress=\"{}\",SerialId=\"{}\",Endpoint=\"{}\",Type=\"{}\",{}=\"{}\"",
+                                 entry.function.address.text(), serial, endpoint, escaped(card::name_of(entry.type)),
+                                 entry.type == card::CardType::crorc ? "CRORC"
+                                 : entry.type == card::CardType::cru ? "CRU"
+                                                                     : "FELIX",
+                                 entry.sequence);
+  if (measurement.id) text += fmt::format(",ID=\"{}\"", *measurement.id);
+  return text;
+}
+
+std::string prometheus_of_all(const std::vector<std::string>& ids) {
+  std::vector<Sample> samples;
+  std::string up = "# HELP rodeo_card_up 1: the card answered.\n# TYPE rodeo_card_up gauge\n";
+  for (const auto& entry : select_cards(ids).value_or(std::vector<card::CardEntry>{})) {
+    auto card = card::Card::open(entry.function);
+    bool answered = static_cast<bool>(card);
+    for (const Group group : kGroups) {
+      if (!answered) break;
+      const auto measured = card::measure(**card, group);
+      answered = static_cast<bool>(measured);
+      if (!measured) break;
+      for (const Measurement& one : *measured) {
+        for (const MeasuredField& field : one.fields) {
+          const std::string value = std::visit([](auto v) { return fmt::format("{}", v); }, field.value);
+          samples.push_back(
+              {field.info, fmt::format("{}_{}{{{}}} {}\n", one.name, field.info->name, tags(entry, one), value)});
+        }
+      }
+    }
+    up += fmt::format("rodeo_card_up{{pciAddress=\"{}\",Type=\"{}\"}} {}\n", entry.function.address.text(),
+                      escaped(card::name_of(entry.type)), answered ? 1 : 0);
+  }
+  std::string text = up;
+  std::vector<std::string> done;
+  for (const card::FieldInfo& info : card::all_fields()) {
+    const std::string name = fmt::format("{}_{}", info.measurement, info.name);
+    const auto same = [&](const Sample& sample) {
+      return sample.info->measurement == info.measurement && sample.info->name == info.name;
+    };
+    if (std::ranges::find(done, name) != done.end() || std::ranges::none_of(samples, same)) continue;
+    done.push_back(name);
+    text += fmt::format("# HELP {0} {2}.\n# TYPE {0} {1}\n", name, info.type, info.help);
+    for (const Sample& sample : samples) {
+      if (same(sample)) text += sample.line;
+    }
+  }
+  return text;
+}
+
+std::string reference() {
+  std::string text =
+      "# Metrics of cards\n\n"
+      "What `rodeo card metrics --prometheus` prints and `rodeo card metrics --listen ADDRESS:PORT` serves at `/metrics`. "
+      "Names are those that ReadoutCard's tools send to\n"
+      "monitoring, `measurement_field`; tags are theirs too, as labels: `pciAddress`, `SerialId`, `Endpoint`, `Type`, `ID` "
+      "(link, wrapper or channel), and `CRU`, `CRORC` or\n"
+      "`FELIX` with the card's number in `rodeo card list`. What a card's firmware does not have is absent. `rodeo_card_up` "
+      "is 0 for a card that did not answer.\n"
+      "This file is made by `rodeo card metrics --reference`.\n\n"
+      "| metric | cards | type | meaning |\n|---|---|---|---|\n";
+  for (const card::FieldInfo& info : card::all_fields())
+    text += fmt::format("| `{}_{}` | {} | {} | {} |\n", info.measurement, info.name, info.card, info.type, info.help);
+  return text;
+}
+
+Result<ExitCode> metrics(const Options& options) {
+  if (options.reference) {
+    print(reference());
+    return ExitCode::done;
+  }
+  if (options.prometheus) {
+    if (const auto cards = select_cards(options.ids); !cards) return std::unexpected(cards.error());
+    print(prometheus_of_all(options.ids));
+    return ExitCode::done;
+  }
+  if (options.listen.empty())
+    return again(options.watch, options.format, [&] { return show_groups(options, {Group::card}); });
+  const control::StopSignals signals;
+  control::HttpServer server(options.listen, [&options](const std::string& target) -> control::HttpReply {
+    if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};
+    return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_of_all(options.ids)};
+  });
+  fmt::print(stderr, "metrics at http://{}/metrics\n", server.address());
+  while (!signals.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  return ExitCode::done;
+}
+
+// Triggers
+
+Result<ExitCode> triggers(const Options& options) {
+  struct Before {
+    std::string address;
+    card::TriggerCounts counts;
+    std::uint64_t at_ns;
+  };
+  std::vector<Before> before;
+  const auto seen = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+    if (options.ids.empty() && card.type() != card::CardType::cru) return {};
+    const auto counts = card::read_trigger_counts(card);
+    if (!counts) return std::unexpected(counts.error());
+    before.push_back({entry.function.address.text(), *counts, base::steady_now_ns()});
+    return {};
+  });
+  if (!seen || before.empty()) return seen;
+  std::this_thread::sleep_for(options.interval);
+  Table table({{"card", "card"},
+               {"HB", "heartbeats"},
+               {"HB [kHz]", "heartbeat_rate_hz"},
+               {"PHY", "physics"},
+               {"PHY [kHz]", "physics_rate_hz"},
+               {"CAL", "calibration"},
+               {"CAL [kHz]", "calibration_rate_hz"},
+               {"TOF", "tof"},
+               {"TOF [kHz]", "tof_rate_hz"},
+               {"SOX", "starts"},
+               {"EOX", "ends"}});
+  const auto after = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+    const auto first = std::ranges::find(before, entry.function.address.text(), &Before::address);
+    if (first == before.end()) return {};
+    const auto now = card::read_trigger_counts(card);
+    if (!now) return std::unexpected(now.error());
+    const double seconds = static_cast<double>(base::steady_now_ns() - first->at_ns) * 1e-9;
+    const auto rate = [&](auto difference) {
+      const double hertz = static_cast<double>(difference) / seconds;
+      return Cell(hertz, fmt::format("{:.3f}", hertz * 1e-3));
+    };
+    const card::TriggerCounts& then = first->counts;
+    table.add_row({Cell(first->address), now->heartbeats, rate(now->heartbeats - then.heartbeats), now->physics,
+                   rate(now->physics - then.physics), Cell(std::uint64_t{now->calibration}),
+                   rate(static_cast<std::uint16_t>(now->calibration - then.calibration)), Cell(std::uint64_t{now->tof}),
+                   rate(static_cast<std::uint16_t>(now->tof - then.tof)), Cell(std::uint64_t{now->starts}),
+                   Cell(std::uint64_t{now->ends})});
+    return {};
+  });
+  table.print(options.format);
+  return after;
+}
+
+}  // namespace
+
+void add_card_monitor(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& status = card.verb("status", "How each card is set, and the state of its links");
+  status.example("rodeo card status --id '#0' --watch 1s", "again each second")
+      .example("rodeo card status -o json", "all cards, for programs");
+  add_card_ids(status, options->ids);
+  status.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
+  status.flag("--onu-status", options->onu, "CRU: the optical network unit too");
+  status.flag("--fec-status", options->fec, "CRU: its forward error correction too");
+  add_watch(status, options->watch);
+  status.output(options->format);
+  status.run([options] {
+    std::vector<Group> groups{Group::setting, Group::link};
+    if (options->onu) groups.push_back(Group::onu);
+    if (options->fec) groups.push_back(Group::fec);
+    return again(options->watch, options->format, [&] { return show_groups(*options, groups); });
+  });
+
+  Command& values = card.verb("metrics", "Temperature, clocks, packets of each card; all metrics for Prometheus");
+  values.example("rodeo card metrics --watch 1s", "again each second")
+      .example("rodeo card metrics --listen 127.0.0.1:9465", "for Prometheus, until Ctrl-C");
+  add_card_ids(values, options->ids);
+  values.option("--listen", options->listen, "Serve Prometheus there").value_name("ADDRESS:PORT");
+  values.flag("--prometheus", options->prometheus, "Print the same text once");
+  values.flag("--reference", options->reference, "Print the table of all metrics, in Markdown");
+  add_watch(values, options->watch);
+  values.output(options->format);
+  values.run([options] { return metrics(*options); });
+
+  Command& packets = card.verb("packets", "Packets of each link and of the datapath");
+  packets.example("rodeo card packets --id '#0' --watch 1s", "again each second");
+  add_card_ids(packets, options->ids);
+  packets.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
+  add_watch(packets, options->watch);
+  packets.output(options->format);
+  packets.run(
+      [options] { return again(options->watch, options->format, [&] { return show_groups(*options, {Group::packets}); }); });
+
+  Command& counts = card.verb("triggers", "Triggers that CRUs have seen, and their rates");
+  counts.example("rodeo card triggers --interval 5s", "rates over five seconds");
+  add_card_ids(counts, options->ids);
+  counts.duration("--interval", options->interval, "Between the two readings that rates come from");
+  add_watch(counts, options->watch);
+  counts.output(options->format);
+  counts.run([options] { return again(options->watch, options->format, [&] { return triggers(*options); }); });
+}
+
+}  // namespace rodeo::cli

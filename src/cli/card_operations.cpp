@@ -1,0 +1,354 @@
+// What one asks of a card by hand: `rodeo card loopback | ctp | pattern | userlogic | siu`.
+#include <fmt/format.h>
+
+#include <bit>
+#include <thread>
+
+#include "base/clock.h"
+#include "card/operations/ctp_emulator.h"
+#include "card/operations/loopback_test.h"
+#include "card/operations/pattern_player.h"
+#include "card/operations/siu.h"
+#include "card/operations/user_logic.h"
+#include "cli/card.h"
+#include "control/stop_signals.h"
+
+namespace rodeo::cli {
+
+Result<std::uint32_t> link_mask(std::string_view text) {
+  const auto bad = [&](std::string_view part) {
+    return std::unexpected(Error{
+        "cli.bad_value", fmt::format("`{}` is no link or range of links", part), {}, "links are 0 to 31, as in 0,1,8-10"});
+  };
+  std::uint32_t mask = 0;
+  while (true) {
+    const std::string_view part = text.substr(0, text.find(','));
+    const std::size_t dash = part.find('-');
+    const auto first = card::parse_number(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : card::parse_number(part.substr(dash + 1));
+    if (!first || !last || *first > *last || *last > 31) return bad(part);
+    for (std::uint64_t link = *first; link <= *last; ++link) mask |= 1U << link;
+    if (part.size() == text.size()) return mask;
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
+namespace {
+
+/// Opens the card and works on it; the verb then has nothing more to say than that it is done.
+template <typename Work>
+Result<ExitCode> on_card(const std::string& id, Work work) {
+  auto card = open_card(id);
+  if (!card) return std::unexpected(card.error());
+  return work(**card);
+}
+
+struct LoopbackOptions {
+  std::string id;
+  std::string links = "0-11";
+  std::string pattern = "counter";
+  std::string counter = "30bit";
+  std::string mask_high = "0xffffffff";
+  std::string mask_medium = "0xffffffff";
+  std::string mask_low = "0xffffffff";
+  bool internal = false;
+  bool skip_reset = false;
+  std::chrono::nanoseconds interval = std::chrono::seconds{1};
+  std::chrono::nanoseconds duration = std::chrono::seconds{1};
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<std::uint32_t> mask_of(const std::string& text) {
+  const auto value = card::parse_number(text);
+  if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
+  return std::unexpected(Error{"cli.bad_value", "`" + text + "` is no mask of 32 bits", {}, {}});
+}
+
+Result<ExitCode> loopback(const LoopbackOptions& options) {
+  card::LoopbackSettings settings;
+  const auto links = link_mask(options.links);
+  if (!links) return std::unexpected(links.error());
+  settings.links = *links;
+  settings.internal = options.internal;
+  settings.static_pattern = options.pattern == "static";
+  settings.counter_8_bit = options.counter == "8bit";
+  for (const auto& [text, mask] : {std::pair{&options.mask_high, &settings.mask_high},
+                                   {&options.mask_medium, &settings.mask_medium},
+                                   {&options.mask_low, &settings.mask_low}}) {
+    const auto value = mask_of(*text);
+    if (!value) return std::unexpected(value.error());
+    *mask = *value;
+  }
+  return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    std::optional<card::LoopbackTest> test;
+    if (!options.skip_reset) {
+      auto started = card::LoopbackTest::start(card, settings);
+      if (!started) return std::unexpected(started.error());
+      test.emplace(std::move(*started));
+    }
+    std::uint64_t errors = 0;
+    const std::uint64_t end = base::steady_now_ns() + static_cast<std::uint64_t>(options.duration.count());
+    const std::vector<Column> columns{
+        {"link", "link"},  {"PLL", "pll_locked"},      {"RX locked", "rx_locked"},  {"data", "data_up"},
+        {"PHY", "phy_up"}, {"RX errors", "rx_errors"}, {"FEC errors", "fec_errors"}};
+    const control::StopSignals signals;
+    while (true) {
+      while (base::steady_now_ns() < end && !signals.stop_requested())
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+      const auto status = card::loopback_status(card, settings.links);
+      if (!status) return std::unexpected(status.error());
+      Table table(columns);
+      for (const card::LoopbackStatus& link : *status) {
+        errors += link.rx_errors + link.fec_errors;
+        const auto yes = [](bool good) { return Cell(good, {}, good ? Style::good : Style::bad); };
+        table.add_row({link.link, yes(link.pll_locked), yes(link.rx_locked), yes(link.data_up), yes(link.phy_up),
+                       Cell(link.rx_errors, {}, link.rx_errors == 0 ? Style::plain : Style::bad),
+                       Cell(link.fec_errors, {}, link.fec_errors == 0 ? Style::plain : Style::bad)});
+      }
+      table.print(options.format);
+      return errors == 0 ? ExitCode::done : ExitCode::not_verified;
+    }
+  });
+}
+
+void add_loopback(Command& card) {
+  auto options = std::make_shared<LoopbackOptions>();
+  Command& verb =
+      card.verb("loopback", "GBT loopback test: sends a pattern down the links and counts errors in what comes back");
+  verb.example("rodeo card loopback --id '#0' --links 0-3 --duration 10s",
+               "through a fibre from each transmitter to its receiver")
+      .example("rodeo card loopback --id '#0' --internal", "inside the card, without fibres");
+  add_card_id(verb, options->id);
+  verb.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
+  verb.choice("--pattern-mode", options->pattern, {"counter", "static"}, "What is sent");
+  verb.choice("--counter-type", options->counter, {"30bit", "8bit"}, "Width of the counter");
+  verb.option("--high-mask", options->mask_high, "Bits that are compared: high word").value_name("MASK");
+  verb.option("--med-mask", options->mask_medium, "Bits that are compared: middle word").value_name("MASK");
+  verb.option("--low-mask", options->mask_low, "Bits that are compared: low word").value_name("MASK");
+  verb.flag("--internal", options->internal, "Loop back inside the card");
+  verb.flag("--skip-reset", options->skip_reset, "Only look: send nothing, clear nothing");
+  verb.duration("--duration", options->duration, "How long errors are counted");
+  verb.output(options->format);
+  verb.paragraph("The links' settings are given back at the end, also after Ctrl-C. Errors end in exit status 7.");
+  verb.run([options] { return loopback(*options); });
+}
+
+struct CtpOptions {
+  std::string id;
+  std::string mode = "periodic";
+  card::CtpEmulation settings;
+  std::string first_orbit = "0";
+  std::vector<std::uint64_t> bunch_crossings;
+  bool eox = false;
+  bool single = false;
+};
+
+Result<ExitCode> ctp(CtpOptions& options) {
+  using Mode = card::CtpEmulation::Mode;
+  constexpr std::pair<std::string_view, Mode> kModes[]{
+      {"manual", Mode::manual}, {"periodic", Mode::periodic}, {"continuous", Mode::continuous},
+      {"fixed", Mode::fixed},   {"hc", Mode::health},         {"cal", Mode::calibration}};
+  for (const auto& [name, mode] : kModes) {
+    if (name == options.mode) options.settings.mode = mode;
+  }
+  const auto orbit = mask_of(options.first_orbit);
+  if (!orbit)
+    return std::unexpected(
+        Error{"cli.bad_value", "`" + options.first_orbit + "` is no orbit: 32 bits, decimal or 0x...", {}, {}});
+  options.settings.first_orbit = *orbit;
+  if (options.bunch_crossings.size() > options.settings.bunch_crossings.size())
+    return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, {}});
+  if (!options.bunch_crossings.empty()) options.settings.bunch_crossings.fill(0);
+  for (std::size_t i = 0; i < options.bunch_crossings.size(); ++i)
+    options.settings.bunch_crossings[i] =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
+  return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    const auto done = options.eox      ? card::stop_ctp(card)
+                      : options.single ? card::send_trigger(card)
+                                       : card::start_ctp(card, options.settings);
+    if (!done) return std::unexpected(done.error());
+    return ExitCode::done;
+  });
+}
+
+void add_ctp(Command& card) {
+  auto options = std::make_shared<CtpOptions>();
+  Command& verb =
+      card.verb("ctp", "The CRU's emulator of the trigger processor: starts it, ends the run, or sends one trigger");
+  verb.example("rodeo card ctp --id '#0' --trigger-mode periodic --trigger-period 400",
+               "a physics trigger every 400 ticks of 25 ns")
+      .example("rodeo card ctp --id '#0' --eox", "end of run");
+  add_card_id(verb, options->id);
+  verb.choice("--trigger-mode", options->mode, {"manual", "periodic", "continuous", "fixed", "hc", "cal"}, "Which triggers");
+  verb.option("--trigger-period,--trigger-freq", options->settings.ticks, "Clock ticks (25 ns) from trigger to trigger");
+  verb.option("--bcmax", options->settings.last_bc, "Last bunch crossing of an orbit");
+  verb.option("--hbmax", options->settings.last_hb, "Heartbeat frames of a time frame, minus one");
+  verb.option("--hbkeep", options->settings.keep, "Heartbeat frames that are kept, ...");
+  verb.option("--hbdrop", options->settings.drop, "... and then dropped, in turn");
+  verb.option("--init-orbit", options->first_orbit, "Orbit that the run begins with").value_name("ORBIT");
+  verb.option("--bc", options->bunch_crossings, "Mode fixed: a bunch crossing that gets a trigger; up to nine times");
+  verb.flag("--eox", options->eox, "End the run");
+  verb.flag("--single-trigger", options->single, "One trigger; the emulator runs in mode manual");
+  verb.run([options] { return ctp(*options); });
+}
+
+struct PatternOptions {
+  std::string id;
+  std::string pattern[4] = {"0", "0", "0", "0"};
+  card::PatternSettings settings;
+  bool read_back = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<ExitCode> pattern(PatternOptions& options) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto parsed = card::Pattern::parse(options.pattern[i]);
+    if (!parsed) return std::unexpected(parsed.error());
+    options.settings.patterns[i] = *parsed;
+  }
+  return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    if (!options.read_back) {
+      if (auto done = card::play_patterns(card, options.settings); !done) return std::unexpected(done.error());
+      return ExitCode::done;
+    }
+    const auto now = card::read_patterns(card);
+    if (!now) return std::unexpected(now.error());
+    Properties properties;
+    for (std::size_t i = 0; i < 4; ++i)
+      properties.add(fmt::format("pattern {}", i), fmt::format("pattern_{}", i), now->patterns[i].text());
+    properties.add("pattern 1: length [ticks]", "length_1", now->length_1);
+    properties.add("pattern 1: delay [ticks]", "delay_1", now->delay_1);
+    properties.add("pattern 2: length [ticks]", "length_2", now->length_2);
+    properties.add("pattern 3: length [ticks]", "length_3", now->length_3);
+    properties.add("pattern 1: trigger bit", "trigger_1", now->trigger_1);
+    properties.add("pattern 2: trigger bit", "trigger_2", now->trigger_2);
+    properties.add("pattern 3: trigger bit", "trigger_3", now->trigger_3);
+    properties.add("pattern 2: every so many time frames", "time_frames_2", now->time_frames_2);
+    properties.add("pattern 1 at start of run", "play_1_at_start", now->play_1_at_start);
+    properties.print(options.format);
+    return ExitCode::done;
+  });
+}
+
+void add_pattern(Command& card) {
+  auto options = std::make_shared<PatternOptions>();
+  card::PatternSettings& settings = options->settings;
+  Command& verb =
+      card.verb("pattern", "The CRU's pattern player: sends patterns of 80 bits down the links, or says what it is set to");
+  verb.example("rodeo card pattern --id '#0' --pat1 0x55 --pat1-length 10 --execute-pat1-now", "once, now")
+      .example("rodeo card pattern --id '#0' --read-back", "what it is set to");
+  add_card_id(verb, options->id);
+  for (int i = 0; i < 4; ++i)
+    verb.option(fmt::format("--pat{}", i), options->pattern[i],
+                i == 0 ? "Sent while no other plays; 80 bits" : "80 bits, decimal or 0x...")
+        .value_name("BITS");
+  verb.option("--pat1-length", settings.length_1, "Clock ticks");
+  verb.option("--pat1-delay", settings.delay_1, "Clock ticks before it");
+  verb.option("--pat2-length", settings.length_2, "Clock ticks");
+  verb.option("--pat3-length", settings.length_3, "Clock ticks");
+  verb.option("--pat1-trigger-select", settings.trigger_1, "Trigger bit that plays it");
+  verb.option("--pat2-trigger-select", settings.trigger_2, "Trigger bit that plays it");
+  verb.option("--pat3-trigger-select", settings.trigger_3, "Trigger bit that plays it");
+  verb.option("--pat2-trigger-tf", settings.time_frames_2, "Pattern 2 every so many time frames");
+  verb.flag("--execute-pat1-at-start", settings.play_1_at_start, "Pattern 1 at the start of a run");
+  verb.flag("--execute-pat1-now", settings.play_1_now, "Play pattern 1");
+  verb.flag("--execute-pat2-now", settings.play_2_now, "Play pattern 2");
+  verb.flag("--read-back", options->read_back, "Change nothing, show what it is set to");
+  verb.output(options->format);
+  verb.run([options] { return pattern(*options); });
+}
+
+struct UserLogicOptions {
+  std::string id;
+  std::optional<unsigned> event_size;
+  std::optional<unsigned> system_id;
+  std::optional<unsigned> link_id;
+  bool random = false;
+  bool fixed = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<ExitCode> user_logic(const UserLogicOptions& options) {
+  if (options.random && options.fixed)
+    return std::unexpected(Error{"cli.usage", "--random-event-size or --fixed-event-size, not both", {}, {}});
+  return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    auto now = card::read_user_logic(card);
+    if (!now) return std::unexpected(now.error());
+    if (options.event_size || options.system_id || options.link_id || options.random || options.fixed) {
+      now->event_words = options.event_size.value_or(now->event_words);
+      now->system_id = options.system_id.value_or(now->system_id);
+      now->link_id = options.link_id.value_or(now->link_id);
+      now->random_size = options.random || (now->random_size && !options.fixed);
+      if (auto done = card::set_user_logic(card, *now); !done) return std::unexpected(done.error());
+    }
+    Properties properties;
+    properties.add("event size [GBT words]", "event_words", now->event_words);
+    properties.add("event size [B]", "event_bytes", now->event_words * 16);
+    properties.add("random sizes", "random_size", now->random_size);
+    properties.add("system id", "system_id", now->system_id);
+    properties.add("link id", "link_id", now->link_id);
+    properties.print(options.format);
+    return ExitCode::done;
+  });
+}
+
+void add_user_logic(Command& card) {
+  auto options = std::make_shared<UserLogicOptions>();
+  Command& verb = card.verb("userlogic", "The example user logic of a CRU: shows it, sets it");
+  verb.example("rodeo card userlogic --id '#0'", "what it is set to")
+      .example("rodeo card userlogic --id '#0' --event-size 128", "and resets it");
+  add_card_id(verb, options->id);
+  verb.option("--event-size", options->event_size, "GBT words of 128 bits");
+  verb.flag("--random-event-size", options->random, "Random sizes");
+  verb.flag("--fixed-event-size", options->fixed, "All of one size");
+  verb.option("--system-id", options->system_id, "System id");
+  verb.option("--link-id", options->link_id, "Link id");
+  verb.output(options->format);
+  verb.run([options] { return user_logic(*options); });
+}
+
+struct SiuOptions {
+  std::string id;
+  unsigned channel = 0;
+  bool reset = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+Result<ExitCode> siu(const SiuOptions& options) {
+  return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    if (options.reset) {
+      if (auto done = card::reset_siu(card, options.channel); !done) return std::unexpected(done.error());
+    }
+    const auto status = card::read_siu_status(card, options.channel);
+    if (!status) return std::unexpected(status.error());
+    Properties properties;
+    properties.add("channel", "channel", options.channel);
+    properties.add("status word", "word", Cell(status->word, fmt::format("{:#010x}", status->word)));
+    properties.add("conditions", "conditions", Json::array_of(status->conditions));
+    properties.print(options.format);
+    return ExitCode::done;
+  });
+}
+
+void add_siu(Command& card) {
+  auto options = std::make_shared<SiuOptions>();
+  Command& verb = card.verb("siu", "What the SIU at the far end of a C-RORC's link says");
+  verb.example("rodeo card siu --id '#0' --channel 2", "its status in words");
+  add_card_id(verb, options->id);
+  verb.option("--channel", options->channel, "Link, 0 to 5");
+  verb.flag("--reset", options->reset, "Reset it first");
+  verb.output(options->format);
+  verb.run([options] { return siu(*options); });
+}
+
+}  // namespace
+
+void add_card_operations(Command& card) {
+  add_loopback(card);
+  add_pattern(card);
+  add_ctp(card);
+  add_siu(card);
+  add_user_logic(card);
+}
+
+}  // namespace rodeo::cli
