@@ -125,6 +125,7 @@ void add_card(Command& root) {
       .example("rodeo card reg read --id '#0' temperature", "a register by name")
       .paragraph("docs/card-tools.md has the table from ReadoutCard's programs to these verbs.");
   add_card_list(card);
+  add_card_config(card);
   add_card_monitor(card);
   add_card_bench(card);
   add_card_operations(card);

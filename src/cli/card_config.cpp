@@ -1,0 +1,263 @@
+// `rodeo card config | firmware`: how cards are set, and whether their firmware is one that the driver knows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "card/configuration/apply.h"
+#include "card/firmware.h"
+#include "cli/card.h"
+#include "control/card_file.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string file;
+  bool all = false;
+  std::vector<std::string> settings;
+  std::optional<std::string> links;
+  std::map<std::string, std::optional<std::string>> named;  // by the names of settings
+  bool dry_run = false;
+  bool force = false;
+  bool while_running = false;
+  bool no_firmware_check = false;
+  std::string firmware_list;
+  std::string generate;
+  std::string make_template;
+  OutputFormat format = OutputFormat::table;
+};
+
+/// The table that is built in, upstream's local list where there is one, and the user's.
+Result<card::FirmwareTable> firmware_table(const std::string& file) {
+  card::FirmwareTable table = card::FirmwareTable::built_in();
+  for (const std::string& name : {std::string("/etc/o2.d/readoutcard/o2-roc-fw-list.json"), file}) {
+    if (name.empty()) continue;
+    std::ifstream stream(name);
+    if (!stream) {
+      if (name == file) return std::unexpected(Error{"config.unreadable", "cannot read the list of firmware", name, {}});
+      continue;
+    }
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    const auto json = Json::parse(text);
+    if (!json || !json->is_object())
+      return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name, {}});
+    for (const auto& [hash, version] : json->members()) {
+      if (auto added = table.add(hash, version.string()); !added) return std::unexpected(added.error());
+    }
+  }
+  return table;
+}
+
+template <typename Fields>
+void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {
+  // Upstream's names of options that are not ours with dashes.
+  static const std::map<std::string_view, std::string> kAlso{{"datapath_mode", "datapathmode"},
+                                                             {"downstream_data", "downstreamdata"},
+                                                             {"gbt_mode", "gbtmode"},
+                                                             {"dynamic_offset", "dyn-offset"},
+                                                             {"time_frame_length", "tf-length"},
+                                                             {"trigger_window", "trigger-window-size"},
+                                                             {"run_statistics", "run-stats"},
+                                                             {"gbt_mux", "gbtmux"}};
+  for (const auto& field : fields) {
+    const std::string name(field.name);
+    if (options.named.contains(name)) continue;
+    std::string flag = name;
+    for (char& c : flag) c = c == '_' ? '-' : c;
+    std::string names = "--" + flag;
+    if (const auto also = kAlso.find(field.name); also != kAlso.end()) names += ",--" + also->second;
+    verb.option(names, options.named[name], fmt::format("{}: {}", cards, field.help)).value_name("VALUE");
+  }
+}
+
+/// The wanted settings, from what the card has.
+Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<control::CardFile>& file) {
+  auto settings = card::read_settings(card);
+  if (!settings) return settings;
+  if (file) {
+    if (auto done = control::apply_card_file(*file, *settings); !done) return std::unexpected(done.error());
+  }
+  if (options.links) {
+    const auto mask = link_mask(*options.links);
+    if (!mask) return std::unexpected(mask.error());
+    if (card.type() != card::CardType::cru)
+      return std::unexpected(Error{"card.wrong_type", "--links is for CRU cards", card.address().text(),
+                                   "name E-links with --set linkN.elinks=MASK"});
+    for (unsigned link = 0; link < 12; ++link) {
+      if (auto done = control::set_card_setting(*settings, fmt::format("link{}.enabled", link),
+                                                (*mask >> link & 1) != 0 ? "true" : "false", "--links");
+          !done)
+        return std::unexpected(done.error());
+    }
+  }
+  for (const auto& [name, value] : options.named) {
+    if (!value) continue;
+    const bool of_links = name == "gbt_mux" || name == "fee_id";
+    if (auto done = control::set_card_setting(*settings, of_links ? "links." + name : name, *value, "--" + name); !done)
+      return std::unexpected(done.error());
+  }
+  for (const std::string& setting : options.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      return std::unexpected(
+          Error{"cli.usage", "--set takes NAME=VALUE, not " + setting, {}, "for example --set link3.fee_id=0x1a"});
+    if (auto done = control::set_card_setting(*settings, std::string_view(setting).substr(0, equals),
+                                              std::string_view(setting).substr(equals + 1), "--set " + setting);
+        !done)
+      return std::unexpected(done.error());
+  }
+  if (auto fits = card::check(*settings); !fits) return std::unexpected(fits.error());
+  return settings;
+}
+
+Result<void> write_text(const std::string& file, const std::string& text) {
+  if (file == "-") {
+    print(text);
+    return {};
+  }
+  std::ofstream stream(file);
+  stream << text << std::flush;
+  if (!stream) return std::unexpected(Error{"cli.output", "cannot write the configuration", file, {}});
+  return {};
+}
+
+Result<ExitCode> config(Options& options) {
+  if (!options.make_template.empty()) {
+    const card::CardSettings settings = options.make_template == "cru"     ? card::CardSettings(card::CruSettings{})
+                                        : options.make_template == "crorc" ? card::CardSettings(card::CrorcSettings{})
+                                                                           : card::CardSettings(card::FelixSettings{});
+    const std::string file = options.generate.empty() ? "-" : options.generate;
+    if (auto written = write_text(file, control::write_card_file(settings, control::card_file_format(file))); !written)
+      return std::unexpected(written.error());
+    return ExitCode::done;
+  }
+  if (options.ids.empty() && !options.all)
+    return std::unexpected(
+        Error{"cli.usage", "which card?", {}, "--id ID, or --all for all of the type that the configuration is for"});
+  if (!options.generate.empty()) {
+    if (options.ids.size() != 1) return std::unexpected(Error{"cli.usage", "--generate takes one --id", {}, {}});
+    auto card = open_card(options.ids.front());
+    if (!card) return std::unexpected(card.error());
+    const auto settings = card::read_settings(**card);
+    if (!settings) return std::unexpected(settings.error());
+    if (auto written =
+            write_text(options.generate, control::write_card_file(*settings, control::card_file_format(options.generate)));
+        !written)
+      return std::unexpected(written.error());
+    return ExitCode::done;
+  }
+  std::optional<control::CardFile> file;
+  if (!options.file.empty()) {
+    // ini://, json:// and file: are how upstream's tools name files.
+    std::string name = options.file;
+    for (const std::string_view scheme : {"ini://", "json://", "file:"}) {
+      if (name.starts_with(scheme)) name.erase(0, scheme.size());
+    }
+    auto read = control::read_card_file(name);
+    if (!read) return std::unexpected(read.error());
+    file = std::move(*read);
+  }
+  const auto firmware = firmware_table(options.firmware_list);
+  if (!firmware) return std::unexpected(firmware.error());
+  Table table({{"card", "card"}, {"setting", "setting"}, {"from", "from"}, {"to", "to"}, {"", "outcome"}});
+  const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+    if (options.all && file) {
+      // All cards of the type that the file is for.
+      const std::string_view section = card.type() == card::CardType::cru     ? "cru"
+                                       : card.type() == card::CardType::crorc ? "crorc"
+                                                                              : "felix";
+      if (std::ranges::none_of(file->sections, [&](const auto& one) { return one.name == section; })) return {};
+    }
+    const auto settings = wanted(card, options, file);
+    if (!settings) return std::unexpected(settings.error());
+    if (!options.no_firmware_check) {
+      if (auto known = card::check_firmware(card, *firmware); !known) return known;
+    }
+    const auto differences =
+        options.dry_run ? card::compare(card, *settings)
+                        : card::apply(card, *settings, {.force = options.force, .while_running = options.while_running});
+    if (!differences) return std::unexpected(differences.error());
+    for (const card::Difference& one : *differences) {
+      table.add_row({Cell(entry.function.address.text()), Cell(one.name), Cell(one.from), Cell(one.to),
+                     Cell(options.dry_run ? "would change" : "changed")});
+    }
+    return {};
+  });
+  if (!outcome) return outcome;
+  if (table.rows() == 0 && options.format == OutputFormat::table) {
+    fmt::print(stderr, "nothing to change\n");
+  } else {
+    table.print(options.format);
+  }
+  return outcome;
+}
+
+Result<ExitCode> firmware(const Options& options) {
+  const auto known = firmware_table(options.firmware_list);
+  if (!known) return std::unexpected(known.error());
+  Table table({{"card", "card"},
+               {"type", "type"},
+               {"serial", "serial"},
+               {"endpoint", "endpoint"},
+               {"hash", "hash"},
+               {"firmware", "version"},
+               {"compatible", "compatible"}});
+  std::size_t bad = 0;
+  const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+    const bool compatible = static_cast<bool>(card::check_firmware(card, *known));
+    bad += compatible ? 0 : 1;
+    const auto hash = entry.identity.firmware_hash;
+    table.add_row({Cell(entry.function.address.text()), Cell(card::name_of(card.type())), serial_cell(entry.identity.serial),
+                   optional_cell(entry.identity.endpoint), Cell(hash ? card::hash_text(*hash) : ""),
+                   Cell(hash ? known->name_of(*hash) : ""), Cell(compatible, {}, compatible ? Style::good : Style::bad)});
+    return {};
+  });
+  if (!outcome) return outcome;
+  table.print(options.format);
+  if (bad == 0) return outcome;
+  return bad < table.rows() ? ExitCode::partial : ExitCode::failed;
+}
+
+}  // namespace
+
+void add_card_config(Command& card) {
+  auto options = std::make_shared<Options>();
+  Command& verb = card.verb("config", "Sets a card: reads it first, changes what differs, and says what");
+  verb.example("rodeo card config card.toml --id '#0' --dry-run", "what would change")
+      .example("rodeo card config --id '#0' --clock ttc --links 0-3 --set link3.fee_id=0x1a", "without a file")
+      .example("rodeo card config --id '#0' --generate card.toml", "a file from a card; .ini and .json are upstream's")
+      .example("rodeo card config --template cru", "every setting with its help");
+  verb.option("FILE,--config-uri", options->file, "TOML, or upstream's ini or json; what it leaves out stays");
+  add_card_ids(verb, options->ids);
+  verb.flag("--all,--config-all", options->all, "All cards of the type that the file is for");
+  verb.option("--set", options->settings, "A setting by name: clock=ttc, links.gbt_mux=ddg, link3.fee_id=0x1a")
+      .value_name("NAME=VALUE");
+  verb.option("--links", options->links, "CRU: these links are enabled and no others, as in 0,1,8-10").value_name("LINKS");
+  add_fields(verb, *options, card::cru_fields(), "CRU");
+  add_fields(verb, *options, card::crorc_fields(), "C-RORC");
+  add_fields(verb, *options, card::felix_fields(), "FELIX");
+  verb.flag("--dry-run", options->dry_run, "Show the difference, change nothing");
+  verb.flag("--force,--force-config", options->force, "Write everything, and reset the parts");
+  verb.flag("--while-running", options->while_running, "Also while somebody reads data from the card");
+  verb.flag("--no-firmware-check,--bypass-fw-check", options->no_firmware_check,
+            "Also firmware that the driver does not know");
+  verb.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
+  verb.option("--generate,--gen-cfg-file", options->generate, "Write the card's configuration there; - is stdout")
+      .value_name("FILE");
+  verb.choice("--template", options->make_template, {"", "cru", "crorc", "felix"},
+              "Write a configuration with all defaults");
+  verb.output(options->format);
+  verb.run([options] { return config(*options); });
+
+  Command& versions = card.verb("firmware", "Whether each card's firmware is one that the driver knows");
+  versions.example("rodeo card firmware", "all cards");
+  add_card_ids(versions, options->ids);
+  versions.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
+  versions.output(options->format);
+  versions.run([options] { return firmware(*options); });
+}
+
+}  // namespace rodeo::cli

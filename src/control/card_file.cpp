@@ -1,0 +1,335 @@
+#include "control/card_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include "base/nearest.h"
+#include "control/json.h"
+#include "control/toml_file.h"
+
+namespace rodeo::control {
+
+namespace {
+
+using card::CardSettings;
+using card::CrorcSettings;
+using card::CruSettings;
+using card::FelixSettings;
+using Section = CardFile::Section;
+using Entry = CardFile::Entry;
+
+std::string place(const std::filesystem::path& file, std::uint32_t line, std::uint32_t column) {
+  return line == 0 ? file.string() : fmt::format("{}:{}:{}", file.string(), line, column);
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+Result<CardFile> parse_ini(std::string_view text, const std::filesystem::path& name) {
+  CardFile file;
+  std::uint32_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    ++number;
+    const std::string where = place(name, number, 1);
+    if (line.empty() || line.front() == '#' || line.front() == ';') continue;
+    if (line.front() == '[') {
+      if (line.back() != ']' || line.size() < 3)
+        return std::unexpected(Error{"config.syntax", "a section is written [name]", where, {}});
+      file.sections.push_back({std::string(trimmed(line.substr(1, line.size() - 2))), where, {}});
+      continue;
+    }
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos || file.sections.empty())
+      return std::unexpected(Error{"config.syntax", "expected key=value below a [section]", where, {}});
+    std::string_view value = trimmed(line.substr(equals + 1));
+    if (const std::size_t comment = std::min(value.find(" #"), value.find(" ;")); comment != std::string_view::npos)
+      value = trimmed(value.substr(0, comment));
+    file.sections.back().entries.push_back({std::string(trimmed(line.substr(0, equals))), std::string(value), where});
+  }
+  return file;
+}
+
+/// A number means itself, whatever notation the setting is written in as a text.
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.string();
+  return value.is_unsigned() ? fmt::format("{:#x}", value.unsigned_integer()) : value.dump(0);
+}
+
+Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& name) {
+  const auto json = Json::parse(text);
+  if (!json) {
+    Error error = json.error();
+    error.where = error.where.empty() ? name.string() : name.string() + ":" + error.where;
+    return std::unexpected(error);
+  }
+  CardFile file;
+  if (!json->is_object())
+    return std::unexpected(Error{"config.syntax", "a configuration is an object of sections", name.string(), {}});
+  for (const auto& [section, members] : json->members()) {
+    if (!members.is_object())
+      return std::unexpected(Error{"config.syntax", section + " must be an object", name.string(), {}});
+    Section one{section, name.string(), {}};
+    for (const auto& [key, value] : members.members()) {
+      if (value.is_array() || value.is_object() || value.is_null())
+        return std::unexpected(Error{
+            "config.syntax", fmt::format("{}.{} must be a text, a number, true or false", section, key), name.string(), {}});
+      one.entries.push_back({key, text_of(value), fmt::format("{}: {}.{}", name.string(), section, key)});
+    }
+    file.sections.push_back(std::move(one));
+  }
+  return file;
+}
+
+Result<CardFile> parse_toml_sections(std::string_view text, const std::filesystem::path& name) {
+  const auto root = parse_toml(text, name.string());
+  if (!root) return std::unexpected(root.error());
+  CardFile file;
+  for (const RawValue::Member& section : root->members) {
+    const std::string where = place(name, section.place.line, section.place.column);
+    if (section.value.kind != RawValue::Kind::table)
+      return std::unexpected(Error{"config.syntax", section.name + " stands outside of a table", where,
+                                   "write it below [cru], [crorc], [felix], [links] or [linkN]"});
+    Section one{section.name, where, {}};
+    for (const RawValue::Member& entry : section.value.members) {
+      const RawValue& value = entry.value;
+      const std::string there = place(name, entry.place.line, entry.place.column);
+      const bool plain = value.kind == RawValue::Kind::boolean || value.kind == RawValue::Kind::integer ||
+                         value.kind == RawValue::Kind::text;
+      if (!plain)
+        return std::unexpected(Error{"config.wrong_type", fmt::format("{} is {}", entry.name, value.describe()), there,
+                                     "write a text, an integer, true or false"});
+      std::string written =
+          value.kind == RawValue::Kind::boolean ? (value.boolean ? "true" : "false")
+          : value.kind == RawValue::Kind::integer
+              ? fmt::format("{}{:#x}", value.integer < 0 ? "-" : "", value.integer < 0 ? -value.integer : value.integer)
+              : value.text;
+      one.entries.push_back({entry.name, std::move(written), there});
+    }
+    file.sections.push_back(std::move(one));
+  }
+  return file;
+}
+
+/// "link7" gives 7.
+std::optional<unsigned> link_of(std::string_view section) {
+  if (!section.starts_with("link")) return std::nullopt;
+  section.remove_prefix(4);
+  unsigned link = 0;
+  const auto [end, error] = std::from_chars(section.data(), section.data() + section.size(), link);
+  if (error != std::errc{} || end != section.data() + section.size()) return std::nullopt;
+  return link;
+}
+
+template <typename Struct>
+Result<void> set_field(std::span<const card::SettingField<Struct>> fields, Struct& settings, const Entry& entry,
+                       std::string_view section) {
+  std::vector<std::string> names;
+  for (const card::SettingField<Struct>& field : fields) {
+    if (entry.key != field.name && (field.upstream.empty() || entry.key != field.upstream)) {
+      names.emplace_back(field.name);
+      continue;
+    }
+    auto done = field.parse(settings, entry.value);
+    if (!done)
+      return std::unexpected(Error{"config.bad_value", fmt::format("{}.{}: {}", section, entry.key, done.error().what),
+                                   entry.where, done.error().next});
+    return {};
+  }
+  return std::unexpected(Error{"config.unknown_key", fmt::format("{}.{} is not a setting of this card", section, entry.key),
+                               entry.where, base::did_you_mean(entry.key, names)});
+}
+
+/// Link sections of a card that has such; `links` is its array.
+template <typename Links, typename LinkFields>
+Result<void> set_in_links(Links& links, LinkFields fields, const Section& section) {
+  const auto one = link_of(section.name);
+  if (one && *one >= links.size()) {
+    return std::unexpected(Error{"config.unknown_key", fmt::format("there is no link {}", *one), section.where,
+                                 fmt::format("links are 0 to {}", links.size() - 1)});
+  }
+  for (const Entry& entry : section.entries) {
+    for (std::size_t link = one ? *one : 0; link < (one ? *one + 1 : links.size()); ++link) {
+      if (auto done = set_field(fields, links[link], entry, section.name); !done) return done;
+    }
+  }
+  return {};
+}
+
+template <typename Settings>
+constexpr std::string_view section_of() {
+  if constexpr (std::is_same_v<Settings, CruSettings>) return "cru";
+  if constexpr (std::is_same_v<Settings, CrorcSettings>) return "crorc";
+  return "felix";
+}
+
+std::span<const card::SettingField<CruSettings>> fields_of(const CruSettings&) { return card::cru_fields(); }
+std::span<const card::SettingField<CrorcSettings>> fields_of(const CrorcSettings&) { return card::crorc_fields(); }
+std::span<const card::SettingField<FelixSettings>> fields_of(const FelixSettings&) { return card::felix_fields(); }
+
+template <typename Settings>
+Result<void> set_section(Settings& settings, const Section& section) {
+  if (section.name == section_of<Settings>()) {
+    for (const Entry& entry : section.entries) {
+      if (auto done = set_field(fields_of(settings), settings, entry, section.name); !done) return done;
+    }
+    return {};
+  }
+  if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, card::cru_link_fields(), section);
+  if constexpr (std::is_same_v<Settings, FelixSettings>)
+    return set_in_links(settings.links, card::felix_link_fields(), section);
+  return std::unexpected(Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, {}});
+}
+
+const std::vector<std::string> kSections{"cru", "crorc", "felix", "links", "link0"};
+
+bool known_section(std::string_view name) {
+  return name == "cru" || name == "crorc" || name == "felix" || name == "links" || link_of(name).has_value();
+}
+
+template <typename Struct>
+void write_fields(std::string& text, std::string_view section, std::span<const card::SettingField<Struct>> fields,
+                  const Struct& settings, CardFileFormat format) {
+  using Kind = typename card::SettingField<Struct>::Kind;
+  text += fmt::format("[{}]\n", section);
+  for (const card::SettingField<Struct>& field : fields) {
+    const std::string value = field.text(settings);
+    if (format == CardFileFormat::toml) {
+      const std::string written = field.kind == Kind::choice ? '"' + value + '"' : value;
+      text += fmt::format("{} = {}{}\n", field.name, written, field.help.empty() ? "" : "  # " + std::string(field.help));
+    } else if (!field.upstream.empty()) {
+      text += fmt::format("{}={}\n", field.upstream, value);
+    }
+  }
+  text += '\n';
+}
+
+template <typename Struct>
+void write_fields(Json& json, std::string_view section, std::span<const card::SettingField<Struct>> fields,
+                  const Struct& settings) {
+  Json members = Json::object();
+  for (const card::SettingField<Struct>& field : fields) {
+    if (!field.upstream.empty()) members[field.upstream] = field.text(settings);
+  }
+  json[section] = std::move(members);
+}
+
+/// Calls `visit(section, fields, struct)` for the card and each of its links.
+template <typename Visit>
+void each_section(const CardSettings& settings, Visit visit) {
+  std::visit(
+      [&](const auto& of) {
+        using Settings = std::decay_t<decltype(of)>;
+        visit(std::string(section_of<Settings>()), fields_of(of), of);
+        if constexpr (std::is_same_v<Settings, CruSettings>) {
+          for (std::size_t link = 0; link < of.links.size(); ++link)
+            visit(fmt::format("link{}", link), card::cru_link_fields(), of.links[link]);
+        }
+        if constexpr (std::is_same_v<Settings, FelixSettings>) {
+          for (std::size_t link = 0; link < of.links.size(); ++link)
+            visit(fmt::format("link{}", link), card::felix_link_fields(), of.links[link]);
+        }
+      },
+      settings);
+}
+
+}  // namespace
+
+CardFileFormat card_file_format(const std::filesystem::path& file) {
+  const std::string end = file.extension().string();
+  if (end == ".json") return CardFileFormat::json;
+  return end == ".ini" || end == ".cfg" ? CardFileFormat::ini : CardFileFormat::toml;
+}
+
+Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::path& name) {
+  switch (card_file_format(name)) {
+    case CardFileFormat::json: return parse_json(text, name);
+    case CardFileFormat::ini: return parse_ini(text, name);
+    case CardFileFormat::toml: break;
+  }
+  return parse_toml_sections(text, name);
+}
+
+Result<CardFile> read_card_file(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  if (!stream.is_open() || stream.bad())
+    return std::unexpected(Error{"config.unreadable", "cannot read the file", file.string(), {}});
+  return parse_card_file(text, file);
+}
+
+Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
+  return std::visit(
+      [&](auto& of) -> Result<void> {
+        using Settings = std::decay_t<decltype(of)>;
+        bool found = false;
+        for (const Section& section : file.sections) {
+          if (!known_section(section.name))
+            return std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is no section of a card", section.name),
+                                         section.where, base::did_you_mean(section.name, kSections)});
+          found = found || section.name == section_of<Settings>();
+        }
+        if (!found && !file.sections.empty())
+          return std::unexpected(
+              Error{"config.missing_key",
+                    fmt::format("there is no section [{}], which this card needs", section_of<Settings>()),
+                    file.sections.front().where,
+                    {}});
+        // All links first, then single ones, wherever they stand.
+        for (const bool single : {false, true}) {
+          for (const Section& section : file.sections) {
+            const bool links = section.name == "links" || link_of(section.name).has_value();
+            if (link_of(section.name).has_value() != single) continue;
+            if (section.name != section_of<Settings>() && !links) continue;
+            if (links && std::is_same_v<Settings, CrorcSettings>) continue;
+            if (auto done = set_section(of, section); !done) return done;
+          }
+        }
+        return {};
+      },
+      settings);
+}
+
+Result<void> set_card_setting(CardSettings& settings, std::string_view name, std::string_view value,
+                              const std::string& where) {
+  const std::size_t dot = name.find('.');
+  return std::visit(
+      [&](auto& of) -> Result<void> {
+        using Settings = std::decay_t<decltype(of)>;
+        const std::string_view section = dot == std::string_view::npos ? section_of<Settings>() : name.substr(0, dot);
+        const std::string_view key = dot == std::string_view::npos ? name : name.substr(dot + 1);
+        if (!known_section(section))
+          return std::unexpected(Error{"config.unknown_key", fmt::format("{} is no section of a card", section), where,
+                                       base::did_you_mean(section, kSections)});
+        return set_section(of, {std::string(section), where, {{std::string(key), std::string(value), where}}});
+      },
+      settings);
+}
+
+std::string write_card_file(const CardSettings& settings, CardFileFormat format) {
+  if (format == CardFileFormat::json) {
+    Json json = Json::object();
+    each_section(settings,
+                 [&](const std::string& section, auto fields, const auto& of) { write_fields(json, section, fields, of); });
+    return json.dump() + "\n";
+  }
+  std::string text;
+  each_section(settings, [&](const std::string& section, auto fields, const auto& of) {
+    write_fields(text, section, fields, of, format);
+  });
+  return text;
+}
+
+}  // namespace rodeo::control
