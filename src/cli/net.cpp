@@ -11,6 +11,7 @@ void add_net(Command& root) {
   net.example("rodeo net formula --event-size 5MB --rate 12kHz", "the closed forms, in MB and MiB")
       .example("rodeo net size network.toml", "the buffer to buy for your network, proved, with a report");
   add_net_formula(net);
+  add_net_simulate(net);
   add_net_size(net);
   add_net_sweep(net);
   add_net_plot(net);

@@ -17,7 +17,7 @@ namespace {
 using network::NamedTexts;
 using network::ScenarioSetting;
 
-constexpr const char* kScenarioTables[] = {"topology", "traffic", "switch", "simulation"};
+constexpr const char* kScenarioTables[] = {"topology", "traffic", "switch", "simulation", "tcp"};
 
 /// As network::scenario_of() reads it: numbers in base units.
 std::string text_of(const Parameters& keys, const Key& key) {

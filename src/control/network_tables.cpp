@@ -168,6 +168,7 @@ std::vector<TableDeclaration> network_tables() {
       scenario_table("traffic", "Events: how large, how many, when, and to which node."),
       scenario_table("switch", "Memory of a rack's switch. Left out, a key is as in the preset `switch`."),
       scenario_table("simulation", "How the network is simulated."),
+      scenario_table("tcp", "Both ends of the connections; the defaults are those of Linux."),
       size_table(),
       sweep_table(),
       axis_table(),

@@ -17,7 +17,7 @@ struct ScenarioSetting {
   enum class Kind : unsigned char { count, number, boolean, size, rate, bit_rate, duration, choice };
 
   std::string_view name;
-  std::string_view table;  ///< of the configuration: topology, traffic, switch or simulation
+  std::string_view table;  ///< of the configuration: topology, traffic, switch, simulation or tcp
   Kind kind;
   std::string_view help;
   std::vector<std::string_view> choices = {};

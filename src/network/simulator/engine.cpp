@@ -708,7 +708,7 @@ void SimulationEngine<kTrain>::send_back(std::uint32_t number, Picoseconds now, 
 }
 
 template <bool kTrain>
-Outcome SimulationEngine<kTrain>::outcome() const {
+Outcome SimulationEngine<kTrain>::outcome() {
   Outcome out;
   out.data = data_;
   out.ack = ack_;
@@ -730,7 +730,7 @@ Outcome SimulationEngine<kTrain>::outcome() const {
       hops += uplink.queue.at(i).count();
     }
   }
-  for (const Rack& rack : racks_) {
+  for (Rack& rack : racks_) {
     rack.memory.for_each([&](PacketWord word, std::uint32_t count) {
       if (word.last_payload() == 0) return;
       on_way(count, word.last_payload());

@@ -36,7 +36,7 @@ class SimulationEngine {
 
   /// To the end of the duration, or until the observer stops it.
   void run();
-  Outcome outcome() const;
+  Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
 
  private:

@@ -110,17 +110,27 @@ void SwitchMemory<kTrain>::extend(Port& port, Picoseconds last) {
   port.last = last;
 }
 
+/// With what is arriving now, the ports will have so long to send.
 template <bool kTrain>
-void SwitchMemory<kTrain>::note_maximum(Picoseconds now) {
-  const unsigned __int128 time = time_to_send(now);
+void SwitchMemory<kTrain>::note_maximum(Picoseconds now, unsigned __int128 time) {
   if (watching_ && time > interval_most_) interval_most_ = time;
-  if (time <= most_to_send_) return;
+  if (time <= most_to_send_) {
+    settle_maximum();
+    return;
+  }
   most_to_send_ = time;
-  const Occupancy there = occupancy(now);
-  maximum_.frames = out_.bytes_in(time);
-  maximum_.payload = there.payload;
-  if (!cells_count_) maximum_.cells = maximum_.frames;
   maximum_time_ = now;
+  settled_ = false;
+}
+
+/// What is behind the largest value, while everything is still there. As long as arrivals exceed each other, the last one settles it.
+template <bool kTrain>
+void SwitchMemory<kTrain>::settle_maximum() {
+  if (settled_) return;
+  settled_ = true;
+  maximum_.frames = out_.bytes_in(most_to_send_);
+  maximum_.payload = occupancy(maximum_time_).payload;
+  if (!cells_count_) maximum_.cells = maximum_.frames;
 }
 
 template <bool kTrain>
@@ -129,6 +139,7 @@ void SwitchMemory<kTrain>::look(Picoseconds now) {
   for (Port& port : ports_) release(port, now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
   if ((by_time_ || sum_.frames <= frames_to_beat) && sum_.cells <= maximum_.cells) return;
+  settle_maximum();
   const Occupancy there = occupancy(now);
   maximum_.cells = std::max(maximum_.cells, there.cells);
   if (by_time_) return;
@@ -142,6 +153,7 @@ void SwitchMemory<kTrain>::look(Picoseconds now) {
 
 template <bool kTrain>
 std::uint64_t SwitchMemory<kTrain>::take_interval_maximum(Picoseconds now) {
+  settle_maximum();
   std::uint64_t largest = interval_maximum_;
   if (by_time_) {
     largest = out_.bytes_in(interval_most_);
@@ -172,6 +184,7 @@ typename SwitchMemory<kTrain>::Verdict SwitchMemory<kTrain>::judge(std::uint64_t
 
 template <bool kTrain>
 std::uint64_t SwitchMemory<kTrain>::exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used) {
+  settle_maximum();
   std::uint64_t shared = 0;
   for (std::uint32_t i = 0; i < ports_.size(); ++i) {
     Port& port = ports_[i];
@@ -222,15 +235,15 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
   } else {
     const Picoseconds begin = cut_through_ ? now - in_.of(bytes.frames) : now;
     const Picoseconds departure = std::max(port.last, begin) + out_.of(bytes.frames);
-    time_to_send(now);
+    Picoseconds last_departure = departure;
     if (kTrain && !cut_through_ && count > 1) {
       // The port is faster than the link: it sends the last packet when that is there, the others before.
       const Picoseconds last = out_.of(word.last_payload() + sizes_.header);
       const Picoseconds start = now - std::min<Picoseconds>(now, in_.of(bytes.frames));
-      extend(port, std::max(now + last, std::max(port.last, start) + out_.of(bytes.frames)));
-    } else {
-      extend(port, departure);
+      last_departure = std::max(now + last, std::max(port.last, start) + out_.of(bytes.frames));
     }
+    note_maximum(now, time_to_send(now) + last_departure - (port.sending ? port.last : now));
+    extend(port, last_departure);
     port.queue.push(Item::of(port.last, word, count));
   }
   shared_used_ += shared_part(port.used + bytes.cells) - shared_part(port.used);
@@ -238,7 +251,6 @@ bool SwitchMemory<kTrain>::arrive(Picoseconds now, std::uint32_t number, std::ui
   sum_.frames += bytes.frames;
   sum_.payload += bytes.payload;
   sum_.cells += bytes.cells;
-  if (by_time_) note_maximum(now);
   const std::uint64_t frames_to_beat = watching_ ? interval_maximum_ : maximum_.frames;
   if ((!by_time_ && sum_.frames > frames_to_beat) || (cells_count_ && sum_.cells > maximum_.cells)) look(now);
   return true;
@@ -254,6 +266,7 @@ void SwitchMemory<kTrain>::arrive_ghost(Picoseconds now, std::uint32_t number, P
 
 template <bool kTrain>
 typename SwitchMemory<kTrain>::Item SwitchMemory<kTrain>::take(std::uint32_t number) {
+  settle_maximum();
   Port& port = ports_[number];
   if (port.released == port.queue.first()) {
     leave(port, port.queue.front());

@@ -94,7 +94,10 @@ class SwitchMemory {
                                             (static_cast<unsigned __int128>(shared_bytes_ - rack_cells) * alpha_) >> 20);
   }
 
-  Occupancy maximum() const { return maximum_; }
+  Occupancy maximum() {
+    settle_maximum();
+    return maximum_;
+  }
   Picoseconds maximum_time() const { return maximum_time_; }
   const DropCount& drops() const { return drops_; }
 
@@ -133,7 +136,8 @@ class SwitchMemory {
   Occupancy part_sent(const Port& port, Picoseconds now) const;
   std::uint64_t exact_shared(Picoseconds now, std::uint32_t asked, std::uint64_t& asked_used);
   void look(Picoseconds now);
-  void note_maximum(Picoseconds now);
+  void note_maximum(Picoseconds now, unsigned __int128 time);
+  void settle_maximum();
   /// Sum over all ports of how long they will still be sending.
   unsigned __int128 time_to_send(Picoseconds now);
   void extend(Port& port, Picoseconds last);
@@ -157,6 +161,7 @@ class SwitchMemory {
   Picoseconds first_done_ = kNever;
   unsigned __int128 most_to_send_ = 0;
   unsigned __int128 interval_most_ = 0;
+  bool settled_ = true;
   bool by_time_ = true;  ///< frames are what counts, and ports are FIFOs
   Occupancy sum_;        ///< upper bounds
   std::uint64_t shared_used_ = 0;

@@ -269,6 +269,7 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
   const bool was_clean = sacked_ == 0 && lost_ == 0 && retransmitted_ == 0;
   const std::uint32_t lost_before = lost_;
   std::uint32_t delivered = 0;
+  Picoseconds oldest_sacked = kNever;  // round trip of the longest-sent segment that is newly reported
 
   for (std::uint32_t b = 0; b < ack.blocks; ++b) {
     std::uint32_t s = before(ack.block[b].begin, una_) ? una_ : ack.block[b].begin;
@@ -278,6 +279,11 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
       if ((one & kLost) != 0) --lost_;
       if ((one & kRetransmitted) != 0) --retransmitted_;
       note_delivered(tcp, now, s, one);
+      if ((one & kTwice) == 0) {
+        const Picoseconds rtt = now - (one >> kTimeShift);
+        rtt_min_ = std::min(rtt_min_, rtt);
+        oldest_sacked = oldest_sacked == kNever ? rtt : std::max(oldest_sacked, rtt);
+      }
       one = (one & ~(kLost | kRetransmitted)) | kSacked;
       ++sacked_;
       ++delivered;
@@ -319,8 +325,10 @@ void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Ack
       sample_rtt(tcp, oldest);
       rtt_min_ = std::min(rtt_min_, newest);
       congestion_.on_rtt(tcp, now, newest, una_, nxt_);
+      oldest_sacked = kNever;
     }
   }
+  if (oldest_sacked != kNever) sample_rtt(tcp, oldest_sacked);
 
   if (probing_ && !before(ack.cumulative, probe_high_)) {
     if (!probe_again_ || ack.duplicate || acknowledged == 0) {

@@ -1,0 +1,317 @@
+// `rodeo net simulate`: one run of the simulator: how much of the switch's memory is used, what is lost, what TCP makes of it.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/net.h"
+#include "control/network_settings.h"
+#include "control/stop_signals.h"
+#include "network/scenario_text.h"
+#include "network/simulator/simulate.h"
+
+namespace rodeo::cli {
+namespace {
+
+using network::NamedTexts;
+using network::Outcome;
+using network::PacketCount;
+using network::Scenario;
+using network::ScenarioSetting;
+
+struct Options {
+  std::string topology;
+  std::vector<std::optional<std::string>> settings;  ///< one for each network::scenario_settings()
+  std::string occupancy;
+  std::chrono::nanoseconds occupancy_interval{10'000};
+  std::string flows;
+  OutputFormat format = OutputFormat::table;
+  std::string json;
+};
+
+/// A file being written; closed, and its errors found, by close().
+class TextFile {
+ public:
+  ~TextFile() {
+    if (file_ != nullptr) std::fclose(file_);
+  }
+  Result<void> open(const std::string& name) {
+    name_ = name;
+    file_ = std::fopen(name.c_str(), "w");
+    if (file_ == nullptr) return failed();
+    return {};
+  }
+  bool is_open() const { return file_ != nullptr; }
+  void write(const std::string& text) { std::fwrite(text.data(), 1, text.size(), file_); }
+  Result<void> close() {
+    if (file_ == nullptr) return {};
+    const bool bad = std::ferror(file_) != 0;
+    const bool unwritten = std::fclose(file_) != 0;
+    file_ = nullptr;
+    if (bad || unwritten) return failed();
+    return {};
+  }
+
+ private:
+  Result<void> failed() const {
+    return std::unexpected(Error{"cli.output", fmt::format("cannot write: {}", std::strerror(errno)), name_, ""});
+  }
+  std::string name_;
+  std::FILE* file_ = nullptr;
+};
+
+/// One line on a terminal, overwritten: how far the run is and when it will be over.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::uint64_t duration_ns) : duration_ns_(duration_ns), shown_(isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() {
+    if (drawn_) fmt::print(stderr, "\r\033[K");
+  }
+  void show(std::uint64_t virtual_ns) {
+    if (!shown_) return;
+    drawn_ = true;
+    const double share = static_cast<double>(virtual_ns) / static_cast<double>(duration_ns_);
+    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const auto filled = static_cast<std::size_t>(30 * share);
+    const auto left =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(share > 0 ? elapsed * (1 - share) / share * 1e9 : 0));
+    fmt::print(stderr, "\r[{}{}] {:3.0f} %  {} of {} virtual, {} left\033[K", std::string(filled, '='),
+               std::string(30 - filled, ' '), 100 * share,
+               base::format_duration(std::chrono::milliseconds(virtual_ns / 1'000'000)),
+               base::format_duration(std::chrono::nanoseconds(duration_ns_)),
+               base::format_duration(std::chrono::duration_cast<std::chrono::seconds>(left)));
+    std::fflush(stderr);
+  }
+
+ private:
+  const std::uint64_t duration_ns_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const bool shown_;
+  bool drawn_ = false;
+};
+
+Json json_of(const PacketCount& count) {
+  return Json::object({{"sent", count.sent},
+                       {"delivered", count.delivered},
+                       {"dropped", count.dropped},
+                       {"in_flight", count.in_flight},
+                       {"sent_bytes", count.sent_bytes},
+                       {"delivered_bytes", count.delivered_bytes},
+                       {"dropped_bytes", count.dropped_bytes},
+                       {"in_flight_bytes", count.in_flight_bytes}});
+}
+
+Json json_of(const Scenario& scenario, const Outcome& o) {
+  const double virtual_seconds = static_cast<double>(o.virtual_ns) * 1e-9;
+  Json settings = Json::object();
+  for (const ScenarioSetting& setting : network::scenario_settings())
+    settings[std::string(setting.name)] = setting.text(scenario);
+  return Json::object(
+      {{"event_size_bytes", scenario.traffic.event_bytes},
+       {"event_rate_hz", scenario.traffic.event_rate_hz},
+       {"max_buffer_bytes", o.max_buffer_bytes},
+       {"max_buffer_payload_bytes", o.max_buffer_payload_bytes},
+       {"max_buffer_cell_bytes", o.max_buffer_cell_bytes},
+       {"max_buffer_s", static_cast<double>(o.max_buffer_ns) * 1e-9},
+       {"drops", o.drops.total()},
+       {"drops_by_reason",
+        Json::object(
+            {{"pool_full", o.drops.pool_full}, {"threshold", o.drops.threshold}, {"port_limit", o.drops.port_limit}})},
+       {"retransmits", o.retransmits},
+       {"fast_recoveries", o.fast_recoveries},
+       {"tail_loss_probes", o.probes},
+       {"timeouts", o.timeouts},
+       {"duplicates", o.duplicates},
+       {"events_offered", o.events_offered},
+       {"events_assigned", o.events_assigned},
+       {"events_completed", o.events_completed},
+       {"completed_rate_hz", virtual_seconds > 0 ? static_cast<double>(o.events_completed) / virtual_seconds : 0},
+       {"latency_p50_us", static_cast<double>(o.latency_p50_ns) * 1e-3},
+       {"latency_p99_us", static_cast<double>(o.latency_p99_ns) * 1e-3},
+       {"latency_max_us", static_cast<double>(o.latency_max_ns) * 1e-3},
+       {"virtual_seconds", virtual_seconds},
+       {"wall_seconds", o.wall_seconds},
+       {"cpu_seconds", o.cpu_seconds},
+       {"cpu_seconds_per_virtual_second", virtual_seconds > 0 ? o.cpu_seconds / virtual_seconds : 0},
+       {"packets", Json::object({{"data", o.data.sent}, {"ack", o.ack.sent}, {"request", o.request.sent}})},
+       {"packet_fates", Json::object({{"data", json_of(o.data)}, {"ack", json_of(o.ack)}, {"request", json_of(o.request)}})},
+       {"packet_hops", o.packet_hops},
+       {"packet_hops_per_cpu_second", o.cpu_seconds > 0 ? static_cast<double>(o.packet_hops) / o.cpu_seconds : 0},
+       {"hash", fmt::format("{:016x}", o.hash)},
+       {"settings", std::move(settings)}});
+}
+
+void print_table(const Scenario& scenario, const Outcome& o) {
+  const auto mb = [](std::uint64_t bytes) { return fmt::format("{:.3f} MB", static_cast<double>(bytes) * 1e-6); };
+  const double seconds = static_cast<double>(o.virtual_ns) * 1e-9;
+  Properties out;
+  out.add("largest buffer", "max_buffer_bytes",
+          Cell(o.max_buffer_bytes,
+               fmt::format("{} at {:.3f} ms", mb(o.max_buffer_bytes), static_cast<double>(o.max_buffer_ns) * 1e-6),
+               Style::strong));
+  out.add("  of it event data", "max_buffer_payload_bytes",
+          Cell(o.max_buffer_payload_bytes, mb(o.max_buffer_payload_bytes)));
+  if (scenario.buffer.cell_bytes != 0) {
+    out.add("  in cells", "max_buffer_cell_bytes", Cell(o.max_buffer_cell_bytes, mb(o.max_buffer_cell_bytes)));
+  }
+  out.add("packets dropped", "drops",
+          Cell(o.drops.total(),
+               o.drops.total() == 0 ? "none"
+                                    : fmt::format("{} (pool full {}, threshold {}, port limit {})", o.drops.total(),
+                                                  o.drops.pool_full, o.drops.threshold, o.drops.port_limit),
+               o.drops.total() == 0 ? Style::good : Style::bad));
+  out.add("sent again", "retransmits",
+          Cell(o.retransmits, fmt::format("{} ({} recoveries, {} tail-loss probes, {} time-outs)", o.retransmits,
+                                          o.fast_recoveries, o.probes, o.timeouts)));
+  out.add("events completed", "events_completed",
+          Cell(o.events_completed, fmt::format("{} of {} ({:.0f} Hz)", o.events_completed, o.events_offered,
+                                               static_cast<double>(o.events_completed) / seconds)));
+  out.add("event latency", "latency_p50_us",
+          Cell(static_cast<double>(o.latency_p50_ns) * 1e-3,
+               fmt::format("p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms", static_cast<double>(o.latency_p50_ns) * 1e-6,
+                           static_cast<double>(o.latency_p99_ns) * 1e-6, static_cast<double>(o.latency_max_ns) * 1e-6)));
+  out.add(
+      "packets", "data_packets",
+      Cell(o.data.sent, fmt::format("{} data, {} acknowledgements, {} requests", o.data.sent, o.ack.sent, o.request.sent)));
+  out.add("cost", "cpu_seconds",
+          Cell(o.cpu_seconds, fmt::format("{:.3f} CPU s for {:g} virtual s ({:.3g} per virtual s)", o.cpu_seconds, seconds,
+                                          o.cpu_seconds / seconds)));
+  out.print(OutputFormat::table);
+}
+
+void print_csv(const Json& json) {
+  Properties out;
+  for (const auto& [key, value] : json.members()) {
+    if (!value.is_array() && !value.is_object()) out.add(key, key, Cell(value));
+  }
+  out.print(OutputFormat::csv);
+}
+
+/// Topology file first, flags over it.
+Result<Scenario> scenario_from(const Options& options) {
+  NamedTexts texts;
+  if (!options.topology.empty()) {
+    const auto job = control::load_network({.file = options.topology});
+    if (!job) {
+      for (std::size_t i = 0; i + 1 < job.error().size(); ++i) print_error(job.error()[i]);
+      return std::unexpected(job.error().back());
+    }
+    for (const auto& [name, value] : job->find("scenario")->members()) texts.emplace_back(name, value.string());
+  }
+  const auto settings = network::scenario_settings();
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (!options.settings[i]) continue;
+    std::erase_if(texts, [&](const auto& one) { return one.first == settings[i].name; });
+    texts.emplace_back(settings[i].name, *options.settings[i]);
+  }
+  return network::scenario_of(texts);
+}
+
+Result<ExitCode> simulate(const Options& options) {
+  const auto scenario = scenario_from(options);
+  if (!scenario) return std::unexpected(scenario.error());
+  if (auto good = network::check(*scenario); !good) return std::unexpected(good.error());
+  if (!options.json.empty()) {
+    if (auto good = check_json_target(options.json); !good) return std::unexpected(good.error());
+  }
+  TextFile occupancy;
+  TextFile flows;
+  network::Observers observers;
+  if (!options.occupancy.empty()) {
+    if (auto opened = occupancy.open(options.occupancy); !opened) return std::unexpected(opened.error());
+    occupancy.write("time_s,rack,max_bytes,last_bytes,drops\n");
+    observers.occupancy_interval_ns = static_cast<std::uint64_t>(options.occupancy_interval.count());
+    observers.occupancy = [&](const network::OccupancySample& one) {
+      occupancy.write(fmt::format("{:.9f},{},{},{},{}\n", static_cast<double>(one.time_ns) * 1e-9, one.rack, one.max_bytes,
+                                  one.last_bytes, one.drops));
+    };
+  }
+  if (!options.flows.empty()) {
+    if (auto opened = flows.open(options.flows); !opened) return std::unexpected(opened.error());
+    flows.write(
+        "readout,node,fragments,segments_sent,segments_dropped,retransmits,fast_recoveries,tail_loss_probes,timeouts,"
+        "window_segments,slow_start_threshold_segments,smoothed_rtt_us\n");
+    observers.flow = [&](const network::FlowRecord& one) {
+      flows.write(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n", one.readout, one.node, one.fragments,
+                              one.segments_sent, one.segments_dropped, one.retransmits, one.fast_recoveries, one.probes,
+                              one.timeouts, one.window, one.slow_start_threshold,
+                              static_cast<double>(one.smoothed_rtt_ns) * 1e-3));
+    };
+  }
+  const control::StopSignals signals;
+  auto progress = std::make_unique<ProgressLine>(scenario->duration_ns);
+  observers.progress = [&](std::uint64_t virtual_ns) {
+    progress->show(virtual_ns);
+    return !signals.stop_requested();
+  };
+  const auto outcome = network::simulate(*scenario, observers);
+  progress.reset();
+  if (!outcome) return std::unexpected(outcome.error());
+  for (TextFile* file : {&occupancy, &flows}) {
+    if (auto closed = file->close(); !closed) return std::unexpected(closed.error());
+  }
+  const bool whole = outcome->virtual_ns >= scenario->duration_ns;
+  const Json json = json_of(*scenario, *outcome);
+  if (!options.json.empty()) {
+    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
+  }
+  if (options.json != "-") {
+    switch (options.format) {
+      case OutputFormat::table: print_table(*scenario, *outcome); break;
+      case OutputFormat::json: print(json.dump() + "\n"); break;
+      case OutputFormat::csv: print_csv(json); break;
+    }
+  }
+  return whole ? ExitCode::done : ExitCode::partial;
+}
+
+std::string flag_of(std::string_view name) {
+  std::string flag = "--" + std::string(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+}  // namespace
+
+void add_net_simulate(Command& net) {
+  auto options = std::make_shared<Options>();
+  Command& verb = net.verb("simulate", "One run, packet by packet or in trains: buffer occupancy, losses, TCP");
+  verb.example("rodeo net simulate --rate 12kHz --duration 50ms", "the paper's operating point with an infinite buffer")
+      .example("rodeo net simulate --rate 6kHz --switch qfx5120 --arrivals poisson --duration 2s", "a shallow switch loses")
+      .example("rodeo net simulate --engine train --arrivals poisson --duration 20s", "the same model, many times faster")
+      .example("rodeo net simulate --topology network.toml --occupancy series.csv",
+               "a network of your own, with a time series");
+  verb.option("--topology", options->topology, "Configuration with [network.topology] and so on; flags are stronger")
+      .value_name("FILE");
+  const auto settings = network::scenario_settings();
+  options->settings.resize(settings.size());
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    std::string help(settings[i].help);
+    if (!settings[i].choices.empty()) {
+      help += " One of";
+      for (const std::string_view choice : settings[i].choices) help += " " + std::string(choice);
+      help += ".";
+    }
+    verb.option(flag_of(settings[i].name), options->settings[i], help + " [" + settings[i].text(Scenario{}) + "]");
+  }
+  verb.option("--occupancy", options->occupancy, "Writes the occupancy of each rack's switch over time (CSV)")
+      .value_name("FILE");
+  verb.duration("--occupancy-interval", options->occupancy_interval,
+                "Interval of --occupancy; each line has its largest value");
+  verb.option("--flows", options->flows, "Writes what became of each connection (CSV)").value_name("FILE");
+  verb.output(options->format);
+  verb.json_file(options->json);
+  verb.paragraph(
+      "The result is a function of these settings alone, on every machine. A load that a link cannot carry is refused. "
+      "Ctrl-C ends "
+      "the run with what there is until then (exit status 6).");
+  verb.run([options] { return simulate(*options); });
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,246 @@
+// What holds over many runs: determinism, trains against packets in distribution, services that limit, memory that does not grow.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "network/simulator/random.h"
+#include "network/simulator/simulate.h"
+
+namespace rodeo::network {
+namespace {
+
+Scenario lossy(std::uint64_t seed) {
+  Scenario s;
+  s.topology.readouts = 12;
+  s.topology.nodes = 8;
+  s.topology.uplink_bps = 200'000'000'000;
+  s.traffic.event_bytes = 1'000'000;
+  s.traffic.event_rate_hz = 12'000;
+  s.traffic.arrivals = Arrivals::poisson;
+  s.buffer.shared_bytes = 2'200'000;
+  s.tcp.rto_min_ns = 10'000'000;
+  s.duration_ns = 50'000'000;
+  s.seed = seed;
+  return s;
+}
+
+TEST(Determinism, TheSameSeedGivesTheSameBitsOnEveryMachine) {
+  struct Golden {
+    Scenario scenario;
+    std::uint64_t hash;
+  };
+  std::vector<Scenario> scenarios(6, lossy(7));
+  scenarios[1].engine = Engine::train;
+  scenarios[2].traffic.size_spread = SizeSpread::log_normal;
+  scenarios[2].traffic.size_sigma = 0.4;
+  scenarios[3].traffic.size_spread = SizeSpread::normal;
+  scenarios[3].traffic.size_sigma = 0.2;
+  scenarios[3].traffic.arrivals = Arrivals::jittered;
+  scenarios[4].traffic.processing_ns = 200'000;
+  scenarios[4].traffic.processing_exponential = true;
+  scenarios[4].traffic.assignment = Assignment::random;
+  scenarios[5].buffer = switch_preset("qfx5120").value();
+  scenarios[5].buffer.shared_bytes = 2'000'000;
+  scenarios[5].buffer.dynamic_threshold = 0.5;
+  scenarios[5].topology.uplink_sharing = UplinkSharing::flow_hash;
+  scenarios[5].traffic.event_rate_hz = 8000;
+  const std::vector<std::uint64_t> golden = {9044067839020197163u,  9034283041220981939u, 771188163708621686u,
+                                             17187349204345774089u, 7754224037039210645u, 8505157340476800619u};
+  ASSERT_EQ(golden.size(), scenarios.size());
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    scenarios[i].duration_ns = 30'000'000;
+    EXPECT_EQ(simulate(scenarios[i]).value().hash, golden[i]) << "scenario " << i;
+    scenarios[i].seed = 8;
+    EXPECT_NE(simulate(scenarios[i]).value().hash, golden[i]) << "scenario " << i;
+  }
+}
+
+TEST(Determinism, LookingDoesNotChangeTheRun) {
+  const Outcome unseen = simulate(lossy(3)).value();
+  std::uint64_t largest = 0;
+  std::uint64_t drops = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t fragments = 0;
+  std::uint64_t flow_drops = 0;
+  Observers observers;
+  observers.occupancy = [&](const OccupancySample& sample) {
+    largest = std::max(largest, sample.max_bytes);
+    drops += sample.drops;
+    ++samples;
+    EXPECT_LE(sample.last_bytes, sample.max_bytes);
+  };
+  observers.flow = [&](const FlowRecord& record) {
+    fragments += record.fragments;
+    flow_drops += record.segments_dropped;
+  };
+  observers.progress = [](std::uint64_t) { return true; };
+  const Outcome seen = simulate(lossy(3), observers).value();
+  EXPECT_EQ(seen.hash, unseen.hash);
+  EXPECT_EQ(largest, seen.max_buffer_bytes);
+  EXPECT_EQ(drops, seen.drops.total());
+  EXPECT_EQ(flow_drops, seen.drops.total());
+  EXPECT_EQ(samples, 5000u);
+  EXPECT_GE(fragments, 12 * seen.events_completed);
+}
+
+struct Distribution {
+  double mean = 0;
+  double deviation = 0;
+};
+
+template <typename Value>
+Distribution of(const std::vector<Outcome>& outcomes, Value value) {
+  Distribution d;
+  for (const Outcome& outcome : outcomes)
+    d.mean += static_cast<double>(value(outcome)) / static_cast<double>(outcomes.size());
+  for (const Outcome& outcome : outcomes) d.deviation += std::pow(static_cast<double>(value(outcome)) - d.mean, 2);
+  d.deviation = std::sqrt(d.deviation / static_cast<double>(outcomes.size() - 1));
+  return d;
+}
+
+TEST(Trains, AgreeWithPacketsInDistributionWhereSomethingIsLost) {
+  std::vector<Outcome> packets;
+  std::vector<Outcome> trains;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Scenario s = lossy(seed);
+    packets.push_back(simulate(s).value());
+    s.engine = Engine::train;
+    trains.push_back(simulate(s).value());
+    EXPECT_GT(packets.back().drops.total(), 0u);
+  }
+  const auto expect_same = [&](const char* what, auto value) {
+    const Distribution p = of(packets, value);
+    const Distribution t = of(trains, value);
+    // Means of 20 runs each: a difference of three standard errors, and 3 % for what trains leave out.
+    const double error = std::sqrt((p.deviation * p.deviation + t.deviation * t.deviation) / 20);
+    EXPECT_NEAR(p.mean, t.mean, 3 * error + 0.03 * p.mean) << what;
+    RecordProperty(what, std::to_string(p.mean) + " " + std::to_string(t.mean) + " +- " + std::to_string(error));
+  };
+  expect_same("drops", [](const Outcome& o) { return o.drops.total(); });
+  expect_same("retransmits", [](const Outcome& o) { return o.retransmits; });
+  expect_same("events", [](const Outcome& o) { return o.events_completed; });
+  expect_same("largest", [](const Outcome& o) { return o.max_buffer_bytes; });
+  expect_same("delivered", [](const Outcome& o) { return o.data.delivered; });
+}
+
+TEST(Trains, AgreeWithPacketsToHalfAPercentWhereNothingIsLost) {
+  for (const Arrivals arrivals : {Arrivals::periodic, Arrivals::jittered, Arrivals::poisson}) {
+    for (const SizeSpread spread : {SizeSpread::fixed, SizeSpread::normal}) {
+      Scenario s;
+      s.traffic.arrivals = arrivals;
+      s.traffic.size_spread = spread;
+      s.traffic.size_sigma = 0.1;
+      s.duration_ns = 20'000'000;
+      s.traffic.event_rate_hz = 11'000;
+      const Outcome packet = simulate(s).value();
+      s.engine = Engine::train;
+      const Outcome train = simulate(s).value();
+      const auto near = [](std::uint64_t a, std::uint64_t b) {
+        EXPECT_NEAR(static_cast<double>(a), static_cast<double>(b), 0.005 * static_cast<double>(a));
+      };
+      near(packet.max_buffer_bytes, train.max_buffer_bytes);
+      near(packet.data.delivered, train.data.delivered);
+      near(packet.latency_p50_ns, train.latency_p50_ns);
+      EXPECT_EQ(packet.events_offered, train.events_offered);
+      EXPECT_LE(std::max(packet.events_completed, train.events_completed),
+                std::min(packet.events_completed, train.events_completed) + 1);
+    }
+  }
+}
+
+TEST(Services, LimitTheRateOfADeepBufferSwitch) {
+  // The paper's deep-buffer switch: 14.2 kHz, which the servers take and not the network.
+  Scenario s;
+  s.buffer = switch_preset("acx7100").value();
+  s.engine = Engine::train;
+  s.traffic.event_rate_hz = 18'000;
+  s.traffic.node_service_hz = 14'200.0 / 32;
+  s.duration_ns = 400'000'000;
+  const Outcome outcome = simulate(s).value();
+  const double warm_up = 32 * 32;  // events that are built before the first server is behind
+  EXPECT_NEAR(static_cast<double>(outcome.events_completed), 14'200 * 0.4, warm_up);
+  EXPECT_LT(outcome.events_completed, outcome.events_offered);
+  EXPECT_EQ(outcome.drops.total(), 0u);
+}
+
+TEST(Credits, KeepTheBufferSmall) {
+  Scenario s;
+  s.engine = Engine::packet;
+  s.duration_ns = 10'000'000;
+  s.traffic.event_rate_hz = 6000;
+  const std::uint64_t free = simulate(s).value().max_buffer_bytes;
+  s.traffic.request_credits = 8;
+  const Outcome shaped = simulate(s).value();
+  EXPECT_LT(shaped.max_buffer_bytes, free / 2);
+  EXPECT_GT(shaped.events_completed, 40u);
+}
+
+TEST(Memory, DoesNotGrowWithTheDuration) {
+  const auto peak_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  Scenario s = lossy(5);
+  s.engine = Engine::train;
+  s.duration_ns = 50'000'000;
+  simulate(s).value();
+  const long after_short = peak_kib();
+  s.duration_ns = 500'000'000;
+  simulate(s).value();
+  EXPECT_LT(peak_kib() - after_short, 4096);
+}
+
+TEST(Progress, FalseEndsTheRun) {
+  Scenario s = lossy(1);
+  s.duration_ns = 100'000'000'000;
+  Observers observers;
+  observers.progress = [](std::uint64_t) { return false; };
+  const Outcome outcome = simulate(s, observers).value();
+  EXPECT_GT(outcome.virtual_ns, 0u);
+  EXPECT_LT(outcome.virtual_ns, s.duration_ns);
+}
+
+TEST(Random, LogarithmAndExponentialAreThoseOfTheLibrary) {
+  Random random(1, 0);
+  for (int i = 0; i < 20'000; ++i) {
+    const double x = std::ldexp(random.uniform() + 0x1p-60, static_cast<int>(random.below(60)) - 30);
+    EXPECT_NEAR(portable_log(x), std::log(x), 1e-15 * std::max(1.0, std::fabs(std::log(x))));
+    const double y = (random.uniform() - 0.5) * 100;
+    EXPECT_NEAR(portable_exp(y) / std::exp(y), 1, 4e-15);
+  }
+  EXPECT_EQ(portable_sqrt(2.0), std::sqrt(2.0));
+}
+
+TEST(Random, HasTheMomentsItPromises) {
+  Random random(42, 0);
+  const int n = 200'000;
+  double exponential = 0;
+  double normal = 0;
+  double square = 0;
+  std::vector<int> below(7);
+  for (int i = 0; i < n; ++i) {
+    exponential += random.exponential();
+    const double x = random.normal();
+    normal += x;
+    square += x * x;
+    ++below[random.below(7)];
+  }
+  EXPECT_NEAR(exponential / n, 1, 0.01);
+  EXPECT_NEAR(normal / n, 0, 0.01);
+  EXPECT_NEAR(square / n, 1, 0.02);
+  for (const int count : below) EXPECT_NEAR(count, n / 7, 600);
+}
+
+TEST(Random, StreamsOfOneSeedDiffer) {
+  EXPECT_NE(Random(1, 0).next(), Random(1, 1).next());
+  EXPECT_NE(Random(1, 0).next(), Random(2, 0).next());
+  EXPECT_EQ(Random(1, 0).next(), Random(1, 0).next());
+}
+
+}  // namespace
+}  // namespace rodeo::network

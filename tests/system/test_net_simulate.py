@@ -1,0 +1,75 @@
+"""`rodeo net simulate`: the JSON that programs read, files on request, and clear answers to what cannot be."""
+
+import csv
+import json
+
+import pytest
+from conftest import ROOT
+
+
+def simulate(rodeo, *arguments):
+    return json.loads(rodeo("net", "simulate", *arguments, "--json", "-").stdout)
+
+
+def test_the_operating_point_of_the_paper(rodeo):
+    out = simulate(rodeo, "--event-size", "5MB", "--rate", "12kHz", "--mtu", 1500, "--duration", "20ms")
+    formula = json.loads(
+        rodeo("net", "formula", "--event-size", "5MB", "--rate", "12kHz", "--mtu", 1500, "--readouts", 48, "--json", "-").stdout
+    )
+    assert out["max_buffer_bytes"] == pytest.approx(formula["exact_bytes"], rel=0.005)
+    assert out["max_buffer_payload_bytes"] < out["max_buffer_bytes"] == out["max_buffer_cell_bytes"]
+    assert (out["drops"], out["retransmits"], out["timeouts"]) == (0, 0, 0)
+    assert out["events_completed"] >= 215
+    assert out["virtual_seconds"] == 0.02 and out["cpu_seconds"] > 0 and out["wall_seconds"] > 0
+    assert out["packets"]["data"] == 240 * 48 * 72 and out["packets"]["request"] == 240 * 48
+    assert 0.45 < out["packets"]["ack"] / out["packet_fates"]["data"]["delivered"] <= 0.5
+    for fate in out["packet_fates"].values():
+        assert fate["sent"] == fate["delivered"] + fate["dropped"] + fate["in_flight"]
+
+
+def test_a_shallow_switch_loses_and_the_series_tells_when(rodeo):
+    out = simulate(rodeo, "--buffer", "27MB", "--arrivals", "poisson", "--duration", "20ms", "--engine", "train",
+                   "--occupancy", "series.csv", "--occupancy-interval", "100us", "--flows", "flows.csv")
+    assert out["drops"] > 0 and out["max_buffer_bytes"] <= 27e6
+    with open(rodeo.directory / "series.csv") as file:
+        series = list(csv.DictReader(file))
+    assert len(series) == 200
+    assert max(int(row["max_bytes"]) for row in series) == out["max_buffer_bytes"]
+    assert sum(int(row["drops"]) for row in series) == out["drops"]
+    with open(rodeo.directory / "flows.csv") as file:
+        flows = list(csv.DictReader(file))
+    assert len(flows) == 48 * 32
+    assert sum(int(row["segments_dropped"]) for row in flows) == out["drops"]
+    assert sum(int(row["retransmits"]) for row in flows) == out["retransmits"]
+
+
+def test_the_same_seed_gives_the_same_run(rodeo):
+    one, again, other = (simulate(rodeo, "--arrivals", "poisson", "--engine", "train", "--duration", "10ms", "--seed", seed)["hash"] for seed in (1, 1, 2))
+    assert one == again != other
+
+
+def test_a_topology_file_with_flags_over_it(rodeo):
+    out = simulate(rodeo, "--topology", ROOT / "examples" / "network" / "lab-2023.toml", "--engine", "train", "--rate", "6kHz")
+    assert out["event_rate_hz"] == 6000
+    assert out["settings"]["arrivals"] == "jittered"
+    assert out["events_offered"] >= 100
+
+
+@pytest.mark.parametrize(
+    "arguments, status, code, says",
+    [
+        (("--rate", "20kHz"), 2, "network.overload", "kHz at most"),
+        (("--nodes", 0), 2, "network.zero", "filter nodes"),
+        (("--event-size", "0"), 2, "network.zero", "event size"),
+        (("--racks", 3), 3, "network.topology", "racks"),
+        (("--node-link", "0bps"), 2, "network.zero", "node link"),
+        (("--preset", "lab"), 2, "network.unknown_preset", "lab-2023"),
+        (("--arrivals", "sometimes"), 2, "network.bad_setting", "poisson"),
+        (("--topology", "none.toml"), 3, "config.unreadable", "none.toml"),
+        (("--occupancy", "no/such/folder.csv"), 1, "cli.output", "folder.csv"),
+    ],
+)
+def test_what_cannot_be_is_answered_at_once(rodeo, arguments, status, code, says):
+    done = rodeo("net", "simulate", *arguments, exit_code=status)
+    assert f"error[{code}]" in done.stderr and says in done.stderr
+    assert done.stdout == ""
