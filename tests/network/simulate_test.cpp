@@ -58,10 +58,10 @@ INSTANTIATE_TEST_SUITE_P(Reference, ExactPeriodic,
                                          Point{5'000'000, 12'000, 1500}, Point{5'000'000, 18'000, 1500},
                                          Point{2'500'000, 12'000, 1500}, Point{1'000'000, 1000, 1500},
                                          Point{5'000'000, 12'000, 9000}, Point{8'000'000, 11'000, 9000}),
-                         [](const auto& info) {
-                           return std::to_string(info.param.event_bytes / 1000) + "kB_" +
-                                  std::to_string(static_cast<int>(info.param.rate_hz)) + "Hz_mtu" +
-                                  std::to_string(info.param.mtu);
+                         [](const auto& point) {
+                           return std::to_string(point.param.event_bytes / 1000) + "kB_" +
+                                  std::to_string(static_cast<int>(point.param.rate_hz)) + "Hz_mtu" +
+                                  std::to_string(point.param.mtu);
                          });
 
 TEST(Simulator, PoissonRoundRobinNeverExceedsTheBound) {
