@@ -165,7 +165,7 @@ class SlowSimulator {
     Node& one = nodes_[number];
     one.request_planned = false;
     auto& [event, next] = one.asking.front();
-    const std::uint32_t flow = next * s_.topology.nodes + number;
+    const std::uint32_t flow = number * s_.topology.readouts + next;
     ++one.outstanding;
     const Acknowledgement ack = flows_[flow].receiver.acknowledge();
     const std::uint32_t asked = event;
@@ -192,7 +192,7 @@ class SlowSimulator {
       flows_[flow].sender.acknowledge(tcp_, now_, ack, runs_);
       send(flow);
       if (!is_request) return;
-      const std::uint32_t from = flow / s_.topology.nodes;
+      const std::uint32_t from = flow % s_.topology.readouts;
       if (s_.traffic.readout_service_hz == 0 && s_.traffic.readout_response_ns == 0) {
         answer(flow, event);
         return;
@@ -206,7 +206,7 @@ class SlowSimulator {
   }
 
   void answer(std::uint32_t flow, std::uint32_t event) {
-    const std::uint32_t from = flow / s_.topology.nodes;
+    const std::uint32_t from = flow % s_.topology.readouts;
     const std::uint64_t all = built_[event].bytes;
     const auto bytes = static_cast<std::uint32_t>(all / s_.topology.readouts + (from < all % s_.topology.readouts ? 1 : 0));
     const std::uint32_t segments = (bytes + sizes_.segment - 1) / sizes_.segment;
@@ -219,7 +219,7 @@ class SlowSimulator {
   /// Hands segments to the readout's card one by one, and watches the sender's deadline.
   void send(std::uint32_t flow) {
     Flow& one = flows_[flow];
-    const std::uint32_t from = flow / s_.topology.nodes;
+    const std::uint32_t from = flow % s_.topology.readouts;
     for (const SegmentRun& run : runs_) {
       for (std::uint32_t number = run.first; number != run.first + run.count; ++number) {
         std::uint32_t payload = sizes_.segment;
@@ -244,7 +244,7 @@ class SlowSimulator {
   }
 
   void into_core(const DataPacket& packet) {
-    const std::uint32_t to = packet.flow % s_.topology.nodes;
+    const std::uint32_t to = packet.flow / s_.topology.readouts;
     const std::uint32_t input = uplink_count_ == 1 ? 0 : hash_to_uplink(packet.flow, uplink_count_, s_.seed);
     const std::uint32_t number = to / per_rack_ * uplink_count_ + input;
     uplink_free_[number] = std::max(now_, uplink_free_[number]) + uplink_.of(packet.payload + sizes_.header);
@@ -286,7 +286,7 @@ class SlowSimulator {
   }
 
   void into_switch(const DataPacket& packet, std::uint32_t input) {
-    const std::uint32_t to = packet.flow % s_.topology.nodes;
+    const std::uint32_t to = packet.flow / s_.topology.readouts;
     const std::uint32_t rack = to / per_rack_;
     const SwitchBuffer& buffer = s_.buffer;
     const bool deep = buffer.virtual_output_queues;

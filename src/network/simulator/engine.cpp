@@ -41,6 +41,7 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
       propagation_(scenario.topology.propagation_ns * kPicosecondsPerNanosecond),
       end_of_run_(scenario.duration_ns * kPicosecondsPerNanosecond),
       flows_(static_cast<std::size_t>(readouts_count_) * nodes_count_),
+      receiving_(flows_.size()),
       readouts_(readouts_count_),
       uplinks_(static_cast<std::size_t>(scenario.topology.racks) * uplinks_per_rack_),
       card_head_(readouts_count_),
@@ -75,12 +76,12 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   const std::uint32_t window = scenario.tcp.warm ? std::max(used_window, tcp_.initial_window) : tcp_.initial_window;
   for (Flow& flow : flows_) {
     if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window);
-    flow.receiver.start(scenario.tcp.warm ? 0 : tcp_.quick_acks);
   }
+  for (Receiving& one : receiving_) one.receiver.start(scenario.tcp.warm ? 0 : tcp_.quick_acks);
   flow_node_.resize(flows_.size());
   flow_uplink_.resize(flows_.size());
   for (std::uint32_t flow = 0; flow < flows_.size(); ++flow) {
-    flow_node_[flow] = flow % nodes_count_;
+    flow_node_[flow] = flow / readouts_count_;
     flow_uplink_[flow] = rack_of(flow_node_[flow]) * uplinks_per_rack_ +
                          (uplinks_per_rack_ == 1 ? 0 : hash_to_uplink(flow, uplinks_per_rack_, scenario.seed));
   }
@@ -297,7 +298,10 @@ void SimulationEngine<kTrain>::on_returning(Picoseconds now, const Returning& on
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::drop_acknowledged(Flow& flow) {
-  while (!flow.fragments.empty() && !before(flow.sender.unacknowledged(), flow.fragments.front().end)) flow.fragments.pop();
+  while (!before(flow.sender.unacknowledged(), flow.oldest_end) && !flow.fragments.empty()) {
+    flow.fragments.pop();
+    if (!flow.fragments.empty()) flow.oldest_end = flow.fragments.front().end;
+  }
 }
 
 template <bool kTrain>
@@ -325,9 +329,11 @@ void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std
   const std::uint32_t bytes = fragment_bytes(events_[event], readout_of(number));
   const std::uint32_t segments = (bytes + sizes_.segment - 1) / sizes_.segment;
   flow.fragments.push({flow.sender.written() + segments, event, bytes - (segments - 1) * sizes_.segment});
-  if (!flow.receiving) {
-    flow.receiving = true;
-    flow.receiving_end = flow.fragments.back().end;
+  if (flow.fragments.size() == 1) flow.oldest_end = flow.fragments.front().end;
+  Receiving& receiving = receiving_[number];
+  if (!receiving.arriving) {
+    receiving.arriving = true;
+    receiving.fragment_end = flow.fragments.back().end;
   }
   flow.sender.write(tcp_, now, segments, runs_);
   hand_to_card(now, number);
@@ -493,7 +499,7 @@ void SimulationEngine<kTrain>::into_switch(std::uint32_t rack, std::uint32_t inp
   if (!split) return;
   // Part of the train may not fit: its packets one by one, as they come.
   const std::uint32_t flow = item.word.flow();
-  const std::uint32_t number = item.word.number_near(flows_[flow].receiver.next());
+  const std::uint32_t number = item.word.number_near(receiving_[flow].receiver.next());
   const std::uint32_t last = item.word.last_payload();
   const Picoseconds last_time = uplink_link_.of(last + sizes_.header);
   for (std::uint32_t i = 0; i < item.count(); ++i) {
@@ -552,7 +558,7 @@ template <bool kTrain>
 void SimulationEngine<kTrain>::run_nodes() {
   delayed_.clear();
   receiver_timers_.advance(
-      end_, [&](std::uint32_t flow) { return flows_[flow].receiver.deadline(); },
+      end_, [&](std::uint32_t flow) { return receiving_[flow].receiver.deadline(); },
       [&](std::uint32_t flow, Picoseconds deadline) {
         delayed_.push_back({deadline, flow});
         node_head_.lower(node_of(flow), deadline);
@@ -585,7 +591,7 @@ void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
     } else if (delayed == next) {
       const std::uint32_t flow = delayed_[which].flow;
       delayed_[which].time = kNever;
-      TcpReceiver& receiver = flows_[flow].receiver;
+      TcpReceiver& receiver = receiving_[flow].receiver;
       if (receiver.deadline() == next) {
         send_back(number, next, flow, receiver.acknowledge(), 1, Returning::kNoEvent);
       } else if (receiver.deadline() != kNever) {
@@ -597,16 +603,19 @@ void SimulationEngine<kTrain>::run_node(std::uint32_t number) {
       }
     } else {
       deliver(number, memory.take(port));
+      memory.fetch(port);
     }
   }
-  const Picoseconds next = std::min(memory.next_departure(port), node.request_time);
+  const Picoseconds departure = memory.next_departure(port);
+  if (departure != kNever) fetch_receiver(memory.next(port).word.flow());
+  const Picoseconds next = std::min(departure, node.request_time);
   node_head_.set(number, memory.waits(port) ? std::min(next, end_) : next);
 }
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
   const std::uint32_t flow_number = item.word.flow();
-  Flow& flow = flows_[flow_number];
+  Receiving& flow = receiving_[flow_number];
   const std::uint32_t count = item.count();
   const std::uint32_t last = item.word.last_payload();
   const std::uint32_t first = item.word.number_near(flow.receiver.next());
@@ -620,19 +629,24 @@ void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
   };
   if (tcp_.control == CongestionControl::none) {
     if (last == 0) {
-      events_[flow.fragments.at(flow.received).event].lost = true;
+      const Flow& one = flows_[flow_number];
+      events_[one.fragments.at(one.received).event].lost = true;
     } else {
       count_delivered();
     }
     flow.receiver.skip(count);
-    finish_fragments(number, item.time, flow);
-    while (flow.fragments.first() != flow.received) flow.fragments.pop();
+    finish_fragments(number, item.time, flow_number);
+    Flow& one = flows_[flow_number];
+    while (one.fragments.first() != one.received) one.fragments.pop();
     return;
   }
   count_delivered();
   Acknowledgement ack;
   const std::uint32_t acks = flow.receiver.receive(tcp_, item.time, first, count, ack);
-  if (acks > 0) send_back(number, item.time, flow_number, ack, acks, Returning::kNoEvent);
+  if (acks > 0) {
+    send_back(number, item.time, flow_number, ack, acks, Returning::kNoEvent);
+    fetch_sender(flow_number);
+  }
   const Picoseconds deadline = flow.receiver.deadline();
   if (deadline != kNever) {
     if (deadline < end_) {
@@ -641,16 +655,18 @@ void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
       receiver_timers_.arm(flow_number, deadline);
     }
   }
-  finish_fragments(number, item.time, flow);
+  finish_fragments(number, item.time, flow_number);
 }
 
 template <bool kTrain>
-void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picoseconds now, Flow& flow) {
-  while (flow.receiving && !before(flow.receiver.next(), flow.receiving_end)) {
+void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picoseconds now, std::uint32_t flow_number) {
+  Receiving& receiving = receiving_[flow_number];
+  while (receiving.arriving && !before(receiving.receiver.next(), receiving.fragment_end)) {
+    Flow& flow = flows_[flow_number];
     const std::uint32_t slot = flow.fragments.at(flow.received).event;
     ++flow.received;
-    flow.receiving = flow.received != flow.fragments.end();
-    if (flow.receiving) flow.receiving_end = flow.fragments.at(flow.received).end;
+    receiving.arriving = flow.received != flow.fragments.end();
+    if (receiving.arriving) receiving.fragment_end = flow.fragments.at(flow.received).end;
     ++flow.fragments_done;
     Node& node = nodes_[number];
     --node.outstanding;
@@ -679,10 +695,12 @@ void SimulationEngine<kTrain>::send_requests(std::uint32_t number) {
   const Picoseconds now = node.request_time;
   const Traffic& traffic = scenario_.traffic;
   Pending& pending = node.pending.front();
-  const std::uint32_t flow = pending.next_readout * nodes_count_ + number;
+  const std::uint32_t flow = number * readouts_count_ + pending.next_readout;
   Acknowledgement ack;
-  if (tcp_.control != CongestionControl::none) ack = flows_[flow].receiver.acknowledge();
+  if (tcp_.control != CongestionControl::none) ack = receiving_[flow].receiver.acknowledge();
   send_back(number, now, flow, ack, 1, pending.event);
+  fetch_sender(flow);
+  if (pending.next_readout + 1 < readouts_count_) fetch_receiver(flow + 1);
   ++node.outstanding;
   if (++pending.next_readout == readouts_count_) node.pending.pop();
   node.request_earliest = now + traffic.request_gap_ns * kPicosecondsPerNanosecond;
@@ -768,8 +786,8 @@ Outcome SimulationEngine<kTrain>::outcome() {
     out.fast_recoveries += counts.recoveries;
     out.probes += counts.probes;
     out.timeouts += counts.timeouts;
-    out.duplicates += flow.receiver.duplicates();
   }
+  for (const Receiving& one : receiving_) out.duplicates += one.receiver.duplicates();
   out.packet_hops = hops + 3 * (out.data.delivered + out.ack.delivered + out.request.delivered) + 2 * out.data.dropped;
   out.events_completed = completed_;
   base::LatencySummary latency;

@@ -49,15 +49,21 @@ class SimulationEngine {
     std::uint32_t last_payload;
   };
 
-  struct Flow {
+  /// The end of a connection at the node, on one cache line.
+  struct alignas(64) Receiving {
     TcpReceiver receiver;
-    std::uint32_t receiving_end = 0;  ///< end of the fragment that is arriving
-    bool receiving = false;           ///< there is one
-    std::uint64_t deferred = 0;       ///< window in which something of it waits for its turn
+    std::uint32_t fragment_end = 0;  ///< of the fragment that is arriving
+    bool arriving = false;           ///< there is one
+  };
+
+  /// A connection, seen from the readout.
+  struct alignas(64) Flow {
+    std::uint64_t deferred = 0;    ///< window in which something of it waits for its turn
+    std::uint32_t oldest_end = 0;  ///< end of fragments.front()
+    std::uint32_t answers = 0;     ///< requests that the readout is working on
     TcpSender sender;
     Ring<Fragment> fragments;    ///< not yet acknowledged
     std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
-    std::uint32_t answers = 0;   ///< requests that the readout is working on
     std::uint64_t dropped = 0;
     std::uint64_t fragments_done = 0;
   };
@@ -152,7 +158,7 @@ class SimulationEngine {
     std::uint32_t flow;
   };
 
-  std::uint32_t readout_of(std::uint32_t flow) const { return flow / nodes_count_; }
+  std::uint32_t readout_of(std::uint32_t flow) const { return flow % readouts_count_; }
   std::uint32_t node_of(std::uint32_t flow) const { return flow_node_[flow]; }
   std::uint32_t rack_of(std::uint32_t node) const { return node / nodes_per_rack_; }
   std::uint32_t fragment_bytes(const Event& event, std::uint32_t readout) const;
@@ -178,7 +184,7 @@ class SimulationEngine {
   void offer(std::uint32_t rack, std::uint32_t input, Picoseconds now, PacketWord word, std::uint32_t count, bool& split);
   void run_node(std::uint32_t node);
   void deliver(std::uint32_t node, const Item& item);
-  void finish_fragments(std::uint32_t node, Picoseconds now, Flow& flow);
+  void finish_fragments(std::uint32_t node, Picoseconds now, std::uint32_t flow);
   void send_requests(std::uint32_t node);
   void plan_request(std::uint32_t node, Picoseconds earliest);
   void send_back(std::uint32_t node, Picoseconds now, std::uint32_t flow, const Acknowledgement& ack, std::uint32_t count,
@@ -190,6 +196,14 @@ class SimulationEngine {
     if (!count_in_network_) return;
     nodes_[node].in_network -= cells;
     racks_[rack_of(node)].in_network -= cells;
+  }
+  /// Which connection comes next is known long before: its memory is on its way meanwhile.
+  void fetch_receiver(std::uint32_t flow) const { __builtin_prefetch(&receiving_[flow], 1); }
+  void fetch_sender(std::uint32_t flow) const {
+    const char* const sender = reinterpret_cast<const char*>(&flows_[flow]);
+    __builtin_prefetch(sender, 1);
+    __builtin_prefetch(sender + 64, 1);
+    __builtin_prefetch(sender + 128, 1);
   }
   std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
@@ -219,7 +233,9 @@ class SimulationEngine {
   Picoseconds end_ = 0;
   std::uint64_t window_number_ = 1;
 
+  // Connections: those of a node lie beside each other.
   std::vector<Flow> flows_;
+  std::vector<Receiving> receiving_;
   std::vector<std::uint32_t> flow_node_;
   std::vector<std::uint32_t> flow_uplink_;
   std::vector<Readout> readouts_;

@@ -23,6 +23,9 @@ class Ring {
   T& at(std::uint64_t index) { return data_[index & mask_]; }
   const T& at(std::uint64_t index) const { return data_[index & mask_]; }
 
+  /// Where the element so many after front() is or would be.
+  const T* ahead(std::uint64_t elements) const { return &data_[(first_ + elements) & mask_]; }
+
   void push(const T& value) {
     if (end_ - first_ == capacity_) grow();
     data_[end_ & mask_] = value;

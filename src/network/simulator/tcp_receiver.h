@@ -57,8 +57,13 @@ class TcpReceiver {
     }
     pending_ += count;
     if (pending_ >= tcp.segments_per_ack) {
-      acks += pending_ / tcp.segments_per_ack;
-      pending_ %= tcp.segments_per_ack;
+      if (pending_ - tcp.segments_per_ack < tcp.segments_per_ack) {  // as with every single packet: no division
+        ++acks;
+        pending_ -= tcp.segments_per_ack;
+      } else {
+        acks += pending_ / tcp.segments_per_ack;
+        pending_ %= tcp.segments_per_ack;
+      }
     }
     if (pending_ == 0) {
       deadline_ = kNever;
