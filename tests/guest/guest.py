@@ -270,7 +270,7 @@ def boot(kernel_files, initrd, arguments, *, append="", memory="512", deadline=6
         command = [*qemu, "-machine", machine, "-accel", "tcg,thread=multi",
                    "-cpu", "max", "-smp", str(cpus), "-m", memory, "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
                    *arguments, "-kernel", str(kernel_files.image), "-initrd", str(archive),
-                   "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable random.trust_cpu=on {append}"]
+                   "-append", f"console=ttyS0 quiet panic=-1 tsc=reliable no_timer_check random.trust_cpu=on {append}"]
         return follow(command, started, deadline)
 
 
