@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include <fmt/core.h>
@@ -79,7 +80,7 @@ Result<void> read_duration(std::uint64_t& value_ns, std::string_view text) {
   double seconds = 0;
   if (read_number(seconds, text)) {
     if (seconds > 1e9) return bad(text, "a duration");
-    value_ns = static_cast<std::uint64_t>(seconds * 1e9 + 0.5);
+    value_ns = static_cast<std::uint64_t>(std::llround(seconds * 1e9));
     return {};
   }
   const auto duration = base::parse_duration(text);
