@@ -117,6 +117,11 @@ TEST_F(VfioUserClient, ExchangesReadsAndWritesInTheirOrder) {
       ASSERT_EQ(operations[4 * i + 2].value, i);
       ASSERT_EQ(operations[4 * i + 3].value, i);
     }
+    std::vector<pci::RegionOperation> long_run(700, {2, 16, 4, true, 5});  // more writes than a message takes
+    long_run.push_back({2, 16, 4, false, 0});
+    const auto exchanged = (*function)->exchange(long_run);
+    ASSERT_TRUE(exchanged) << exchanged.error().message();
+    EXPECT_EQ(long_run.back().value, 5u);
     operations.push_back({2, ScriptedServer::kBar2, 4, false, 0});
     EXPECT_EQ((*function)->exchange(operations).error().code, "card.bad_access");
     server_.reset();

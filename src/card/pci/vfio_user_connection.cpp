@@ -155,7 +155,7 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
   constexpr std::size_t kMostReads = 256;
   while (!operations.empty()) {
     out_.clear();
-    const std::uint16_t first_id = next_id_;
+    read_ids_.clear();
     std::size_t count = 0;
     std::size_t reads = 0;
     while (count < operations.size() && reads < kMostReads && count < 4 * kMostReads) {
@@ -164,6 +164,7 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
         request.offset = operations[count].offset;
         request.region = operations[count].region;
         request.count = operations[count].bytes;
+        read_ids_.push_back(next_id_);
         out_.request(next_id_++, request);
         ++reads;
         ++count;
@@ -186,15 +187,12 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
       if (server_.write_multiple) out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
     }
     if (auto sent = send(out_.bytes(), {}); !sent) return sent;
-    std::uint16_t id = first_id;
+    std::size_t next = 0;
     for (std::size_t i = 0; i < count; ++i) {
       RegionOperation& operation = operations[i];
-      if (operation.write) {
-        // Neighbouring writes went in one message, or in one each.
-        if (!server_.write_multiple || i + 1 == count || !operations[i + 1].write) ++id;
-        continue;
-      }
-      const auto answer = take(id++, static_cast<std::uint16_t>(wire::Command::region_read), settings_.patience);
+      if (operation.write) continue;
+      const auto answer =
+          take(read_ids_[next++], static_cast<std::uint16_t>(wire::Command::region_read), settings_.patience);
       if (!answer) return broken(answer.error().code, answer.error().what);
       const auto data = wire::decode_region_data(answer->payload);
       if (!data || data->size() != operation.bytes)

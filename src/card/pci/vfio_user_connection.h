@@ -56,7 +56,8 @@ class VfioUserConnection {
   formats::vfio_user::Capabilities server_;
   formats::vfio_user::MessageWriter out_;
   std::vector<formats::vfio_user::SmallWrite> writes_;
-  std::vector<std::byte> in_;  // received, not yet passed on: in_[begin_, end_)
+  std::vector<std::uint16_t> read_ids_;  // of the reads of a train
+  std::vector<std::byte> in_;            // received, not yet passed on: in_[begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::chrono::milliseconds socket_timeout_{-1};
