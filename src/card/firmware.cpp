@@ -9,8 +9,8 @@ namespace rodeo::card {
 FirmwareTable FirmwareTable::built_in() {
   FirmwareTable table;
   table.compatible_ = {
-      {0xf6b5d742, "v3.19.4"}, {0x6838510f, "v3.17.0"}, {0xe64b97b1, "v3.15.0"},
-      {0x14ccd414, "v3.14.1"}, {0x2058c933, "v3.14.0"}, {0x0de0c0de, "emulated"},
+      {0xf6b5d742, "v3.19.4"}, {0x6838510f, "v3.17.0"},  {0xe64b97b1, "v3.15.0"},         {0x14ccd414, "v3.14.1"},
+      {0x2058c933, "v3.14.0"}, {0x0de0c0de, "emulated"}, {0x8e0d2ffd, "emulated C-RORC"},
   };
   table.old_ = {{0x4a412c71, "v3.13.0"}};
   return table;

@@ -7,6 +7,7 @@
 
 #include "card/card.h"
 #include "card/enumeration.h"
+#include "card/firmware.h"
 #include "card/register_target.h"
 #include "cli/command.h"
 
@@ -42,6 +43,9 @@ Result<ExitCode> each_card(const std::vector<std::string>& ids,
 
 /// "0,1,8-10" as a bit mask; links 0 to 31. Error cli.bad_value.
 Result<std::uint32_t> link_mask(std::string_view text);
+
+/// The table of firmware that is built in, upstream's local list where there is one, and the user's file (may be empty).
+Result<card::FirmwareTable> firmware_table(const std::string& file);
 
 /// What register names and addresses mean on a card.
 card::RegisterSpace register_space(const card::Card& card);

@@ -28,6 +28,8 @@ struct DmaOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds{5};
   bool no_resync = false;
   bool no_time_frames = false;
+  bool no_firmware_check = false;
+  std::string firmware_list;
   std::string to_file;
   std::string error_file;
   std::string json;
@@ -109,6 +111,10 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   settings.time = options.time.value_or(std::chrono::nanoseconds{0});
   settings.patience = options.patience;
 
+  const auto firmware = firmware_table(options.firmware_list);
+  if (!firmware) return std::unexpected(firmware.error());
+  settings.dma.firmware = &*firmware;
+  settings.dma.check_firmware = !options.no_firmware_check;
   auto card = open_card(options.id);
   if (!card) return std::unexpected(card.error());
   std::ofstream file;
@@ -176,6 +182,9 @@ void add_dma(Command& bench) {
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
   dma.duration("--patience", options->patience, "Give up after so long without data");
+  dma.flag("--no-firmware-check,--bypass-fw-check", options->no_firmware_check,
+           "Also firmware that the driver does not know");
+  dma.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
   dma.option("--to-file", options->to_file, "Also write the data there, as they come").value_name("FILE");
   dma.option("--error-file", options->error_file, "Write the first 10000 errors there").value_name("FILE");
   dma.json_file(options->json);

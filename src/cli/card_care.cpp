@@ -33,7 +33,8 @@ Result<ExitCode> reset(const ResetOptions& options) {
   if (!memory) return std::unexpected(memory.error());
   auto channel = card::DmaChannel::open(
       **card, options.channel, memory->shared(),
-      {.source = (*card)->type() == card::CardType::felix ? card::DataSource::fee : card::DataSource::internal});
+      {.source = (*card)->type() == card::CardType::felix ? card::DataSource::fee : card::DataSource::internal,
+       .check_firmware = false});
   if (!channel) return std::unexpected(channel.error());
   const auto level = options.level == "internal" ? card::ResetLevel::internal
                      : options.level == "siu"    ? card::ResetLevel::internal_siu

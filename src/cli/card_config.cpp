@@ -11,26 +11,7 @@
 #include "control/card_file.h"
 
 namespace rodeo::cli {
-namespace {
 
-struct Options {
-  std::vector<std::string> ids;
-  std::string file;
-  bool all = false;
-  std::vector<std::string> settings;
-  std::optional<std::string> links;
-  std::map<std::string, std::optional<std::string>> named;  // by the names of settings
-  bool dry_run = false;
-  bool force = false;
-  bool while_running = false;
-  bool no_firmware_check = false;
-  std::string firmware_list;
-  std::string generate;
-  std::string make_template;
-  OutputFormat format = OutputFormat::table;
-};
-
-/// The table that is built in, upstream's local list where there is one, and the user's.
 Result<card::FirmwareTable> firmware_table(const std::string& file) {
   card::FirmwareTable table = card::FirmwareTable::built_in();
   for (const std::string& name : {std::string("/etc/o2.d/readoutcard/o2-roc-fw-list.json"), file}) {
@@ -50,6 +31,25 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
   }
   return table;
 }
+
+namespace {
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string file;
+  bool all = false;
+  std::vector<std::string> settings;
+  std::optional<std::string> links;
+  std::map<std::string, std::optional<std::string>> named;  // by the names of settings
+  bool dry_run = false;
+  bool force = false;
+  bool while_running = false;
+  bool no_firmware_check = false;
+  std::string firmware_list;
+  std::string generate;
+  std::string make_template;
+  OutputFormat format = OutputFormat::table;
+};
 
 template <typename Fields>
 void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {

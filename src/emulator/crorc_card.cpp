@@ -134,6 +134,11 @@ void CrorcCard::define_registers() {
 void CrorcCard::command(Channel& channel, std::uint32_t code) {
   const bool diu = code == crorc::kCommandDiuLoop;
   if (channel.answers.size() >= kMostAnswers || (!diu && !channel.up)) return;
+  if ((code & 0xffU) == 0x02) {  // the SIU's interface status: online; its acknowledgement follows
+    channel.answers.push_back(2U << 12 | (code & 0xf00U) | 0xc2U);
+    channel.answers.push_back((code & 0xf00U) | 0x02U);
+    return;
+  }
   channel.answers.push_back(code << 8 | 0x1);  // the command, acknowledged
 }
 

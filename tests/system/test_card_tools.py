@@ -133,7 +133,7 @@ def test_packets_and_triggers(cards):
     assert "is for CRU" in cards.card("triggers", "--id", FELIX, exit_code=2).stderr
 
 
-@pytest.mark.parametrize("card, source", [(CRU, "internal"), (CRU_1, "fee"), (FELIX, "fee")])
+@pytest.mark.parametrize("card, source", [(CRU, "internal"), (CRU, "ddg"), (CRU_1, "fee"), (FELIX, "fee")])
 @pytest.mark.parametrize("check", ["full", "fast", "none"])
 def test_dma_is_benched_and_free_of_errors(cards, card, source, check):
     result = cards.bench(card, "--data-source", source, "--error-check", check)
@@ -295,6 +295,29 @@ def test_a_configuration_that_is_wrong_is_refused_with_its_place(cards, tmp_path
 def test_a_configuration_without_a_card_is_a_mistake(cards):
     cards.card("config", "--clock", "ttc", exit_code=2)
     cards.card("config", "missing.toml", "--id", CRU, exit_code=3)
+
+
+def test_a_crorc_is_read_asked_and_flashed(rodeo, tmp_path):
+    text = '[emulator]\nname = "crorc"\n[[emulator.card]]\ntype = "crorc"\naddress = "0000:05:00.0"\nserial = 1001\n[emulator.trigger]\nrate = 0\nwait_for = 1\n'
+    with emulated(rodeo, text, count=1) as cards:
+        assert cards.json("list")[0]["type"] == "C-RORC"
+        rows = cards.json("status", "--id", "#0")
+        assert [row["id"] for row in rows if row["measurement"] == "link"] == list(range(6))
+        assert len(cards.json("packets", "--id", "#0")) == 6
+        result = cards.bench("#0", "--data-source", "internal", "--channel", 2, size="4MiB")
+        assert result["errors"] == 0 and result["bytes"] >= 4 << 20
+        assert cards.json("siu", "--id", "#0", "--channel", 1)["conditions"][-1].startswith("port: ")
+        assert cards.json("siu", "--id", "#0", "--channel", 1, "--reset")["channel"] == 1
+        cards.card("siu", "--id", "#0", "--channel", 6, exit_code=2)
+        words = tmp_path / "words"
+        words.write_text("".join(f"{i * 7 % 65536}\n" for i in range(100)))
+        assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 1
+        assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 0
+        assert [row["value"] for row in cards.json("flash", "read", "--id", "#0", "--address", "0x30000", "--words", 3)] == [0, 7, 14]
+        words.write_text("1\n70000\n")
+        assert f"{words}:2:1" in cards.card("flash", "write", words, "--id", "#0", exit_code=2).stderr
+        assert cards.json("config", "--id", "#0", "--crorc-id", "0x12", "--no-firmware-check")[0]["to"] == "0x12"
+        cards.card("reset", "--id", "#0", "--channel", 2, "--level", "siu")
 
 
 def test_huge_pages_are_shown(cards):

@@ -88,16 +88,19 @@ class LineCheck final : public DataCheck {
 
 class PageCheck final : public DataCheck {
  public:
-  explicit PageCheck(const formats::SuperpageCheckSettings& settings) : check_(settings) {}
+  /// `detect`: an emulated card's links may send either payload, as its configuration says; the first page tells.
+  PageCheck(const formats::SuperpageCheckSettings& settings, bool detect)
+      : settings_(settings), detect_(detect), check_(std::in_place, settings) {}
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
-    check_.check(static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link), bytes);
+    if (detect_ && bytes.size() >= formats::kRdhBytes + 8) detect(bytes.subspan(formats::kRdhBytes, 8));
+    check_->check(static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link), bytes);
   }
-  std::uint64_t errors() const override { return check_.errors(); }
+  std::uint64_t errors() const override { return check_->errors(); }
   std::vector<NamedCount> counts() const override {
-    std::vector<NamedCount> list{{"pages", check_.counters().read(formats::SuperpageCounter::pages)}};
+    std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
     for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
       const auto counter = static_cast<formats::SuperpageCounter>(i);
-      const std::uint64_t count = check_.counters().read(counter);
+      const std::uint64_t count = check_->counters().read(counter);
       if (formats::is_error(counter) && count != 0)
         list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
     }
@@ -105,12 +108,23 @@ class PageCheck final : public DataCheck {
   }
   std::vector<std::string> findings() const override {
     std::vector<std::string> list;
-    for (const auto& finding : check_.findings()) list.push_back(formats::describe(finding));
+    for (const auto& finding : check_->findings()) list.push_back(formats::describe(finding));
     return list;
   }
 
  private:
-  formats::SuperpageCheck check_;
+  void detect(std::span<const std::byte> begin) {
+    detect_ = false;
+    // Data generator: its first two words are equal; provable payload: a mark.
+    const bool counts = std::equal(begin.begin(), begin.begin() + 4, begin.begin() + 4);
+    settings_.pattern =
+        !counts && begin[7] == std::byte{formats::Provable::kMark} ? PagePattern::provable : PagePattern::ddg;
+    check_.emplace(settings_);
+  }
+
+  formats::SuperpageCheckSettings settings_;
+  bool detect_;
+  std::optional<formats::SuperpageCheck> check_;
 };
 
 struct FelixLinks {
@@ -269,13 +283,17 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
     return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, 0);
   // Without headers there is nothing that would be faster to check than the pattern itself.
   const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
+  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  const bool detect = !headers_only && !settings.pattern && emulated &&
+                      (pattern == PagePattern::ddg || pattern == PagePattern::provable) && card.type() == CardType::cru;
   return std::make_unique<PageCheck>(
       formats::SuperpageCheckSettings{.pattern = headers_only ? PagePattern::unknown : pattern,
                                       .packet_counter_max = settings.packet_counter_max,
                                       .every = settings.every,
                                       .time_frame_orbits = settings.time_frame_orbits,
                                       .resynchronise = settings.resynchronise,
-                                      .seed = settings.seed});
+                                      .seed = settings.seed},
+      detect);
 }
 
 }  // namespace rodeo::card
