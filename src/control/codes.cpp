@@ -203,6 +203,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"config.wrong_type", invalid_configuration,
      "A value has another type than its key takes. Quantities with a unit are texts, in quotes: timeout = \"10ms\"."},
     {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
+    {"control.emulator", failed,
+     "The process with the emulated cards could not be started, or ended at once; what it said stands in the message."},
     {"control.http", failed,
      "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a "
      "free port, for example "
@@ -253,10 +255,13 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "Another emulator serves a card at this PCI address. End it, or give one of the two another address."},
     {"emulator.bad_address", invalid_configuration,
      "The PCI address of an emulated card could not be read, or leaves no room for its endpoints."},
-    {"emulator.bad_card", invalid_configuration, "The settings of an emulated card do not fit together; the message says which."},
-    {"emulator.no_such_card", refused, "An emulator was asked about a card that it does not have; `rodeo emulate status` lists its cards."},
+    {"emulator.bad_card", invalid_configuration,
+     "The settings of an emulated card do not fit together; the message says which."},
+    {"emulator.no_such_card", refused,
+     "An emulator was asked about a card that it does not have; `rodeo emulate status` lists its cards."},
     {"emulator.no_such_fault", refused,
-     "A fault is not known, or this type of card does not have it, or the card has no such link; `rodeo emulate fault --help` lists the faults."},
+     "A fault is not known, or this type of card does not have it, or the card has no such link; `rodeo emulate fault "
+     "--help` lists the faults."},
     {"file.exists", refused,
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
      "number or the directory."},
@@ -359,6 +364,11 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and "
      "see that nothing "
      "else holds a file of the same run there."},
+    {"readout.card_memory", invalid_configuration,
+     "The memory of a card input cannot be cut into superpages as asked: it must be four or more of them, and a whole "
+     "number."},
+    {"readout.card_type", invalid_configuration,
+     "The card input reads FELIX and CRU cards; the card that was named is another. `rodeo card list` shows what there is."},
     {"readout.cpus", invalid_configuration, "A list of CPUs holds something that is no CPU number."},
     {"readout.disk_full", failed,
      "The disk that the file writer writes to is full. The run stops, the files that are open are closed whole, and what "
@@ -371,6 +381,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.link_ids", invalid_configuration,
      "A ROB has a list of link ids (those written into chunk headers) of another length than its list of links."},
     {"readout.link_state", refused, "A link is already removed, or already active."},
+    {"readout.no_cards", invalid_configuration,
+     "A card input names no card. `cards` lists at least one, as a PCI address, #N or serial:endpoint."},
     {"readout.no_chunks", failed,
      "The blocks of a recording hold no chunk: nothing was connected, or the blocks are all time-outs."},
     {"readout.no_links", invalid_configuration,

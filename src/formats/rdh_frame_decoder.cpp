@@ -165,6 +165,7 @@ std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::b
     if (link.begin == nullptr) link.begin = rest.data();
     link.end = rest.data() + page.memory_size();
     link.next = rest.data() + page.offset_next();
+    link.stopped = page.stop();
     const bool last_orbit = (page.orbit() - link.phase) % options_.orbits_per_frame == options_.orbits_per_frame - 1;
     if (page.stop() && last_orbit) close(link, index, out);
   }
@@ -176,8 +177,12 @@ void RdhFrameDecoder::finish(DecodeBuffer& out) {
   for (std::size_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     if (!link.open) continue;
-    counters_.add(unfinished);
-    link.status |= chunk_status::kSoftwareTruncated;
+    if (link.stopped) {
+      counters_.add(short_frames);
+    } else {
+      counters_.add(unfinished);
+      link.status |= chunk_status::kSoftwareTruncated;
+    }
     close(link, static_cast<LinkIndex>(i), out);
   }
 }

@@ -27,6 +27,7 @@ enum class RdhFrameCounter : std::uint8_t {
   before_join,
   oversize,
   unfinished,
+  short_frames,
   count,
 };
 inline constexpr std::size_t kRdhFrameCounters = static_cast<std::size_t>(RdhFrameCounter::count);
@@ -46,12 +47,13 @@ inline constexpr std::array<base::CounterInfo, kRdhFrameCounters> kRdhFrameCount
     {"before_join", "pages", "pages dropped because their frame began before the stream was joined"},
     {"oversize", "frames", "frames cut to the configured maximum size"},
     {"unfinished", "frames", "frames still open when the stream ended"},
+    {"short_frames", "frames", "time frames that the end of the stream cut short between two heartbeat frames"},
 }};
 
 /// True if the counter tells of damage or loss.
 constexpr bool is_anomaly(RdhFrameCounter counter) {
   return counter >= RdhFrameCounter::bad_rdh && counter != RdhFrameCounter::before_join &&
-         counter != RdhFrameCounter::unfinished;
+         counter != RdhFrameCounter::unfinished && counter != RdhFrameCounter::short_frames;
 }
 
 /// The decoder of one card for one worker. A frame is a run of one chunk: all pages of one link from a frame's first RDH to the end of its
@@ -78,7 +80,8 @@ class RdhFrameDecoder {
   /// is until the runs are no longer used.
   std::size_t decode(std::uint8_t link, std::span<const std::byte> superpage, std::size_t from, DecodeBuffer& out);
 
-  /// Ends the stream: frames that are still open are handed over, marked software-truncated. `out` needs finish_room().
+  /// Ends the stream: frames that are still open are handed over, marked software-truncated unless they are time frames
+  /// that lack nothing but later orbits. `out` needs finish_room().
   void finish(DecodeBuffer& out);
 
   const base::CounterBlock<RdhFrameCounter>& counters() const { return counters_; }
@@ -90,6 +93,7 @@ class RdhFrameDecoder {
     bool joined = false;
     bool open = false;
     bool cut = false;
+    bool stopped = false;  // its last page has the stop bit
     std::uint8_t status = 0;
     std::uint8_t next_packet = 0;
     std::uint32_t phase = 0;  // orbit of a frame's begin, modulo orbits_per_frame

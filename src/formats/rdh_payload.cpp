@@ -29,7 +29,8 @@ RdhFrameFinding verify_rdh_frame(const Provable& provable, std::span<const std::
     if (page.offset_next() > frame.size() - at) return bad_header;
     at += page.offset_next();
   }
-  return done_orbits == orbits ? good : no_stop;
+  if (page_number != 0 || done_orbits == 0) return no_stop;
+  return done_orbits == orbits ? good : fewer_orbits;
 }
 
 }  // namespace rodeo::formats

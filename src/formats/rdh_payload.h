@@ -27,7 +27,14 @@ inline bool rdh_payload_matches(const Provable& provable, const Rdh& page, std::
 }
 
 /// What a frame's walk found.
-enum class RdhFrameFinding : std::uint8_t { good, bad_header, wrong_page, wrong_payload, no_stop };
+enum class RdhFrameFinding : std::uint8_t {
+  good,
+  fewer_orbits,  ///< good as far as it goes, and it ends with a stop bit: the last time frame of a run
+  bad_header,
+  wrong_page,
+  wrong_payload,
+  no_stop,
+};
 
 /// Proves a frame as RdhFrameDecoder makes it: each header can be one and names `link`, `orbits` of them follow each other, pages are numbered from 0 and
 /// end with their stop bit, payloads match.

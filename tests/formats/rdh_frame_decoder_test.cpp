@@ -124,6 +124,19 @@ TEST(RdhFrames, ATimeFrameIsOneChunkAndIsJoinedAtItsBeginOnly) {
   EXPECT_EQ(count(decoder, RdhFrameCounter::before_join), 2u);
 }
 
+TEST(RdhFrames, ATimeFrameThatTheEndCutsBetweenOrbitsIsShortAndSound) {
+  LinkWriter writer(3, 1 << 20);
+  for (std::uint32_t orbit = 0; orbit < 10; ++orbit)
+    writer.page(orbit, 0, true, 32, orbit % 8 == 0 ? rdh_trigger::kTimeFrame : 0);
+  RdhFrameDecoder decoder({.orbits_per_frame = 8}, kLink);
+  const auto frames = decode(decoder, 3, writer.superpages);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[1].bytes.size(), 2u * 96);
+  EXPECT_EQ(frames[1].status, 0);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::short_frames), 1u);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::unfinished), 0u);
+}
+
 TEST(RdhFrames, AMissingPageMarksItsFrame) {
   LinkWriter writer(3, 1 << 20);
   writer.page(1, 0, false, 10);

@@ -37,7 +37,7 @@ class RdhTwin {
       cut(*open_);
     }
   }
-  void finish() { close(chunk_status::kSoftwareTruncated); }
+  void finish() { close(open_ && open_->stopped ? 0 : chunk_status::kSoftwareTruncated); }
 
   std::vector<Frame> frames;
 
@@ -45,6 +45,7 @@ class RdhTwin {
   struct Open {
     std::uint32_t number = 0;
     bool spans_superpages = false;
+    bool stopped = false;
     std::uint8_t status = 0;
     std::vector<std::byte> bytes;
     std::size_t padding = 0;  // behind the last payload
@@ -88,6 +89,7 @@ class RdhTwin {
         open_->status |= chunk_status::kSoftwareTruncated;
     }
     open_->bytes.insert(open_->bytes.end(), bytes.begin(), bytes.end());
+    open_->stopped = page.stop();
     open_->padding = page.offset_next() - page.memory_size();
     fresh_superpage_ = false;
     if (page.stop() && (page.orbit() - phase_) % orbits_ == orbits_ - 1) close(0);

@@ -88,7 +88,7 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
     worker.idle = settings.idle;
     worker.cpu = index < settings.cpus.size() ? settings.cpus[index] : -1;
     worker.step_limit = settings.step_limit;
-    worker.held_chunk_bytes = settings.largest_held_chunk;
+    worker.held_chunk_bytes = std::max<std::size_t>(settings.largest_held_chunk, settings.chunk_bytes);
     worker.thread_name = fmt::format("rodeo-gbt-{}", index);
     workers_.push_back(std::make_unique<GbtWorker>(worker, links, std::move(equipment), std::move(*store), *epochs_,
                                                    *assembler_, progress));

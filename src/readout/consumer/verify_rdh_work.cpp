@@ -28,7 +28,7 @@ void VerifyRdhWork::process(Fragment& fragment) {
     }
     const auto finding =
         formats::verify_rdh_frame(provable_, bytes, link_number(header.link_id), settings_.orbits_per_frame);
-    if (finding != formats::RdhFrameFinding::good) {
+    if (finding != formats::RdhFrameFinding::good && finding != formats::RdhFrameFinding::fewer_orbits) {
       add(wrong_chunks_);
       return;
     }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/registry.h"
+#include "readout/input/card_input.h"
 #include "readout/input/file_input.h"
 #include "readout/input/generator_input.h"
 
@@ -34,6 +35,11 @@ void register_inputs(Registry& registry) {
                        if (settings.loop) settings.restamp = restamp_named(registry, parameters.text("restamp"));
                        return std::make_unique<FileInput>(settings);
                      });
+  registry.add_input(
+      {.name = "card", .help = "Reads FELIX or CRU cards in the builder's own threads.", .keys = card_input_keys()},
+      [](const Parameters& parameters) -> std::unique_ptr<DataInput> {
+        return std::make_unique<CardInput>(CardInputSettings::from(parameters));
+      });
 }
 
 }  // namespace rodeo::readout

@@ -1,0 +1,90 @@
+// CardInput: reads readout cards in the builder's own threads, without a network (as a Run 4 data handler does).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/block.h"
+#include "readout/input/card_stream.h"
+#include "readout/input/dma_span_source.h"
+#include "readout/input/input_failure.h"
+#include "rodeo/input.h"
+#include "rodeo/plugin.h"
+
+namespace rodeo::readout {
+
+struct CardInputSettings {
+  std::vector<std::string> ids;  ///< "#2", "3b:00.0", "0233:1": one per endpoint
+  unsigned channel = 0;
+  std::uint64_t memory_bytes = 256U << 20;  ///< per endpoint
+  std::uint32_t superpage_bytes = 1U << 20;
+  std::uint32_t detector = 0;
+  std::uint32_t connector = 0;  ///< of the first endpoint; the others count on
+  std::uint32_t max_chunk_bytes = 64U << 10;
+  std::uint32_t orbits_per_frame = 1;
+  std::uint32_t time_frame_length = 0;  ///< CRU: orbits, written to the card; 0: as the card has it
+  std::optional<std::uint16_t> trigger_elink;
+  formats::BlockFamily block_family = formats::BlockFamily::trailer16;
+  card::DataSource source = card::DataSource::fee;
+  bool start_generator = false;  ///< the card's own generator runs between start() and stop()
+
+  /// Throws SetupError.
+  static CardInputSettings from(const Parameters& parameters);
+};
+
+std::vector<Key> card_input_keys();
+
+/// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for the channel. CRU: heartbeat or time frames of the enabled
+/// links. Each worker walks the card memory and takes its own links; memory goes back at the slowest worker's position, so a readout that does not
+/// keep up fills it, and the card is busy. stop() first stops the card's own generator if it was to start it, takes what still comes until nothing has come for 50 ms (at most
+/// two seconds), and then stops DMA.
+class CardInput final : public DataInput, public InputFailure {
+ public:
+  /// Throws SetupError: no such card, a channel that has an owner, no link enabled, no memory.
+  explicit CardInput(const CardInputSettings& settings);
+  ~CardInput() override;
+
+  std::span<const Fid> links() const override { return links_; }
+  std::unique_ptr<DataStream> open(std::span<const Fid> links) override;
+  std::unique_ptr<DataStream> open_trigger_list() override;
+  void start() override;
+  void stop() override;
+
+  /// "sent" (chunks read from the cards), "card_bytes", and what the decoders found wrong, by name.
+  std::vector<NamedCounter> counters() const override;
+
+  /// The first card that failed.
+  std::string failure() const override;
+
+ private:
+  struct Endpoint {
+    std::string id;
+    DmaSpanSource* source = nullptr;  // owned by spans
+    std::shared_ptr<CardSpans> spans;
+    card::CardType type = card::CardType::unknown;
+    formats::BlockFormat format;
+    std::vector<std::size_t> links;          // positions in links_
+    std::vector<std::uint16_t> local_links;  // E-link or RDH link number of each
+  };
+
+  void add_endpoint(const std::string& id, std::uint32_t connector);
+  void find_felix_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector);
+  void find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector);
+  void add_link(Endpoint& endpoint, std::uint16_t local, Fid fid);
+  std::unique_ptr<SpanDecoder> decoder(const Endpoint& endpoint, std::span<const std::uint16_t> local) const;
+  Result<void> set_generator(Endpoint& endpoint, bool on);
+
+  CardInputSettings settings_;
+  std::vector<Endpoint> endpoints_;
+  std::vector<Fid> links_;
+  std::vector<bool> taken_;
+  std::vector<std::unique_ptr<CardStream>> streams_;
+  std::vector<std::unique_ptr<CardStream>> lists_;
+  bool started_ = false;
+};
+
+}  // namespace rodeo::readout
