@@ -1,15 +1,21 @@
-// `rodeo demo`: the whole chain on this machine - emulated links, builder, verifying processor, sampler, event files - and then
+// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, builder, verifying processor, sampler, event files - and then
 // the files read back byte by byte.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 #include "base/mapped_file.h"
 #include "base/units.h"
+#include "card/card.h"
+#include "card/enumeration.h"
+#include "card_registers/felix.h"
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
 #include "control/demo_directory.h"
+#include "control/emulator_process.h"
 #include "control/examples.h"
 #include "control/readout_settings.h"
 #include "formats/file_verify.h"
@@ -39,17 +45,110 @@ double written_fraction(const DemoOptions& options, std::uintmax_t free_bytes) {
   return all > 0 ? std::clamp(most / all, 0.0, 1.0) : 1.0;
 }
 
-std::vector<std::string> overrides_of(const DemoOptions& options, const control::DemoDirectory& directory) {
+/// The emulated card of a demo: an address of its own, so that demos can run side by side, and links enough.
+struct DemoCard {
+  std::string name;     // of the emulator
+  std::string address;  // of the card
+  std::uint64_t fibres = 0;
+  std::uint64_t elinks_per_fibre = 0;
+  std::uint64_t links = 0;
+
+  static constexpr std::uint64_t kMostFibres = 24;
+  static constexpr std::uint64_t kUsualElinks = 8;
+  static constexpr std::uint64_t kMostElinks = 64;
+  static constexpr std::uint64_t kMostLinks = kMostFibres * kMostElinks;
+
+  explicit DemoCard(std::uint64_t wanted) : links(wanted) {
+    const auto process = static_cast<unsigned>(::getpid());
+    name = fmt::format("demo-{}", process);
+    address = fmt::format("{:04x}:{:02x}:00.0", 0xd000U | (process >> 8 & 0xfffU), process & 0xffU);
+    elinks_per_fibre = std::max(kUsualElinks, (links + kMostFibres - 1) / kMostFibres);
+    elinks_per_fibre = std::min(elinks_per_fibre, links);
+    fibres = (links + elinks_per_fibre - 1) / elinks_per_fibre;
+  }
+
+  std::vector<std::string> emulator_overrides(const DemoOptions& options) const {
+    return {fmt::format("emulator.name={}", name), fmt::format("emulator.card[0].address={}", address),
+            fmt::format("emulator.card[0].links={}", fibres),
+            fmt::format("emulator.card[0].elinks_per_link={}", elinks_per_fibre),
+            fmt::format("emulator.trigger.rate={}", options.rate_hz)};
+  }
+
+  /// Switches off the E-links of the last fibre that are not wanted.
+  Result<void> enable_links() const {
+    const std::uint64_t surplus = fibres * elinks_per_fibre - links;
+    if (surplus == 0) return {};
+    auto entry = card::find_card(address);
+    if (!entry) return std::unexpected(entry.error());
+    auto card = card::Card::open(entry->function);
+    if (!card) return std::unexpected(card.error());
+    const std::uint64_t enabled = (std::uint64_t{1} << (elinks_per_fibre - surplus)) - 1;
+    return (*card)->write(card_registers::felix::reg("elinks_enabled"), enabled, static_cast<std::uint32_t>(fibres - 1));
+  }
+};
+
+std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card,
+                                      const control::DemoDirectory& directory) {
   std::vector<std::string> out = {
-      fmt::format("readout.input.rate={}", options.rate_hz),
-      fmt::format("readout.input.links={}", options.links),
+      fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
       fmt::format("readout.consumer[2].fraction={:.6f}", written_fraction(options, directory.free_bytes())),
       fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostBytes),
   };
-  out.insert(out.end(), options.settings.begin(), options.settings.end());
+  for (const std::string& one : options.settings) {
+    if (!one.starts_with("emulator.")) out.push_back(one);
+  }
   return out;
 }
+
+std::uint64_t number_of(const Json& object, std::string_view key) {
+  const Json* found = object.find(key);
+  return found == nullptr ? 0 : static_cast<std::uint64_t>(found->number());
+}
+
+/// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent, CPU time. Asked twice a second, and at the end.
+class EmulatorView {
+ public:
+  explicit EmulatorView(const control::EmulatorProcess& emulator) : emulator_(emulator) {}
+
+  void amend(readout::ReadoutStatus& status, bool last) {
+    if (last || status.seconds >= next_seconds_) {
+      next_seconds_ = status.seconds + 0.5;
+      auto report = emulator_.report();
+      if (report) {
+        report_ = std::move(*report);
+      } else if (status.failure.empty() && last) {
+        status.failure = "the emulated card ended before the run: " + report.error().what;
+      }
+    }
+    const Json* trigger = report_.find("trigger");
+    const Json* functions = report_.find("functions");
+    if (trigger == nullptr || functions == nullptr) return;
+    const std::uint64_t accepted = number_of(*trigger, "accepted");
+    set(status.input, "triggers", accepted);
+    set(status.input, "vetoed", number_of(*trigger, "offered") - accepted);
+    std::uint64_t chunks = 0;
+    for (const Json& function : functions->elements()) chunks += number_of(function, "chunks");
+    // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
+    if (last) set(status.input, "sent", chunks);
+    status.input_cpu_seconds = report_.find("cpu_seconds") == nullptr ? 0 : report_.find("cpu_seconds")->number();
+  }
+
+ private:
+  static void set(std::vector<NamedCounter>& counters, std::string_view name, std::uint64_t value) {
+    for (NamedCounter& counter : counters) {
+      if (counter.name == name) {
+        counter.value = value;
+        return;
+      }
+    }
+    counters.push_back({std::string(name), value});
+  }
+
+  const control::EmulatorProcess& emulator_;
+  double next_seconds_ = 0;
+  Json report_ = Json::object();
+};
 
 /// Reads the files back and proves every byte; says what is wrong.
 Result<bool> verify_files(const readout::RunReport& report, Json& json) {
@@ -91,26 +190,51 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
   return findings == 0;
 }
 
+Result<std::filesystem::path> write_configuration(const control::DemoDirectory& directory) {
+  const std::filesystem::path path = directory.path() / "demo.toml";
+  std::ofstream file(path);
+  file << control::example_text("demo.toml");
+  file.close();
+  if (!file)
+    return std::unexpected(
+        Error{"demo.directory", "cannot write the demo's configuration", path.string(), "is the disk full?"});
+  return path;
+}
+
 Result<ExitCode> run(const DemoOptions& options) {
-  constexpr std::uint64_t kMostLinks = 65534;
-  if (options.links == 0 || options.links > kMostLinks) {
-    return std::unexpected(Error{options.links == 0 ? "readout.no_links" : "readout.too_many_links",
-                                 fmt::format("--links {}: expected 1 to {}", options.links, kMostLinks), "",
-                                 "rodeo demo --links 24"});
+  if (options.links < 1 || options.links > DemoCard::kMostLinks) {
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
+                                 "", "run several cards by a configuration: rodeo emulate --help"});
   }
   const control::DemoDirectory directory(options.keep);
-  auto plan =
-      control::load_readout_text(control::example_text("demo.toml"),
-                                 {.file = "demo.toml", .overrides = overrides_of(options, directory), .environment = false});
+  const auto configuration = write_configuration(directory);
+  if (!configuration) return std::unexpected(configuration.error());
+  const DemoCard card(options.links);
+  std::vector<std::string> emulator_overrides = card.emulator_overrides(options);
+  for (const std::string& one : options.settings) {
+    if (one.starts_with("emulator.")) emulator_overrides.push_back(one);
+  }
+  control::EmulatorProcess emulator({.configuration = *configuration,
+                                     .overrides = emulator_overrides,
+                                     .name = card.name,
+                                     .log = directory.path() / "emulator.log"});
+  if (const auto enabled = card.enable_links(); !enabled) return std::unexpected(enabled.error());
+  auto plan = control::load_readout_text(
+      control::example_text("demo.toml"),
+      {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
-  std::fprintf(stderr, "%s\n",
-               fmt::format("{} emulated links at {} for {:g} s: generator -> GBT builder -> verify -> sampler -> file "
-                           "writer\nfiles in {} ({})",
-                           options.links, base::format_quantity(options.rate_hz, "Hz"), options.seconds,
-                           directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
-                   .c_str());
-  return run_to_report(*plan, {.seconds = options.seconds}, options.json_file, &verify_files);
+  std::fprintf(
+      stderr, "%s\n",
+      fmt::format("{} links of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
+                  "writer\nfiles in {} ({})",
+                  options.links, base::format_quantity(options.rate_hz, "Hz"), options.seconds, directory.path().string(),
+                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+          .c_str());
+  EmulatorView view(emulator);
+  return run_to_report(*plan, {.seconds = options.seconds}, options.json_file, &verify_files,
+                       [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); });
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
 }
 
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
-                               const AfterRun& after) {
+                               const AfterRun& after, const control::StatusAmender& amend) {
   constexpr double kLongestSeconds = 1e9;
   if (limits.seconds && !(*limits.seconds > 0 && *limits.seconds <= kLongestSeconds)) {
     return std::unexpected(Error{"cli.bad_value",
@@ -98,8 +98,8 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
   MetricsEndpoint metrics(plan);
-  const readout::RunReport report = control::run_readout(*application, limits, control ? &*control : nullptr,
-                                                         [&](const auto& status) { metrics.show(status); });
+  const readout::RunReport report = control::run_readout(
+      *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
   Json json = control::report_json(report);
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.

@@ -20,6 +20,6 @@ Result<ExitCode> report_errors(const control::ConfigurationErrors& errors);
 
 /// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
-                               const AfterRun& after);
+                               const AfterRun& after, const control::StatusAmender& amend = {});
 
 }  // namespace rodeo::cli

@@ -248,6 +248,7 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"clients", static_cast<std::uint64_t>(function.clients)},
                                               {"requests", function.requests},
                                               {"triggers", function.triggers},
+                                              {"chunks", function.chunks},
                                               {"superpages", function.superpages},
                                               {"bytes", function.bytes},
                                               {"counters", std::move(counters)}}));

@@ -20,7 +20,7 @@ bool limit_reached(const RunLimits& limits, const readout::ReadoutStatus& status
 }  // namespace
 
 readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control,
-                               const StatusObserver& observe) {
+                               const StatusObserver& observe, const StatusAmender& amend) {
   const StopSignals signals;
   RunView view(application.settings());
   application.start();
@@ -32,7 +32,8 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
       std::this_thread::sleep_for(kStep);
     }
     application.step();
-    const readout::ReadoutStatus status = application.status();
+    readout::ReadoutStatus status = application.status();
+    if (amend) amend(status, false);
     if (signals.stop_requested() && !told_to_stop) {
       told_to_stop = true;
       view.say("ending the run in order: the input stops, buffers drain, files close; again to abort");
@@ -43,7 +44,8 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
     view.show(status);
     if (observe) observe(status);
   }
-  const readout::ReadoutStatus last = application.status();
+  readout::ReadoutStatus last = application.status();
+  if (amend) amend(last, true);
   view.finish(last);
   return readout::make_report(application.settings(), last, application.limited_by(),
                               application.phase() != readout::Phase::stopped);

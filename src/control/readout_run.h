@@ -21,10 +21,13 @@ struct RunLimits {
 /// Told of every status that the run takes, some twenty times a second, on the thread that runs.
 using StatusObserver = std::function<void(const readout::ReadoutStatus&)>;
 
+/// Adds what another process knows of the run (the emulator of its cards) to a status. `last`: the run has ended.
+using StatusAmender = std::function<void(readout::ReadoutStatus&, bool last)>;
+
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). The first Ctrl-C (or
 /// SIGTERM) ends the run in order; after the second the function returns a report of condition ABORTED while threads still
 /// work, and the caller must leave by std::quick_exit or _exit.
 readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control,
-                               const StatusObserver& observe = {});
+                               const StatusObserver& observe = {}, const StatusAmender& amend = {});
 
 }  // namespace rodeo::control

@@ -364,10 +364,12 @@ bool FelixCard::work() {
   }
   bool running = false;
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) running = running || channels_[i].running;
-  running = running && generating_.load(std::memory_order_relaxed) && bus_master();
-  running_.store(running, std::memory_order_relaxed);
-  triggers_->set_ready(running);
-  if (!running) return any;
+  running = running && bus_master();
+  const bool generating = running && generating_.load(std::memory_order_relaxed);
+  running_.store(generating, std::memory_order_relaxed);
+  triggers_->set_ready(generating);
+  // A generator that was switched off leaves blocks open, which still go out.
+  if (!running || (!generating && !open_blocks_)) return any;
 
   const std::uint64_t most = triggers_that_fit();
   if (full_.exchange(most == 0, std::memory_order_relaxed) != (most == 0) && most == 0 &&
@@ -376,7 +378,7 @@ bool FelixCard::work() {
   }
   if (most == 0) return any;
   ranges_.clear();
-  const std::uint64_t count = triggers_->take(most, ranges_);
+  const std::uint64_t count = generating ? triggers_->take(most, ranges_) : 0;
   if (count == 0 && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
     return any;
   {
@@ -399,6 +401,7 @@ bool FelixCard::work() {
   }
   triggers_seen_.fetch_add(count, std::memory_order_relaxed);
   blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
+  chunks_.store(source_.chunks(), std::memory_order_relaxed);
   triggers_->done(count);
   return true;
 }
@@ -433,6 +436,7 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.running = running_;
   report.triggers = triggers_seen_;
   report.bytes = bytes_;
+  report.chunks = chunks_;
   report.superpages = bytes_ / settings_.source.format.block_bytes;
   const auto add = [&](const char* name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);

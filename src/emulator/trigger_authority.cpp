@@ -117,6 +117,11 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     return;
   }
   const auto now = static_cast<double>(now_ns);
+  // With nobody to send data there is no run: what would have been offered is not dead time.
+  if (std::ranges::none_of(followers_, [](const auto& one) { return one.ready; })) {
+    if (next_ns_ <= now) next_ns_ = now + gap_ns();
+    return;
+  }
   const auto simple = static_cast<double>(settings_.simple_dead_time.count());
   const auto period = static_cast<double>(settings_.bucket_period.count());
   FollowerState* busy = busy_follower();

@@ -133,6 +133,22 @@ TEST(TriggerAuthority, WhoIsNotReadyHoldsNobodyUp) {
   EXPECT_EQ(authority.report().accepted, before + 1000);
 }
 
+TEST(TriggerAuthority, WithNobodyReadyNothingIsOffered) {
+  TriggerAuthority authority({.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic});
+  const auto follower = authority.join("card", 1000);
+  authority.set_ready(follower, true, kStart);
+  (void)take_all(authority, follower, kStart + 1'000'000);
+  const auto offered = authority.report().offered;
+  EXPECT_GT(offered, 0U);
+  authority.set_ready(follower, false, kStart + 1'000'000);
+  std::vector<TriggerRange> ranges;
+  EXPECT_EQ(authority.take(follower, 1000, kStart + 500'000'000, ranges), 0U);
+  authority.set_ready(follower, true, kStart + 600'000'000);
+  EXPECT_EQ(authority.report().offered, offered);
+  EXPECT_EQ(authority.report().dead_time_fraction(), 0);
+  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 601'000'000)).size(), 100U);
+}
+
 TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
   const TriggerRange range{.l1id = 0x05fffffe, .count = 4};
   EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));

@@ -59,7 +59,7 @@ def test_the_report_goes_to_a_file_too(demo, rodeo):
 
 
 def test_a_demo_without_links_is_refused(rodeo):
-    done = rodeo("demo", "--links", 0, exit_code=3)
+    done = rodeo("demo", "--links", 0, exit_code=2)
     assert "error[" in done.stderr and "links" in done.stderr
 
 

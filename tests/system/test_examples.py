@@ -1,10 +1,12 @@
 """Every configuration in examples/ runs for a second, and loses nothing that it does not mean to lose."""
 
+import contextlib
 import json
 import shutil
 
 import pytest
 from conftest import BUILD, ROOT
+from running_emulator import emulated
 from running_readout import adds_up
 
 ALL = sorted((ROOT / "examples").glob("*.toml"))
@@ -25,11 +27,12 @@ def test_an_example_runs(rodeo, example):
     if "recording.felix" in text:
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 3000)
     shutil.copy(example, rodeo.directory)
-    done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")
+    with emulated(rodeo, example.name) if "[[emulator.card]]" in text else contextlib.nullcontext():
+        done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")
     report = json.loads(done.stdout)
     assert report["run"]["condition"] in ({"INCOMPLETE", "GOOD"} if may_be_incomplete(text) else {"GOOD"}), done.stderr
     assert report["fragments"]["built"] > 0 and adds_up(report)
-    if 'work = "verify"' in text:
+    if 'work = "verify' in text:
         assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
     if report["files"]:
         rodeo("data", "verify", *report["files"])
@@ -39,7 +42,8 @@ def test_the_demo_is_its_example(rodeo):
     """The text itself is built in; here: that it is run as it stands."""
     shutil.copy(ROOT / "examples" / "demo.toml", rodeo.directory)
     demo = json.loads(rodeo("demo", "--rate", "1kHz", "--links", 4, "--seconds", 0.3, "--json", "-").stdout)
-    plain = json.loads(rodeo("readout", "demo.toml", "--set", "readout.input.links=4", "--set", "readout.input.rate=1kHz", "--seconds", 0.3, "--json", "-").stdout)
+    with emulated(rodeo, "demo.toml", "--set", "emulator.card[0].links=1", "--set", "emulator.card[0].elinks_per_link=4", "--set", "emulator.trigger.rate=1kHz"):
+        plain = json.loads(rodeo("readout", "demo.toml", "--seconds", 0.3, "--json", "-").stdout)
     assert demo["run"]["name"] == plain["run"]["name"]
     assert list(demo["consumers"]) == list(plain["consumers"]) and demo["links"] == plain["links"]
 

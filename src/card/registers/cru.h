@@ -58,8 +58,8 @@ inline constexpr Field kSystemId{16, 8};
 inline constexpr Field kEnableUserLogic{15};  // datapath_enable; bits 0-11 are the links
 inline constexpr Field kEnableUserAndCommonLogic{30};
 inline constexpr Field kEnableDynamicOffset{31};
-inline constexpr Field kLinkMode{8};           // gbt_link_tx_control and _rx_control: 0 GBT, 1 wide bus
-inline constexpr Field kPllLocked{8};          // gbt_link_status
+inline constexpr Field kLinkMode{8};   // gbt_link_tx_control and _rx_control: 0 GBT, 1 wide bus
+inline constexpr Field kPllLocked{8};  // gbt_link_status
 inline constexpr Field kRxLocked{10};
 inline constexpr Field kDataUp{11};
 inline constexpr Field kPhyUp{13};

@@ -1,0 +1,179 @@
+"""A readout that reads an emulated card from another process: nothing is lost, whatever becomes of either."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from conftest import scaled
+from running_emulator import emulated, emulator_report
+from running_readout import adds_up
+
+SYSTEM = """
+[emulator]
+name = "cards"
+[[emulator.card]]
+type = "felix"
+name = "felix"
+address = "0000:3b:00.0"
+endpoints = {endpoints}
+links = {links}
+elinks_per_link = 4
+ttc_link = {ttc}
+[emulator.trigger]
+rate = "{rate}"
+{trigger}
+
+[readout]
+name = "reader"
+[readout.input]
+type = "card"
+cards = [{cards}]
+memory = "16MiB"
+superpage = "256KiB"
+start_generator = true
+{input}
+[readout.builder]
+type = "gbt"
+{builder}
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+name = "processor"
+work = "verify"
+seed = 1
+"""
+
+
+def system(rodeo, *, endpoints=1, links=4, rate="5kHz", ttc="false", trigger="", input="", builder="", cards=None):
+    ids = cards or [f"3b:00.{endpoint}" for endpoint in range(endpoints)]
+    text = SYSTEM.format(endpoints=endpoints, links=links, rate=rate, ttc=ttc, trigger=trigger, input=input, builder=builder,
+                         cards=", ".join(f'"{one}"' for one in ids))
+    (rodeo.directory / "system.toml").write_text(text)
+    return "system.toml"
+
+
+def chunks_sent(rodeo):
+    return sum(function["chunks"] for function in emulator_report(rodeo)["functions"])
+
+
+def read(rodeo, configuration, *arguments, seconds=1, exit_code=0):
+    done = rodeo("readout", configuration, "--seconds", seconds, "--json", "-", *arguments, exit_code=exit_code)
+    return json.loads(done.stdout) if done.stdout else None, done
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_chunk_that_the_card_has_sent_is_in_a_fragment(rodeo, workers):
+    configuration = system(rodeo, builder=f"workers = {workers}")
+    with emulated(rodeo, configuration):
+        report, done = read(rodeo, configuration)
+        assert report["chunks"]["built"] == chunks_sent(rodeo) > 0
+    assert report["run"]["condition"] == "GOOD" and adds_up(report), done.stderr
+    assert report["links"] == 16
+    assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+
+
+def test_two_endpoints_are_one_input(rodeo):
+    configuration = system(rodeo, endpoints=2)
+    with emulated(rodeo, configuration):
+        report, done = read(rodeo, configuration)
+        assert report["chunks"]["built"] == chunks_sent(rodeo)
+    assert report["run"]["condition"] == "GOOD" and report["links"] == 32, done.stderr
+    assert report["verified"]["chunks"] == report["chunks"]["built"]
+
+
+def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
+    ttc_elink = 7 << 3 | 3
+    configuration = system(rodeo, ttc="true", trigger="ecr_triggers = 700", input=f"trigger_elink = {ttc_elink}", builder="trigger_list = true")
+    with emulated(rodeo, configuration):
+        report, done = read(rodeo, configuration)
+    assert report["run"]["condition"] == "GOOD" and report["links"] == 16, done.stderr
+    assert report["verified"]["mismatches"] == 0 and report["fragments"]["built"] > 1400
+
+
+def test_a_card_can_be_read_again_and_again(rodeo):
+    configuration = system(rodeo)
+    with emulated(rodeo, configuration):
+        sent = 0
+        for _ in range(3):
+            report, done = read(rodeo, configuration, seconds=0.3)
+            assert report["run"]["condition"] == "GOOD", done.stderr
+            assert report["chunks"]["built"] == chunks_sent(rodeo) - sent > 0
+            sent = chunks_sent(rodeo)
+
+
+def test_a_second_reader_is_refused_and_the_first_goes_on(rodeo):
+    configuration = system(rodeo)
+    with emulated(rodeo, configuration):
+        with rodeo.start("readout", configuration, "--seconds", 3, "--json", "-") as first:
+            deadline = time.monotonic() + scaled(20)
+            while chunks_sent(rodeo) == 0:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            _, refused = read(rodeo, configuration, "--set", "readout.name=other", exit_code=5)
+            assert "error[card.locked]" in refused.stderr and str(first.pid) in refused.stderr
+            out, err = first.communicate(timeout=scaled(60))
+        assert first.returncode == 0, err
+        assert json.loads(out)["run"]["condition"] == "GOOD"
+
+
+def test_an_emulator_that_stands_still_loses_nothing(rodeo):
+    configuration = system(rodeo)
+    with emulated(rodeo, configuration) as emulator:
+        with rodeo.start("readout", configuration, "--seconds", 3, "--json", "-") as reader:
+            deadline = time.monotonic() + scaled(20)
+            while chunks_sent(rodeo) == 0:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            os.kill(emulator.pid, signal.SIGSTOP)
+            time.sleep(0.6)
+            os.kill(emulator.pid, signal.SIGCONT)
+            out, err = reader.communicate(timeout=scaled(60))
+        report = json.loads(out)
+        assert reader.returncode == 0 and report["run"]["condition"] == "GOOD", err
+        assert report["chunks"]["built"] == chunks_sent(rodeo)
+
+
+def test_a_reader_that_was_killed_leaves_the_card_to_the_next(rodeo):
+    configuration = system(rodeo)
+    with emulated(rodeo, configuration):
+        with rodeo.start("readout", configuration, "--seconds", 60) as reader:
+            deadline = time.monotonic() + scaled(20)
+            while chunks_sent(rodeo) == 0:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            reader.kill()
+            reader.communicate(timeout=scaled(20))
+        report, done = read(rodeo, configuration)
+        assert report["run"]["condition"] == "GOOD" and report["verified"]["mismatches"] == 0, done.stderr
+
+
+def test_an_emulator_that_dies_ends_the_run_and_is_named(rodeo):
+    configuration = system(rodeo)
+    with emulated(rodeo, configuration) as emulator:
+        with rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader:
+            deadline = time.monotonic() + scaled(20)
+            while chunks_sent(rodeo) == 0:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            emulator.kill()
+            out, err = reader.communicate(timeout=scaled(60))
+        assert reader.returncode == 1, err
+        assert json.loads(out)["run"]["condition"] == "ABORTED"
+        assert "3b:00.0" in err
+
+
+def test_a_card_that_is_not_there_is_an_error_that_lists_what_is(rodeo):
+    configuration = system(rodeo, cards=["00:1f.7"])
+    _, done = read(rodeo, configuration, exit_code=None)
+    assert done.returncode in (3, 4) and "error[card.not_found]" in done.stderr and "00:1f.7" in done.stderr
+
+
+def test_superpages_that_do_not_fit_the_memory_are_refused(rodeo):
+    configuration = system(rodeo)
+    _, done = read(rodeo, configuration, "--set", "readout.input.superpage=10MiB", exit_code=3)
+    assert "error[readout.card_memory]" in done.stderr
