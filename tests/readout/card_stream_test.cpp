@@ -88,10 +88,12 @@ struct Card {
   ScriptedSource* source = nullptr;
   std::shared_ptr<CardSpans> spans;
 
-  void connect() {
+  void connect(bool begin = true) {
     auto own = std::make_unique<ScriptedSource>();
     source = own.get();
     spans = std::make_shared<CardSpans>(std::move(own));
+    if (!begin) return;
+    EXPECT_TRUE(spans->start());
   }
   // Worker `part` of `parts`: every parts-th link.
   std::unique_ptr<CardStream> stream(std::size_t part, std::size_t parts) {
@@ -165,6 +167,21 @@ TEST(CardStream, MemoryGoesBackWhenTheSlowestWorkerAndTheLastPageHaveLetGo) {
   card.spans->pump(base::steady_now_ns());
   EXPECT_EQ(card.source->given_back, card.source->filled.size());
   EXPECT_EQ(fast->memory_fill(), 0.0);
+}
+
+TEST(CardStream, NobodyTouchesTheSourceBeforeItHasStarted) {
+  Card card(1);
+  card.connect(false);
+  card.blocks.add_events(0, 10);
+  card.blocks.flush();
+  card.fill(100);
+  auto stream = card.stream(0, 1);
+  std::vector<SeenChunk> seen;
+  EXPECT_EQ(read_all(*stream, seen), PollStatus::empty);
+  EXPECT_EQ(card.source->handed, 0u);
+  ASSERT_TRUE(card.spans->start());
+  read_all(*stream, seen);
+  EXPECT_EQ(seen.size(), 10u);
 }
 
 TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {

@@ -17,6 +17,13 @@ constexpr int kSpansPerPump = 64;
 
 CardSpans::CardSpans(std::unique_ptr<SpanSource> source) : source_(std::move(source)) {}
 
+Result<void> CardSpans::start() {
+  auto started = source_->start();
+  // Only now: the source has one caller at a time, and workers look for data as soon as they live.
+  if (started) started_.store(true, std::memory_order_release);
+  return started;
+}
+
 void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
   quiet_ns_ = quiet_ns;
   limit_ns_ = limit_ns;
@@ -24,7 +31,7 @@ void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
 }
 
 void CardSpans::pump(std::uint64_t now_ns) {
-  if (ended() || pumping_.test_and_set(std::memory_order_acquire)) return;
+  if (!started_.load(std::memory_order_acquire) || ended() || pumping_.test_and_set(std::memory_order_acquire)) return;
   const std::uint64_t published = published_.load(std::memory_order_relaxed);
   while (returned_ < published && slots_[returned_ & kMask].pending.load(std::memory_order_acquire) == 0) {
     held_bytes_.set(held_bytes_.get() - slots_[returned_ & kMask].span.bytes.size());

@@ -44,7 +44,8 @@ class CardSpans {
 
   /// Before start(): one more walker that will pass every span.
   void add_walker() { ++walkers_; }
-  Result<void> start() { return source_->start(); }
+  /// Workers may walk before; there is nothing for them until it has returned.
+  Result<void> start();
 
   struct Slot {
     CardSpan span;
@@ -94,6 +95,7 @@ class CardSpans {
   std::vector<Slot> slots_{kSlots};
   alignas(64) std::atomic<std::uint64_t> published_{0};
   std::atomic<std::uint64_t> clock_ns_{0};
+  std::atomic<bool> started_{false};
   std::atomic<bool> ended_{false};
 
   // Of whoever pumps.
