@@ -17,7 +17,7 @@ Option& add_card_id(Command& verb, std::string& id) {
 }
 
 Option& add_card_ids(Command& verb, std::vector<std::string>& ids) {
-  return verb.option("--id", ids, "Card: '#0', 3b:00.0 or 0233:1; may be repeated, all cards if left out").value_name("ID");
+  return verb.option("--id", ids, "Card: '#0', 3b:00.0 or 0233:1; all cards if left out").value_name("ID");
 }
 
 Option& add_watch(Command& verb, std::optional<std::chrono::nanoseconds>& interval) {

@@ -367,9 +367,13 @@ bool FelixCard::work() {
   running = running && bus_master();
   const bool generating = running && generating_.load(std::memory_order_relaxed);
   running_.store(generating, std::memory_order_relaxed);
-  triggers_->set_ready(generating);
+  // A generator that was switched off still sends what was accepted until then.
+  if (generating) following_ = true;
+  if (!generating && following_) triggers_->pause();
+  if (!running) following_ = false;
+  triggers_->set_ready(following_);
   // A generator that was switched off leaves blocks open, which still go out.
-  if (!running || (!generating && !open_blocks_)) return any;
+  if (!running || (!following_ && !open_blocks_)) return any;
 
   const std::uint64_t most = triggers_that_fit();
   if (full_.exchange(most == 0, std::memory_order_relaxed) != (most == 0) && most == 0 &&
@@ -378,7 +382,8 @@ bool FelixCard::work() {
   }
   if (most == 0) return any;
   ranges_.clear();
-  const std::uint64_t count = generating ? triggers_->take(most, ranges_) : 0;
+  const std::uint64_t count = following_ ? triggers_->take(most, ranges_) : 0;
+  if (!generating && count == 0) following_ = false;
   if (count == 0 && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
     return any;
   {

@@ -82,6 +82,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   DmaMaps::Use* use_ = nullptr;  // in work() only
   std::uint64_t last_append_ns_ = 0;
   bool open_blocks_ = false;
+  bool following_ = false;  // takes triggers
   std::atomic<std::uint64_t> triggers_seen_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> from_host_bytes_{0};

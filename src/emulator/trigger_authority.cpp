@@ -99,9 +99,19 @@ void TriggerAuthority::advance(std::uint64_t now_ns) {
   advance_locked(now_ns);
 }
 
+void TriggerAuthority::pause(std::uint64_t now_ns) {
+  constexpr std::uint64_t kPauseNs = 100'000'000;
+  const std::lock_guard lock(mutex_);
+  paused_until_ns_ = now_ns + kPauseNs;
+}
+
 void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (!started() || now_ns < now_ns_) return;
   now_ns_ = now_ns;
+  if (now_ns < paused_until_ns_) {
+    if (settings_.rate_hz > 0 && next_ns_ <= static_cast<double>(now_ns)) next_ns_ = static_cast<double>(now_ns) + gap_ns();
+    return;
+  }
   const auto limit_left = [&] {
     return settings_.limit == 0 ? std::numeric_limits<std::uint64_t>::max() : settings_.limit - report_.accepted;
   };
@@ -221,6 +231,8 @@ TriggerReport TriggerAuthority::report() const {
 }
 
 void LocalTriggerSource::set_ready(bool ready) { authority_.set_ready(follower_, ready, base::steady_now_ns()); }
+
+void LocalTriggerSource::pause() { authority_.pause(base::steady_now_ns()); }
 
 std::uint64_t LocalTriggerSource::take(std::uint64_t most, std::vector<TriggerRange>& out) {
   return authority_.take(follower_, most, base::steady_now_ns(), out);

@@ -149,6 +149,22 @@ TEST(TriggerAuthority, WithNobodyReadyNothingIsOffered) {
   EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 601'000'000)).size(), 100U);
 }
 
+TEST(TriggerAuthority, EndpointsThatAreSwitchedOffOneAfterTheOtherEndWithTheSameTrigger) {
+  TriggerAuthority authority({.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic});
+  const auto first = authority.join("first", 10'000);
+  const auto second = authority.join("second", 10'000);
+  authority.set_ready(first, true, kStart);
+  authority.set_ready(second, true, kStart);
+  auto ids_of_first = ids_of(take_all(authority, first, kStart + 10'000'000));
+  authority.pause(kStart + 10'000'000);
+  EXPECT_TRUE(ids_of(take_all(authority, first, kStart + 11'000'000)).empty());
+  authority.set_ready(first, false, kStart + 11'000'000);
+  const auto ids_of_second = ids_of(take_all(authority, second, kStart + 60'000'000));
+  EXPECT_EQ(ids_of_first, ids_of_second);
+  EXPECT_EQ(authority.report().dead_time_fraction(), 0);
+  EXPECT_FALSE(ids_of(take_all(authority, second, kStart + 200'000'000)).empty()) << "the pause ends by itself";
+}
+
 TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {
   const TriggerRange range{.l1id = 0x05fffffe, .count = 4};
   EXPECT_EQ(ids_of({range}), (std::vector<std::uint32_t>{0x05fffffe, 0x05ffffff, 0x05000000, 0x05000001}));

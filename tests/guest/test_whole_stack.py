@@ -124,3 +124,58 @@ def test_dma_through_the_guests_iommu_is_proved(guest, configuration):
         assert report["errors"] == 0 and report["bytes"] >= 4 << 20
         assert "huge pages" in report["memory"]
     assert '"mapped_bytes"' not in keeper[1]  # nobody is there any more
+
+
+READOUT = """
+[readout]
+name = "guest"
+[readout.input]
+type = "card"
+cards = ["#0"]
+memory = "16MiB"
+superpage = "1MiB"
+start_generator = true
+[readout.builder]
+type = "gbt"
+timeout = "2s"
+{builder}
+[readout.extractor]
+type = "{extractor}"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+work = "{work}"
+seed = 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("configuration", "keys"), [
+    (FELIX, {"builder": "", "extractor": "rodeo", "work": "verify"}),
+    (CRU, {"builder": 'chunk_size = "32KiB"\nwindow = 256\nbuffers = 300', "extractor": "rdh", "work": "verify_rdh"}),
+], ids=["felix", "cru"])
+def test_a_readout_in_the_guest_builds_and_proves_what_the_card_sends(guest, configuration, keys):
+    text = READOUT.format(**keys)
+    script = f"cat > /readout.toml <<'END'\n{text}END\nsays rodeo card status --id '#0' -o json\nsays rodeo readout /readout.toml --seconds 2 --json -\n"
+    status, readout = guest(configuration, script)
+    assert status[2] == 0, status[1]
+    assert readout[2] == 0, readout[1]
+    report = json.loads(readout[1][: readout[1].rindex("}") + 1])
+    assert report["fragments"]["built"] > 0 and not report["chunks"]["lost"]
+    assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] > 0
+
+
+@pytest.mark.slow
+def test_a_configuration_stays_in_the_card_when_its_command_has_ended(guest):
+    script = """
+says rodeo card config --id '#0' --trigger-window 500 --time-frame-length 64
+says rodeo card reg read --id '#0' debug -o json
+says rodeo card config --id '#0' --trigger-window 500 --time-frame-length 64 --dry-run
+says rodeo card keep --stop
+"""
+    first, register, again, _ = guest(CRU, script)
+    assert (first[2], register[2], again[2]) == (0, 0, 0), first[1] + register[1] + again[1]
+    assert "500" in first[1]
+    assert json.loads(register[1][: register[1].rindex("]") + 1])[0]["value"] >> 20 == 64
+    assert "500" not in again[1], "nothing is left to change"

@@ -178,7 +178,7 @@ def occupancy(arguments):
         plots.occupancy(ax, times, held, label=forms["superposition"]["arrivals"], colour=plots.OTHERS[3])
     plots.occupancy(ax, even["time_s"], even["occupancy_bytes"], label="even intervals", levels=levels)
     end = drawn * period
-    ax.set_xlim(0, end if not job["points"] else min(max(times), 3 * end))
+    ax.set_xlim(0, 1e3 * (end if not job["points"] else min(max(times), 3 * end)))
     ax.set_title(f"{forms['event_wire_bytes'] * 1e-6:.4g} MB at {forms['event_rate_hz'] * 1e-3:g} kHz", fontsize=10)
     plots.save(figure, arguments.out)
     print(f"{arguments.out}", file=sys.stderr)
