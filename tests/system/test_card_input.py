@@ -82,7 +82,9 @@ def test_two_endpoints_are_one_input(rodeo):
     with emulated(rodeo, configuration):
         report, done = read(rodeo, configuration)
         assert report["chunks"]["built"] == chunks_sent(rodeo)
-    assert report["run"]["condition"] == "GOOD" and report["links"] == 32, done.stderr
+    # Endpoints are switched on and off one after the other: a few triggers at either end may have reached one of them only, and say so.
+    assert report["links"] == 32 and set(report["fragments"].get("incomplete_by_reason", {})) <= {"run_ended", "missing"}, done.stderr
+    assert report["fragments"]["incomplete"] <= 64 and not report["chunks"]["lost"]
     assert report["verified"]["chunks"] == report["chunks"]["built"]
 
 
