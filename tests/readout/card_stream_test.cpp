@@ -26,8 +26,9 @@ class ScriptedSource final : public SpanSource {
   std::size_t given_back = 0;
   bool stopped = false;
   std::optional<Error> fails;
+  bool starts = true;
 
-  Result<void> start() override { return {}; }
+  Result<void> start() override { return starts ? Result<void>{} : std::unexpected(Error{"card.gone", "the card is gone"}); }
   void stop() override { stopped = true; }
   Result<std::optional<CardSpan>> next() override {
     if (fails) return std::unexpected(*fails);
@@ -182,6 +183,18 @@ TEST(CardStream, NobodyTouchesTheSourceBeforeItHasStarted) {
   ASSERT_TRUE(card.spans->start());
   read_all(*stream, seen);
   EXPECT_EQ(seen.size(), 10u);
+}
+
+TEST(CardStream, EndsAfterACardThatDidNotStart) {
+  Card card(1);
+  card.connect(false);
+  card.source->starts = false;
+  auto stream = card.stream(0, 1);
+  EXPECT_FALSE(card.spans->start());
+  std::vector<SeenChunk> seen;
+  EXPECT_EQ(read_all(*stream, seen), PollStatus::empty);
+  card.spans->stop(50'000'000, 2'000'000'000);
+  EXPECT_EQ(read_all(*stream, seen), PollStatus::end);
 }
 
 TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {

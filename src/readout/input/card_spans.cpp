@@ -28,6 +28,8 @@ void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
   quiet_ns_ = quiet_ns;
   limit_ns_ = limit_ns;
   stop_asked_ns_.store(base::steady_now_ns(), std::memory_order_release);
+  // A card that never started (or failed to) has nothing to wait for, and nobody pumps it.
+  if (!started_.load(std::memory_order_acquire)) ended_.store(true, std::memory_order_release);
 }
 
 void CardSpans::pump(std::uint64_t now_ns) {
