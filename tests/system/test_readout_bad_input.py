@@ -102,5 +102,5 @@ def test_a_report_that_cannot_be_written_is_known_before_the_run(rodeo, tmp_path
 
 
 def test_the_demo_speaks_of_its_own_options(rodeo):
-    done = rodeo("demo", "--links", 0, exit_code=3)
+    done = rodeo("demo", "--links", 0, exit_code=2)
     assert "--links" in done.stderr and "--set" not in done.stderr
