@@ -257,6 +257,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The PCI address of an emulated card could not be read, or leaves no room for its endpoints."},
     {"emulator.bad_card", invalid_configuration,
      "The settings of an emulated card do not fit together; the message says which."},
+    {"emulator.bad_fault", invalid_configuration,
+     "A scheduled fault names a card, endpoint or link that the configuration does not have, so it would never happen."},
     {"emulator.no_such_card", refused,
      "An emulator was asked about a card that it does not have; `rodeo emulate status` lists its cards."},
     {"emulator.no_such_fault", refused,

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
+#include <span>
 
-#include "base/runtime_dir.h"
+#include "control/control_request.h"
 #include "control/library.h"
-#include "control/line_socket.h"
 #include "control/tables.h"
 
 namespace rodeo::control {
@@ -16,7 +15,8 @@ namespace {
 
 using namespace emulator;
 
-constexpr std::chrono::milliseconds kPatience{5000};
+constexpr ControlledProcess kEmulator{
+    .noun = "emulator", .extension = ".emulator", .which_code = "control.which_emulator", .start = "rodeo emulate CONFIG"};
 
 Error bad_card(const Table& table, std::string what, std::string next = {}) {
   return {"emulator.bad_card", fmt::format("{}: {}", table.path(), what), table.where(), std::move(next)};
@@ -132,17 +132,6 @@ ScheduledFault fault_of(const Table& table) {
           .every = keys.duration("every")};
 }
 
-std::string refusal(const Error& error) {
-  return Json::object({{"ok", false}, {"code", error.code}, {"what", error.what}, {"next", error.next}}).dump(0);
-}
-
-std::string reply(Json value) { return Json::object({{"ok", true}, {"reply", std::move(value)}}).dump(0); }
-
-std::string text_of(const Json& request, std::string_view key) {
-  const Json* value = request.find(key);
-  return value == nullptr ? std::string{} : value->string();
-}
-
 double number_of(const Json& request, std::string_view key) {
   const Json* value = request.find(key);
   return value == nullptr ? 0 : value->number();
@@ -167,23 +156,38 @@ std::string inject(Emulator& emulator, const Json& request) {
   return reply(Json::object());
 }
 
-Result<std::string> one_name(const std::string& name) {
-  if (!name.empty()) return name;
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
-    if (entry.path().extension() == ".emulator") names.push_back(entry.path().stem().string());
+/// Cards that could not be told apart, and faults that would never happen.
+void check_together(const EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
+  for (std::size_t i = 0; i < settings.cards.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const emulator::CardSettings& card = settings.cards[i];
+      const emulator::CardSettings& other = settings.cards[j];
+      const auto same = [&](const char* what, const std::string& value) {
+        errors.push_back({"emulator.bad_card", fmt::format("two cards have the {} {}", what, value), card.where,
+                          fmt::format("the other stands at {}", other.where)});
+      };
+      if (card.address == other.address) same("address", card.address);
+      if (card.name == other.name) same("name", card.name);
+      if (card.serial == other.serial && card.type == other.type) same("serial number", std::to_string(card.serial));
+    }
   }
-  std::ranges::sort(names);
-  if (names.size() == 1) return names.front();
-  if (names.empty()) {
-    return std::unexpected(
-        Error{"control.unreachable", "no emulator runs", base::runtime_directory_name(), "start one: rodeo emulate CONFIG"});
+  for (std::size_t i = 0; i < settings.faults.size(); ++i) {
+    const std::string& wanted = settings.faults[i].card;
+    const auto is_wanted = [&](const emulator::CardSettings& card) { return card.name == wanted || card.address == wanted; };
+    const auto card = std::ranges::find_if(settings.cards, is_wanted);
+    if (card == settings.cards.end()) {
+      std::string names;
+      for (const emulator::CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
+      errors.push_back({"emulator.bad_fault", fmt::format("there is no card `{}` for this fault", wanted), faults[i].where(),
+                        "there are: " + names});
+    } else if (settings.faults[i].endpoint >= card->endpoints || settings.faults[i].fault.link >= card->links) {
+      errors.push_back(
+          {"emulator.bad_fault",
+           fmt::format("card `{}` has {} endpoints of {} links, and the fault is for endpoint {}, link {}", wanted,
+                       card->endpoints, card->links, settings.faults[i].endpoint, settings.faults[i].fault.link),
+           faults[i].where(), "count from 0"});
+    }
   }
-  std::string list;
-  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
-  return std::unexpected(
-      Error{"control.which_emulator", fmt::format("{} emulators may be meant: {}", names.size(), list), "", "--name NAME"});
 }
 
 }  // namespace
@@ -214,6 +218,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
   for (const Table& table : emulator->tables("card")) settings.cards.push_back(card_of(table, errors));
   settings.trigger = trigger_of(*emulator->table("trigger"));
   for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table));
+  check_together(settings, emulator->tables("fault"), errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return settings;
 }
@@ -270,24 +275,8 @@ std::string answer_emulator(Emulator& emulator, const std::string& line, bool& s
                   "the commands are status, stop and fault"});
 }
 
-std::string emulator_socket_name(const std::string& name) { return name + ".emulator"; }
+std::string emulator_socket_name(const std::string& name) { return name + std::string(kEmulator.extension); }
 
-Result<Json> ask_emulator(const std::string& name, const Json& request) {
-  const Result<std::string> known = one_name(name);
-  if (!known) return std::unexpected(known.error());
-  const auto socket = base::runtime_socket(emulator_socket_name(*known));
-  if (!socket) return std::unexpected(socket.error());
-  const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
-  if (!line) return std::unexpected(line.error().within(fmt::format("emulator `{}`", *known)));
-  Result<Json> answer = Json::parse(*line);
-  if (!answer) return answer;
-  const Json* ok = answer->find("ok");
-  if (ok != nullptr && ok->boolean()) {
-    const Json* value = answer->find("reply");
-    return value != nullptr ? *value : Json::object();
-  }
-  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), fmt::format("emulator `{}`", *known),
-                               text_of(*answer, "next")});
-}
+Result<Json> ask_emulator(const std::string& name, const Json& request) { return ask_process(kEmulator, name, request); }
 
 }  // namespace rodeo::control

@@ -77,6 +77,11 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
     return refuse("network.size", fmt::format("a relative deviation of {} of the sizes makes no sense", traffic.size_sigma),
                   "give between 0 and 10");
   }
+  if (traffic.size_sigma > 0 && traffic.size_spread == SizeSpread::fixed) {
+    return refuse("network.size",
+                  fmt::format("a relative deviation of {} is given, but the spread of sizes is fixed", traffic.size_sigma),
+                  "add a spread: normal or log-normal");
+  }
   if (!(traffic.jitter_periods >= 0 && traffic.jitter_periods <= 10'000)) {
     return refuse("network.size", fmt::format("a jitter of {} periods makes no sense", traffic.jitter_periods),
                   "give between 0 and 10000");

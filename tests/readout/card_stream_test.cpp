@@ -197,6 +197,27 @@ TEST(CardStream, EndsAfterACardThatDidNotStart) {
   EXPECT_EQ(read_all(*stream, seen), PollStatus::end);
 }
 
+TEST(CardStream, AFullRingLeavesSpansWithTheCardUntilThereIsRoom) {
+  Card card(2);
+  card.connect();
+  card.blocks.add_events(0, 60'000);
+  card.blocks.flush();
+  card.fill(1);
+  ASSERT_GT(card.source->filled.size(), 4096u);
+  auto fast = card.stream(0, 2);
+  auto slow = card.stream(1, 2);
+  std::vector<SeenChunk> seen;
+  read_all(*fast, seen);
+  EXPECT_EQ(card.source->handed, 4096u) << "the other worker has passed none";
+  EXPECT_EQ(card.source->given_back, 0u);
+  for (int turn = 0; turn < 10; ++turn) {
+    read_all(*slow, seen);
+    read_all(*fast, seen);
+  }
+  EXPECT_EQ(card.source->handed, card.source->filled.size());
+  EXPECT_EQ(seen.size(), 2u * 60'000u);
+}
+
 TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {
   Card card(1);
   card.connect();

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 # Exit codes of the command.
-DONE, FAILED, USAGE, INVALID, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 7, 130
+DONE, FAILED, USAGE, INVALID, NOT_VERIFIED, INTERRUPTED = 0, 1, 2, 3, 7, 6
 
 
 def complain(code, what, where="", next=""):
@@ -73,6 +73,12 @@ def sweep(arguments):
     if job["sweep"] is None:
         complain("config.missing_key", "there is no [network.sweep] in it", arguments.source, "rodeo explain network.sweep")
         return INVALID
+    try:
+        at_size, at_rate = arguments.at.split(",")
+        at = (units.size(at_size), units.rate(at_rate))
+    except ValueError:
+        complain("cli.bad_value", f"--at: `{arguments.at}` is not an event size and a rate", "", "write it like 5MB,12kHz")
+        return USAGE
     executor = executor_of(job)
     try:
         rows, runner = sweeping.run(job, arguments.out, executor, Progress(), revision())
@@ -85,9 +91,10 @@ def sweep(arguments):
     column = "buffer_bytes" if job["sweep"]["search"] == "buffer" else "max_buffer_bytes"
     if {"event_size", "rate"} <= set(axes) and any(row.get(column) for row in rows):
         try:
-            result["fit"] = fit_of(rows, column, arguments.at, fit, units)
+            result["fit"] = fit_of(rows, column, at, fit, units)
         except ValueError as refused:
             result["fit"] = {"refused": str(refused)}
+            print(f"no fit: {refused}", file=sys.stderr)
     if arguments.json != "-":
         write_table(shown, arguments.output)
     print(f"{runner.ran} runs, {runner.known} known before; {', '.join(result['files'])}", file=sys.stderr)
@@ -101,7 +108,7 @@ def sweep(arguments):
 
 
 def fit_of(rows, column, at, fit, units):
-    """The surface through all points of a sweep, extrapolated to `at` ("5MB,12kHz")."""
+    """The surface through all points of a sweep, extrapolated to `at` (bytes, hertz)."""
     import numpy as np
 
     grouped = {}
@@ -112,7 +119,7 @@ def fit_of(rows, column, at, fit, units):
     means = np.array([np.mean(values) for values in grouped.values()])
     # One value says nothing of its scatter: half a percent is what the engines differ by.
     errors = np.array([max(np.std(values, ddof=1) / len(values)**0.5 if len(values) > 1 else 0, 0.005 * mean) for values, mean in zip(grouped.values(), means)])
-    size_mb, rate_khz = units.size(at.split(",")[0]) * 1e-6, units.rate(at.split(",")[1]) * 1e-3
+    size_mb, rate_khz = at[0] * 1e-6, at[1] * 1e-3
     found, fits = fit.extrapolate((sizes, rates, means, errors), size_mb, rate_khz)
     return {"at_size_mb": size_mb, "at_rate_khz": rate_khz, "value_mb": found.value, "statistical_mb": found.statistical, "model_mb": found.model,
             "models": {name: {"value_mb": prediction.value, "statistical_mb": prediction.statistical, "chi2": fits[name].chi2, "degrees": fits[name].degrees,

@@ -1,0 +1,74 @@
+#include "control/control_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <vector>
+
+#include "base/runtime_dir.h"
+#include "control/line_socket.h"
+
+namespace rodeo::control {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{5000};
+
+/// The names of the control sockets that there are; some may have nobody behind them.
+std::vector<std::string> names_of(const ControlledProcess& kind) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
+    if (entry.path().extension() == kind.extension) names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<std::string> one_name(const ControlledProcess& kind, const std::string& name) {
+  if (!name.empty()) return name;
+  const std::vector<std::string> names = names_of(kind);
+  if (names.size() == 1) return names.front();
+  if (names.empty()) {
+    return std::unexpected(Error{"control.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
+                                 fmt::format("start one: {}", kind.start)});
+  }
+  std::string list;
+  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
+  return std::unexpected(Error{std::string(kind.which_code),
+                               fmt::format("{} {}s may be meant: {}", names.size(), kind.noun, list), "", "--name NAME"});
+}
+
+}  // namespace
+
+std::string refusal(const Error& error) {
+  return Json::object({{"ok", false}, {"code", error.code}, {"what", error.what}, {"next", error.next}}).dump(0);
+}
+
+std::string reply(Json value) { return Json::object({{"ok", true}, {"reply", std::move(value)}}).dump(0); }
+
+std::string text_of(const Json& object, std::string_view key) {
+  const Json* value = object.find(key);
+  return value == nullptr ? std::string{} : value->string();
+}
+
+Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request) {
+  const Result<std::string> known = one_name(kind, name);
+  if (!known) return std::unexpected(known.error());
+  const std::string who = fmt::format("{} `{}`", kind.noun, *known);
+  const auto socket = base::runtime_socket(*known + std::string(kind.extension));
+  if (!socket) return std::unexpected(socket.error());
+  const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
+  if (!line) return std::unexpected(line.error().within(who));
+  Result<Json> answer = Json::parse(*line);
+  if (!answer) return answer;
+  const Json* ok = answer->find("ok");
+  if (ok != nullptr && ok->boolean()) {
+    const Json* value = answer->find("reply");
+    return value != nullptr ? *value : Json::object();
+  }
+  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), who, text_of(*answer, "next")});
+}
+
+}  // namespace rodeo::control

@@ -1,0 +1,32 @@
+// Requests and answers on a control socket, as lines of JSON (docs/protocols/control.md): what all processes that have one share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "control/json.h"
+
+namespace rodeo::control {
+
+/// {"ok": false, ...}
+std::string refusal(const Error& error);
+/// {"ok": true, "reply": value}
+std::string reply(Json value);
+
+/// A member as text; empty if there is none.
+std::string text_of(const Json& object, std::string_view key);
+
+/// A kind of process with a control socket.
+struct ControlledProcess {
+  std::string_view noun;        ///< "readout"
+  std::string_view extension;   ///< of the socket's file name: ".control"
+  std::string_view which_code;  ///< error if several may be meant
+  std::string_view start;       ///< how one is started
+};
+
+/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: control.unreachable, which_code, and what it refuses
+/// with the code it gives. Waits five seconds at most.
+Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request);
+
+}  // namespace rodeo::control
