@@ -132,7 +132,10 @@ class FragmentPtr {
 
   void reset() {
     Fragment* fragment = std::exchange(fragment_, nullptr);
-    if (fragment != nullptr && fragment->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (fragment == nullptr) return;
+    // Who holds the only reference need not count it down: nobody else can add one.
+    if (fragment->references.load(std::memory_order_acquire) == 1 ||
+        fragment->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       fragment->owner->reclaim(*fragment);
     }
   }

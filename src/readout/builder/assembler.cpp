@@ -6,6 +6,13 @@
 #include "base/thread.h"
 
 namespace rodeo::readout {
+namespace {
+
+constexpr Sequence kPartsAhead = 16;  // events
+constexpr Sequence kSlicesAhead = 6;  // events
+constexpr Sequence kToldEvery = 32;   // events
+
+}  // namespace
 
 Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
     : settings_(settings),
@@ -59,6 +66,14 @@ Sequence Assembler::passed_by_all() const {
   return least;
 }
 
+// Parts and slices were last written by the peers: they are asked for before their turn comes.
+inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
+  for (std::uint32_t i = 0; i < settings_.workers; ++i) {
+    __builtin_prefetch(&parts_[i][(sequence + kPartsAhead) & mask_]);
+    if (sequence + kSlicesAhead <= end) __builtin_prefetch(parts_[i][(sequence + kSlicesAhead) & mask_].slice);
+  }
+}
+
 // One worker assembles at a time, as many events as all have passed. Who finds the lock taken goes on: whoever has it looks again after letting go
 // (sequentially consistent order: either that look sees what was passed, or the lock is free for the one who passed it).
 void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held) {
@@ -67,6 +82,7 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
   while (passed_by_all() > assembled_.load(std::memory_order_relaxed) && !assembling_.exchange(true)) {
     const Sequence end = passed_by_all();
     for (Sequence sequence = assembled_.load(std::memory_order_relaxed) + 1; sequence <= end; ++sequence) {
+      ask_ahead(sequence, end);
       bool real = false;
       for (std::uint32_t i = 0; i < settings_.workers; ++i) {
         gathered_[i] = &parts_[i][sequence & mask_];
@@ -74,7 +90,8 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
         real = real || gathered_[i]->slice != nullptr || (gathered_[i]->flags & slot_flag::kTriggered) != 0;
       }
       if (real) build(worker, sequence, gathered_, gathered_missing_, held);
-      assembled_.store(sequence, std::memory_order_release);
+      // Not with each one: the peers read it, and each time it changes it must travel to them.
+      if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
     assembling_.store(false);
   }

@@ -141,6 +141,7 @@ class Assembler final : public FragmentOwner {
   void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
              std::span<const MissingList* const> missing, std::atomic<bool>& held);
   Sequence passed_by_all() const;
+  void ask_ahead(Sequence sequence, Sequence end) const;
   static void sort_by_link(BuiltFragment& fragment);
   static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty,
                                  bool not_triggered);

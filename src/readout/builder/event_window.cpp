@@ -26,7 +26,7 @@ EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> s
 }
 
 void EventWindow::begin(Sequence first) {
-  oldest_ = first;
+  oldest_ = told_ = first;
   head_ = first - 1;
   progress_.passed.store(head_, std::memory_order_release);
   progress_.head.store(head_, std::memory_order_release);
@@ -54,6 +54,7 @@ void EventWindow::open_to(Sequence to) {
 bool EventWindow::make_buffer(Sequence wanted_by) {
   // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
   if (store_->open_buffers() < store_->pool().total()) {
+    tell();  // some may be in events that only wait for this worker's word
     held_.store(true, std::memory_order_relaxed);
     base::Backoff backoff;
     while (store_->pool().in_use() >= store_->pool().total()) backoff.idle();
@@ -148,17 +149,17 @@ void EventWindow::force_oldest(std::uint16_t reason) {
     slot.flags |= reason;
   }
   publish_oldest();
-  publish_passed();
+  tell_now();
 }
 
-void EventWindow::publish_passed() {
+void EventWindow::tell_now() {
+  told_ = oldest_;
   assembler_.publish(settings_.worker, oldest_ - 1, held_);
   progress_.passed.store(oldest_ - 1, std::memory_order_release);
 }
 
 void EventWindow::publish_run() {
   while (oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_oldest();
-  publish_passed();
 }
 
 void EventWindow::publish_oldest() {
@@ -167,7 +168,7 @@ void EventWindow::publish_oldest() {
   if (!assembler_.ready(oldest_)) {
     held_.store(true, std::memory_order_relaxed);
     base::Backoff backoff;
-    publish_passed();  // it may be this worker's word that the others wait for
+    tell_now();  // it may be this worker's word that the others wait for
     while (!assembler_.ready(oldest_)) {
       backoff.idle();
       assembler_.publish(settings_.worker, oldest_ - 1, held_);

@@ -98,12 +98,18 @@ class EventWindow {
   /// Counts the link as missing in the open events [from, to).
   void skip(const TrackedLink& link, Sequence from, Sequence to);
 
-  /// Publishes every event at the old end that nothing is missing to any more.
+  /// Closes every event at the old end that nothing is missing to any more; the peers hear of it with tell().
   void publish_ready() {
     if (begun() && oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_run();
   }
 
-  /// Closes the oldest event as it is, for a reason (slot_flag), and publishes it.
+  /// Lets the peers know of the events closed so far, and assembles what all have closed. Once a page is enough: each word to a peer is
+  /// a cache line that travels to its core and back.
+  void tell() {
+    if (told_ != oldest_) tell_now();
+  }
+
+  /// Closes the oldest event as it is, for a reason (slot_flag), and tells the peers.
   void force_oldest(std::uint16_t reason);
 
   /// Age of the oldest open event on the event clock; 0 if none is open.
@@ -125,7 +131,7 @@ class EventWindow {
   void publish_run();
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
-  void publish_passed();
+  void tell_now();
   void list_missing(const OpenEvent& event);
   bool make_buffer(Sequence wanted_by);
 
@@ -140,6 +146,7 @@ class EventWindow {
   std::unique_ptr<EventSlot[]> ring_;
   std::unique_ptr<OpenEvent[]> events_;
   Sequence oldest_ = 0;
+  Sequence told_ = 0;  // the oldest when the peers were last told
   Sequence head_ = static_cast<Sequence>(-1);
   std::uint32_t active_links_ = 0;
   std::uint64_t event_clock_ = 0;

@@ -102,6 +102,7 @@ GbtWorker::Flow GbtWorker::poll_data() {
     ask_ahead(run);
     process_run(run);
   }
+  window_.tell();
   page->drop();
   open_events_.set(window_.open_events());
   return kMore;
@@ -447,6 +448,7 @@ bool GbtWorker::poll_triggers() {
       apply(list, trigger_tracker_, decision, {}, id, bcid, type, false);
     }
     window_.publish_ready();
+    window_.tell();
   }
   return any;
 }

@@ -23,6 +23,7 @@ void GbtWorker::tick(bool drained) {
       window_.force_oldest(slot_flag::kTimedOut);
     }
     window_.publish_ready();
+    window_.tell();
     open_events_.set(window_.open_events());
   }
 }
@@ -30,7 +31,7 @@ void GbtWorker::tick(bool drained) {
 // A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
 // memory leave the cache. A peer that is drained is not waited for - its links may be silent.
 bool GbtWorker::ahead_of_busy_peer() const {
-  constexpr std::uint64_t kFar = 64;
+  constexpr std::uint64_t kFar = 128;
   if (progress_.size() == 1) return false;
   const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
   for (const WorkerProgress& peer : progress_) {
@@ -65,6 +66,7 @@ void GbtWorker::finish() {
   window_.set_clocks(event_clock_, base::steady_now_ns());
   do {
     window_.publish_ready();
+    window_.tell();
     close_all();
   } while (poll_triggers());
   mine.busy.store(false, std::memory_order_relaxed);
@@ -119,6 +121,7 @@ void GbtWorker::remove(std::size_t position) {
   link_counters_[position].removed.set(true);
   counters_.add(WorkerCounter::removed);
   window_.publish_ready();
+  window_.tell();
 }
 
 void GbtWorker::take_back(std::size_t position) {

@@ -37,7 +37,6 @@ Result<std::unique_ptr<SliceStore>> SliceStore::create(const Settings& settings)
 bool SliceStore::open(EventSlot& slot, OpenEvent& event) {
   Slice* slice = pool_.take();
   if (slice == nullptr) return false;
-  slice->extension = nullptr;
   event.first = event.last = slice;
   ++open_buffers_;
   slot.write = slice->data;
@@ -48,7 +47,6 @@ bool SliceStore::open(EventSlot& slot, OpenEvent& event) {
 bool SliceStore::extend(EventSlot& slot, OpenEvent& event) {
   Slice* slice = pool_.take();
   if (slice == nullptr) return false;
-  slice->extension = nullptr;
   event.last->used = static_cast<std::uint32_t>(slot.write - event.last->data);
   event.last->extension = slice;
   event.last = slice;

@@ -27,7 +27,7 @@ struct Slice {
 inline void give_back(Slice* slice) noexcept {
   while (slice != nullptr) {
     Slice* extension = slice->extension;
-    slice->extension = nullptr;
+    if (extension != nullptr) slice->extension = nullptr;  // a write would take the line away from its owner
     slice->pool->give(slice);
     slice = extension;
   }

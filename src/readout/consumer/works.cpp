@@ -159,12 +159,14 @@ VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) {
 std::uint64_t xor_of(std::span<const std::byte> bytes) {
   // Eight independent sums, so that the loop is as wide as the machine and waits for memory alone.
   constexpr std::size_t kLanes = 8;
-  constexpr std::size_t kAhead = 4096;
+  constexpr std::size_t kAhead = 8192;
+  constexpr int kIntoSecondLevel = 2;  // the first level's few line buffers stay free for what is read now
   std::uint64_t lanes[kLanes] = {};
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   for (; left >= sizeof lanes; left -= sizeof lanes, at += sizeof lanes) {
-    __builtin_prefetch(at + kAhead);  // reaches into what follows, which in a page is the next chunk
+    // Two pages ahead, which reaches into the next chunk of a page, so that memory works while fragments are handed on.
+    __builtin_prefetch(at + kAhead, 0, kIntoSecondLevel);
     std::uint64_t words[kLanes];
     std::memcpy(words, at, sizeof words);
     for (std::size_t i = 0; i < kLanes; ++i) lanes[i] ^= words[i];
