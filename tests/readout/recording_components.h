@@ -61,7 +61,8 @@ class RecordingInput final : public DataInput {
     if (script_.events != 0) ended_ = true;
   }
   void stop() override {
-    if (!ended_.exchange(true)) script_.note("input stopped");
+    if (!ended_) script_.note("input stopped");  // before the builder can see it
+    ended_ = true;
   }
   std::vector<NamedCounter> counters() const override { return {{"sent", 0}, {"triggers", 0}, {"vetoed", 0}}; }
 
