@@ -136,6 +136,17 @@ void add_simulator(nb::module_& module) {
         return out;
       },
       nb::arg("settings"));
+  module.def(
+      "readable",
+      [](const network::NamedTexts& settings) {
+        const network::Scenario scenario = unwrap(network::scenario_of(settings));
+        nb::dict out;
+        for (const network::ScenarioSetting& setting : network::scenario_settings()) {
+          out[nb::str(setting.name.data(), setting.name.size())] = network::readable(setting, scenario);
+        }
+        return out;
+      },
+      nb::arg("settings"));
 }
 
 }  // namespace rodeo::python

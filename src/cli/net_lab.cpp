@@ -21,13 +21,14 @@ using namespace network::laboratory;
 
 struct Options {
   std::string preset;
-  double rate_scale = 0.001;
-  double size_scale = 0.1;
-  std::optional<std::uint32_t> readouts, nodes;
+  std::optional<double> rate_scale, size_scale;
+  std::optional<std::uint32_t> readouts, nodes, racks;
   std::optional<double> node_link, uplink, readout_link, rate;
   std::optional<std::uint64_t> event_size;
   std::optional<std::chrono::nanoseconds> rto_min;
-  std::optional<std::string> buffer;
+  std::optional<std::string> buffer, switch_preset;
+  std::optional<std::uint64_t> dedicated, port_limit, cell, cell_metadata;
+  std::optional<double> dynamic_threshold;
   std::uint32_t mtu = 1500;
   std::string arrivals = "periodic";
   double jitter = 0.5;
@@ -47,6 +48,9 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
+constexpr double kRateScale = 0.001;  // of a preset, if no other is asked for
+constexpr double kSizeScale = 0.1;
+
 /// The laboratory without a preset: method section of docs/network-laboratory.md.
 Settings small_laboratory(const Settings& defaults) {
   Settings settings = defaults;
@@ -59,9 +63,33 @@ Settings small_laboratory(const Settings& defaults) {
   return settings;
 }
 
+/// The preset of a switch is as scaled already; what is given besides is not.
+Result<void> apply_switch(const Options& options, network::SwitchBuffer& buffer) {
+  if (options.buffer) {
+    const auto given = parse_buffer(*options.buffer);
+    if (!given) return std::unexpected(given.error());
+    buffer.shared_bytes = given->shared_bytes;
+    buffer.port_limit_bytes = given->port_limit_bytes;
+    if (!buffer.shared_bytes && !options.dedicated) buffer.dedicated_bytes_per_port = 0;
+  }
+  if (options.dedicated) buffer.dedicated_bytes_per_port = *options.dedicated;
+  if (options.port_limit) buffer.port_limit_bytes = *options.port_limit;
+  if (options.dynamic_threshold) buffer.dynamic_threshold = *options.dynamic_threshold;
+  for (const auto& [given, to] : {std::pair{&options.cell, &buffer.cell_bytes},
+                                  std::pair{&options.cell_metadata, &buffer.first_cell_metadata_bytes}}) {
+    if (!*given) continue;
+    if (**given > 65'536)
+      return std::unexpected(
+          Error{"network.size", fmt::format("cells of {} bytes", **given), "--cell, --cell-metadata", "give at most 64KiB"});
+    *to = static_cast<std::uint32_t>(**given);
+  }
+  return {};
+}
+
 Result<void> apply(const Options& options, Settings& settings) {
   if (options.readouts) settings.topology.readouts = *options.readouts;
   if (options.nodes) settings.topology.nodes = *options.nodes;
+  if (options.racks) settings.topology.racks = *options.racks;
   if (options.node_link) settings.topology.node_link_bps = static_cast<std::uint64_t>(*options.node_link);
   if (options.uplink) settings.topology.uplink_bps = static_cast<std::uint64_t>(*options.uplink);
   if (options.readout_link) {
@@ -71,11 +99,7 @@ Result<void> apply(const Options& options, Settings& settings) {
   if (options.rate) settings.traffic.event_rate_hz = *options.rate;
   if (options.event_size) settings.traffic.event_bytes = *options.event_size;
   if (options.rto_min) settings.smallest_retransmission_timeout = *options.rto_min;
-  if (options.buffer) {
-    const auto buffer = parse_buffer(*options.buffer);
-    if (!buffer) return std::unexpected(buffer.error());
-    settings.buffer = *buffer;
-  }
+  if (auto applied = apply_switch(options, settings.buffer); !applied) return applied;
   settings.traffic.mtu_bytes = options.mtu;
   settings.traffic.jitter_periods = options.jitter;
   settings.traffic.arrivals = options.arrivals == "poisson"    ? network::Arrivals::poisson
@@ -84,7 +108,7 @@ Result<void> apply(const Options& options, Settings& settings) {
   settings.traffic.assignment = options.assignment == "random"         ? network::Assignment::random
                                 : options.assignment == "least-loaded" ? network::Assignment::least_loaded
                                                                        : network::Assignment::round_robin;
-  if (options.size_sigma != 0) {
+  if (options.size_sigma > 0) {
     settings.traffic.size_sigma = options.size_sigma;
     settings.traffic.size_spread =
         options.size_spread == "normal" ? network::SizeSpread::normal : network::SizeSpread::log_normal;
@@ -97,15 +121,30 @@ Result<void> apply(const Options& options, Settings& settings) {
 Result<LabReport> plan(const Options& options) {
   LabReport report;
   report.settings = small_laboratory(options.defaults);
-  if (!options.preset.empty()) {
+  network::SwitchBuffer whole_switch;
+  if (options.switch_preset) {
+    const auto preset = network::switch_preset(*options.switch_preset);
+    if (!preset) return std::unexpected(preset.error());
+    whole_switch = *preset;
+    report.settings.buffer = whole_switch;
+  }
+  const double rate_scale = options.rate_scale.value_or(kRateScale);
+  const double size_scale = options.size_scale.value_or(kSizeScale);
+  if (options.preset.empty()) {
+    if (options.rate_scale || options.size_scale)
+      return std::unexpected(Error{"cli.bad_value", "without a preset there is nothing to scale",
+                                   options.rate_scale ? "--rate-scale" : "--size-scale",
+                                   "add --preset lab-2023, or give --node-link, --uplink and --event-size"});
+  } else {
     const auto topology = network::topology_preset(options.preset);
     if (!topology) return std::unexpected(topology.error());
-    if (!(options.rate_scale > 0) || !(options.size_scale > 0))
+    if (!(rate_scale > 0) || !(size_scale > 0))
       return std::unexpected(
           Error{"network.zero", "a scale is above 0", "--rate-scale, --size-scale", "give for example 0.001"});
     Settings real = options.defaults;
     real.topology = *topology;
-    report.settings = scaled(real, {.rate = options.rate_scale, .size = options.size_scale});
+    real.buffer = whole_switch;
+    report.settings = scaled(real, {.rate = rate_scale, .size = size_scale});
   }
   if (auto applied = apply(options, report.settings); !applied) return std::unexpected(applied.error());
   if (options.preset.empty()) {
@@ -114,7 +153,7 @@ Result<LabReport> plan(const Options& options) {
     report.real = scaled(report.settings, {.rate = rate, .size = 1});
     report.real_name = "the same events at node links of 25 Gb/s";
   } else {
-    report.real = scaled(report.settings, {.rate = 1 / options.rate_scale, .size = 1 / options.size_scale});
+    report.real = scaled(report.settings, {.rate = 1 / rate_scale, .size = 1 / size_scale});
     report.real_name = options.preset;
   }
   report.real.topology.propagation_ns = network::Topology{}.propagation_ns;
@@ -236,6 +275,11 @@ Result<ExitCode> run_lab(const Options& options) {
     if (auto written = write_json(options.json, json_of(*report)); !written) return std::unexpected(written.error());
   }
   if (options.json != "-") table_of(*report).print(options.format);
+  if (report->point.interrupted) {
+    fmt::print(stderr, "interrupted: {} of {} runs had ended and count, {} were vetoed\n", report->point.runs.size(),
+               report->settings.repeats, report->point.vetoed.size());
+    return ExitCode::partial;
+  }
   if (report->point.failed)
     return std::unexpected(
         Error{"network.vetoed",
@@ -258,10 +302,11 @@ void add_net_lab(Command& net) {
   lab.option("--preset", options->preset,
              "Scale this network down: lab-2023 or hl-lhc; what is given besides holds for the laboratory")
       .value_name("NAME");
-  lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it");
-  lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it");
+  lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it (0.001)");
+  lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it (0.1)");
   lab.option("--readouts", options->readouts, "Readouts (8)");
   lab.option("--nodes", options->nodes, "Filter nodes (16)");
+  lab.option("--racks", options->racks, "Racks that the nodes are split over, each with a switch (1)");
   lab.bit_rate("--node-link", options->node_link, "Link of each node (50Mbps)");
   lab.bit_rate("--uplink", options->uplink, "From the core to the nodes' switch (800Mbps)");
   lab.bit_rate("--readout-link", options->readout_link, "Link of each readout (as fast as the machine)");
@@ -269,6 +314,15 @@ void add_net_lab(Command& net) {
   lab.rate("--rate", options->rate, "Events per second (120)");
   lab.option("--mtu", options->mtu, "Largest IP packet [B]");
   lab.option("--buffer", options->buffer, "shared:SIZE, port:SIZE or infinite (the default)").value_name("BUFFER");
+  lab.option("--switch", options->switch_preset,
+             "Buffer of this switch, which other options change: qfx5120 (scaled down with --preset)")
+      .value_name("NAME");
+  lab.size("--dedicated", options->dedicated, "Memory of each port alone, beside the shared");
+  lab.option("--dynamic-threshold", options->dynamic_threshold,
+             "A port may hold this many times what is free of the shared memory; 0: no threshold");
+  lab.size("--port-limit", options->port_limit, "What one port may hold at most, beside a shared buffer");
+  lab.size("--cell", options->cell, "Memory is given out in cells of this size; 0: by the byte");
+  lab.size("--cell-metadata", options->cell_metadata, "What the switch itself keeps in the first cell of a frame");
   lab.option("--tcp", options->defaults.congestion_control,
              "Congestion control: cubic, reno, bbr, ... as the kernels have it")
       .value_name("NAME");

@@ -23,7 +23,7 @@ std::optional<double> exact_bytes(const Settings& settings) {
                                             .event_rate_hz = settings.traffic.event_rate_hz,
                                             .input_bps = static_cast<double>(settings.topology.uplink_bps),
                                             .output_bps = static_cast<double>(settings.topology.node_link_bps),
-                                            .ports = settings.topology.nodes});
+                                            .ports = settings.topology.nodes / settings.topology.racks});
   return forms ? forms->exact_bytes : std::nullopt;
 }
 
@@ -57,7 +57,12 @@ Json json_of_run(const Run& run) {
                        {"latency_p99_us", run.latency_p99_us},
                        {"latency_max_us", run.latency_max_us},
                        {"drops", or_null(run.drops)},
+                       {"drops_by_reason", run.reasons ? Json::object({{"pool_full", run.reasons->pool_full},
+                                                                       {"threshold", run.reasons->threshold},
+                                                                       {"port_limit", run.reasons->port_limit}})
+                                                       : Json()},
                        {"max_buffer_bytes", or_null(run.max_buffer_bytes)},
+                       {"max_buffer_cell_bytes", or_null(run.max_buffer_cell_bytes)},
                        {"retransmits", run.retransmits},
                        {"timeouts", run.timeouts},
                        {"loss_probes", run.loss_probes},
@@ -92,9 +97,15 @@ std::chrono::nanoseconds real_round_trip(const LabReport& report) {
 }  // namespace
 
 std::string buffer_text(const SwitchBuffer& buffer) {
-  if (buffer.shared_bytes) return fmt::format("shared:{}", *buffer.shared_bytes);
-  if (buffer.port_limit_bytes) return fmt::format("port:{}", *buffer.port_limit_bytes);
-  return "infinite";
+  std::string text = buffer.shared_bytes       ? fmt::format("shared:{}", *buffer.shared_bytes)
+                     : buffer.port_limit_bytes ? fmt::format("port:{}", *buffer.port_limit_bytes)
+                                               : "infinite";
+  if (buffer.dedicated_bytes_per_port != 0) text += fmt::format(", {} of each port", buffer.dedicated_bytes_per_port);
+  if (buffer.shared_bytes && buffer.port_limit_bytes) text += fmt::format(", at most {} a port", *buffer.port_limit_bytes);
+  if (buffer.dynamic_threshold > 0) text += fmt::format(", alpha {:g}", buffer.dynamic_threshold);
+  if (buffer.cell_bytes != 0)
+    text += fmt::format(", cells of {} with {} of metadata", buffer.cell_bytes, buffer.first_cell_metadata_bytes);
+  return text;
 }
 
 Result<SwitchBuffer> parse_buffer(std::string_view text) {
@@ -134,6 +145,8 @@ std::string run_line(const Run& run) {
                                  run.events_scheduled, run.latency_p99_us * 1e-3);
   if (run.drops) text += fmt::format(", {} drops", *run.drops);
   if (run.max_buffer_bytes) text += fmt::format(", {:.1f} kB at most", static_cast<double>(*run.max_buffer_bytes) * 1e-3);
+  if (run.max_buffer_cell_bytes && run.max_buffer_cell_bytes != run.max_buffer_bytes)
+    text += fmt::format(" ({:.1f} kB in cells)", static_cast<double>(*run.max_buffer_cell_bytes) * 1e-3);
   text += fmt::format(", {} retransmits, {} time-outs; late by {:.2f} / {:.2f} ms at most (requests / answers)",
                       run.retransmits, run.timeouts, run.lateness_max_us * 1e-3, run.answer_lateness_max_us * 1e-3);
   for (const std::string& reason : run.veto_reasons) text += fmt::format("\n  vetoed: {}", reason);
@@ -165,6 +178,7 @@ Json json_of(const LabReport& report) {
                        {"event_rate_hz", settings.traffic.event_rate_hz},
                        {"readouts", settings.topology.readouts},
                        {"nodes", settings.topology.nodes},
+                       {"racks", settings.topology.racks},
                        {"node_link_bps", settings.topology.node_link_bps},
                        {"uplink_bps", settings.topology.uplink_bps},
                        {"mtu_bytes", settings.traffic.mtu_bytes},
@@ -177,6 +191,7 @@ Json json_of(const LabReport& report) {
                        {"switch", report.switch_description},
                        {"exact_periodic_bytes", or_null(exact_bytes(settings))},
                        {"max_buffer_bytes", of_known(&Run::max_buffer_bytes)},
+                       {"max_buffer_cell_bytes", of_known(&Run::max_buffer_cell_bytes)},
                        {"drops", of_known(&Run::drops)},
                        {"retransmits", of(&Run::retransmits)},
                        {"timeouts", of(&Run::timeouts)},

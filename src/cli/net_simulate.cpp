@@ -136,6 +136,7 @@ Json json_of(const Scenario& scenario, const Outcome& o) {
        {"latency_p99_us", static_cast<double>(o.latency_p99_ns) * 1e-3},
        {"latency_max_us", static_cast<double>(o.latency_max_ns) * 1e-3},
        {"virtual_seconds", virtual_seconds},
+       {"complete", o.virtual_ns >= scenario.duration_ns},
        {"wall_seconds", o.wall_seconds},
        {"cpu_seconds", o.cpu_seconds},
        {"cpu_seconds_per_virtual_second", virtual_seconds > 0 ? o.cpu_seconds / virtual_seconds : 0},
@@ -170,8 +171,9 @@ void print_table(const Scenario& scenario, const Outcome& o) {
           Cell(o.retransmits, fmt::format("{} ({} recoveries, {} tail-loss probes, {} time-outs)", o.retransmits,
                                           o.fast_recoveries, o.probes, o.timeouts)));
   out.add("events completed", "events_completed",
-          Cell(o.events_completed, fmt::format("{} of {} ({:.0f} Hz)", o.events_completed, o.events_offered,
-                                               static_cast<double>(o.events_completed) / seconds)));
+          Cell(o.events_completed, fmt::format("{} of {}, {} were on the way ({:.0f} Hz)", o.events_completed,
+                                               o.events_offered, o.events_offered - o.events_completed,
+                                               seconds > 0 ? static_cast<double>(o.events_completed) / seconds : 0)));
   out.add("event latency", "latency_p50_us",
           Cell(static_cast<double>(o.latency_p50_ns) * 1e-3,
                fmt::format("p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms", static_cast<double>(o.latency_p50_ns) * 1e-6,
@@ -181,7 +183,7 @@ void print_table(const Scenario& scenario, const Outcome& o) {
       Cell(o.data.sent, fmt::format("{} data, {} acknowledgements, {} requests", o.data.sent, o.ack.sent, o.request.sent)));
   out.add("cost", "cpu_seconds",
           Cell(o.cpu_seconds, fmt::format("{:.3f} CPU s for {:g} virtual s ({:.3g} per virtual s)", o.cpu_seconds, seconds,
-                                          o.cpu_seconds / seconds)));
+                                          seconds > 0 ? o.cpu_seconds / seconds : 0)));
   out.print(OutputFormat::table);
 }
 
@@ -194,15 +196,10 @@ void print_csv(const Json& json) {
 }
 
 /// Topology file first, flags over it.
-Result<Scenario> scenario_from(const Options& options) {
+Result<Scenario> scenario_from(const Options& options, const Json& file) {
   NamedTexts texts;
-  if (!options.topology.empty()) {
-    const auto job = control::load_network({.file = options.topology});
-    if (!job) {
-      for (std::size_t i = 0; i + 1 < job.error().size(); ++i) print_error(job.error()[i]);
-      return std::unexpected(job.error().back());
-    }
-    for (const auto& [name, value] : job->find("scenario")->members()) texts.emplace_back(name, value.string());
+  if (const Json* given = file.find("scenario")) {
+    for (const auto& [name, value] : given->members()) texts.emplace_back(name, value.string());
   }
   const auto settings = network::scenario_settings();
   for (std::size_t i = 0; i < settings.size(); ++i) {
@@ -214,7 +211,16 @@ Result<Scenario> scenario_from(const Options& options) {
 }
 
 Result<ExitCode> simulate(const Options& options) {
-  const auto scenario = scenario_from(options);
+  Json file = Json::object();
+  if (!options.topology.empty()) {
+    auto job = control::load_network({.file = options.topology});
+    if (!job) {  // of the file, whatever it is: the same mistake in a flag is usage
+      for (const Error& error : job.error()) print_error(error);
+      return ExitCode::invalid_configuration;
+    }
+    file = std::move(*job);
+  }
+  const auto scenario = scenario_from(options, file);
   if (!scenario) return std::unexpected(scenario.error());
   if (auto good = network::check(*scenario); !good) return std::unexpected(good.error());
   if (!options.json.empty()) {
@@ -253,10 +259,15 @@ Result<ExitCode> simulate(const Options& options) {
   const auto outcome = network::simulate(*scenario, observers);
   progress.reset();
   if (!outcome) return std::unexpected(outcome.error());
-  for (TextFile* file : {&occupancy, &flows}) {
-    if (auto closed = file->close(); !closed) return std::unexpected(closed.error());
+  for (TextFile* series : {&occupancy, &flows}) {
+    if (auto closed = series->close(); !closed) return std::unexpected(closed.error());
   }
   const bool whole = outcome->virtual_ns >= scenario->duration_ns;
+  if (!whole) {
+    fmt::print(stderr, "interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",
+               static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario->duration_ns) * 1e-9,
+               100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario->duration_ns));
+  }
   const Json json = json_of(*scenario, *outcome);
   if (!options.json.empty()) {
     if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
@@ -293,12 +304,11 @@ void add_net_simulate(Command& net) {
   options->settings.resize(settings.size());
   for (std::size_t i = 0; i < settings.size(); ++i) {
     std::string help(settings[i].help);
-    if (!settings[i].choices.empty()) {
-      help += " One of";
-      for (const std::string_view choice : settings[i].choices) help += " " + std::string(choice);
-      help += ".";
-    }
-    verb.option(flag_of(settings[i].name), options->settings[i], help + " [" + settings[i].text(Scenario{}) + "]");
+    std::string choices;
+    for (const std::string_view choice : settings[i].choices) choices += (choices.empty() ? "" : "|") + std::string(choice);
+    verb.option(flag_of(settings[i].name), options->settings[i],
+                help + " (default " + network::readable(settings[i], Scenario{}) + ")")
+        .value_name(choices.empty() ? std::string(network::value_name(settings[i])) : choices);
   }
   verb.option("--occupancy", options->occupancy, "Writes the occupancy of each rack's switch over time (CSV)")
       .value_name("FILE");

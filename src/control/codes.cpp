@@ -315,7 +315,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The list of hosts is not understood at the line named. Each line has a role (readout or node), an IPv4 address of the "
      "data network, "
      "and the command that reaches the host; without one it is ssh ADDRESS."},
-    {"network.interrupted", failed, "The laboratory was interrupted in the middle of a run. Everything it made is gone."},
+    {"network.interrupted", partial,
+     "The laboratory was interrupted before a run had ended. Everything it made is gone; runs that had ended are reported."},
     {"network.laboratory", failed,
      "The kernel refused a part of the laboratory's network; the message has its reason. It needs network namespaces, veth, "
      "bridge, tbf, "
@@ -334,11 +335,11 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "that fits."},
     {"network.refused", invalid_configuration,
      "Settings of a sweep or a sizing do not fit together; the message says which."},
-    {"network.size", invalid_configuration,
+    {"network.size", usage,
      "A size, rate, jitter or limit is outside of what a network can have or the simulator can represent. The message says "
      "which "
      "and what is possible."},
-    {"network.topology", invalid_configuration,
+    {"network.topology", usage,
      "Readouts, racks, nodes and links do not make a network: for example nodes that cannot be split evenly over the racks, "
      "or more "
      "connections than the simulator can tell apart."},

@@ -7,7 +7,9 @@
 
 #include "base/units.h"
 #include "control/library.h"
+#include "control/network_tables.h"
 #include "control/tables.h"
+#include "control/toml_file.h"
 #include "network/scenario_text.h"
 #include "network/simulator/simulate.h"
 
@@ -228,14 +230,26 @@ std::expected<Json, ConfigurationErrors> network_job(const Configuration& config
 }
 
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
+  const auto nothing = [&](std::string next) {
+    return std::unexpected(
+        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(), std::move(next)}});
+  };
+  const char* const begin = "begin with [network.topology] and [network.traffic]: rodeo explain network";
+  const auto raw = read_toml_file(source.file);
+  const bool by_flag =
+      std::ranges::any_of(source.overrides, [](const std::string& one) { return one.starts_with("network."); });
+  if (raw && raw->find("network") == nullptr && !by_flag) {
+    // Said before anything else is found to be missing or unknown: it is no description of a network.
+    for (const TableDeclaration& table : network_tables()) {
+      const std::string name = table.path.substr(std::min(table.path.find('.') + 1, table.path.size()));
+      if (raw->find(name) != nullptr) return nothing(fmt::format("its [{}] is [{}] here", name, table.path));
+    }
+    return nothing(begin);
+  }
   Library library;
   const auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
   if (!configuration) return std::unexpected(configuration.error());
-  if (configuration->table("network") == nullptr) {
-    return std::unexpected(
-        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(),
-                             "begin with [network.topology] and [network.traffic]: rodeo explain network"}});
-  }
+  if (configuration->table("network") == nullptr) return nothing(begin);
   return network_job(*configuration);
 }
 

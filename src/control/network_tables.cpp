@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/units.h"
 #include "network/scenario_text.h"
 
 namespace rodeo::control {
@@ -12,7 +11,9 @@ using network::ScenarioSetting;
 
 Key key_of(const ScenarioSetting& setting) {
   const network::Scenario defaults;
-  Key key{.name = std::string(setting.name), .fallback = setting.text(defaults), .help = std::string(setting.help)};
+  Key key{.name = std::string(setting.name),
+          .fallback = network::readable(setting, defaults),
+          .help = std::string(setting.help)};
   switch (setting.kind) {
     case ScenarioSetting::Kind::count:
       key.type = KeyType::integer;
@@ -30,13 +31,9 @@ Key key_of(const ScenarioSetting& setting) {
     case ScenarioSetting::Kind::rate: key.type = KeyType::rate; break;
     case ScenarioSetting::Kind::bit_rate:
       key.type = KeyType::text;
-      key.fallback = base::format_quantity(std::stod(key.fallback), "bps");
       key.help += " A bit rate, such as 25Gbps.";
       break;
-    case ScenarioSetting::Kind::duration:
-      key.type = KeyType::duration;
-      key.fallback = fmt::format("{:.0f}ns", std::stod(key.fallback) * 1e9);
-      break;
+    case ScenarioSetting::Kind::duration: key.type = KeyType::duration; break;
     case ScenarioSetting::Kind::choice:
       key.type = KeyType::choice;
       key.choices.assign(setting.choices.begin(), setting.choices.end());

@@ -31,9 +31,15 @@ class SwitchProgram final : public network::laboratory::SwitchDriver {
   }
 
   Result<void> set_buffer(const SwitchBuffer& buffer) override {
-    const auto answer = ask(Json::object({{"do", "set_buffer"},
-                                          {"shared_bytes", or_null(buffer.shared_bytes)},
-                                          {"port_bytes", or_null(buffer.port_limit_bytes)}}));
+    if (buffer.cell_bytes != 0)
+      return std::unexpected(Error{"network.unsupported", "the cells of a switch are as they are", process_.name(),
+                                   "leave --cell and --cell-metadata out"});
+    Json question = Json::object({{"do", "set_buffer"},
+                                  {"shared_bytes", or_null(buffer.shared_bytes)},
+                                  {"port_bytes", or_null(buffer.port_limit_bytes)}});
+    if (buffer.dynamic_threshold > 0) question["dynamic_threshold"] = buffer.dynamic_threshold;
+    if (buffer.dedicated_bytes_per_port > 0) question["dedicated_bytes_per_port"] = buffer.dedicated_bytes_per_port;
+    const auto answer = ask(question);
     if (!answer) return std::unexpected(answer.error());
     return {};
   }

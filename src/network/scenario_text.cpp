@@ -125,7 +125,7 @@ constexpr Names<Engine, 2> kEngines{{{{"packet", Engine::packet}, {"train", Engi
 constexpr Names<CongestionControl, 3> kControls{
     {{{"none", CongestionControl::none}, {"reno", CongestionControl::reno}, {"cubic", CongestionControl::cubic}}}};
 
-std::string seconds(std::uint64_t ns) { return fmt::format("{}", static_cast<double>(ns) * 1e-9); }
+std::string seconds(std::uint64_t ns) { return fmt::format("{}", static_cast<double>(ns) / 1e9); }
 std::string bytes_or(const std::optional<std::uint64_t>& bytes, std::string_view none) {
   return bytes ? std::to_string(*bytes) : std::string(none);
 }
@@ -526,6 +526,42 @@ const std::vector<ScenarioSetting>& settings() {
 }  // namespace
 
 std::span<const ScenarioSetting> scenario_settings() { return settings(); }
+
+std::string readable(const ScenarioSetting& setting, const Scenario& scenario) {
+  const std::string text = setting.text(scenario);
+  double number = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{} || !std::isfinite(number))
+    return text;  // a word
+  switch (setting.kind) {
+    case Kind::size: return base::format_size(static_cast<std::uint64_t>(number));
+    case Kind::rate: return base::format_quantity(number, "Hz");
+    case Kind::bit_rate: return base::format_quantity(number, "bps");
+    case Kind::duration: {
+      // In the largest unit that it is a whole number of: "120 s", which can be read again.
+      const auto ns = std::llround(number * 1e9);
+      constexpr std::pair<std::int64_t, std::string_view> kUnits[] = {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1000, "us"}};
+      for (const auto& [unit, name] : kUnits) {
+        if (ns % unit == 0) return fmt::format("{} {}", ns / unit, name);
+      }
+      return fmt::format("{} ns", ns);
+    }
+    default: return text;
+  }
+}
+
+std::string_view value_name(const ScenarioSetting& setting) {
+  switch (setting.kind) {
+    case Kind::count: return "N";
+    case Kind::number: return "NUMBER";
+    case Kind::boolean: return "true|false";
+    case Kind::size: return "SIZE";
+    case Kind::rate: return "RATE";
+    case Kind::bit_rate: return "BITRATE";
+    case Kind::duration: return "TIME";
+    case Kind::choice: return "NAME";
+  }
+  return "VALUE";
+}
 
 const ScenarioSetting* find_scenario_setting(std::string_view name) {
   const auto found = std::ranges::find(settings(), name, &ScenarioSetting::name);

@@ -26,6 +26,11 @@ struct ScenarioSetting {
 };
 
 std::span<const ScenarioSetting> scenario_settings();
+/// What text() says, as people write it: "5 MB", "12 kHz", "200 ms"; assign() reads it too. Sizes and rates are rounded to what `5.12 MB` says.
+std::string readable(const ScenarioSetting& setting, const Scenario& scenario);
+/// What --help calls a value of this kind: SIZE, RATE, N, ...
+std::string_view value_name(const ScenarioSetting& setting);
+
 /// nullptr if there is none of that name.
 const ScenarioSetting* find_scenario_setting(std::string_view name);
 

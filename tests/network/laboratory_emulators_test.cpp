@@ -123,6 +123,11 @@ TEST(Emulators, UnknownCongestionControlIsNamed) {
 
 class Pool : public testing::Test {
  protected:
+  static SwitchBuffer shared(std::uint64_t bytes) {
+    SwitchBuffer buffer;
+    buffer.shared_bytes = bytes;
+    return buffer;
+  }
   void SetUp() override {
     auto made = SharedPool::make(2);
     if (!made) GTEST_SKIP() << made.error().message();
@@ -131,7 +136,9 @@ class Pool : public testing::Test {
   std::uint32_t admit(std::uint32_t port, std::size_t bytes) {
     return test_run(pool_->admit(port), std::vector<std::byte>(bytes)).value();
   }
-  std::uint32_t release(std::size_t bytes) { return test_run(pool_->release(), std::vector<std::byte>(bytes)).value(); }
+  std::uint32_t release(std::uint32_t port, std::size_t bytes) {
+    return test_run(pool_->release(port), std::vector<std::byte>(bytes)).value();
+  }
 
   std::optional<SharedPool> pool_;
   static constexpr std::uint32_t kPass = 0;
@@ -142,7 +149,7 @@ TEST_F(Pool, IsSharedByPortsAndKeepsItsMaximum) {
   EXPECT_EQ(admit(0, 1000), kPass);
   EXPECT_EQ(admit(1, 500), kPass);
   EXPECT_EQ(pool_->occupancy().value(), 1500);
-  EXPECT_EQ(release(1000), kPass);
+  EXPECT_EQ(release(0, 1000), kPass);
   EXPECT_EQ(admit(0, 100), kPass);
   EXPECT_EQ(pool_->occupancy().value(), 600);
   EXPECT_EQ(pool_->port(0)->frames, 2u);
@@ -154,16 +161,83 @@ TEST_F(Pool, IsSharedByPortsAndKeepsItsMaximum) {
 }
 
 TEST_F(Pool, DropsWhatDoesNotFitToTheByte) {
-  ASSERT_TRUE(pool_->set_limit(2500));
+  ASSERT_TRUE(pool_->set(shared(2500)));
   EXPECT_EQ(admit(0, 1000), kPass);
   EXPECT_EQ(admit(1, 1501), kDrop);
   EXPECT_EQ(pool_->occupancy().value(), 1000);
   EXPECT_EQ(admit(1, 1500), kPass);
   EXPECT_EQ(admit(1, 60), kDrop);
-  EXPECT_EQ(pool_->port(1)->drops, 2u);
+  EXPECT_EQ(pool_->port(1)->drops(), 2u);
   EXPECT_EQ(pool_->port(1)->dropped_bytes, 1561u);
   EXPECT_EQ(pool_->port(1)->max_pool_bytes, 2500u);
-  EXPECT_EQ(pool_->port(0)->drops, 0u);
+  EXPECT_EQ(pool_->port(0)->drops(), 0u);
+}
+
+TEST_F(Pool, CountsInCellsWithTheMetadataOfTheFirst) {
+  SwitchBuffer buffer = shared(7 * 256 + 256);
+  buffer.cell_bytes = 256;
+  buffer.first_cell_metadata_bytes = 64;
+  ASSERT_TRUE(pool_->set(buffer));
+  EXPECT_EQ(admit(0, 1514), kPass);  // 1578 bytes: 7 cells
+  EXPECT_EQ(admit(1, 193), kDrop);   // 257: 2 cells
+  EXPECT_EQ(admit(1, 192), kPass);   // 256: the one that is left
+  EXPECT_EQ(pool_->occupancy().value(), 1706);
+  EXPECT_EQ(pool_->port(1)->max_pool_bytes, 1706u);
+  EXPECT_EQ(pool_->port(1)->max_cell_bytes, 8u * 256);
+  EXPECT_EQ(admit(0, 60), kDrop);
+  EXPECT_EQ(release(1, 192), kPass);
+  EXPECT_EQ(admit(0, 60), kPass);
+  EXPECT_EQ(pool_->port(0)->drops_pool_full, 1u);
+}
+
+TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
+  SwitchBuffer buffer = shared(1000);
+  buffer.dedicated_bytes_per_port = 500;
+  ASSERT_TRUE(pool_->set(buffer));
+  EXPECT_EQ(admit(0, 1500), kPass);  // 500 of its own, all that is shared
+  EXPECT_EQ(admit(0, 100), kDrop);
+  EXPECT_EQ(admit(1, 500), kPass);
+  EXPECT_EQ(admit(1, 100), kDrop);
+  EXPECT_EQ(release(0, 1500), kPass);
+  EXPECT_EQ(admit(1, 1000), kPass);
+  EXPECT_EQ(admit(0, 500), kPass);
+  EXPECT_EQ(admit(0, 60), kDrop);
+  for (const std::size_t bytes : {500u, 1000u}) EXPECT_EQ(release(1, bytes), kPass);
+  EXPECT_EQ(release(0, 500), kPass);
+  EXPECT_EQ(pool_->occupancy().value(), 0);
+  EXPECT_EQ(admit(1, 1500), kPass);  // as it was at the start
+}
+
+TEST_F(Pool, ADynamicThresholdLeavesRoomForOtherPorts) {
+  SwitchBuffer buffer = shared(3000);
+  buffer.dynamic_threshold = 0.5;
+  ASSERT_TRUE(pool_->set(buffer));
+  EXPECT_EQ(admit(0, 1000), kPass);  // half of the 3000 that are free
+  EXPECT_EQ(admit(0, 100), kDrop);   // 1100 would be more than half of 2000
+  EXPECT_EQ(admit(1, 1000), kPass);  // half of 2000
+  EXPECT_EQ(admit(1, 60), kDrop);
+  EXPECT_EQ(release(0, 1000), kPass);
+  EXPECT_EQ(pool_->port(0)->drops_threshold, 1u);
+  EXPECT_EQ(pool_->port(1)->drops_threshold, 1u);
+  EXPECT_EQ(pool_->port(1)->drops_pool_full, 0u);
+}
+
+TEST_F(Pool, ALimitOfAPortHoldsWhateverIsFree) {
+  SwitchBuffer buffer = shared(10'000);
+  buffer.port_limit_bytes = 1000;
+  ASSERT_TRUE(pool_->set(buffer));
+  EXPECT_EQ(admit(0, 1000), kPass);
+  EXPECT_EQ(admit(0, 60), kDrop);
+  EXPECT_EQ(admit(1, 1000), kPass);
+  EXPECT_EQ(pool_->port(0)->drops_port_limit, 1u);
+  EXPECT_EQ(pool_->occupancy().value(), 2000);
+}
+
+TEST_F(Pool, WhatItCannotBeIsRefused) {
+  SwitchBuffer buffer;
+  buffer.virtual_output_queues = true;
+  EXPECT_EQ(pool_->set(buffer).error().code, "network.unsupported");
+  EXPECT_EQ(pool_->set(shared(9'000'000'000)).error().code, "network.unsupported");
 }
 
 }  // namespace

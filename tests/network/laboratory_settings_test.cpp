@@ -129,7 +129,17 @@ TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = std::nan(""); }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_rate_hz = std::nan(""); }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.topology.readouts = 600; }), "network.unsupported");
-  EXPECT_EQ(code_after([](Settings& s) { s.topology.racks = 2; }), "network.unsupported");
+  EXPECT_EQ(code_after([](Settings& s) { s.topology.racks = 2, s.traffic.event_rate_hz = 60; }), "good");
+  EXPECT_EQ(code_after([](Settings& s) { s.topology.racks = 3; }), "network.topology");
+  EXPECT_EQ(code_after([](Settings& s) { s.buffer.virtual_output_queues = true; }), "network.unsupported");
+  EXPECT_EQ(code_after([](Settings& s) { s.buffer.dynamic_threshold = 1; }), "network.unsupported");
+  EXPECT_EQ(code_after([](Settings& s) { s.buffer.shared_bytes = 100'000, s.buffer.dynamic_threshold = 2000; }),
+            "network.size");
+  EXPECT_EQ(code_after([](Settings& s) { s.buffer.shared_bytes = 9'000'000'000; }), "network.unsupported");
+  EXPECT_EQ(code_after([](Settings& s) {
+              s.buffer.shared_bytes = 1536, s.buffer.cell_bytes = 256, s.buffer.first_cell_metadata_bytes = 64;
+            }),
+            "network.zero");  // a frame of 1514 takes seven cells
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.mtu_bytes = 100; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = 1e9; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.assignment = Assignment::least_loaded; }), "network.unsupported");
@@ -152,6 +162,20 @@ TEST(Schedule, NodesTogetherHaveEachEventOnce) {
     EXPECT_EQ(numbers.size(), 300u);
     EXPECT_EQ(std::set<std::uint64_t>(numbers.begin(), numbers.end()).size(), 300u);
   }
+}
+
+TEST(Schedule, EachRackHasTheRateAndRacksTakeTurns) {
+  Settings settings = small();
+  settings.topology.racks = 2;
+  std::vector<std::size_t> counts(2);
+  for (std::uint32_t node = 0; node < 16; ++node) {
+    for (const ScheduledEvent& event : schedule_of(node, settings.topology, settings.traffic, 0, 2, 7)) {
+      ++counts[node / 8];
+      EXPECT_EQ(event.number % 8, node % 8);
+      EXPECT_NEAR(static_cast<double>(event.at_ns), (static_cast<double>(event.number) + 0.5 * (node / 8)) / 120 * 1e9, 1);
+    }
+  }
+  EXPECT_EQ(counts, (std::vector<std::size_t>{240, 240}));
 }
 
 TEST(Schedule, PoissonArrivalsAndSpreadSizesHaveTheMeansAskedFor) {

@@ -92,6 +92,42 @@ def test_a_shared_limit_gives_drops_and_is_never_exceeded(rodeo):
 
 
 @needs_namespaces
+def test_a_dynamic_threshold_drops_while_there_is_room_and_cells_are_counted(rodeo):
+    report = lab(rodeo, *SMALL, "--buffer", "shared:1MB", "--dynamic-threshold", 0.1, "--cell", 256, "--cell-metadata", 64, "--duration", "500ms")
+    assert "alpha 0.1" in report["buffer"] and "cells of 256" in report["buffer"]
+    for run in all_runs(report):
+        reasons = run["drops_by_reason"]
+        assert reasons["threshold"] == run["drops"] > 0 and reasons["pool_full"] == reasons["port_limit"] == 0
+        assert run["max_buffer_bytes"] < run["max_buffer_cell_bytes"] < 4 * 100_000  # a tenth of what is free for each port
+        assert run["max_buffer_cell_bytes"] % 256 == 0
+        assert run["left_in_pool_bytes"] == 0
+
+
+@needs_namespaces
+def test_racks_have_switches_of_their_own(rodeo):
+    one = ["--readouts", 2, "--node-link", "50Mbps", "--uplink", "400Mbps", "--event-size", "100kB", "--rate", "40", "--duration", "1s", "--buffer", "shared:4MB"]
+    report = lab(rodeo, *one, "--nodes", 4, "--racks", 2)
+    for run in all_runs(report):
+        assert run["events_scheduled"] == run["events_completed"] == 80  # 40 Hz of each rack
+        assert len(run["ports"]) == 4 and run["drops"] == 0
+        assert run["max_buffer_bytes"] > 50_000
+    assert rodeo("net", "lab", *one, "--nodes", 4, "--racks", 3, exit_code=2).stderr.count("network.topology") == 1
+
+
+@needs_namespaces
+def test_an_interrupted_point_reports_the_runs_that_had_ended(rodeo):
+    with rodeo.start("net", "lab", *SMALL, "--duration", "300ms", "--repeats", 1000, "--json", "out.json") as process:
+        while "events/s" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=scaled(60))
+    if process.returncode == 1:
+        pytest.skip("the machine is too busy to measure")
+    assert process.returncode == 6 and "interrupted: " in said
+    assert 1 <= len(all_runs(json.loads((rodeo.directory / "out.json").read_text()))) < 1000
+
+
+@needs_namespaces
 def test_buffers_of_ports_drop_on_their_own(rodeo):
     report = lab(rodeo, *SMALL, "--buffer", "port:30kB", "--duration", "500ms", "--tcp", "reno")
     for run in all_runs(report):
@@ -134,13 +170,15 @@ def test_an_interrupted_laboratory_says_so(rodeo):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, talk = process.communicate(timeout=scaled(30))
-    assert process.returncode == 1 and "network.interrupted" in talk
+    assert process.returncode == 6 and "network.interrupted" in talk
     assert agents_of(process.pid) == []
 
 
 @pytest.mark.parametrize("options, exit_code, says", [
     (["--rate", "1kHz"], 2, "network.overload"), (["--nodes", 1, "--rate", "11.8"], 2, "lower --rate"),
     (["--readouts", 0], 2, "network.zero"),
+    (["--rate-scale", "0.1"], 2, "without a preset there is nothing to scale"), (["--size-scale", "0.1"], 2, "--size-scale"),
+    (["--switch", "acx7100"], 2, "virtual output queues"), (["--dynamic-threshold", 1], 2, "--buffer shared:SIZE"),
     (["--event-size", "0"], 2, "network.zero"),
     (["--node-link", "0bps"], 2, "network.zero"),
     (["--nodes", 300], 2, "network.unsupported"),

@@ -2,9 +2,11 @@
 
 import csv
 import json
+import signal
+import time
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, scaled
 
 
 def simulate(rodeo, *arguments):
@@ -61,8 +63,10 @@ def test_a_topology_file_with_flags_over_it(rodeo):
         (("--rate", "20kHz"), 2, "network.overload", "kHz at most"),
         (("--nodes", 0), 2, "network.zero", "filter nodes"),
         (("--event-size", "0"), 2, "network.zero", "event size"),
-        (("--racks", 3), 3, "network.topology", "racks"),
+        (("--racks", 3), 2, "network.topology", "racks"),
         (("--node-link", "0bps"), 2, "network.zero", "node link"),
+        (("--size-sigma", 0.1), 2, "network.size", "spread"),
+        (("--buffer", "100"), 2, "network.size", "room"),
         (("--preset", "lab"), 2, "network.unknown_preset", "lab-2023"),
         (("--arrivals", "sometimes"), 2, "network.bad_setting", "poisson"),
         (("--topology", "none.toml"), 3, "config.unreadable", "none.toml"),
@@ -73,3 +77,38 @@ def test_what_cannot_be_is_answered_at_once(rodeo, arguments, status, code, says
     done = rodeo("net", "simulate", *arguments, exit_code=status)
     assert f"error[{code}]" in done.stderr and says in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("text, code, says", [
+    ("[network.topology]\nracks = 3\n", "network.topology", "racks"),
+    ("[network.topology]\nnodes = 0\n", "network.zero", "filter nodes"),
+    ("[network.traffic]\nrate = \"20kHz\"\n", "network.overload", "kHz at most"),
+    ("[topology]\nnodes = 4\n", "config.missing_key", "[network.topology]"),
+    ("[run]\nnumber = 1\n", "config.missing_key", "there is no [network]"),
+])
+def test_a_mistake_in_a_file_is_one_of_the_configuration(rodeo, text, code, says):
+    """The same as a flag is usage (exit 2)."""
+    (rodeo.directory / "network.toml").write_text(text)
+    done = rodeo("net", "simulate", "--topology", "network.toml", exit_code=3)
+    assert f"error[{code}]" in done.stderr and says in done.stderr
+    assert "readout" not in done.stderr
+
+
+def test_help_speaks_in_units(rodeo):
+    text = " ".join(rodeo("net", "simulate", "--help").stdout.split())
+    for shown in ("--event-size SIZE Payload of a whole event, all readouts together. (default 5 MB)", "(default 12 kHz)", "(default 25 Gbps)",
+                  "(default 200 ms)", "(default 1 us)", "(default 120 s)", "--arrivals periodic|jittered|poisson"):
+        assert shown in text
+    assert "TEXT" not in text
+
+
+def test_an_interrupted_run_says_how_far_it_came(rodeo):
+    with rodeo.start("net", "simulate", "--rate", "1kHz", "--event-size", "100kB", "--duration", "10000s", "--json", "out.json") as process:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        talk, said = process.communicate(timeout=scaled(30))
+    assert process.returncode == 6
+    assert "interrupted after" in said and "of 10000 s of virtual time" in said
+    assert "largest buffer" in talk
+    out = json.loads((rodeo.directory / "out.json").read_text())
+    assert out["complete"] is False and 0 < out["virtual_seconds"] < 10000

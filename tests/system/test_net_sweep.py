@@ -139,6 +139,19 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
     assert found["runs"]["known"] >= before and len(found["rows"]) == 18
 
 
+def test_ctrl_c_ends_a_sweep_with_a_word_and_no_traceback(rodeo):
+    (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20s"'))
+    with rodeo.start("net", "sweep", "network.toml", start_new_session=True) as process:
+        journal_file, deadline = rodeo.directory / "sweep" / "journal.sqlite", time.monotonic() + scaled(60)
+        while not journal_file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=scaled(60))
+    assert process.returncode == 6 and said.startswith("interrupted; ")
+    assert "Traceback" not in said and "KeyboardInterrupt" not in said
+
+
 def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):
     text = NETWORK + '[network.sweep]\n[[network.sweep.axis]]\nkey = "rate"\nvalues = ["10kHz", "90kHz"]\n'
     rows = json.loads(net("sweep", text, "--json", "-").stdout)["rows"]

@@ -129,7 +129,7 @@ def fit_of(rows, column, at, fit, units):
 
 
 def plot(arguments):
-    from . import plots, units
+    from . import plots, scenario, units
     from .journal import read_parquet
 
     path = Path(arguments.results)
@@ -154,7 +154,21 @@ def plot(arguments):
     by = arguments.by or [name for name in ("event_size", "rate", "arrivals", "assignment", "mtu", "readouts") if name in columns and name != x]
     figure, (ax,) = plots.canvas()
     (x_name, x_scale), (y_name, y_scale) = names.get(x, (x, 1)), names.get(y, (y, 1))
-    plots.lines(ax, rows, x, y, by, (x_scale, y_scale))
+
+    def order(column, text):
+        """Quantities by what they are, words behind them by the alphabet."""
+        try:
+            return (0, readers.get(column, float)(text), text)
+        except ValueError:
+            return (1, 0.0, text)
+
+    def show(column, text):
+        try:
+            return f"{column.replace('_', ' ')} {scenario.readable({column: text})[column]}"
+        except (ValueError, KeyError):  # no setting, but a result
+            return f"{column} = {text}"
+
+    plots.lines(ax, rows, x, y, by, (x_scale, y_scale), order, show)
     ax.set_xlabel(x_name)
     ax.set_ylabel(y_name)
     ax.set_ylim(bottom=0)
@@ -177,6 +191,10 @@ def occupancy(arguments):
     drawn = max(40, 4 * forms["paper_events"])
     figure, (ax,) = plots.canvas(size=(7, 4))
     period = 1 / forms["event_rate_hz"]
+    end = drawn * period
+    if job["points"]:
+        end = min(max(time for time, _ in job["points"]), 3 * end)
+        drawn = max(drawn, int(end / period) + 1)
     even = superposition(np.arange(drawn) * period, forms["event_wire_bytes"], forms["event_rate_hz"], **arguments_of)
     levels = [(forms["exact_bytes"], "exact", plots.COLOURS["simulation"]), (forms["paper_bytes"], "paper's formula", plots.COLOURS["paper"]),
               (forms["bound_bytes"], "bound, any arrivals", plots.COLOURS["laboratory"])]
@@ -184,8 +202,7 @@ def occupancy(arguments):
         times, held = zip(*job["points"])
         plots.occupancy(ax, times, held, label=forms["superposition"]["arrivals"], colour=plots.OTHERS[3])
     plots.occupancy(ax, even["time_s"], even["occupancy_bytes"], label="even intervals", levels=levels)
-    end = drawn * period
-    ax.set_xlim(0, 1e3 * (end if not job["points"] else min(max(times), 3 * end)))
+    ax.set_xlim(0, 1e3 * end)
     ax.set_title(f"{forms['event_wire_bytes'] * 1e-6:.4g} MB at {forms['event_rate_hz'] * 1e-3:g} kHz", fontsize=10)
     plots.save(figure, arguments.out)
     print(f"{arguments.out}", file=sys.stderr)

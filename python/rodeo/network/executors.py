@@ -8,8 +8,11 @@ import concurrent.futures
 import contextlib
 import fcntl
 import multiprocessing
+import multiprocessing.forkserver
 import os
+import signal
 import tempfile
+import threading
 from pathlib import Path
 
 from . import methods
@@ -34,12 +37,29 @@ def work(task):
     return methods.timed(task)
 
 
+def _die_quietly():
+    """Ctrl-C goes to workers too: the sweep says what there is to say, they have no traceback to add."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _start_server():
+    """What workers are forked from, deaf to Ctrl-C from its first instruction."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Local:
     """Processes of this machine. Laboratory runs wait until the others are done, and the others wait for them."""
 
     def __init__(self, workers=0):
         self.workers = workers or len(os.sched_getaffinity(0))
-        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+        _start_server()
+        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_die_quietly)
         self.running = set()
         self.queued = []  # laboratory runs
 
@@ -67,6 +87,9 @@ class Local:
         return done, futures - done
 
     def close(self):
+        if self.running:  # after an error or Ctrl-C: nobody waits for what is still running
+            for worker in multiprocessing.active_children():
+                worker.terminate()
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -152,15 +152,15 @@ TRAFFIC_COLOURS = {"even": "#0072b2", "scatter": "#e69f00", "Poisson": "#cc79a7"
 
 
 def draw_figure3(data, path):
-    figure, (ax,) = plots.canvas(size=(6.6, 4))
-    sizes = np.linspace(0.7, 8, 150)
-    ax.plot(sizes, [min(25, 800e9 / 8 / (size * 1e6) * 1448 / 1514 * 1e-3) for size in sizes], ":", color="#888888", label="uplink full: 800 Gb/s with headers")
+    figure, (ax,) = plots.canvas(size=(6.2, 4))
+    sizes = np.linspace(0.7, 8.5, 150)
+    ax.plot(sizes, [800e9 / 8 / (size * 1e6) * 1448 / 1514 * 1e-3 for size in sizes], ":", color="#888888", label="uplink full: 800 Gb/s with headers")
     held = [(size, highest_rate(published.SHALLOW_SHARED_MB * 1e6, size * 1e6, mtu=1500, readouts=48)) for size in sizes]
-    ax.plot([size for size, rate in held if rate], [min(25, rate * 1e-3) for _, rate in held if rate], color=plots.COLOURS["formula"], label="exact formula, 27 MB")
+    ax.plot([size for size, rate in held if rate], [rate * 1e-3 for _, rate in held if rate], color=plots.COLOURS["formula"], label="exact formula, 27 MB")
     for traffic, marker in zip(TRAFFIC, "o^s"):
         _bars(ax, data.get("reach", []), "rate_khz", TRAFFIC_COLOURS[traffic], f"simulation, QFX5120, {traffic}", marker, traffic=traffic)
     _bars(ax, data.get("laboratory_reach", []), "rate_khz", plots.COLOURS["laboratory"], "laboratory, scaled down, 27 MB", "D")
-    ax.plot([5], [published.DEEP_RATE_KHZ], "D", mfc="white", color=plots.COLOURS["paper"], label="paper: ACX at 5 MB (applications are the limit)")
+    ax.plot([5], [published.DEEP_RATE_KHZ], "D", mfc="white", color=plots.COLOURS["paper"], label="paper: ACX at 5 MB\n(applications are the limit)")
     ax.plot([5], [published.SHALLOW_RATE_KHZ], "v", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX at 5 MB")
     ax.plot([published.SHALLOW_SIZE_AT_TARGET_MB], [12], "<", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX below 2.5 MB at 12 kHz")
     ax.axhline(12, color="#cccccc", linestyle="--", linewidth=0.8)
@@ -168,9 +168,9 @@ def draw_figure3(data, path):
     ax.set_xlabel("event size [MB]")
     ax.set_ylabel("highest rate without drops [kHz]")
     ax.set_ylim(0, 25)
-    ax.set_xlim(0.5, 12)  # room for the legend
+    ax.set_xlim(0.5, 8.6)
     ax.set_title("Figure 3: what a shallow and a deep buffer carry", fontsize=10)
-    ax.legend(fontsize=6.5, loc="upper right")
+    plots.legend_beside(ax, fontsize=7.5)
     plots.save(figure, path)
 
 
@@ -206,9 +206,9 @@ def draw_figure4(data, path):
         _panel(ax, data, "rate_khz", rate, "size_mb")
         ax.set_title(f"{rate:g} kHz", fontsize=10)
         ax.set_xlabel("event size [MB]")
-    axes[0].legend(fontsize=7)
     figure.suptitle("Figure 4: smallest buffer against event size (dotted: the 27 MB of the QFX)", fontsize=10)
     figure.tight_layout()
+    plots.legend_below(figure, axes[0], 3)
     plots.save(figure, path)
 
 
@@ -218,9 +218,9 @@ def draw_figure5(data, path):
         _panel(ax, data, "size_mb", size, "rate_khz")
         ax.set_title(f"{size:g} MB", fontsize=10)
         ax.set_xlabel("event rate [kHz]")
-    axes[0].legend(fontsize=7)
     figure.suptitle("Figure 5: smallest buffer against event rate (dotted: the 27 MB of the QFX)", fontsize=10)
     figure.tight_layout()
+    plots.legend_below(figure, axes[0], 3)
     plots.save(figure, path)
 
 
@@ -231,19 +231,26 @@ def draw_figure6(data, path):
     surface = data.get("surface")
     for colour, size in zip(plots.OTHERS, shown):
         rates = [rate for rate in np.linspace(0.5, 20, 100) if carries(size, rate)]
-        ax.plot(rates, [forms(size, rate).exact_bytes * 1e-6 for rate in rates], color=colour, linewidth=1, label=f"{size:g} MB")
+        ax.plot(rates, [forms(size, rate).exact_bytes * 1e-6 for rate in rates], color=colour, linewidth=1)
         if surface is not None:
             ax.plot(rates, surface(np.full(len(rates), size), np.array(rates)), color=colour, linewidth=0.9, linestyle="--")
         _bars(ax, grid, "cells_mb", colour, None, "o", x="rate_khz", size_mb=size, traffic="scatter")
         _bars(ax, data.get("laboratory", []), "frames_mb", colour, None, "D", x="rate_khz", size_mb=size)
     for (value, error), name, marker, shift in ((published.FIT_MB, "paper: fit", "v", -0.15), (published.SIMULATION_48_MB, "paper: simulation, 48 readouts", "s", 0),
                                                 (published.SIMULATION_600_MB, "paper: simulation, 600 readouts", "^", 0.15)):
-        ax.errorbar([published.RATE_KHZ + shift], [value], [error], fmt=marker, mfc="white", color="black", capsize=2, markersize=6, label=f"{name}: {value:g} MB")
+        ax.errorbar([published.RATE_KHZ + shift], [value], [error], fmt=marker, mfc="white", color="black", capsize=2, markersize=6, zorder=5, label=f"{name}: {value:g} ± {error:g} MB")
     ax.set_xlabel("event rate [kHz]")
     ax.set_ylabel("buffer without drops [MB]")
     ax.set_ylim(0, 200)
-    ax.set_title("Figure 6: circles simulation (scatter, cells), diamonds laboratory (frames),\nlines exact formula (frames), dashed the surface through what 27 MB hold", fontsize=9)
-    ax.legend(fontsize=7, loc="upper left")
+    ax.set_title("Figure 6: the operating point, 5 MB at 12 kHz, by extrapolation and directly", fontsize=10)
+    grey = "#555555"
+    kinds = [ax.plot([], [], color=grey, linewidth=1, label="exact formula, frames")[0],
+             ax.plot([], [], color=grey, linewidth=0.9, linestyle="--", label="surface through simulated\npoints that 27 MB hold")[0],
+             ax.plot([], [], "o", color=grey, markersize=4, label="simulation, scatter, in cells")[0],
+             ax.plot([], [], "D", color=grey, markersize=4, label="laboratory, scaled down, frames")[0]]
+    sizes = [ax.plot([], [], color=colour, linewidth=3, label=f"{size:g} MB")[0] for colour, size in zip(plots.OTHERS, shown)][::-1]
+    published_points = [one for one in ax.get_legend_handles_labels()[0] if one not in kinds + sizes]
+    plots.legend_beside(ax, handles=[*sizes, *kinds, *published_points], fontsize=7.5)
     plots.save(figure, path)
 
 

@@ -32,6 +32,21 @@ def save(figure, path):
     plt.close(figure)
 
 
+def legend_beside(ax, handles=None, **options):
+    """Right of the axes, where no data can be."""
+    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0, **options)
+
+
+def legend_under(ax, columns):
+    """Below the label of the horizontal axis, likewise."""
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)
+
+
+def legend_below(figure, ax, columns, **options):
+    """One for all panels, below them."""
+    figure.legend(*ax.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.02), ncols=columns, **options)
+
+
 def inline_svg(figure):
     """The picture as an <svg> element for a page."""
     text = io.StringIO()
@@ -48,9 +63,9 @@ def occupancy(ax, time_s, bytes, label=None, colour=COLOURS["simulation"], level
             ax.axhline(value * 1e-6, color=line, linewidth=1, linestyle="--", label=f"{name}: {value * 1e-6:.1f} MB")
     ax.set_xlabel("time [ms]")
     ax.set_ylabel("buffer [MB]")
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(bottom=0, auto=None)  # what is drawn later still makes room for itself
     if label or levels:
-        ax.legend(loc="upper right")
+        legend_under(ax, 3)
 
 
 def maxima(ax, values, answer, quantile):
@@ -60,7 +75,7 @@ def maxima(ax, values, answer, quantile):
     ax.axvline(answer * 0.9e-6, color=COLOURS["laboratory"], linestyle=":", label="nine tenths of it")
     ax.set_xlabel("largest occupancy of a run [MB]")
     ax.set_ylabel("runs")
-    ax.legend()
+    legend_under(ax, 2)
 
 
 def tornado(ax, rows):
@@ -71,17 +86,18 @@ def tornado(ax, rows):
     ax.set_xlabel("buffer needed, relative to the network as given")
 
 
-def lines(ax, rows, x, y, by=(), scale=(1.0, 1.0)):
-    """Mean and standard deviation of y against x, a line for each value of `by`."""
+def lines(ax, rows, x, y, by=(), scale=(1.0, 1.0), order=lambda column, text: text, show=lambda column, text: f"{column} = {text}"):
+    """Mean and standard deviation of y against x, a line for each value of `by`; order(column, text) sorts these, show(column, text)
+    names them in the legend."""
     groups = {}
     for row in rows:
         if row.get(y) is not None:
             groups.setdefault(tuple(str(row.get(name)) for name in by), {}).setdefault(row[x], []).append(row[y])
-    for colour, (name, points) in zip(OTHERS * (1 + len(groups) // len(OTHERS)), sorted(groups.items())):
+    for colour, (name, points) in zip(OTHERS * (1 + len(groups) // len(OTHERS)), sorted(groups.items(), key=lambda group: [order(*one) for one in zip(by, group[0])])):
         xs = sorted(points)
         means = [sum(points[one]) / len(points[one]) for one in xs]
         errors = [(sum((v - m) ** 2 for v in points[one]) / max(1, len(points[one]) - 1)) ** 0.5 for one, m in zip(xs, means)]
         ax.errorbar([v * scale[0] for v in xs], [v * scale[1] for v in means], [v * scale[1] for v in errors], fmt="o-", markersize=3.5, linewidth=1.2, capsize=2,
-                    color=colour, label=", ".join(f"{key} = {value}" for key, value in zip(by, name)) or None)
-    if by:
-        ax.legend()
+                    color=colour, label=", ".join(show(*one) for one in zip(by, name)) or None)
+    if by and groups:
+        legend_beside(ax)

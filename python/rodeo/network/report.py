@@ -2,7 +2,7 @@
 
 import html
 
-from . import plots
+from . import plots, scenario
 
 STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -82,7 +82,7 @@ def page(found, occupancy, source):
         parts.append("<h2>One assumption at a time</h2>" + table(
             [(row["assumption"], row["variant"], both(row["buffer_bytes"]), "-" if row["ratio"] is None else f"{row['ratio']:.2f}") for row in found["assumptions"]],
             ("assumption", "instead", "buffer needed (median of 5 runs)", "ratio")))
-    parts.append("<h2>The network</h2>" + table(sorted(settings.items()), ("setting", "value (base units)")))
+    parts.append("<h2>The network</h2>" + table(sorted(scenario.readable(settings).items()), ("setting", "value")))
     parts.append(f"<p class=faint>Seeds {found['seeds'][0]} to {found['seeds'][1]} for the fit, {found['proof']['seeds'][0]} to {found['proof']['seeds'][1]} for the proof. "
                  "The same settings and seeds give the same numbers on every machine. MB are 10<sup>6</sup> bytes, MiB 2<sup>20</sup>.</p></html>")
     return "\n".join(parts)

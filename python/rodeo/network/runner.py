@@ -5,7 +5,7 @@ import time
 
 
 class Runner:
-    """`progress` is told (runs done, known from the journal, sequences left)."""
+    """`progress` is told (runs done, known from the journal, sequences that have ended, all of them)."""
 
     def __init__(self, journal, executor, progress=None):
         self.journal, self.executor = journal, executor
@@ -44,7 +44,7 @@ class Runner:
                     self.journal.write(task.method, task.settings, result, seconds, host)
                 self.ran += 1
                 advance(name, result)
-            self.progress(self.ran, self.known, len(left))
+            self.progress(self.ran, self.known, len(results), len(sequences))
         return results
 
     def all(self, tasks):
@@ -58,17 +58,21 @@ class Runner:
 
 
 class Progress:
-    """One line on a terminal that is redrawn, a line every ten seconds elsewhere."""
+    """One line on a terminal, redrawn and gone at the end; a line every ten seconds elsewhere."""
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stderr
-        self.next = time.monotonic() + (0.2 if self.stream.isatty() else 10)
+        self.terminal = self.stream.isatty()
+        self.next = time.monotonic() + (0.2 if self.terminal else 10)
 
-    def __call__(self, ran, known, left):
+    def __call__(self, ran, known, ended, all):
         now = time.monotonic()
-        if now < self.next and left:
+        if ended == all:
+            if self.terminal:
+                print("\r\033[K", end="", file=self.stream, flush=True)
             return
-        terminal = self.stream.isatty()
-        self.next = now + (0.2 if terminal else 10)
-        end = "\r" if terminal and left else "\n"
-        print(f"{ran} runs done, {known} known from the journal, {left} points left   ", end=end, file=self.stream, flush=True)
+        if now < self.next:
+            return
+        self.next = now + (0.2 if self.terminal else 10)
+        text = f"{ended} of {all} points, {ran} runs" + (f", {known} more from the journal" if known else "")
+        print(f"\r{text}\033[K" if self.terminal else text, end="" if self.terminal else "\n", file=self.stream, flush=True)

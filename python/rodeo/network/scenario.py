@@ -21,6 +21,11 @@ def complete(settings):
     return module.scenario(texts(settings))
 
 
+def readable(settings):
+    """The same as people write it: "5 MB", "12 kHz", "200 ms"."""
+    return module.readable(texts(settings))
+
+
 def formula_arguments(settings):
     """The same network for formula(): one rack's switch, event size with headers."""
     whole = complete(settings)

@@ -45,6 +45,12 @@ BpfProgram& BpfProgram::set(Reg to, std::int32_t value) { return emit(BPF_ALU64 
 BpfProgram& BpfProgram::move(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
 BpfProgram& BpfProgram::add(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0); }
 BpfProgram& BpfProgram::add(Reg to, std::int32_t value) { return emit(BPF_ALU64 | BPF_ADD | BPF_K, to, Reg::r0, 0, value); }
+BpfProgram& BpfProgram::subtract(Reg from, Reg reg) { return emit(BPF_ALU64 | BPF_SUB | BPF_X, from, reg, 0, 0); }
+BpfProgram& BpfProgram::multiply(Reg to, Reg by) { return emit(BPF_ALU64 | BPF_MUL | BPF_X, to, by, 0, 0); }
+BpfProgram& BpfProgram::divide(Reg to, Reg by) { return emit(BPF_ALU64 | BPF_DIV | BPF_X, to, by, 0, 0); }
+BpfProgram& BpfProgram::shift_right(Reg reg, std::int32_t bits) {
+  return emit(BPF_ALU64 | BPF_RSH | BPF_K, reg, Reg::r0, 0, bits);
+}
 BpfProgram& BpfProgram::negate(Reg reg) { return emit(BPF_ALU64 | BPF_NEG, reg, Reg::r0, 0, 0); }
 BpfProgram& BpfProgram::load(Reg to, Reg address, std::int16_t offset) {
   return emit(BPF_LDX | BPF_MEM | BPF_DW, to, address, offset, 0);
@@ -79,6 +85,14 @@ BpfProgram& BpfProgram::here(Label label) {
 BpfProgram& BpfProgram::jump_if_greater(Reg left, Reg right, Label to) {
   jumps_.push_back({instructions_.size(), to});
   return emit(BPF_JMP | BPF_JGT | BPF_X, left, right, 0, 0);
+}
+BpfProgram& BpfProgram::jump_if_more(Reg left, Reg right, Label to) {
+  jumps_.push_back({instructions_.size(), to});
+  return emit(BPF_JMP | BPF_JSGT | BPF_X, left, right, 0, 0);
+}
+BpfProgram& BpfProgram::jump(Label to) {
+  jumps_.push_back({instructions_.size(), to});
+  return emit(BPF_JMP | BPF_JA, Reg::r0, Reg::r0, 0, 0);
 }
 BpfProgram& BpfProgram::jump_if_zero(Reg reg, Label to) {
   jumps_.push_back({instructions_.size(), to});

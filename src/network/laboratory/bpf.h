@@ -26,6 +26,10 @@ class BpfProgram {
   BpfProgram& move(Reg to, Reg from);
   BpfProgram& add(Reg to, Reg from);
   BpfProgram& add(Reg to, std::int32_t value);
+  BpfProgram& subtract(Reg from, Reg reg);
+  BpfProgram& multiply(Reg to, Reg by);
+  BpfProgram& divide(Reg to, Reg by);  ///< unsigned; by 0: 0
+  BpfProgram& shift_right(Reg reg, std::int32_t bits);
   BpfProgram& negate(Reg reg);
   BpfProgram& load(Reg to, Reg address, std::int16_t offset);
   BpfProgram& load_32(Reg to, Reg address, std::int16_t offset);
@@ -45,7 +49,9 @@ class BpfProgram {
   }
   BpfProgram& here(Label label);
   BpfProgram& jump_if_greater(Reg left, Reg right, Label to);  ///< unsigned
+  BpfProgram& jump_if_more(Reg left, Reg right, Label to);     ///< signed
   BpfProgram& jump_if_zero(Reg reg, Label to);
+  BpfProgram& jump(Label to);
 
   /// Loads it as a classifier for traffic control. Error network.laboratory with the verifier's last words.
   Result<FileDescriptor> load_classifier(const std::string& name) const;

@@ -16,6 +16,7 @@ std::string address(bool is_readout, std::uint32_t i) { return fmt::format("10.7
 std::string hardware_address(bool is_readout, std::uint32_t i) {
   return fmt::format("02:00:00:77:{:02x}:{:02x}", is_readout ? 1 : 2, i + 1);
 }
+std::string uplink_of(std::uint32_t rack) { return fmt::format("up_core{}", rack); }
 std::string port_name(bool is_readout, std::uint32_t i) { return fmt::format("{}{}", is_readout ? 'r' : 'n', i); }
 
 }  // namespace
@@ -33,8 +34,8 @@ Result<std::unique_ptr<KernelNetwork>> KernelNetwork::make(const Settings& setti
         return std::unexpected(made.error().within(port_name(is_readout, i)));
     }
   }
-  if (!settings.buffer.port_limit_bytes) {
-    if (auto made = network->attach_pool(); !made) return std::unexpected(made.error());
+  if (!buffered_by_shapers(settings.buffer)) {
+    if (auto made = network->attach_pools(); !made) return std::unexpected(made.error());
   }
   if (auto set = network->set_buffer(settings.buffer); !set) return std::unexpected(set.error());
   return network;
@@ -65,22 +66,32 @@ std::string KernelNetwork::shaper(std::uint64_t bps, std::uint64_t limit_bytes) 
 
 Result<void> KernelNetwork::make_switch() {
   const std::uint32_t mtu = settings_.traffic.mtu_bytes;
-  std::string links =
-      "link add core type bridge mcast_snooping 0\n"
-      "link add tor type bridge mcast_snooping 0\n";
-  links += fmt::format("link add up_core mtu {0} type veth peer name up_tor mtu {0}\n", mtu);
-  links += "link set up_core master core\nlink set up_tor master tor\n";
+  std::string links = "link add core type bridge mcast_snooping 0\n";
+  std::string up;
+  std::string queues;
+  std::vector<std::string> names{"core"};
+  for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
+    const std::string core = uplink_of(rack);
+    const std::string tor = fmt::format("up_tor{}", rack);
+    links += fmt::format("link add tor{} type bridge mcast_snooping 0\n", rack);
+    links += fmt::format("link add {1} mtu {0} type veth peer name {2} mtu {0}\n", mtu, core, tor);
+    links += fmt::format("link set {} master core\nlink set {} master tor{}\n", core, tor, rack);
+    up += fmt::format("link set {} up\nlink set {} up\nlink set tor{} up\n", core, tor, rack);
+    queues += fmt::format("qdisc add dev {} {}\n", core, shaper(settings_.topology.uplink_bps, kNoLimit));
+    names.insert(names.end(), {core, tor, fmt::format("tor{}", rack)});
+  }
   for (const bool is_readout : {true, false}) {
     const auto& hosts = is_readout ? readouts_ : nodes_;
     for (std::uint32_t i = 0; i < hosts.size(); ++i) {
       const std::string name = port_name(is_readout, i);
       links += fmt::format("link add {0} mtu {1} type veth peer name eth0 mtu {1} address {2} netns {3}\n", name, mtu,
                            hardware_address(is_readout, i), hosts[i].path());
-      links += fmt::format("link set {} master {}\nlink set {} up\n", name, is_readout ? "core" : "tor", name);
+      links += fmt::format("link set {} master {}\nlink set {} up\n", name,
+                           is_readout ? std::string("core") : fmt::format("tor{}", i / nodes_per_rack()), name);
+      names.push_back(name);
     }
   }
-  links += "link set up_core up\nlink set up_tor up\nlink set core up\nlink set tor up\n";
-  std::string queues = fmt::format("qdisc add dev up_core {}\n", shaper(settings_.topology.uplink_bps, kNoLimit));
+  links += up + "link set core up\n";
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
     queues += fmt::format("qdisc add dev n{} {}\n", i, shaper(settings_.topology.node_link_bps, kNoLimit));
   auto done = switch_.inside([] {
@@ -90,14 +101,9 @@ Result<void> KernelNetwork::make_switch() {
   if (!done) return done;
   if (done = switch_.batch("ip", links); !done) return done;
   if (done = switch_.batch("tc", queues); !done) return done;
-  return switch_.inside([this]() -> Result<void> {
-    for (const char* link : {"core", "tor", "up_core", "up_tor"}) {
+  return switch_.inside([&names]() -> Result<void> {
+    for (const std::string& link : names) {
       if (auto off = no_large_packets(link); !off) return off;
-    }
-    for (const bool is_readout : {true, false}) {
-      for (std::uint32_t i = 0; i < (is_readout ? readouts_ : nodes_).size(); ++i) {
-        if (auto off = no_large_packets(port_name(is_readout, i)); !off) return off;
-      }
     }
     return {};
   });
@@ -129,18 +135,24 @@ Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_read
   return host.batch("tc", fmt::format("qdisc add dev eth0 {}\n", shaper(settings_.topology.readout_link_bps, kNoLimit)));
 }
 
-Result<void> KernelNetwork::attach_pool() {
-  auto pool = SharedPool::make(settings_.topology.nodes);
-  if (!pool) return std::unexpected(pool.error());
-  pool_ = std::move(*pool);
-  auto done = switch_.inside([this]() -> Result<void> {
+Result<void> KernelNetwork::attach_pools() {
+  for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
+    auto pool = SharedPool::make(nodes_per_rack());
+    if (!pool) return std::unexpected(pool.error());
+    pools_.push_back(std::move(*pool));
+  }
+  const auto pool_of = [this](std::uint32_t node) -> SharedPool& { return pools_[node / nodes_per_rack()]; };
+  auto done = switch_.inside([&]() -> Result<void> {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (auto attached = attach_classifier(port_name(false, i), Hook::egress, pool_->admit(i)); !attached) return attached;
+      if (auto attached = attach_classifier(port_name(false, i), Hook::egress, pool_of(i).admit(i % nodes_per_rack()));
+          !attached)
+        return attached;
     }
     return {};
   });
-  for (std::size_t i = 0; done && i < nodes_.size(); ++i)
-    done = nodes_[i].inside([this] { return attach_classifier("eth0", Hook::ingress, pool_->release()); });
+  for (std::uint32_t i = 0; done && i < nodes_.size(); ++i)
+    done =
+        nodes_[i].inside([&] { return attach_classifier("eth0", Hook::ingress, pool_of(i).release(i % nodes_per_rack())); });
   return done;
 }
 
@@ -152,7 +164,13 @@ Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
     drops += queue->drops;
     return {};
   };
-  if (auto done = switch_.inside([&] { return add("up_core"); }); !done) return std::unexpected(done.error());
+  auto uplinks = switch_.inside([&]() -> Result<void> {
+    for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
+      if (auto added = add(uplink_of(rack)); !added) return added;
+    }
+    return {};
+  });
+  if (!uplinks) return std::unexpected(uplinks.error());
   if (!settings_.limit_readout_links) return drops;
   for (const NetworkNamespace& readout : readouts_) {
     if (auto done = readout.inside([&] { return add("eth0"); }); !done) return std::unexpected(done.error());
@@ -161,16 +179,20 @@ Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
 }
 
 Result<std::string> KernelNetwork::describe() {
-  return std::string(pool_
-                         ? "shared pool by eBPF at the egress of each port (exact occupancy and drops), ports shaped by tbf"
-                         : "a tbf queue for each port (exact drops)");
+  const std::string racks =
+      settings_.topology.racks == 1 ? "" : fmt::format("{} racks, each with a ", settings_.topology.racks);
+  if (pools_.empty()) return racks + "a tbf queue for each port (exact drops)";
+  return racks + "shared pool by eBPF at the egress of each port (exact occupancy and drops), ports shaped by tbf";
 }
 
 Result<void> KernelNetwork::set_buffer(const SwitchBuffer& buffer) {
-  if (pool_ && buffer.port_limit_bytes)
+  if (!pools_.empty() && buffered_by_shapers(buffer))
     return std::unexpected(
         Error{"network.unsupported", "this network was made with a shared buffer", "", "make another one"});
-  if (pool_) return pool_->set_limit(buffer.shared_bytes);
+  for (SharedPool& pool : pools_) {
+    if (auto set = pool.set(buffer); !set) return set;
+  }
+  if (!pools_.empty()) return {};
   std::string queues;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
     queues += fmt::format("qdisc change dev n{} {}\n", i,
@@ -178,7 +200,12 @@ Result<void> KernelNetwork::set_buffer(const SwitchBuffer& buffer) {
   return switch_.batch("tc", queues);
 }
 
-Result<void> KernelNetwork::start() { return pool_ ? pool_->forget_maximum() : Result<void>{}; }
+Result<void> KernelNetwork::start() {
+  for (SharedPool& pool : pools_) {
+    if (auto forgotten = pool.forget_maximum(); !forgotten) return forgotten;
+  }
+  return {};
+}
 
 Result<SwitchCounters> KernelNetwork::counters() {
   SwitchCounters sum;
@@ -186,7 +213,7 @@ Result<SwitchCounters> KernelNetwork::counters() {
     sum.ports.push_back({port_name(false, i), drops});
     sum.drops += drops;
   };
-  if (!pool_) {
+  if (pools_.empty()) {
     auto done = switch_.inside([&]() -> Result<void> {
       for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
         auto queue = queue_counters(port_name(false, i));
@@ -198,17 +225,24 @@ Result<SwitchCounters> KernelNetwork::counters() {
     if (!done) return std::unexpected(done.error());
     return sum;
   }
-  std::uint64_t maximum = 0;
+  sum.max_buffer_bytes = sum.max_buffer_cell_bytes = 0;
+  sum.occupancy_bytes = 0;
+  sum.reasons = DropReasons{};
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    const auto port = pool_->port(i);
+    const auto port = pools_[i / nodes_per_rack()].port(i % nodes_per_rack());
     if (!port) return std::unexpected(port.error());
-    add(i, port->drops);
-    maximum = std::max(maximum, port->max_pool_bytes);
+    add(i, port->drops());
+    sum.reasons->pool_full += port->drops_pool_full;
+    sum.reasons->threshold += port->drops_threshold;
+    sum.reasons->port_limit += port->drops_port_limit;
+    sum.max_buffer_bytes = std::max(*sum.max_buffer_bytes, port->max_pool_bytes);
+    sum.max_buffer_cell_bytes = std::max(*sum.max_buffer_cell_bytes, port->max_cell_bytes);
   }
-  sum.max_buffer_bytes = maximum;
-  const auto occupancy = pool_->occupancy();
-  if (!occupancy) return std::unexpected(occupancy.error());
-  sum.occupancy_bytes = *occupancy;
+  for (const SharedPool& pool : pools_) {
+    const auto occupancy = pool.occupancy();
+    if (!occupancy) return std::unexpected(occupancy.error());
+    *sum.occupancy_bytes += *occupancy;
+  }
   return sum;
 }
 

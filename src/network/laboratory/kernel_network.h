@@ -1,4 +1,4 @@
-// The laboratory's network in the kernel of this machine: one namespace a host and one for the switch, joined by veth pairs. It is its own
+// The laboratory's network in the kernel of this machine: one namespace a host and one for the switches, joined by veth pairs. It is its own
 // switch driver.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace rodeo::network::laboratory {
 
 class KernelNetwork final : public SwitchDriver {
  public:
-  /// Needs root. Shared and infinite buffers get the pool; buffers per port are those of the shapers. Settings must have passed check().
+  /// Needs root. Every rack has a switch with a pool; buffers of ports and nothing else are those of the shapers. Settings must have passed
+  /// check().
   /// Errors: network.needs_root, network.laboratory.
   static Result<std::unique_ptr<KernelNetwork>> make(const Settings& settings);
 
@@ -36,14 +37,15 @@ class KernelNetwork final : public SwitchDriver {
   Result<void> make_namespaces();
   Result<void> make_switch();
   Result<void> make_host(const NetworkNamespace& host, bool is_readout, std::uint32_t number);
-  Result<void> attach_pool();
+  Result<void> attach_pools();
+  std::uint32_t nodes_per_rack() const { return settings_.topology.nodes / settings_.topology.racks; }
   std::string shaper(std::uint64_t bps, std::uint64_t limit_bytes) const;
 
   Settings settings_;
   NetworkNamespace switch_;
   std::vector<NetworkNamespace> readouts_;
   std::vector<NetworkNamespace> nodes_;
-  std::optional<SharedPool> pool_;
+  std::vector<SharedPool> pools_;  // one a rack, or none
 };
 
 }  // namespace rodeo::network::laboratory

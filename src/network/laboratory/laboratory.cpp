@@ -163,6 +163,10 @@ Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule
   Point point;
   for (unsigned in_a_row = 0; point.runs.size() < settings.repeats;) {
     auto run = run_once(settings, stop);
+    if (!run && run.error().code == "network.interrupted" && !(point.runs.empty() && point.vetoed.empty())) {
+      point.interrupted = true;
+      break;
+    }
     if (!run) return std::unexpected(run.error());
     run->veto_reasons = veto_reasons(settings, run->disturbance, rule);
     if (progress) progress(*run);
@@ -198,11 +202,13 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   }
   if (auto waited = wait_until(start_ns, stop); !waited) return std::unexpected(waited.error());
   std::uint64_t drops_before = 0;
+  DropReasons reasons_before;
   std::vector<PortDrops> ports_before;
   if (driver_ != nullptr) {
     const auto before = driver_->counters();
     if (!before) return std::unexpected(before.error());
     drops_before = before->drops;
+    reasons_before = before->reasons.value_or(DropReasons{});
     ports_before = before->ports;
     if (auto started = driver_->start(); !started) return std::unexpected(started.error());
   }
@@ -218,7 +224,14 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
     const auto after = driver_->counters();
     if (!after) return std::unexpected(after.error());
     run.drops = after->drops - std::min(drops_before, after->drops);
+    run.reasons = after->reasons;
+    if (run.reasons) {
+      run.reasons->pool_full -= reasons_before.pool_full;
+      run.reasons->threshold -= reasons_before.threshold;
+      run.reasons->port_limit -= reasons_before.port_limit;
+    }
     run.max_buffer_bytes = after->max_buffer_bytes;
+    run.max_buffer_cell_bytes = after->max_buffer_cell_bytes;
     run.ports = after->ports;
     for (std::size_t i = 0; i < std::min(run.ports.size(), ports_before.size()); ++i)
       run.ports[i].drops -= std::min(ports_before[i].drops, run.ports[i].drops);
@@ -238,7 +251,7 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
 Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, double drain_seconds, const Stop& stop) {
   std::vector<std::uint64_t> latencies;
   std::vector<std::uint64_t> lateness;
-  std::uint64_t completed_in_time = 0;
+  double completed_in_time = 0;
   const milliseconds patience(static_cast<std::int64_t>((settings.seconds + drain_seconds + 20) * 1e3));
   for (AgentProcess& node : nodes_) {
     for (;;) {
@@ -253,12 +266,12 @@ Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, doubl
       run.events_requested += count("requested");
       run.events_held += count("held");
       run.events_completed += count("completed");
-      completed_in_time += count("completed_in_time");
+      completed_in_time += line->number("completed_in_time").value_or(0);
       run.real_time = run.real_time && count("real_time") != 0;
       break;
     }
   }
-  run.rate_hz = static_cast<double>(completed_in_time) / settings.seconds;
+  run.rate_hz = completed_in_time / settings.seconds;
   run.latency_p50_us = percentile(latencies, 0.5) * 1e-3;
   run.latency_p99_us = percentile(latencies, 0.99) * 1e-3;
   run.latency_max_us = percentile(latencies, 1) * 1e-3;

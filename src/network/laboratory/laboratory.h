@@ -23,7 +23,7 @@ struct Run {
   std::uint64_t events_held =
       0;  ///< requested late because too many others were under way: the network's doing, not lateness
   std::uint64_t events_completed = 0;  ///< of those scheduled
-  double rate_hz = 0;                  ///< of events completed while counting
+  double rate_hz = 0;                  ///< of events while counting; one that was so only partly counts by its share of time
   double latency_p50_us = 0;
   double latency_p99_us = 0;
   double latency_max_us = 0;
@@ -38,7 +38,9 @@ struct Run {
   std::uint64_t loss_probes = 0;
   std::uint64_t smallest_round_trip_ns = 0;
   std::optional<std::uint64_t> drops;  ///< of the switch; nothing without a driver
+  std::optional<DropReasons> reasons;
   std::optional<std::uint64_t> max_buffer_bytes;
+  std::optional<std::uint64_t> max_buffer_cell_bytes;
   std::vector<PortDrops> ports;
   double started_unix_seconds = 0;  ///< counting, for time series
   double ended_unix_seconds = 0;
@@ -47,9 +49,10 @@ struct Run {
 };
 
 struct Point {
-  std::vector<Run> runs;    ///< that count
-  std::vector<Run> vetoed;  ///< in order; they do not count
-  bool failed = false;      ///< VetoRule::most_in_a_row vetoes followed each other
+  std::vector<Run> runs;     ///< that count
+  std::vector<Run> vetoed;   ///< in order; they do not count
+  bool failed = false;       ///< VetoRule::most_in_a_row vetoes followed each other
+  bool interrupted = false;  ///< by `stop`, after at least one run; the others are left out
 };
 
 class Laboratory {
@@ -67,7 +70,7 @@ class Laboratory {
                                                       const Stop& stop);
 
   /// Settings::repeats runs that count. Main thread; blocks for their length and the drains. Counts of hosts and link rates must be those that
-  /// the laboratory was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted, ...; vetoes are no errors.
+  /// the laboratory was made with. Errors: network.agent, network.agent_silent, network.driver, network.interrupted (no run has ended), ...; vetoes are no errors.
   Result<Point> measure(const Settings& settings, const VetoRule& rule, const Stop& stop, const Progress& progress);
 
   SwitchDriver* driver() { return driver_; }

@@ -74,7 +74,7 @@ class LinuxSwitch final : public SwitchDriver {
   }
 
   Result<void> set_buffer(const SwitchBuffer& buffer) override {
-    if (buffer.shared_bytes)
+    if (buffer.shared_bytes || buffer.cell_bytes != 0)
       return std::unexpected(Error{"network.unsupported", "a Linux host has no buffer that its ports share", "linux",
                                    "use port:SIZE or infinite"});
     const std::uint64_t limit = buffer.port_limit_bytes.value_or(kNoLimit);

@@ -100,7 +100,11 @@ bool NodeEmulator::finish_fragment(Connection& connection, std::uint64_t start_n
   if (found == under_way_.end()) return false;
   if (--found->second.missing > 0) return true;
   const std::uint64_t now = base::steady_now_ns();
-  if (now >= start_ns && now < end_ns) ++result_.completed_in_time;
+  // What was under way at the start or the end counts by its share: neither the one nor the other is a whole event of this run.
+  const std::uint64_t requested = found->second.requested_ns;
+  const std::uint64_t from = std::clamp(requested, start_ns, end_ns);
+  const std::uint64_t to = std::clamp(now, from, end_ns);
+  if (now > requested) result_.completed_in_time += static_cast<double>(to - from) / static_cast<double>(now - requested);
   if (found->second.counts) {
     ++result_.completed;
     result_.latencies_ns.push_back(now - found->second.requested_ns);

@@ -18,11 +18,11 @@ namespace rodeo::network::laboratory {
 class NodeEmulator {
  public:
   struct Result {
-    std::uint64_t scheduled = 0;              ///< events of this node after warm-up
-    std::uint64_t requested = 0;              ///< of these; less if too many others were under way until the end
-    std::uint64_t held = 0;                   ///< of these, requested later because `in_flight` others were under way
-    std::uint64_t completed = 0;              ///< of these, until the end of the drain
-    std::uint64_t completed_in_time = 0;      ///< events completed between start and end of counting, whenever requested
+    std::uint64_t scheduled = 0;   ///< events of this node after warm-up
+    std::uint64_t requested = 0;   ///< of these; less if too many others were under way until the end
+    std::uint64_t held = 0;        ///< of these, requested later because `in_flight` others were under way
+    std::uint64_t completed = 0;   ///< of these, until the end of the drain
+    double completed_in_time = 0;  ///< of all completed events, the shares of their time between start and end of counting
     std::vector<std::uint64_t> latencies_ns;  ///< of completed ones: first request to last byte
     std::vector<std::uint64_t> lateness_ns;   ///< first request against the schedule, of those not held
     bool real_time = false;

@@ -12,12 +12,30 @@ namespace {
 using Port = SharedPool::Port;
 using enum Reg;
 
-constexpr auto kFrames = static_cast<std::int16_t>(offsetof(Port, frames));
-constexpr auto kBytes = static_cast<std::int16_t>(offsetof(Port, bytes));
-constexpr auto kDrops = static_cast<std::int16_t>(offsetof(Port, drops));
-constexpr auto kDroppedBytes = static_cast<std::int16_t>(offsetof(Port, dropped_bytes));
-constexpr auto kMaxPool = static_cast<std::int16_t>(offsetof(Port, max_pool_bytes));
-constexpr auto kFrameLength = static_cast<std::int16_t>(offsetof(__sk_buff, len));
+/// What set() writes and the programs read.
+struct Rules {
+  std::uint64_t shared = 0;
+  std::uint64_t dedicated = 0;
+  std::uint64_t port_limit = 0;
+  std::uint64_t alpha = 0;  // 2^-20; 0: no threshold
+  std::uint64_t cell = 0;
+  std::uint64_t metadata = 0;
+};
+
+/// What the programs write, and behind it for each port what it holds, in bytes as they are charged. `shared` is the sum over ports of what
+/// they hold beyond their dedicated memory: each change of a port's word is atomic and passes on exactly the difference that it made.
+struct State {
+  std::int64_t frames = 0;
+  std::int64_t charged = 0;
+  std::int64_t shared = 0;
+};
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 33;  // times alpha is still 63 bits
+constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;
+
+std::int16_t at(std::size_t offset) { return static_cast<std::int16_t>(offset); }
+std::int16_t at_port(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
 
 /// r0 = this CPU's counters of the port, or 0. Spoils r1 to r5.
 void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
@@ -28,50 +46,124 @@ void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
       .call(BPF_FUNC_map_lookup_elem);
 }
 
-void count(BpfProgram& program, std::int16_t frames, std::int16_t bytes) {  // r7: length, r0: counters
-  program.load(r1, r0, frames).add(r1, 1).store(r0, frames, r1).load(r1, r0, bytes).add(r1, r7).store(r0, bytes, r1);
+void add_to_counter(BpfProgram& program, std::size_t counter, Reg value) {  // r0: counters; spoils r1
+  program.load(r1, r0, at(counter)).add(r1, value).store(r0, at(counter), r1);
 }
 
-BpfProgram admission(int limit, int occupancy, int counters, std::uint32_t port) {
+void increment_counter(BpfProgram& program, std::size_t counter) {
+  program.load(r1, r0, at(counter)).add(r1, 1).store(r0, at(counter), r1);
+}
+
+void raise_counter(BpfProgram& program, std::size_t counter, Reg value) {
+  const auto lower = program.label();
+  program.load(r1, r0, at(counter)).jump_if_greater(r1, value, lower).store(r0, at(counter), value).here(lower);
+}
+
+/// r7 = length of the frame, r6 = what it is charged, r1 = rules, r8 = state. Spoils r2.
+void charge_of_frame(BpfProgram& program, int rules, int state) {
+  const auto counted = program.label();
+  program.load_32(r7, r1, at(offsetof(__sk_buff, len)))
+      .map_value(r1, rules)
+      .map_value(r8, state)
+      .move(r6, r7)
+      .load(r2, r1, at(offsetof(Rules, cell)))
+      .jump_if_zero(r2, counted)
+      .load(r3, r1, at(offsetof(Rules, metadata)))
+      .add(r6, r3)
+      .add(r6, r2)
+      .add(r6, -1)
+      .divide(r6, r2)
+      .multiply(r6, r2)
+      .here(counted);
+}
+
+/// reg = what of it is beyond the dedicated memory, which is in `dedicated`.
+void shared_part(BpfProgram& program, Reg reg, Reg dedicated) {
+  const auto more = program.label();
+  const auto done = program.label();
+  program.jump_if_more(reg, dedicated, more).set(reg, 0).jump(done).here(more).subtract(reg, dedicated).here(done);
+}
+
+BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   BpfProgram program;
-  const auto full = program.label();
+  const auto over_port_limit = program.label();
+  const auto pool_full = program.label();
+  const auto over_threshold = program.label();
+  const auto fits = program.label();
   const auto admitted = program.label();
   const auto dropped = program.label();
-  const auto no_maximum = program.label();
-  program
-      .load_32(r7, r1, kFrameLength)  // r7: length of the frame
-      .map_value(r8, occupancy)
+  charge_of_frame(program, rules, state);
+  program.move(r9, r6)
+      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before
+      .move(r2, r9)
+      .add(r2, r6)  // r2: after
+      .load(r3, r1, at(offsetof(Rules, port_limit)))
+      .jump_if_more(r2, r3, over_port_limit)
+      .load(r4, r1, at(offsetof(Rules, dedicated)));
+  shared_part(program, r2, r4);
+  shared_part(program, r9, r4);
+  program.jump_if_zero(r2, fits)
+      .move(r5, r2)
+      .subtract(r5, r9)  // r5: what the frame takes of the shared memory
+      .move(r3, r5)
+      .atomic_add(r8, at(offsetof(State, shared)), r3, true)  // r3: used of it before
+      .move(r0, r3)
+      .add(r0, r5)
+      .load(r4, r1, at(offsetof(Rules, shared)))
+      .jump_if_more(r0, r4, pool_full)
+      .load(r0, r1, at(offsetof(Rules, alpha)))
+      .jump_if_zero(r0, fits)
+      .subtract(r4, r3)  // free
+      .multiply(r4, r0)
+      .shift_right(r4, 20)
+      .jump_if_more(r2, r4, over_threshold);
+
+  program.here(fits)
       .move(r9, r7)
-      .atomic_add(r8, 0, r9, true)
-      .add(r9, r7)  // r9: occupancy with this frame
-      .map_value(r1, limit)
-      .load(r1, r1, 0)
-      .jump_if_greater(r9, r1, full);
+      .atomic_add(r8, at(offsetof(State, frames)), r9, true)
+      .add(r9, r7)  // r9: frames that are there, with this one
+      .move(r2, r6)
+      .atomic_add(r8, at(offsetof(State, charged)), r2, true)
+      .add(r6, r2);  // r6: what they are charged
   find_counters(program, counters, port);
-  program.jump_if_zero(r0, admitted)
-      .load(r1, r0, kMaxPool)
-      .jump_if_greater(r1, r9, no_maximum)
-      .store(r0, kMaxPool, r9)
-      .here(no_maximum);
-  count(program, kFrames, kBytes);
+  program.jump_if_zero(r0, admitted);
+  raise_counter(program, offsetof(Port, max_pool_bytes), r9);
+  raise_counter(program, offsetof(Port, max_cell_bytes), r6);
+  increment_counter(program, offsetof(Port, frames));
+  add_to_counter(program, offsetof(Port, bytes), r7);
   program.here(admitted).set(r0, TC_ACT_OK).exit();
 
-  program.here(full).move(r1, r7).negate(r1).atomic_add(r8, 0, r1, false);
-  find_counters(program, counters, port);
-  program.jump_if_zero(r0, dropped);
-  count(program, kDrops, kDroppedBytes);
+  const auto refuse = [&](BpfProgram::Label label, std::size_t counter, bool took_shared) {
+    program.here(label);
+    if (took_shared) program.negate(r5).atomic_add(r8, at(offsetof(State, shared)), r5, false);
+    program.negate(r6).atomic_add(r8, at_port(port), r6, false);
+    find_counters(program, counters, port);
+    program.jump_if_zero(r0, dropped);
+    increment_counter(program, counter);
+    add_to_counter(program, offsetof(Port, dropped_bytes), r7);
+    program.jump(dropped);
+  };
+  refuse(pool_full, offsetof(Port, drops_pool_full), true);
+  refuse(over_threshold, offsetof(Port, drops_threshold), true);
+  refuse(over_port_limit, offsetof(Port, drops_port_limit), false);
   program.here(dropped).set(r0, TC_ACT_SHOT).exit();
   return program;
 }
 
-BpfProgram releasing(int occupancy) {
+BpfProgram releasing(int rules, int state, std::uint32_t port) {
   BpfProgram program;
-  program.load_32(r7, r1, kFrameLength)
-      .map_value(r8, occupancy)
-      .negate(r7)
-      .atomic_add(r8, 0, r7, false)
-      .set(r0, TC_ACT_OK)
-      .exit();
+  charge_of_frame(program, rules, state);
+  program.negate(r7)
+      .atomic_add(r8, at(offsetof(State, frames)), r7, false)
+      .negate(r6)
+      .atomic_add(r8, at(offsetof(State, charged)), r6, false)
+      .move(r9, r6)
+      .atomic_add(r8, at_port(port), r9, true)  // r9: held by the port before
+      .add(r6, r9)                              // r6: after
+      .load(r4, r1, at(offsetof(Rules, dedicated)));
+  shared_part(program, r6, r4);
+  shared_part(program, r9, r4);
+  program.subtract(r6, r9).atomic_add(r8, at(offsetof(State, shared)), r6, false).set(r0, TC_ACT_OK).exit();
   return program;
 }
 
@@ -79,38 +171,51 @@ BpfProgram releasing(int occupancy) {
 
 Result<SharedPool> SharedPool::make(std::uint32_t ports) {
   SharedPool pool;
-  auto limit = make_map(BPF_MAP_TYPE_ARRAY, "pool_limit", sizeof(std::uint64_t), 1);
-  auto occupancy = make_map(BPF_MAP_TYPE_ARRAY, "pool_occupancy", sizeof(std::int64_t), 1);
+  pool.ports_ = ports;
+  auto rules = make_map(BPF_MAP_TYPE_ARRAY, "pool_rules", sizeof(Rules), 1);
+  auto state = make_map(BPF_MAP_TYPE_ARRAY, "pool_state", static_cast<std::uint32_t>(sizeof(State) + 8 * ports), 1);
   auto counters = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, "pool_counters", sizeof(Port), ports);
-  for (auto* map : {&limit, &occupancy, &counters}) {
+  for (auto* map : {&rules, &state, &counters}) {
     if (!*map) return std::unexpected(map->error());
   }
-  pool.limit_ = std::move(*limit);
-  pool.occupancy_ = std::move(*occupancy);
+  pool.rules_ = std::move(*rules);
+  pool.state_ = std::move(*state);
   pool.counters_ = std::move(*counters);
   for (std::uint32_t port = 0; port < ports; ++port) {
-    auto program = admission(pool.limit_.get(), pool.occupancy_.get(), pool.counters_.get(), port).load_classifier("admit");
-    if (!program) return std::unexpected(program.error());
-    pool.admit_.push_back(std::move(*program));
+    auto admit = admission(pool.rules_.get(), pool.state_.get(), pool.counters_.get(), port).load_classifier("admit");
+    if (!admit) return std::unexpected(admit.error());
+    pool.admit_.push_back(std::move(*admit));
+    auto release = releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release");
+    if (!release) return std::unexpected(release.error());
+    pool.release_.push_back(std::move(*release));
   }
-  auto release = releasing(pool.occupancy_.get()).load_classifier("release");
-  if (!release) return std::unexpected(release.error());
-  pool.release_ = std::move(*release);
-  if (auto set = pool.set_limit(std::nullopt); !set) return std::unexpected(set.error());
+  if (auto set = pool.set({}); !set) return std::unexpected(set.error());
   return pool;
 }
 
-Result<void> SharedPool::set_limit(std::optional<std::uint64_t> bytes) {
-  const std::uint64_t limit = bytes.value_or(std::numeric_limits<std::int64_t>::max());
-  return write_map(limit_.get(), 0, &limit);
+Result<void> SharedPool::set(const SwitchBuffer& buffer) {
+  if (buffer.virtual_output_queues || buffer.shared_bytes.value_or(0) > kMostBytes)
+    return std::unexpected(Error{"network.unsupported",
+                                 buffer.virtual_output_queues ? "the laboratory's switch has no virtual output queues"
+                                                              : "the laboratory's switch has at most 8 GB",
+                                 "", "use another buffer, or infinite"});
+  const bool shared = buffer.shared_bytes.has_value();
+  const Rules rules{
+      .shared = buffer.shared_bytes.value_or(kNoLimit),
+      .dedicated = shared ? buffer.dedicated_bytes_per_port : 0,
+      .port_limit = std::min(buffer.port_limit_bytes.value_or(kNoLimit), kNoLimit),
+      .alpha =
+          shared ? std::min(static_cast<std::uint64_t>(std::min(buffer.dynamic_threshold, 1024.0) * 0x1p20), kMostAlpha) : 0,
+      .cell = buffer.cell_bytes,
+      .metadata = buffer.first_cell_metadata_bytes};
+  return write_map(rules_.get(), 0, &rules);
 }
 
 Result<void> SharedPool::forget_maximum() {
   std::vector<Port> cpus(possible_cpus());
-  const auto entries = static_cast<std::uint32_t>(admit_.size());
-  for (std::uint32_t i = 0; i < entries; ++i) {
+  for (std::uint32_t i = 0; i < ports_; ++i) {
     if (auto read = read_map(counters_.get(), i, cpus.data()); !read) return read;
-    for (Port& cpu : cpus) cpu.max_pool_bytes = 0;
+    for (Port& cpu : cpus) cpu.max_pool_bytes = cpu.max_cell_bytes = 0;
     if (auto written = write_map(counters_.get(), i, cpus.data()); !written) return written;
   }
   return {};
@@ -123,17 +228,20 @@ Result<Port> SharedPool::port(std::uint32_t port) const {
   for (const Port& cpu : cpus) {
     sum.frames += cpu.frames;
     sum.bytes += cpu.bytes;
-    sum.drops += cpu.drops;
     sum.dropped_bytes += cpu.dropped_bytes;
+    sum.drops_pool_full += cpu.drops_pool_full;
+    sum.drops_threshold += cpu.drops_threshold;
+    sum.drops_port_limit += cpu.drops_port_limit;
     sum.max_pool_bytes = std::max(sum.max_pool_bytes, cpu.max_pool_bytes);
+    sum.max_cell_bytes = std::max(sum.max_cell_bytes, cpu.max_cell_bytes);
   }
   return sum;
 }
 
 Result<std::int64_t> SharedPool::occupancy() const {
-  std::int64_t bytes = 0;
-  if (auto read = read_map(occupancy_.get(), 0, &bytes); !read) return std::unexpected(read.error());
-  return bytes;
+  std::vector<std::int64_t> words(sizeof(State) / 8 + ports_);
+  if (auto read = read_map(state_.get(), 0, words.data()); !read) return std::unexpected(read.error());
+  return words[offsetof(State, frames) / 8];
 }
 
 }  // namespace rodeo::network::laboratory

@@ -1,6 +1,7 @@
-// The shared buffer of the laboratory's switch: a pool of bytes that all ports take from, kept by two eBPF programs. `admit` stands at the
-// egress of each port, before its shaper: it takes a frame's bytes or drops the frame. `release` stands where the frame comes out of the
-// shaper's link, and gives them back. Occupancy, its maximum and drops are therefore exact, frame by frame.
+// The buffer of the laboratory's switch, as switches of data centres have it: memory that all ports take from, memory of each port alone, a
+// dynamic threshold, a limit of a port, cells of one size. Kept by two eBPF programs a port. `admit` stands at the egress of the port,
+// before its shaper: it takes what a frame needs or drops the frame. `release` stands where the frame comes out of the shaper's link, and
+// gives it back. Occupancy, its maximum and drops are therefore exact, frame by frame.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "network/laboratory/bpf.h"
+#include "network/types.h"
 
 namespace rodeo::network::laboratory {
 
@@ -16,31 +18,40 @@ class SharedPool {
   struct Port {
     std::uint64_t frames = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t drops = 0;
     std::uint64_t dropped_bytes = 0;
-    std::uint64_t max_pool_bytes = 0;  ///< the largest occupancy of the whole pool that a frame of this port made
+    std::uint64_t drops_pool_full = 0;
+    std::uint64_t drops_threshold = 0;
+    std::uint64_t drops_port_limit = 0;
+    std::uint64_t max_pool_bytes =
+        0;  ///< the largest occupancy of the whole switch that a frame of this port made: frames ...
+    std::uint64_t max_cell_bytes = 0;  ///< ... and the cells that they take; the same without cells
+
+    std::uint64_t drops() const { return drops_pool_full + drops_threshold + drops_port_limit; }
   };
 
   /// Needs root. Errors: network.laboratory.
   static Result<SharedPool> make(std::uint32_t ports);
 
   int admit(std::uint32_t port) const { return admit_[port].get(); }
-  int release() const { return release_.get(); }
+  int release(std::uint32_t port) const { return release_[port].get(); }
 
-  /// Frames that would take the pool above the limit are dropped; nothing: no limit. While two CPUs test the last bytes of the pool at the
-  /// same time, one frame too many can be dropped, never one too many admitted.
-  Result<void> set_limit(std::optional<std::uint64_t> bytes);
+  /// The rules of the simulator's switch (simulator/switch_memory.h), without virtual output queues. Cells only while nothing is in the switch:
+  /// what was taken must be given back. While two CPUs test the last bytes at the same time, one frame too many can be dropped, never one
+  /// too many admitted. Buffers are at most 8 GB.
+  Result<void> set(const SwitchBuffer& buffer);
   /// Starts the maximum anew; the counters run on.
   Result<void> forget_maximum();
   Result<Port> port(std::uint32_t port) const;
+  /// Bytes of frames that are there.
   Result<std::int64_t> occupancy() const;
 
  private:
-  FileDescriptor limit_;      // one word, ours
-  FileDescriptor occupancy_;  // one word, the programs'
-  FileDescriptor counters_;   // Port for each port and CPU
+  FileDescriptor rules_;     // ours
+  FileDescriptor state_;     // the programs'
+  FileDescriptor counters_;  // Port for each port and CPU
+  std::uint32_t ports_ = 0;
   std::vector<FileDescriptor> admit_;
-  FileDescriptor release_;
+  std::vector<FileDescriptor> release_;
 };
 
 }  // namespace rodeo::network::laboratory

@@ -29,6 +29,7 @@ Settings scaled(const Settings& settings, const Scale& scale) {
   if (settings.buffer.shared_bytes) result.buffer.shared_bytes = times(*settings.buffer.shared_bytes, scale.size);
   if (settings.buffer.port_limit_bytes)
     result.buffer.port_limit_bytes = times(*settings.buffer.port_limit_bytes, scale.size);
+  result.buffer.dedicated_bytes_per_port = times(settings.buffer.dedicated_bytes_per_port, scale.size);
   result.smallest_retransmission_timeout = std::chrono::nanoseconds(
       std::llround(static_cast<double>(settings.smallest_retransmission_timeout.count()) * scale.time()));
   return result;

@@ -43,9 +43,13 @@ std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Topology& topo
                                         double warm_up_seconds, double seconds, std::uint64_t seed) {
   std::vector<ScheduledEvent> events;
   const double period = 1 / traffic.event_rate_hz;
+  const std::uint32_t ports = topology.nodes / topology.racks;
+  const std::uint32_t rack = node / ports;
+  const double offset = period * rack / topology.racks;  // racks take turns
+  seed += rack * std::uint64_t{0x9e3779b97f4a7c15U};     // and have sequences of their own
   double poisson = 0;
   for (std::uint64_t n = 0;; ++n) {
-    const double regular = static_cast<double>(n) * period;
+    const double regular = offset + static_cast<double>(n) * period;
     double at = regular;
     if (traffic.arrivals == Arrivals::poisson) {
       poisson -= period * std::log(uniform(seed, n, 0));
@@ -56,9 +60,8 @@ std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Topology& topo
     const double end = warm_up_seconds + seconds;
     if ((traffic.arrivals == Arrivals::poisson ? at : regular) >= end) break;
     if (at >= end) continue;
-    const std::uint64_t chosen =
-        (traffic.assignment == Assignment::random ? mixed(seed, n, 2) : n) % std::uint64_t{topology.nodes};
-    if (chosen != node) continue;
+    const std::uint64_t chosen = (traffic.assignment == Assignment::random ? mixed(seed, n, 2) : n) % std::uint64_t{ports};
+    if (chosen != node % ports) continue;
     events.push_back(
         {n, std::llround((std::max(at, 0.0) - warm_up_seconds) * 1e9), size_of(traffic, topology.readouts, seed, n)});
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kFullestLink = 0.98;  // above, a queue of real TCP never ends
 constexpr std::uint32_t kMostHosts = 250;
+constexpr std::uint64_t kMostShared = 8'000'000'000;
 constexpr std::uint64_t kLargestFragment = std::uint64_t{1} << 30;
 
 std::unexpected<Error> refuse(std::string_view code, std::string what, std::string next) {
@@ -28,7 +29,36 @@ Result<void> check_load(double offered_bps, double link_bps, std::string_view li
                             std::floor(event_rate_hz * kFullestLink * link_bps / offered_bps * 100) / 100));
 }
 
+Result<void> check_buffer(const SwitchBuffer& buffer, std::uint64_t frame) {
+  if (buffer.virtual_output_queues)
+    return refuse("network.unsupported", "the laboratory's switch has no virtual output queues",
+                  "use a shared buffer, or measure such a switch: --hosts, --driver");
+  const std::uint64_t cell = buffer.cell_bytes;
+  const std::uint64_t needed = cell == 0 ? frame : (frame + buffer.first_cell_metadata_bytes + cell - 1) / cell * cell;
+  const std::uint64_t dedicated = buffer.dedicated_bytes_per_port;
+  for (const auto& bytes : {buffer.shared_bytes, buffer.port_limit_bytes}) {
+    if (bytes && *bytes < needed && (bytes == buffer.port_limit_bytes || *bytes + std::min(dedicated, needed) < needed))
+      return refuse("network.zero", fmt::format("a buffer of {} bytes cannot hold one frame of {}", *bytes, needed),
+                    "give at least one frame");
+  }
+  if (buffered_by_shapers(buffer) && *buffer.port_limit_bytes > 2'000'000'000)
+    return refuse("network.unsupported", "a port's buffer is at most 2 GB here", "give less, or infinite");
+  if (buffer.shared_bytes.value_or(0) > kMostShared)
+    return refuse("network.unsupported", "the laboratory's switch has at most 8 GB", "give less, or infinite");
+  if (!(buffer.dynamic_threshold >= 0 && buffer.dynamic_threshold <= 1024))
+    return refuse("network.size", fmt::format("a dynamic threshold of {} makes no sense", buffer.dynamic_threshold),
+                  "give alpha between 0 (none) and 1024");
+  if ((buffer.dynamic_threshold > 0 || dedicated > 0) && !buffer.shared_bytes)
+    return refuse("network.unsupported", "a dynamic threshold or memory of ports says nothing without shared memory",
+                  "add --buffer shared:SIZE");
+  return {};
+}
+
 }  // namespace
+
+bool buffered_by_shapers(const SwitchBuffer& buffer) {
+  return buffer.port_limit_bytes && !buffer.shared_bytes && buffer.cell_bytes == 0;
+}
 
 Result<void> check(const Settings& settings) {
   const Topology& topology = settings.topology;
@@ -38,8 +68,6 @@ Result<void> check(const Settings& settings) {
         "network.unsupported",
         fmt::format("{} readouts and {} nodes are more than the laboratory makes", topology.readouts, topology.nodes),
         fmt::format("use at most {} of each", kMostHosts));
-  if (topology.racks != 1)
-    return refuse("network.unsupported", "the laboratory has one rack", "racks are independent: run one of them");
   if (auto good = network::check(topology, traffic); !good) return good;
   if (traffic.event_bytes / topology.readouts > kLargestFragment)
     return refuse("network.unsupported", "a fragment would be larger than 1 GiB", "give a smaller --event-size");
@@ -51,34 +79,24 @@ Result<void> check(const Settings& settings) {
     return refuse("network.zero", "events in flight, repeats and duration are at least 1, 1 and more than 0", "");
   if (settings.seconds > 86'400)
     return refuse("network.unsupported", "a run of more than a day", "give a shorter --duration");
-  const SwitchBuffer& buffer = settings.buffer;
-  if (buffer.shared_bytes && buffer.port_limit_bytes)
-    return refuse("network.unsupported", "a buffer is either shared or per port here", "give one of the two");
-  const std::uint64_t frame = traffic.mtu_bytes + kEthernetBytes;
-  for (const auto& bytes : {buffer.shared_bytes, buffer.port_limit_bytes}) {
-    if (bytes && *bytes < frame)
-      return refuse("network.zero", fmt::format("a buffer of {} bytes cannot hold one frame of {}", *bytes, frame),
-                    "give at least one frame");
-  }
-  if (buffer.port_limit_bytes.value_or(0) > 2'000'000'000)
-    return refuse("network.unsupported", "a port's buffer is at most 2 GB here", "give less, or infinite");
+  if (auto good = check_buffer(settings.buffer, traffic.mtu_bytes + kEthernetBytes); !good) return good;
   const auto wire = wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts);
   if (!wire) return std::unexpected(wire.error());
   const double offered = static_cast<double>(wire->wire_bytes) * 8 * traffic.event_rate_hz;
   if (auto good = check_load(offered, static_cast<double>(topology.uplink_bps), "the uplink", traffic.event_rate_hz); !good)
     return good;
   if (settings.limit_readout_links) {
-    if (auto good = check_load(offered / topology.readouts, static_cast<double>(topology.readout_link_bps),
+    if (auto good = check_load(offered * topology.racks / topology.readouts, static_cast<double>(topology.readout_link_bps),
                                "each readout's link", traffic.event_rate_hz);
         !good)
       return good;
   }
-  return check_load(offered / topology.nodes, static_cast<double>(topology.node_link_bps), "each node's link",
-                    traffic.event_rate_hz);
+  return check_load(offered * topology.racks / topology.nodes, static_cast<double>(topology.node_link_bps),
+                    "each node's link", traffic.event_rate_hz);
 }
 
 double warm_up_seconds(const Settings& settings) {
-  return std::max(0.2, 6.0 * settings.topology.nodes / settings.traffic.event_rate_hz);
+  return std::max(0.2, 6.0 * settings.topology.nodes / settings.topology.racks / settings.traffic.event_rate_hz);
 }
 
 }  // namespace rodeo::network::laboratory

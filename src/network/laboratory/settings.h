@@ -14,7 +14,7 @@ namespace rodeo::network::laboratory {
 struct Settings {
   Topology topology;
   Traffic traffic;
-  SwitchBuffer buffer;  ///< shared_bytes or port_limit_bytes or neither (infinite)
+  SwitchBuffer buffer;  ///< of each rack's switch; no virtual output queues
   std::string congestion_control = "cubic";
   std::chrono::nanoseconds smallest_retransmission_timeout = std::chrono::milliseconds(200);
   bool limit_readout_links = false;  ///< shape readouts to topology.readout_link_bps; else they send as fast as the machine
@@ -22,6 +22,9 @@ struct Settings {
   std::uint32_t repeats = 1;
   std::uint64_t seed = 1;
 };
+
+/// Whether a buffer is one that plain queues of ports have: a limit of each port, nothing shared, no cells.
+bool buffered_by_shapers(const SwitchBuffer& buffer);
 
 /// What cannot be run: zero counts and sizes, MTUs that no frame has, buffers that the kernel cannot make, more load than a link carries.
 /// Errors: network.zero, network.overload, network.unsupported.

@@ -14,6 +14,7 @@ Line line_of(const RunOrder& order) {
   Line line("run");
   line.set("start_ns", order.start_ns).set("node", order.node).set("drain_s", order.drain_seconds);
   line.set("readouts", settings.topology.readouts).set("nodes", settings.topology.nodes);
+  line.set("racks", settings.topology.racks);
   line.set("event_bytes", traffic.event_bytes).set("rate_hz", traffic.event_rate_hz);
   line.set("arrivals", static_cast<std::uint32_t>(traffic.arrivals)).set("jitter", traffic.jitter_periods);
   line.set("assignment", static_cast<std::uint32_t>(traffic.assignment));
@@ -47,6 +48,7 @@ Result<RunOrder> run_order_of(const Line& line) {
   number("drain_s", order.drain_seconds);
   integer("readouts", settings.topology.readouts, 1000);
   integer("nodes", settings.topology.nodes, 1000);
+  integer("racks", settings.topology.racks, 1000);
   integer("event_bytes", traffic.event_bytes, std::int64_t{1} << 40);
   number("rate_hz", traffic.event_rate_hz);
   integer("arrivals", traffic.arrivals, 2);
@@ -58,8 +60,9 @@ Result<RunOrder> run_order_of(const Line& line) {
   number("seconds", settings.seconds);
   integer("seed", settings.seed, std::numeric_limits<std::int64_t>::max());
   if (!good) return std::unexpected(good.error());
-  if (settings.topology.readouts == 0 || settings.topology.nodes == 0 || traffic.event_bytes == 0 ||
-      !(traffic.event_rate_hz > 0) || settings.traffic.events_in_flight == 0 ||
+  if (settings.topology.readouts == 0 || settings.topology.nodes == 0 || settings.topology.racks == 0 ||
+      settings.topology.nodes % settings.topology.racks != 0 || traffic.event_bytes == 0 || !(traffic.event_rate_hz > 0) ||
+      settings.traffic.events_in_flight == 0 ||
       traffic.event_rate_hz * (settings.seconds + warm_up_seconds(settings)) > kMostEvents)
     return std::unexpected(Error{"network.agent", "such a run cannot be scheduled"});
   return order;

@@ -6,7 +6,7 @@
 
 namespace rodeo::network::laboratory {
 
-inline constexpr std::uint64_t kAgentVersion = 1;
+inline constexpr std::uint64_t kAgentVersion = 2;
 
 /// What decides the schedule and how long a node works on it.
 struct RunOrder {

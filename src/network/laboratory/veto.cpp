@@ -11,6 +11,8 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
+std::uint32_t ports_of(const Settings& settings) { return settings.topology.nodes / settings.topology.racks; }
+
 constexpr double kLongestStallPeriods = 2000;  // longer ones veto in any case
 
 /// The largest occupancy when all that falls due in a stall is requested at its end. The stall begins `after` seconds after an event.
@@ -18,7 +20,7 @@ double largest_occupancy(const Settings& settings, double stall_seconds, double 
   const double period = 1 / settings.traffic.event_rate_hz;
   const double begin = (std::ceil(live) + 2) * period + after;
   const double end = begin + stall_seconds;
-  const double most_at_once = static_cast<double>(settings.topology.nodes) * settings.traffic.events_in_flight;
+  const double most_at_once = static_cast<double>(ports_of(settings)) * settings.traffic.events_in_flight;
   const double utilisation = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                              static_cast<double>(settings.topology.uplink_bps);
   const double until =
@@ -31,18 +33,18 @@ double largest_occupancy(const Settings& settings, double stall_seconds, double 
     if (delayed && ++at_once > most_at_once) continue;  // held back by its node
     bursts.push_back({.start_s = delayed ? end : due,
                       .bytes = static_cast<double>(settings.traffic.event_bytes),
-                      .port = n % settings.topology.nodes});
+                      .port = n % ports_of(settings)});
   }
   const auto sum = superpose(bursts, {.input_bps = static_cast<double>(settings.topology.uplink_bps),
                                       .output_bps = static_cast<double>(settings.topology.node_link_bps),
-                                      .ports = settings.topology.nodes});
+                                      .ports = ports_of(settings)});
   return sum ? sum->max_bytes : 0;
 }
 
 }  // namespace
 
 double added_by_stall(const Settings& settings, double stall_seconds) {
-  if (stall_seconds <= 0 || std::uint64_t{settings.topology.nodes} * settings.traffic.events_in_flight == 1) return 0;
+  if (stall_seconds <= 0 || std::uint64_t{ports_of(settings)} * settings.traffic.events_in_flight == 1) return 0;
   const double period = 1 / settings.traffic.event_rate_hz;
   const double live = static_cast<double>(settings.traffic.event_bytes) * 8 * settings.traffic.event_rate_hz /
                       static_cast<double>(settings.topology.node_link_bps);
