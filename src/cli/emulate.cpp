@@ -97,12 +97,15 @@ Result<ExitCode> run(const RunOptions& options) {
     std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),
                  function.name.c_str(), function.endpoint);
   }
+  if (const std::string where = emulator.serves_at(); !where.empty())
+    std::fprintf(stderr, "triggers are served at %s\n", where.c_str());
   bool stop = false;
   {
     LiveLine line;
     while (!stop && !signals.stop_requested()) {
       control.serve(kStep, [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
       emulator.poll();
+      if (const auto failure = emulator.failure()) return std::unexpected(*failure);
       const auto report = emulator.report();
       line.show(report);
       if (options.seconds && report.seconds >= *options.seconds) stop = true;
@@ -130,18 +133,37 @@ Result<ExitCode> status(const TalkOptions& options) {
                {"running", "running"},
                {"clients", "clients"},
                {"triggers", "triggers"},
+               {"dead time [%]", "dead_time"},
                {"superpages or blocks", "superpages"},
                {"data [GB]", "bytes"}});
   const auto value = [](const Json& object, std::string_view key) {
     const Json* found = object.find(key);
     return found == nullptr ? Json() : *found;
   };
+  const Json trigger = value(*answer, "trigger");
+  const auto followers = value(trigger, "followers").elements();
+  const auto dead_time = [&](const std::string& name) {
+    for (const Json& one : followers) {
+      if (value(one, "name").string() != name) continue;
+      const double percent = value(one, "dead_time_fraction").number() * 100;
+      return Cell(Json(percent), fmt::format("{:.2f}", percent));
+    }
+    return Cell(Json(), "");
+  };
   if (const Json* functions = answer->find("functions")) {
     for (const Json& one : functions->elements()) {
       table.add_row({value(one, "name"), value(one, "type"), value(one, "address"), value(one, "running"),
-                     value(one, "clients"), value(one, "triggers"), value(one, "superpages"),
+                     value(one, "clients"), value(one, "triggers"),
+                     dead_time(fmt::format("{}:{}", value(one, "name").string(), value(one, "endpoint").number())),
+                     value(one, "superpages"),
                      Cell(value(one, "bytes"), fmt::format("{:.3f}", value(one, "bytes").number() * 1e-9))});
     }
+  }
+  // Processes that follow this one's triggers.
+  for (const Json& one : followers) {
+    if (value(one, "peer").string().empty()) continue;
+    table.add_row({value(one, "name"), "follower", value(one, "peer"), value(one, "ready").number() > 0, Json(),
+                   value(one, "triggers"), dead_time(value(one, "name").string()), Json(), Json()});
   }
   table.print(options.format);
   return ExitCode::done;

@@ -259,11 +259,23 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The settings of an emulated card do not fit together; the message says which."},
     {"emulator.bad_fault", invalid_configuration,
      "A scheduled fault names a card, endpoint or link that the configuration does not have, so it would never happen."},
+    {"emulator.bad_trigger", invalid_configuration,
+     "The keys of emulator.trigger do not fit together; the message says which. A process either assigns triggers, and may "
+     "serve them, or follows."},
     {"emulator.no_such_card", refused,
      "An emulator was asked about a card that it does not have; `rodeo emulate status` lists its cards."},
     {"emulator.no_such_fault", refused,
      "A fault is not known, or this type of card does not have it, or the card has no such link; `rodeo emulate fault "
      "--help` lists the faults."},
+    {"emulator.trigger_address", invalid_configuration,
+     "Where a trigger authority is served is a name, for a Unix socket in the runtime directory, or HOST:PORT."},
+    {"emulator.trigger_refused", refused,
+     "The trigger authority does not take this process as a follower: another version of the protocol, another system or "
+     "seed, or a "
+     "name that another follower has."},
+    {"emulator.trigger_socket", unreachable,
+     "The socket of the trigger authority could not be made or reached; the message has the system's reason."},
+    {"emulator.trigger_taken", refused, "Another process serves triggers under this name, or listens on this port."},
     {"file.exists", refused,
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
      "number or the directory."},

@@ -120,6 +120,50 @@ TriggerSettings trigger_of(const Table& table) {
       .seed = static_cast<std::uint64_t>(keys.integer("seed"))};
 }
 
+/// Who assigns the triggers, and who follows.
+void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationErrors& errors) {
+  const Parameters& keys = table.parameters();
+  settings.trigger = trigger_of(table);
+  settings.serve = keys.text("serve");
+  settings.follow = keys.text("follow");
+  settings.system = keys.text("system");
+  settings.follower_timeout = std::chrono::ceil<std::chrono::milliseconds>(keys.duration("follower_timeout"));
+  const auto wrong = [&](std::string what, std::string next) {
+    errors.push_back({"emulator.bad_trigger", std::move(what), table.where(), std::move(next)});
+  };
+  if (settings.follower_timeout < std::chrono::milliseconds{100} || settings.follower_timeout > std::chrono::hours{1})
+    wrong("emulator.trigger.follower_timeout is from 100ms to 1h", "");
+  for (const std::string* address : {&settings.serve, &settings.follow}) {
+    if (address->empty()) continue;
+    if (const auto parsed = TriggerAddress::parse(*address); !parsed)
+      errors.push_back({parsed.error().code, parsed.error().what, table.where(), parsed.error().next});
+  }
+  if (!settings.follow.empty()) {
+    if (!settings.serve.empty())
+      wrong("a process that follows a trigger authority cannot serve triggers itself",
+            "let all processes follow the one authority");
+    for (const char* key : {"rate", "spacing", "simple_dead_time", "bucket_triggers", "bucket_period", "ecr_period",
+                            "ecr_triggers", "limit", "wait_for", "seed", "follower_timeout"}) {
+      if (table.given(key))
+        wrong(fmt::format("emulator.trigger.{} is the authority's to say, and this process follows `{}`", key,
+                          settings.follow),
+              "set it where the triggers are served, or leave out `follow`");
+    }
+  }
+  if (settings.follow.empty() && settings.serve.empty()) return;
+  if (settings.name.size() > 64 || settings.system.size() > 64)
+    wrong("emulator.name and emulator.trigger.system have at most 64 characters", "");
+  // BCID and trigger type follow from the seed: cards that differ could not be built together.
+  const auto seed_of = [](const CardSettings& card) {
+    return card.type == CardType::felix ? card.felix.seed : card.rdh.seed;
+  };
+  for (const CardSettings& card : settings.cards) {
+    if (seed_of(card) == seed_of(settings.cards.front())) continue;
+    errors.push_back(
+        {"emulator.bad_card", "all cards of a system with one trigger authority have the same seed", card.where, ""});
+  }
+}
+
 ScheduledFault fault_of(const Table& table) {
   const Parameters& keys = table.parameters();
   return {.fault = {.kind = *fault_kind(keys.text("kind")),
@@ -198,7 +242,8 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
   const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
   if (!configuration) return std::unexpected(configuration.error());
   const Table* const emulator = configuration->table("emulator");
-  if (emulator == nullptr || emulator->tables("card").empty()) {
+  const bool serves = emulator != nullptr && !emulator->table("trigger")->parameters().text("serve").empty();
+  if (emulator == nullptr || (emulator->tables("card").empty() && !serves)) {
     return std::unexpected(ConfigurationErrors{Error{"config.missing_key", "there is no [[emulator.card]] to emulate",
                                                      source.file.string(), "see examples/felix-card.toml"}});
   }
@@ -216,12 +261,49 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
                       emulator->where(), "a name without `/`"});
   }
   for (const Table& table : emulator->tables("card")) settings.cards.push_back(card_of(table, errors));
-  settings.trigger = trigger_of(*emulator->table("trigger"));
+  read_trigger(*emulator->table("trigger"), settings, errors);
   for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table));
   check_together(settings, emulator->tables("fault"), errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return settings;
 }
+
+namespace {
+
+Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
+  Json json = Json::object();
+  for (const auto& [name, value] : counters) json[name] = value;
+  return json;
+}
+
+Json followers_json(const TriggerReport& trigger) {
+  Json json = Json::array();
+  for (const TriggerFollowerReport& follower : trigger.followers) {
+    json.push_back(Json::object({{"name", follower.name},
+                                 {"peer", follower.peer},
+                                 {"connected", follower.connected},
+                                 {"ready", follower.ready},
+                                 {"triggers", follower.triggers},
+                                 {"missed", follower.missed},
+                                 {"vetoed", follower.held_up},
+                                 {"dead_time_fraction", follower.dead_time}}));
+  }
+  return json;
+}
+
+/// Null where the authority is in this process.
+Json link_json(const TriggerReport& trigger) {
+  if (!trigger.link) return {};
+  const TriggerLinkReport& link = *trigger.link;
+  return Json::object({{"follows", link.address},
+                       {"authority", link.authority},
+                       {"connected", link.connected},
+                       {"connections", link.connections},
+                       {"lost", link.lost},
+                       {"why", link.why}});
+}
+
+}  // namespace
 
 Json emulator_report_json(const EmulatorReport& report) {
   const TriggerReport& trigger = report.trigger;
@@ -239,12 +321,13 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"simple", trigger.vetoed_simple},
                                               {"complex", trigger.vetoed_complex}})},
                      {"ecr", trigger.ecrs},
-                     {"busy_card", trigger.busy_follower}})},
+                     {"busy_card", trigger.busy_follower},
+                     {"followers", followers_json(trigger)},
+                     {"counters", counters_json(trigger.counters)},
+                     {"link", link_json(trigger)}})},
       {"functions", Json::array()},
   });
   for (const FunctionReport& function : report.functions) {
-    Json counters = Json::object();
-    for (const auto& [name, value] : function.counters) counters[name] = value;
     json["functions"].push_back(Json::object({{"name", function.name},
                                               {"type", function.type},
                                               {"address", function.address},
@@ -256,7 +339,7 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"chunks", function.chunks},
                                               {"superpages", function.superpages},
                                               {"bytes", function.bytes},
-                                              {"counters", std::move(counters)}}));
+                                              {"counters", counters_json(function.counters)}}));
   }
   return json;
 }

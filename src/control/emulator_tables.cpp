@@ -100,9 +100,23 @@ std::vector<Key> trigger_keys() {
       of_type(KeyType::duration, "ecr_period", "0s", "Event counter reset each so often. 0s: never."),
       integer("ecr_triggers", "0", "Event counter reset after so many accepted triggers. 0: never.", 0, 16777216),
       integer("limit", "0", "Accepted triggers after which there are no more. 0: no limit.", 0, 9e15),
-      integer("wait_for", "1", "Functions that must be ready for data before the first trigger. 0: all of this process.", 0,
-              1000),
+      integer(
+          "wait_for", "1",
+          "Functions, of this process and of those that follow it, that must be ready for data: with fewer, triggers are "
+          "held, so that all begin and end with the same one. 0: as many as this process has.",
+          0, 1000),
       integer("seed", "1", "Seed of random spacing.", 0, 9.2e18),
+      of_type(
+          KeyType::text, "serve", "",
+          "Serve these triggers to other emulator processes: a name (a Unix socket in the runtime directory), or HOST:PORT "
+          "(TCP). Empty: to nobody."),
+      of_type(
+          KeyType::text, "follow", "",
+          "Follow the triggers that another emulator process serves there, instead of assigning any. Empty: this process "
+          "assigns."),
+      of_type(KeyType::text, "system", "", "Name of the system: authority and followers must have the same."),
+      of_type(KeyType::duration, "follower_timeout", "5s",
+              "A follower from which nothing comes is busy; after so long it is dropped."),
   };
 }
 
@@ -124,7 +138,7 @@ std::vector<TableDeclaration> emulator_tables() {
        .optional = true},
       {.path = "emulator.trigger",
        .help = "The trigger authority: it assigns L1 ids to offered triggers that busy and dead time let pass, and all "
-               "cards of the process follow it.",
+               "cards of the process, and of those that follow it, get them.",
        .keys = trigger_keys()},
       {.path = "emulator.card", .help = "One emulated card.", .keys = card_keys(), .form = Form::array},
       {.path = "emulator.fault",

@@ -10,7 +10,7 @@
 #include "card_registers/cru.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
-#include "emulator/trigger_authority.h"
+#include "emulator/trigger_source.h"
 
 namespace rodeo::emulator {
 

@@ -40,6 +40,13 @@ TriggerSettings trigger_of(const EmulatorSettings& settings) {
   return trigger;
 }
 
+/// Of the payload of all cards: BCID and trigger type follow from it.
+std::uint64_t seed_of(const EmulatorSettings& settings) {
+  if (settings.cards.empty()) return 1;
+  const CardSettings& card = settings.cards.front();
+  return card.type == CardType::felix ? card.felix.seed : card.rdh.seed;
+}
+
 }  // namespace
 
 Result<std::string> function_address(const std::string& text, unsigned endpoint) {
@@ -64,7 +71,21 @@ Result<std::string> function_address(const std::string& text, unsigned endpoint)
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
 }
 
-Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), authority_(trigger_of(settings_)) {
+TriggerHub& Emulator::hub() {
+  if (authority_) return *authority_;
+  return *link_;
+}
+
+Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
+  if (settings_.follow.empty()) {
+    authority_ = std::make_unique<TriggerAuthority>(trigger_of(settings_));
+  } else {
+    link_ = std::make_unique<TriggerFollower>(TriggerFollowerSettings{.address = settings_.follow,
+                                                                      .name = settings_.name,
+                                                                      .system = settings_.system,
+                                                                      .seed = seed_of(settings_),
+                                                                      .functions = functions_of(settings_)});
+  }
   const auto directory = cards_directory(settings_.directory);
   for (const CardSettings& card : settings_.cards) {
     for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
@@ -78,8 +99,8 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
                                      .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
       // A card that drops what it cannot keep is never busy.
       const bool drops = card.type == CardType::cru && card.drop;
-      auto triggers = std::make_unique<LocalTriggerSource>(authority_, fmt::format("{}:{}", card.name, endpoint),
-                                                           drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
+      auto triggers = std::make_unique<TriggerSource>(hub(), fmt::format("{}:{}", card.name, endpoint),
+                                                      drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
       switch (card.type) {
         case CardType::felix: {
           identity.type = "FELIX";
@@ -98,15 +119,16 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
         case CardType::cru:
           identity.type = "CRU";
           identity.pci = card_registers::cru::kPciId;
-          functions_.push_back(std::make_unique<CruCard>(CruSettings{.identity = identity,
-                                                                     .source = card.rdh,
-                                                                     .links = card.links,
-                                                                     .serial = card.serial,
-                                                                     .temperature = card.temperature,
-                                                                     .frames_held = card.fifo_triggers,
-                                                                     .paced = settings_.trigger.rate_hz > 0,
-                                                                     .drop = card.drop},
-                                                         std::move(triggers)));
+          functions_.push_back(
+              std::make_unique<CruCard>(CruSettings{.identity = identity,
+                                                    .source = card.rdh,
+                                                    .links = card.links,
+                                                    .serial = card.serial,
+                                                    .temperature = card.temperature,
+                                                    .frames_held = card.fifo_triggers,
+                                                    .paced = link_ != nullptr || settings_.trigger.rate_hz > 0,
+                                                    .drop = card.drop},
+                                        std::move(triggers)));
           break;
         case CardType::crorc:
           identity.type = "C-RORC";
@@ -116,6 +138,14 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)), 
           break;
       }
     }
+  }
+  if (!settings_.serve.empty()) {
+    server_ = std::make_unique<TriggerServer>(TriggerServerSettings{.address = settings_.serve,
+                                                                    .name = settings_.name,
+                                                                    .system = settings_.system,
+                                                                    .seed = seed_of(settings_),
+                                                                    .timeout = settings_.follower_timeout},
+                                              *authority_);
   }
   start_ns_ = base::steady_now_ns();
   for (const ScheduledFault& fault : settings_.faults) {
@@ -189,14 +219,15 @@ void Emulator::poll() {
   }
   std::erase_if(schedule_, [](const Due& due) { return due.over; });
   schedule_.insert(schedule_.end(), ends.begin(), ends.end());
-  authority_.advance(now_ns);
+  if (authority_) authority_->advance(now_ns);
 }
 
 EmulatorReport Emulator::report() const {
   EmulatorReport report{.seconds = static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9,
                         .cpu_seconds = base::process_cpu_seconds(),
-                        .trigger = authority_.report(),
+                        .trigger = authority_ ? authority_->report() : link_->report(),
                         .faults = faults_};
+  if (server_) server_->report(report.trigger);
   for (const auto& function : functions_) report.functions.push_back(function->report());
   return report;
 }

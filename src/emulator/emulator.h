@@ -15,6 +15,8 @@
 #include "emulator/felix_card.h"
 #include "emulator/pci_function.h"
 #include "emulator/trigger_authority.h"
+#include "emulator/trigger_follower.h"
+#include "emulator/trigger_server.h"
 
 namespace rodeo::emulator {
 
@@ -44,6 +46,10 @@ struct EmulatorSettings {
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   std::vector<CardSettings> cards;
   TriggerSettings trigger;  ///< wait_for 0: every function of this process
+  std::string serve;        ///< where others follow this process's triggers; empty: nowhere
+  std::string follow;       ///< whose triggers this process follows, `trigger` unused; empty: its own
+  std::string system;       ///< authority and followers must have the same
+  std::chrono::milliseconds follower_timeout{5000};  ///< after so long without a word a follower is dropped
   std::vector<ScheduledFault> faults;
 };
 
@@ -69,7 +75,11 @@ class Emulator {
 
   EmulatorReport report() const;
   /// The trigger limit is reached and everybody has what there is.
-  bool ended() const { return authority_.ended(); }
+  bool ended() const { return authority_ && authority_->ended(); }
+  /// What makes it useless to go on: the authority that it should follow refuses it.
+  std::optional<Error> failure() const { return link_ ? link_->refused() : std::nullopt; }
+  /// Where followers find it; empty if it does not serve.
+  std::string serves_at() const { return server_ ? server_->where() : std::string(); }
   const EmulatorSettings& settings() const { return settings_; }
 
  private:
@@ -80,11 +90,14 @@ class Emulator {
     bool undoes = false;  // ends a fault of some duration
   };
 
+  TriggerHub& hub();
   PciFunction* find(const std::string& id);
   void apply(Due& due, std::uint64_t now_ns);
 
   EmulatorSettings settings_;
-  TriggerAuthority authority_;
+  std::unique_ptr<TriggerAuthority> authority_;  // or
+  std::unique_ptr<TriggerFollower> link_;
+  std::unique_ptr<TriggerServer> server_;
   std::vector<std::unique_ptr<PciFunction>> functions_;
   std::vector<Due> schedule_;
   std::uint64_t start_ns_ = 0;

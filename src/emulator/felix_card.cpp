@@ -20,6 +20,7 @@ using card_registers::Field;
 constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
+constexpr std::uint64_t kLongestEndNs = 500'000'000;  // a driver waits for two seconds
 
 }  // namespace
 
@@ -213,9 +214,11 @@ void FelixCard::begin(unsigned index) {
   channel.client = *owner;
   channel.start = channel.position = channel.read = start;
   channel.end = end;
-  // A read pointer ahead of the start leaves only what lies before it free; at the start, or anywhere else, all memory is.
+  // A read pointer ahead of the start leaves only what lies before it free; at either end, all memory is. One that is nowhere in the memory frees nothing.
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
   if (!from_host && read > start && read < end) channel.read = read;
+  channel.lost_reader = !from_host && (read < start || read > end);
+  if (channel.lost_reader) bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
   channel.even_dma = channel.even_host = channel.told = false;
   channel.sent = channel.dropped = 0;
   channel.running = true;
@@ -223,8 +226,20 @@ void FelixCard::begin(unsigned index) {
   at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
 }
 
+/// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
+/// to take them.
+bool FelixCard::ends_in_order(unsigned index) {
+  if (!following_ || index >= felix::kToHostDescriptors || !bus_master()) return false;
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (i != index && channels_[i].running) return false;
+  }
+  const Channel& channel = channels_[index];
+  DmaMaps::Use use(maps());
+  return !channel.stuck && use.owner(channel.start, channel.end - channel.start) == channel.client;
+}
+
 void FelixCard::end(unsigned index) {
-  channels_[index].running = false;
+  channels_[index].running = channels_[index].ending = false;
   at(felix::reg("dma_status"), index).store(kDone, std::memory_order_release);
 }
 
@@ -249,13 +264,24 @@ bool FelixCard::update_channel(unsigned index) {
   if (enabled != channel.running) {
     if (enabled) {
       begin(index);
-    } else {
+    } else if (!channel.ending && ends_in_order(index)) {
+      channel.ending = true;
+      end_by_ns_ = base::steady_now_ns() + kLongestEndNs;
+    } else if (!channel.ending) {
       end(index);
     }
-    return true;
+    if (!channel.ending) return true;
+  } else {
+    channel.ending = false;
   }
   if (!channel.running) return false;
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
+  if (channel.lost_reader) {
+    if (read < channel.start || read > channel.end) return false;
+    channel.lost_reader = false;
+    channel.read = read == channel.end ? channel.start : read;
+    return true;
+  }
   if (read == channel.read) return false;
   if (read < channel.start || read > channel.end) {
     bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
@@ -273,6 +299,7 @@ bool FelixCard::update_channel(unsigned index) {
 }
 
 std::uint64_t FelixCard::free_bytes(const Channel& channel) const {
+  if (channel.lost_reader) return 0;
   const std::uint64_t size = channel.end - channel.start;
   const std::uint64_t used =
       channel.position >= channel.read ? channel.position - channel.read : size - (channel.read - channel.position);
@@ -369,9 +396,19 @@ bool FelixCard::work() {
   running_.store(generating, std::memory_order_relaxed);
   // A generator that was switched off still sends what was accepted until then.
   if (generating) following_ = true;
-  if (!generating && following_) triggers_->pause();
+  const auto is_ending = [](const Channel& channel) { return channel.ending; };
+  const bool ending = std::ranges::any_of(channels_, is_ending);
+  const bool held = (!generating || ending) && following_ && triggers_->hold();
   if (!running) following_ = false;
   triggers_->set_ready(following_);
+  const auto end_those = [&] {
+    for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+      if (channels_[i].ending) end(i);
+    }
+    following_ = false;
+    triggers_->set_ready(false);
+    return true;
+  };
   // A generator that was switched off leaves blocks open, which still go out.
   if (!running || (!following_ && !open_blocks_)) return any;
 
@@ -380,11 +417,14 @@ bool FelixCard::work() {
       (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0) {
     interrupts().raise(kBusyVector);
   }
+  if (ending && (most == 0 || now > end_by_ns_)) return end_those();
   if (most == 0) return any;
   ranges_.clear();
   const std::uint64_t count = following_ ? triggers_->take(most, ranges_) : 0;
-  if (!generating && count == 0) following_ = false;
-  if (count == 0 && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
+  if (held && count == 0) following_ = false;
+  const bool last = ending && held && count == 0;
+  if (last && !open_blocks_) return end_those();
+  if (count == 0 && !last && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
     return any;
   {
     DmaMaps::Use use(maps());
@@ -408,7 +448,7 @@ bool FelixCard::work() {
   blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
   chunks_.store(source_.chunks(), std::memory_order_relaxed);
   triggers_->done(count);
-  return true;
+  return last ? end_those() : true;
 }
 
 bool FelixCard::inject_card(const Fault& fault) {

@@ -8,6 +8,7 @@
 #include "card_registers/felix.h"
 #include "emulator/felix_source.h"
 #include "emulator/pci_function.h"
+#include "emulator/trigger_source.h"
 
 namespace rodeo::emulator {
 
@@ -45,6 +46,8 @@ class FelixCard final : public PciFunction, private BlockSink {
     bool even_host = false;
     bool told = false;  // an interrupt is out that the host has not answered by reading
     bool stuck = false;
+    bool lost_reader = false;  // the read pointer was nowhere in the memory when the channel was enabled
+    bool ending = false;       // disabled, and still written to until its triggers are done
     std::atomic<std::uint64_t> sent{0};
     std::atomic<std::uint64_t> dropped{0};
     std::span<std::byte> memory;  // from `position` on, while a Use lives
@@ -54,6 +57,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   bool obey();
   bool obey_commands();
   bool update_channel(unsigned index);
+  bool ends_in_order(unsigned index);
   void begin(unsigned index);
   void end(unsigned index);
   void publish(unsigned index);
@@ -82,7 +86,8 @@ class FelixCard final : public PciFunction, private BlockSink {
   DmaMaps::Use* use_ = nullptr;  // in work() only
   std::uint64_t last_append_ns_ = 0;
   bool open_blocks_ = false;
-  bool following_ = false;  // takes triggers
+  bool following_ = false;       // takes triggers
+  std::uint64_t end_by_ns_ = 0;  // of a channel that is ending
   std::atomic<std::uint64_t> triggers_seen_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> from_host_bytes_{0};

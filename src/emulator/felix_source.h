@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "emulator/trigger_authority.h"
+#include "emulator/trigger_range.h"
 #include "formats/block_encoder.h"
 #include "formats/provable.h"
 

@@ -4,43 +4,56 @@
 #include <cmath>
 #include <limits>
 
-#include "base/clock.h"
-
 namespace rodeo::emulator {
 namespace {
 
 /// What is taken at once where no clock says how many.
 constexpr std::uint64_t kBurst = 4096;
+constexpr std::uint64_t kHoldNs = 100'000'000;
 
 }  // namespace
 
-TriggerAuthority::Follower TriggerAuthority::join(std::string name, std::uint64_t capacity) {
+TriggerHub::Follower TriggerAuthority::join(std::string name, std::uint64_t capacity) {
   const std::lock_guard lock(mutex_);
-  followers_.push_back({.name = std::move(name), .capacity = std::max<std::uint64_t>(capacity, 1), .here = true});
-  return followers_.size() - 1;
+  return ledger_.join(std::move(name), capacity);
+}
+
+std::optional<TriggerHub::Follower> TriggerAuthority::join_peer(std::string name, std::string peer) {
+  const std::lock_guard lock(mutex_);
+  if (ledger_.here(name)) return std::nullopt;
+  return ledger_.join(std::move(name), 0, std::move(peer));
 }
 
 void TriggerAuthority::leave(Follower follower) {
   const std::lock_guard lock(mutex_);
-  followers_[follower].here = followers_[follower].ready = false;
-  forget();
+  ledger_.leave(follower);
 }
 
-void TriggerAuthority::set_ready(Follower follower, bool ready, std::uint64_t now_ns) {
+void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
-  FollowerState& state = followers_[follower];
-  if (state.ready == ready) return;
-  if (started()) advance_locked(now_ns);
-  state.ready = ready;
-  state.taken = state.done = report_.accepted;
-  if (started()) return;
-  if (std::ranges::count_if(followers_, [](const auto& one) { return one.ready; }) <
-      static_cast<std::ptrdiff_t>(settings_.wait_for))
-    return;
+  // Those that are ready already get what came until now; who leaves takes nothing with it that it will not do.
+  if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
+  ledger_.set_ready(follower, ready);
+  if (started() || !enough_ready()) return;
   start_ns_ = now_ns_ = now_ns;
   next_ns_ = static_cast<double>(now_ns) + (settings_.rate_hz > 0 ? gap_ns() : 0);
   next_ecr_ns_ = now_ns + static_cast<std::uint64_t>(settings_.ecr_period.count());
   bucket_at_ns_ = static_cast<double>(now_ns);
+}
+
+void TriggerAuthority::set_limit(Follower follower, std::uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  ledger_.set_limit(follower, limit);
+}
+
+std::uint64_t TriggerAuthority::position(Follower follower) const {
+  const std::lock_guard lock(mutex_);
+  return ledger_.position(follower);
+}
+
+TriggerAuthority::Now TriggerAuthority::now() const {
+  const std::lock_guard lock(mutex_);
+  return {report_.accepted, started() ? now_ns_ - start_ns_ : 0, report_.ecrs};
 }
 
 double TriggerAuthority::gap_ns() {
@@ -48,23 +61,6 @@ double TriggerAuthority::gap_ns() {
   if (settings_.spacing == TriggerSettings::Spacing::periodic) return mean;
   const double uniform = (static_cast<double>(random_() >> 11) + 1) * 0x1p-53;  // (0, 1]
   return -std::log(uniform) * mean;
-}
-
-TriggerAuthority::FollowerState* TriggerAuthority::busy_follower() {
-  for (FollowerState& state : followers_) {
-    if (state.ready && (state.busy || report_.accepted - state.done >= state.capacity)) return &state;
-  }
-  return nullptr;
-}
-
-std::uint64_t TriggerAuthority::room() const {
-  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (const FollowerState& state : followers_) {
-    if (!state.ready) continue;
-    const std::uint64_t open = report_.accepted - state.done;
-    least = std::min(least, state.busy || open >= state.capacity ? 0 : state.capacity - open);
-  }
-  return least == std::numeric_limits<std::uint64_t>::max() ? 0 : least;
 }
 
 void TriggerAuthority::event_counter_reset() {
@@ -79,14 +75,7 @@ void TriggerAuthority::accept(std::uint64_t count, std::uint64_t time_ns) {
     if (settings_.ecr_triggers > 0 && since_ecr_ == settings_.ecr_triggers) event_counter_reset();
     std::uint64_t here = std::min<std::uint64_t>(count, 0x1000000U - (next_l1id_ & 0xffffffU));
     if (settings_.ecr_triggers > 0) here = std::min(here, settings_.ecr_triggers - since_ecr_);
-    TriggerRange* last = ranges_.empty() ? nullptr : &ranges_.back();
-    const bool grows = last != nullptr && last->sequence + last->count == report_.accepted && last->orbit == orbit &&
-                       last->l1id + last->count == next_l1id_ && (next_l1id_ & 0xffffffU) != 0;
-    if (grows) {
-      last->count += static_cast<std::uint32_t>(here);
-    } else {
-      ranges_.push_back({report_.accepted, next_l1id_, static_cast<std::uint32_t>(here), orbit});
-    }
+    ledger_.append({report_.accepted, next_l1id_, static_cast<std::uint32_t>(here), orbit});
     next_l1id_ = (next_l1id_ & 0xff000000U) | ((next_l1id_ + static_cast<std::uint32_t>(here)) & 0xffffffU);
     since_ecr_ += here;
     report_.accepted += here;
@@ -99,17 +88,20 @@ void TriggerAuthority::advance(std::uint64_t now_ns) {
   advance_locked(now_ns);
 }
 
-void TriggerAuthority::pause(std::uint64_t now_ns) {
-  constexpr std::uint64_t kPauseNs = 100'000'000;
+bool TriggerAuthority::hold(std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
-  paused_until_ns_ = now_ns + kPauseNs;
+  held_until_ns_ = now_ns + kHoldNs;
+  return true;
 }
 
 void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (!started() || now_ns < now_ns_) return;
   now_ns_ = now_ns;
-  if (now_ns < paused_until_ns_) {
-    if (settings_.rate_hz > 0 && next_ns_ <= static_cast<double>(now_ns)) next_ns_ = static_cast<double>(now_ns) + gap_ns();
+  const auto now = static_cast<double>(now_ns);
+  // While functions are switched on and off nothing is offered: that is not dead time.
+  if (now_ns < held_until_ns_ || !enough_ready()) {
+    if (settings_.rate_hz > 0 && next_ns_ <= now) next_ns_ = now + gap_ns();
+    if (now_ns >= next_ecr_ns_) next_ecr_ns_ = now_ns + static_cast<std::uint64_t>(settings_.ecr_period.count());
     return;
   }
   const auto limit_left = [&] {
@@ -120,33 +112,25 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     next_ecr_ns_ = now_ns + static_cast<std::uint64_t>(settings_.ecr_period.count());
   }
   if (settings_.rate_hz <= 0) {
-    const std::uint64_t count = std::min({room(), kBurst, limit_left()});
+    const std::uint64_t count = std::min({ledger_.room(), kBurst, limit_left()});
     if (count == 0) return;
     report_.offered += count;
     accept(count, now_ns);
     return;
   }
-  const auto now = static_cast<double>(now_ns);
-  // With nobody to send data there is no run: what would have been offered is not dead time.
-  if (std::ranges::none_of(followers_, [](const auto& one) { return one.ready; })) {
-    if (next_ns_ <= now) next_ns_ = now + gap_ns();
-    return;
-  }
   const auto simple = static_cast<double>(settings_.simple_dead_time.count());
   const auto period = static_cast<double>(settings_.bucket_period.count());
-  FollowerState* busy = busy_follower();
-  std::uint64_t room_left = busy != nullptr ? 0 : room();
+  std::uint64_t room = ledger_.room();
+  std::uint64_t held_up = 0;
   for (; next_ns_ <= now; next_ns_ += gap_ns()) {
     if (settings_.ecr_period.count() > 0 && next_ns_ >= static_cast<double>(next_ecr_ns_)) {
       event_counter_reset();
       next_ecr_ns_ += static_cast<std::uint64_t>(settings_.ecr_period.count());
     }
-    if (limit_left() == 0) return;
+    if (limit_left() == 0) break;
     ++report_.offered;
-    if (room_left == 0) {
-      if (busy == nullptr) busy = busy_follower();
-      if (busy != nullptr) ++busy->held_up;
-      ++report_.vetoed_busy;
+    if (room == 0) {
+      ++held_up;
       continue;
     }
     if (next_ns_ - last_accepted_ns_ < simple) {
@@ -164,51 +148,28 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     }
     last_accepted_ns_ = next_ns_;
     accept(1, static_cast<std::uint64_t>(next_ns_));
-    --room_left;
+    --room;
   }
+  report_.vetoed_busy += held_up;
+  if (held_up > 0) ledger_.held_up(held_up);
 }
 
 std::uint64_t TriggerAuthority::take(Follower follower, std::uint64_t most, std::uint64_t now_ns,
                                      std::vector<TriggerRange>& out) {
   const std::lock_guard lock(mutex_);
-  FollowerState& state = followers_[follower];
-  if (!state.ready) return 0;
-  if (settings_.rate_hz > 0 || report_.accepted - state.taken < most) advance_locked(now_ns);
-  std::uint64_t taken = 0;
-  // Few ranges are alive; the newest are wanted most often.
-  auto range = std::ranges::partition_point(
-      ranges_, [&](const TriggerRange& one) { return one.sequence + one.count <= state.taken; });
-  for (; range != ranges_.end() && taken < most; ++range) {
-    const std::uint64_t skip = state.taken - range->sequence;
-    const std::uint64_t count = std::min(range->count - skip, most - taken);
-    out.push_back({.sequence = state.taken,
-                   .l1id = range->l1id_of(static_cast<std::uint32_t>(skip)),
-                   .count = static_cast<std::uint32_t>(count),
-                   .orbit = range->orbit});
-    state.taken += count;
-    taken += count;
-  }
-  if (taken > 0) forget();
-  return taken;
-}
-
-void TriggerAuthority::forget() {
-  std::uint64_t oldest = report_.accepted;
-  for (const FollowerState& state : followers_) {
-    if (state.ready) oldest = std::min(oldest, state.taken);
-  }
-  while (!ranges_.empty() && ranges_.front().sequence + ranges_.front().count <= oldest) ranges_.pop_front();
+  if (!ledger_.is_ready(follower)) return 0;
+  if (settings_.rate_hz > 0 || ledger_.end() - ledger_.position(follower) < most) advance_locked(now_ns);
+  return ledger_.take(follower, most, out);
 }
 
 void TriggerAuthority::done(Follower follower, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  FollowerState& state = followers_[follower];
-  state.done = std::min(state.done + count, state.taken);
+  ledger_.done(follower, count);
 }
 
 void TriggerAuthority::set_busy(Follower follower, bool busy) {
   const std::lock_guard lock(mutex_);
-  followers_[follower].busy = busy;
+  ledger_.set_busy(follower, busy);
 }
 
 bool TriggerAuthority::ended() const {
@@ -220,22 +181,8 @@ TriggerReport TriggerAuthority::report() const {
   const std::lock_guard lock(mutex_);
   TriggerReport report = report_;
   report.seconds = started() ? static_cast<double>(now_ns_ - start_ns_) * 1e-9 : 0;
-  std::uint64_t most = 0;
-  for (const FollowerState& state : followers_) {
-    if (state.held_up > most) {
-      most = state.held_up;
-      report.busy_follower = state.name;
-    }
-  }
+  ledger_.report(report);
   return report;
-}
-
-void LocalTriggerSource::set_ready(bool ready) { authority_.set_ready(follower_, ready, base::steady_now_ns()); }
-
-void LocalTriggerSource::pause() { authority_.pause(base::steady_now_ns()); }
-
-std::uint64_t LocalTriggerSource::take(std::uint64_t most, std::vector<TriggerRange>& out) {
-  return authority_.take(follower_, most, base::steady_now_ns(), out);
 }
 
 }  // namespace rodeo::emulator

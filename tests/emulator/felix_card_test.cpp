@@ -198,6 +198,64 @@ TEST_F(FelixCardTest, ADescriptorThatPointsNowhereIsNotBegun) {
   EXPECT_TRUE(host.enable());
 }
 
+TEST_F(FelixCardTest, TheReadPointerCountsBeforeTheFirstByteIsWritten) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  const auto begin = [&](std::uint64_t read_pointer) {
+    host.at(felix::reg("dma_start")) = FelixHost::kIova;
+    host.at(felix::reg("dma_end")) = FelixHost::kIova + host.memory.size();
+    host.at(felix::reg("dma_read_pointer")) = read_pointer;
+    host.at(felix::reg("dma_control")) = felix::kWrapAround.mask() | 64;
+    std::memset(host.memory.data(), 0x5a, host.memory.size());
+    host.at(felix::reg("dma_enable")) = 1;
+    ASSERT_TRUE(wait_until([&] { return (host.at(felix::reg("dma_status")) & 1U) == 0; }));
+  };
+  const auto written = [&] {
+    std::size_t bytes = 0;
+    for (std::size_t at = 0; at < host.memory.size(); at += 1024)
+      bytes += host.memory.data()[at] == std::byte{0x5a} ? 0 : 1024;
+    return bytes;
+  };
+  for (const std::size_t free : {8192U, 65536U}) {
+    begin(FelixHost::kIova + free);
+    ASSERT_TRUE(wait_until([&] {
+      return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0;
+    })) << "full";
+    EXPECT_LE(host.position(), FelixHost::kIova + free - 1024) << "one block stays free";
+    EXPECT_EQ(written(), host.position() - FelixHost::kIova) << "and nothing lies behind the position";
+    ASSERT_TRUE(host.disable());
+  }
+  begin(FelixHost::kIova - 4096);
+  ASSERT_TRUE(
+      wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
+  EXPECT_EQ(written(), 0U) << "a pointer that is nowhere in the memory";
+  EXPECT_EQ(emulator_->report().functions[0].counters.front(),
+            (std::pair<std::string, std::uint64_t>{"bad_read_pointers", 1}));
+  host.at(felix::reg("dma_read_pointer")) = FelixHost::kIova;
+  EXPECT_TRUE(wait_until([&] { return host.position() > FelixHost::kIova + 65536; }));
+}
+
+TEST_F(FelixCardTest, AChannelThatIsDisabledEndsBehindTheTriggersThatWereAccepted) {
+  auto all = settings(felix());
+  all.trigger.rate_hz = 50'000;
+  start(all);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  for (int run = 1; run <= 3; ++run) {
+    FelixHost host(socket(), 1 << 20);
+    ASSERT_TRUE(host.enable());
+    ASSERT_TRUE(wait_until([&] {
+      prover.prove(host.take());
+      return prover.chunks() >= 6U * 1000U * static_cast<unsigned>(run);
+    }));
+    ASSERT_TRUE(host.disable());
+    prover.prove(host.take());
+    const auto report = emulator_->report();
+    EXPECT_EQ(prover.chunks(), 6 * report.trigger.accepted) << "every chunk of every trigger, also of blocks that were open";
+    EXPECT_EQ(report.trigger.followers.at(0).missed, 0U);
+  }
+  EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
+}
+
 TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
   start(settings(felix()));
   VfioClient bystander(socket());

@@ -156,13 +156,47 @@ TEST(TriggerAuthority, EndpointsThatAreSwitchedOffOneAfterTheOtherEndWithTheSame
   authority.set_ready(first, true, kStart);
   authority.set_ready(second, true, kStart);
   auto ids_of_first = ids_of(take_all(authority, first, kStart + 10'000'000));
-  authority.pause(kStart + 10'000'000);
+  EXPECT_TRUE(authority.hold(kStart + 10'000'000));
   EXPECT_TRUE(ids_of(take_all(authority, first, kStart + 11'000'000)).empty());
   authority.set_ready(first, false, kStart + 11'000'000);
   const auto ids_of_second = ids_of(take_all(authority, second, kStart + 60'000'000));
   EXPECT_EQ(ids_of_first, ids_of_second);
   EXPECT_EQ(authority.report().dead_time_fraction(), 0);
   EXPECT_FALSE(ids_of(take_all(authority, second, kStart + 200'000'000)).empty()) << "the pause ends by itself";
+}
+
+TEST(TriggerAuthority, WithFewerReadyThanAreWaitedForNothingIsOffered) {
+  TriggerAuthority authority({.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic, .wait_for = 2});
+  const auto first = authority.join("first", 10'000);
+  const auto second = authority.join("second", 10'000);
+  authority.set_ready(first, true, kStart);
+  EXPECT_TRUE(take_all(authority, first, kStart + 10'000'000).empty());
+  authority.set_ready(second, true, kStart + 10'000'000);
+  const auto ids_of_first = ids_of(take_all(authority, first, kStart + 20'000'000));
+  EXPECT_EQ(ids_of_first.size(), 1000U);
+  authority.set_ready(first, false, kStart + 30'000'000);
+  EXPECT_EQ(ids_of(take_all(authority, second, kStart + 40'000'000)), ids_of_first) << "all that the first had, and no more";
+  authority.set_ready(second, false, kStart + 40'000'000);
+  EXPECT_EQ(authority.report().offered, 1000U);
+  for (const auto& follower : authority.report().followers) EXPECT_EQ(follower.missed, 0U) << follower.name;
+  // The next run: again from the same trigger on.
+  authority.set_ready(second, true, kStart + 900'000'000);
+  EXPECT_TRUE(take_all(authority, second, kStart + 950'000'000).empty());
+  authority.set_ready(first, true, kStart + 950'000'000);
+  const auto again = ids_of(take_all(authority, second, kStart + 960'000'000));
+  EXPECT_EQ(again, ids_of(take_all(authority, first, kStart + 960'000'000)));
+  EXPECT_EQ(again.size(), 1000U);
+  EXPECT_EQ(again.front(), 1000U);
+}
+
+TEST(TriggerAuthority, WhatAFollowerHasNotTakenWhenItLeavesIsCounted) {
+  TriggerAuthority authority({.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic});
+  const auto follower = authority.join("card", 10'000);
+  authority.set_ready(follower, true, kStart);
+  std::vector<TriggerRange> ranges;
+  EXPECT_EQ(authority.take(follower, 10, kStart + 1'000'000, ranges), 10U);
+  authority.set_ready(follower, false, kStart + 2'000'000);
+  EXPECT_EQ(authority.report().followers.at(0).missed, 90U);
 }
 
 TEST(TriggerAuthority, AnIdOf24BitsGoesRoundWithoutTouchingTheEcrCounter) {

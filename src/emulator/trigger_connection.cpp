@@ -1,0 +1,242 @@
+#include "emulator/trigger_connection.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "base/runtime_dir.h"
+
+namespace rodeo::emulator {
+namespace {
+
+using namespace trigger_protocol;
+
+constexpr std::size_t kReadBytes = 128 << 10;  // held at most: two of the largest messages
+constexpr std::string_view kExtension = ".trigger";
+
+std::unexpected<Error> failed(std::string_view what, const std::string& where, int error) {
+  return std::unexpected(Error{"emulator.trigger_socket", fmt::format("{}: {}", what, std::strerror(error)), where,
+                               "is the authority running, and is this its address?"});
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* addresses) const { ::freeaddrinfo(addresses); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Result<Addresses> resolve(const std::string& host, const std::string& port, const std::string& where, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0)
+    return std::unexpected(Error{"emulator.trigger_socket",
+                                 fmt::format("cannot find host {}: {}", host, ::gai_strerror(error)), where,
+                                 "write HOST:PORT, for example 127.0.0.1:5000"});
+  return Addresses(found);
+}
+
+std::string text_of(const sockaddr* address, socklen_t size) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (::getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0) return "?";
+  return address->sa_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+void without_delay(int socket) {
+  const int on = 1;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+}  // namespace
+
+bool TriggerConnection::receive() {
+  if (in_.empty()) in_.resize(kReadBytes);
+  if (read_ > 0) {
+    std::memmove(in_.data(), in_.data() + read_, have_ - read_);
+    have_ -= read_;
+    read_ = 0;
+  }
+  if (have_ == in_.size()) return true;
+  ssize_t got = 0;
+  do {
+    got = ::recv(socket_.get(), in_.data() + have_, in_.size() - have_, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) have_ += static_cast<std::size_t>(got);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
+std::expected<std::optional<Message>, Wrong> TriggerConnection::next() {
+  const std::span<const std::byte> bytes = std::span(in_).subspan(read_, have_ - read_);
+  if (bytes.size() < kHeaderBytes) return std::nullopt;
+  const auto header = decode_header(bytes.first<kHeaderBytes>());
+  if (!header) return std::unexpected(header.error());
+  if (bytes.size() < kHeaderBytes + header->body_bytes) return std::nullopt;
+  auto message = decode(header->type, bytes.subspan(kHeaderBytes, header->body_bytes));
+  if (!message) return std::unexpected(message.error());
+  read_ += kHeaderBytes + header->body_bytes;
+  return std::move(*message);
+}
+
+bool TriggerConnection::send(const Message& message) {
+  encode(message, out_);
+  return flush();
+}
+
+bool TriggerConnection::flush() {
+  while (sent_ < out_.size()) {
+    const ssize_t done = ::send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (done > 0) {
+      sent_ += static_cast<std::size_t>(done);
+    } else if (done < 0 && errno != EINTR) {
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+  }
+  out_.clear();
+  sent_ = 0;
+  return true;
+}
+
+Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
+  TriggerAddress address;
+  address.text_ = text;
+  const auto wrong = [&](std::string what) {
+    return std::unexpected(Error{"emulator.trigger_address", fmt::format("`{}`: {}", text, what), "",
+                                 "write a name (a Unix socket in the runtime directory), or HOST:PORT"});
+  };
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos) {
+    if (text.empty() || text.find('/') != std::string::npos) return wrong("that is no name of a socket");
+    return address;
+  }
+  address.host_ = text.substr(0, colon);
+  address.port_ = text.substr(colon + 1);
+  if (address.host_.size() > 2 && address.host_.front() == '[' && address.host_.back() == ']')
+    address.host_ = address.host_.substr(1, address.host_.size() - 2);
+  unsigned port = 0;
+  const auto [end, error] = std::from_chars(address.port_.data(), address.port_.data() + address.port_.size(), port);
+  if (error != std::errc{} || end != address.port_.data() + address.port_.size() || port > 65535)
+    return wrong(fmt::format("`{}` is no port", address.port_));
+  if (address.host_.empty()) return wrong("there is no host");
+  return address;
+}
+
+Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patience) const {
+  if (!is_tcp()) {
+    const auto path = base::runtime_socket(text_ + std::string(kExtension));
+    if (!path) return std::unexpected(path.error());
+    auto socket = base::connect_unix(*path);
+    if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});
+    (void)::fcntl(socket->get(), F_SETFL, ::fcntl(socket->get(), F_GETFL) | O_NONBLOCK);
+    return socket;
+  }
+  const auto found = resolve(host_, port_, text_, 0);
+  if (!found) return std::unexpected(found.error());
+  int error = ENOENT;
+  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
+    base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) {
+      error = errno;
+      continue;
+    }
+    without_delay(socket.get());
+    if (::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) return socket;
+    error = errno;
+    if (error != EINPROGRESS) continue;
+    pollfd ready{socket.get(), POLLOUT, 0};
+    socklen_t size = sizeof error;
+    error = ETIMEDOUT;
+    if (::poll(&ready, 1, static_cast<int>(patience.count())) > 0 &&
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
+      return socket;
+  }
+  return failed("cannot connect", text_, error);
+}
+
+TriggerAddress::Listener::~Listener() {
+  if (!path.empty() && socket) {
+    ::unlink(path.c_str());
+    ::unlink((path.native() + ".lock").c_str());
+  }
+}
+
+Result<TriggerAddress::Listener> TriggerAddress::listen() const {
+  Listener listener;
+  if (!is_tcp()) {
+    const auto path = base::runtime_socket(text_ + std::string(kExtension));
+    if (!path) return std::unexpected(path.error());
+    const std::string lock_path = path->native() + ".lock";
+    for (;;) {
+      listener.lock.reset(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+      if (!listener.lock) return failed("cannot open the lock file", lock_path, errno);
+      if (::flock(listener.lock.get(), LOCK_EX | LOCK_NB) != 0)
+        return std::unexpected(Error{"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_),
+                                     path->native(), "end it, or serve under another name"});
+      // Whoever had it before removes the file as it ends; a lock on a removed file protects nothing.
+      struct stat ours{};
+      struct stat there{};
+      if (::fstat(listener.lock.get(), &ours) == 0 && ::stat(lock_path.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
+        break;
+    }
+    ::unlink(path->c_str());  // whoever made it is dead
+    auto socket = base::listen_unix(*path);
+    if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});
+    listener.socket = std::move(*socket);
+    listener.path = listener.where = *path;
+    return listener;
+  }
+  const auto found = resolve(host_, port_, text_, AI_PASSIVE);
+  if (!found) return std::unexpected(found.error());
+  int error = ENOENT;
+  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
+    base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int on = 1;
+    if (socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        ::bind(socket.get(), one->ai_addr, one->ai_addrlen) == 0 && ::listen(socket.get(), 64) == 0) {
+      sockaddr_storage bound{};
+      socklen_t size = sizeof bound;
+      (void)::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+      listener.where = text_of(reinterpret_cast<const sockaddr*>(&bound), size);
+      listener.socket = std::move(socket);
+      return listener;
+    }
+    error = errno;
+  }
+  if (error == EADDRINUSE)
+    return std::unexpected(
+        Error{"emulator.trigger_taken", "another process listens there", text_, "end it, or serve on another port"});
+  return failed("cannot listen", text_, error);
+}
+
+base::UniqueFd accept_connection(const TriggerAddress::Listener& listener) {
+  base::UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket && listener.path.empty()) without_delay(socket.get());
+  return socket;
+}
+
+std::string peer_of(int socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "?";
+  if (peer.ss_family != AF_UNIX) return text_of(reinterpret_cast<const sockaddr*>(&peer), size);
+  ucred who{};
+  size = sizeof who;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return "?";
+  return fmt::format("process {}", who.pid);
+}
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,86 @@
+// One connection of the trigger protocol, either end: whole messages over a non-blocking socket. And the addresses that it is made at.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd_socket.h"
+#include "emulator/trigger_protocol.h"
+
+namespace rodeo::emulator {
+
+/// Not thread-safe; nothing here waits.
+class TriggerConnection {
+ public:
+  TriggerConnection() = default;
+  explicit TriggerConnection(base::UniqueFd socket) : socket_(std::move(socket)) {}
+
+  int fd() const { return socket_.get(); }
+  explicit operator bool() const { return static_cast<bool>(socket_); }
+  void close() { *this = TriggerConnection(); }
+
+  /// Takes what has come, as far as there is room for it; false when the peer has gone. Messages that came before are still there.
+  bool receive();
+  /// The next whole message; nothing if there is none yet. An error is the end of the connection.
+  std::expected<std::optional<trigger_protocol::Message>, trigger_protocol::Wrong> next();
+
+  /// Sends as much as the socket takes and keeps the rest; false when the peer has gone.
+  bool send(const trigger_protocol::Message& message);
+  bool flush();
+  std::size_t unsent_bytes() const { return out_.size() - sent_; }
+
+ private:
+  base::UniqueFd socket_;
+  std::vector<std::byte> in_;
+  std::size_t have_ = 0;  // bytes in in_
+  std::size_t read_ = 0;  // of those
+  std::vector<std::byte> out_;
+  std::size_t sent_ = 0;  // of out_
+};
+
+/// Where an authority listens: "NAME" is a Unix socket in the runtime directory, "HOST:PORT" is TCP.
+class TriggerAddress {
+ public:
+  /// Error emulator.trigger_address.
+  static Result<TriggerAddress> parse(const std::string& text);
+
+  const std::string& text() const { return text_; }
+  bool is_tcp() const { return !port_.empty(); }
+
+  /// A connected non-blocking socket; waits at most `patience`. Error emulator.trigger_socket.
+  Result<base::UniqueFd> connect(std::chrono::milliseconds patience) const;
+
+  /// A listening non-blocking socket; port 0 takes a free one. Removes its name at the end.
+  struct Listener {
+    base::UniqueFd socket;
+    base::UniqueFd lock;              ///< held as long as the name is used
+    std::filesystem::path path = {};  ///< Unix only
+    std::string where = {};           ///< for people: the path, or HOST:PORT as it came to be
+
+    Listener() = default;
+    Listener(Listener&&) = default;
+    Listener& operator=(Listener&&) = delete;
+    ~Listener();
+  };
+  /// Errors emulator.trigger_socket, emulator.trigger_taken.
+  Result<Listener> listen() const;
+
+ private:
+  std::string text_;
+  std::string host_;
+  std::string port_;  // empty: Unix
+};
+
+/// Who waits to be accepted; no descriptor if nobody does.
+base::UniqueFd accept_connection(const TriggerAddress::Listener& listener);
+
+/// Where the other end of a connection is, for people.
+std::string peer_of(int socket);
+
+}  // namespace rodeo::emulator

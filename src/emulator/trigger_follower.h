@@ -1,0 +1,87 @@
+// Follows a trigger authority in another process, for all functions of this one: the follower's side of the trigger protocol.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "emulator/trigger_connection.h"
+#include "emulator/trigger_ledger.h"
+#include "emulator/trigger_source.h"
+#include "formats/provable.h"
+
+namespace rodeo::emulator {
+
+struct TriggerFollowerSettings {
+  std::string address = {};  ///< as TriggerAddress has it
+  std::string name = {};     ///< of this process
+  std::string system = {};   ///< must be the authority's
+  std::uint64_t seed = 1;    ///< of provable payload; must be the authority's
+  unsigned functions = 1;
+};
+
+/// Connects, and connects again, in a thread of its own. Without an authority there are no triggers, and nothing else is missing.
+class TriggerFollower final : public TriggerHub {
+ public:
+  /// Does not wait for the authority. Throws SetupError: emulator.trigger_address.
+  explicit TriggerFollower(TriggerFollowerSettings settings);
+  ~TriggerFollower() override;
+
+  Follower join(std::string name, std::uint64_t capacity) override;
+  void leave(Follower follower) override;
+  void set_ready(Follower follower, bool ready, std::uint64_t now_ns) override;
+  std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns, std::vector<TriggerRange>& out) override;
+  void done(Follower follower, std::uint64_t count) override;
+  void set_busy(Follower follower, bool busy) override;
+  bool hold(std::uint64_t now_ns) override;
+  TriggerReport report() const override;
+
+  /// The authority has refused this process before it ever followed: emulator.trigger_refused. It asks again nevertheless.
+  std::optional<Error> refused() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run();
+  void follow(TriggerConnection connection);
+  bool obey(const trigger_protocol::Message& message, std::string& why);
+  bool obey_triggers(const trigger_protocol::Triggers& triggers, std::string& why);
+  bool tell(TriggerConnection& connection, bool heartbeat);
+  trigger_protocol::State state() const;
+  void wake();
+  void say_lost(const std::string& why);
+  void wait(std::chrono::milliseconds time);
+
+  const TriggerFollowerSettings settings_;
+  const TriggerAddress address_;
+  const formats::Provable provable_;
+  base::UniqueFd wake_;
+  std::atomic<bool> stop_{false};
+
+  mutable std::mutex mutex_;  // guards what follows
+  TriggerLedger ledger_;
+  TriggerReport report_;
+  TriggerLinkReport link_;
+  std::optional<Error> refused_;
+  unsigned busy_functions_ = 0;
+  std::vector<bool> busy_;
+  bool welcome_ = false;        // the connection is usable
+  std::uint64_t received_ = 0;  // triggers of this connection
+  std::uint64_t granted_ = 0;   // told
+  std::uint64_t expected_ = 0;  // sequence number that comes next
+  std::uint32_t hold_ = 0;      // asked for
+  std::uint32_t held_ = 0;      // the authority's answer
+  std::uint64_t held_at_ns_ = 0;
+  std::uint64_t time_ns_ = 0;
+  std::uint64_t first_time_ns_ = 0;
+  trigger_protocol::State told_ = {};
+  std::chrono::milliseconds timeout_{5000};
+  std::jthread thread_;
+};
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,96 @@
+// What a trigger authority and its followers in other processes say to each other: bytes both ways (docs/protocols/trigger.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "emulator/trigger_range.h"
+
+namespace rodeo::emulator::trigger_protocol {
+
+inline constexpr std::uint32_t kMagic = 0x54524452;  // "RDRT"
+inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 12;
+inline constexpr std::size_t kMostBodyBytes = 64 << 10;
+inline constexpr std::size_t kMostRanges = 2048;
+inline constexpr std::size_t kMostText = 255;
+inline constexpr unsigned kMostFunctions = 4096;
+
+enum class Type : std::uint16_t { hello = 1, welcome, refused, state, triggers };
+enum class Reason : std::uint16_t { version = 1, system, seed, name_taken, too_many };
+
+/// Of another version only `version` is known; the rest is as below.
+struct Hello {
+  std::uint16_t version = kVersion;
+  std::uint16_t functions = 1;
+  std::uint64_t seed = 0;
+  std::string system = {};
+  std::string name = {};
+  bool operator==(const Hello&) const = default;
+};
+
+struct Welcome {
+  std::uint16_t version = kVersion;
+  std::uint32_t timeout_ms = 0;
+  std::uint64_t sequence = 0;
+  std::string name = {};
+  bool operator==(const Welcome&) const = default;
+};
+
+struct Refused {
+  std::uint16_t version = kVersion;
+  Reason reason = Reason::version;
+  std::string why = {};
+  bool operator==(const Refused&) const = default;
+};
+
+struct State {
+  std::uint16_t ready = 0;  ///< functions
+  bool busy = false;
+  std::uint32_t hold = 0;
+  std::uint64_t granted = 0;
+  bool operator==(const State&) const = default;
+};
+
+/// What every trigger has, whoever asks.
+struct FirstTrigger {
+  std::uint16_t bcid = 0;
+  std::uint16_t type = 0;
+  bool operator==(const FirstTrigger&) const = default;
+};
+
+struct Triggers {
+  std::uint64_t time_ns = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t ecrs = 0;
+  std::uint32_t held = 0;
+  bool begins = false;                    ///< the sequence may be ahead of what was sent last
+  std::vector<TriggerRange> ranges = {};  ///< consecutive, from `sequence` on
+  std::vector<FirstTrigger> firsts = {};  ///< of each range
+  bool operator==(const Triggers&) const = default;
+};
+
+using Message = std::variant<Hello, Welcome, Refused, State, Triggers>;
+
+struct Header {
+  Type type = Type::hello;
+  std::uint32_t body_bytes = 0;
+};
+
+/// What is wrong with bytes, in a few words.
+using Wrong = std::string_view;
+
+std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
+/// A whole body; every length and number in it is checked.
+std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body);
+/// Header and body, behind what is there. Texts are cut to kMostText, and what cannot be printed is a `?`; more than kMostRanges ranges must not be asked for.
+void encode(const Message& message, std::vector<std::byte>& out);
+
+}  // namespace rodeo::emulator::trigger_protocol

@@ -1,0 +1,51 @@
+// What the trigger of a process has come to, for status and reports.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rodeo::emulator {
+
+/// A function of this process, or a process that follows this one.
+struct TriggerFollowerReport {
+  std::string name;
+  std::string peer;  ///< where it is; empty: in this process
+  bool connected = false;
+  unsigned ready = 0;          ///< functions that take triggers now
+  std::uint64_t triggers = 0;  ///< handed to it
+  std::uint64_t missed = 0;    ///< accepted while it was ready, and not taken before it was no longer
+  std::uint64_t held_up = 0;   ///< offered triggers that it alone, or before others, had no room for
+  double dead_time = 0;        ///< held_up / offered
+};
+
+/// The link of a process that follows an authority elsewhere.
+struct TriggerLinkReport {
+  std::string address;
+  std::string authority;  ///< its name; empty: never seen
+  bool connected = false;
+  std::uint64_t connections = 0;
+  std::uint64_t lost = 0;  ///< connections that ended
+  std::string why;         ///< there is none now
+};
+
+struct TriggerReport {
+  double seconds = 0;  ///< since the first trigger could have been
+  std::uint64_t offered = 0;
+  std::uint64_t accepted = 0;  ///< by the authority; of a process that follows one: received
+  std::uint64_t vetoed_busy = 0;
+  std::uint64_t vetoed_simple = 0;
+  std::uint64_t vetoed_complex = 0;
+  std::uint32_t ecrs = 0;
+  std::string busy_follower = {};  ///< who held triggers back most; empty: nobody
+  std::vector<TriggerFollowerReport> followers = {};
+  std::optional<TriggerLinkReport> link = {};                        ///< of a process that follows
+  std::vector<std::pair<std::string, std::uint64_t>> counters = {};  ///< oddities, by name; only those that are not 0
+  double dead_time_fraction() const {
+    return offered == 0 ? 0 : static_cast<double>(offered - accepted) / static_cast<double>(offered);
+  }
+};
+
+}  // namespace rodeo::emulator

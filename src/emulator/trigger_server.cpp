@@ -1,0 +1,252 @@
+#include "emulator/trigger_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/thread.h"
+
+namespace rodeo::emulator {
+namespace {
+
+using namespace trigger_protocol;
+using namespace std::chrono_literals;
+
+constexpr auto kBatch = 500us;  // triggers of so long go out together
+constexpr auto kIdle = 20ms;    // while nobody is ready
+constexpr auto kHeartbeat = 500ms;
+constexpr std::size_t kMostPeers = 256;
+constexpr std::size_t kMostUnsent = 256 << 10;  // of a follower that does not read: its triggers wait in the ledger
+constexpr std::uint64_t kMostAhead = 1 << 20;   // triggers that count as granted at once
+constexpr std::uint64_t kMostPerTurn = 1 << 16;
+
+TriggerAddress::Listener listen_at(const std::string& text) {
+  const auto address = TriggerAddress::parse(text);
+  if (!address) throw SetupError(address.error());
+  auto listener = address->listen();
+  if (!listener) throw SetupError(listener.error());
+  return std::move(*listener);
+}
+
+}  // namespace
+
+TriggerServer::TriggerServer(TriggerServerSettings settings, TriggerAuthority& authority)
+    : settings_(std::move(settings)),
+      authority_(authority),
+      provable_(settings_.seed),
+      listener_(listen_at(settings_.address)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_) throw SetupError({"emulator.trigger_socket", "cannot make an eventfd"});
+  ranges_.reserve(kMostRanges);
+  thread_ = std::jthread([this] { run(); });
+}
+
+TriggerServer::~TriggerServer() {
+  stop_ = true;
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+  for (Peer& peer : peers_) {
+    if (!peer.name.empty()) authority_.leave(peer.follower);
+  }
+}
+
+void TriggerServer::run() {
+  base::set_thread_name("trigger server");
+  std::vector<pollfd> polled;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.socket.get(), POLLIN, 0}});
+    bool ready = false;
+    for (const Peer& peer : peers_) {
+      const bool unsent = peer.connection.unsent_bytes() > 0;
+      polled.push_back({peer.connection.fd(), static_cast<short>(unsent ? POLLIN | POLLOUT : POLLIN), 0});
+      ready = ready || peer.ready > 0;
+    }
+    const auto wait = std::chrono::duration_cast<std::chrono::nanoseconds>(ready ? kBatch : kIdle);
+    const timespec patience{0, static_cast<long>(wait.count())};
+    (void)::ppoll(polled.data(), polled.size(), &patience, nullptr);
+    auto poll = polled.begin() + 2;
+    // All are heard before anybody is answered: who left makes room for who comes under the same name.
+    for (Peer& peer : peers_) {
+      if ((poll++)->revents != 0) listen_to(peer);
+    }
+    if (polled[1].revents != 0) accept_peers();
+    authority_.advance(base::steady_now_ns());
+    for (Peer& peer : peers_) {
+      if (peer.gone) continue;
+      if (!peer.connection.flush() || (!peer.name.empty() && !tell(peer))) {
+        drop(peer, "it has gone");
+      } else if (Clock::now() - peer.heard > settings_.timeout) {
+        drop(peer, fmt::format("nothing has come from it for {} ms", settings_.timeout.count()));
+      }
+    }
+    std::erase_if(peers_, [](const Peer& peer) { return peer.gone; });
+  }
+}
+
+void TriggerServer::accept_peers() {
+  while (peers_.size() < kMostPeers) {
+    base::UniqueFd socket = accept_connection(listener_);
+    if (!socket) return;
+    std::string where = peer_of(socket.get());
+    peers_.push_back({.connection = TriggerConnection(std::move(socket)), .where = std::move(where), .heard = Clock::now()});
+  }
+  // Whoever is one too many hears it at once.
+  if (base::UniqueFd socket = accept_connection(listener_)) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    TriggerConnection(std::move(socket)).send(Refused{.reason = Reason::too_many, .why = "there are too many followers"});
+  }
+}
+
+void TriggerServer::drop(Peer& peer, std::string_view why) {
+  peer.gone = true;
+  if (peer.name.empty()) return;
+  dropped_.fetch_add(1, std::memory_order_relaxed);
+  base::log_error("trigger follower {} ({}) is dropped: {}", peer.name, peer.where, why);
+  authority_.leave(peer.follower);
+}
+
+void TriggerServer::listen_to(Peer& peer) {
+  if (peer.gone) return;
+  const bool here = peer.connection.receive();
+  for (;;) {
+    auto message = peer.connection.next();
+    if (!message) return complain(peer, message.error());
+    if (!*message) break;
+    if (!obey(peer, **message)) return;
+    peer.heard = Clock::now();
+  }
+  if (here) return;
+  if (peer.ready > 0 || peer.name.empty()) return drop(peer, "its connection has ended");
+  // Nobody misses it.
+  peer.gone = true;
+  base::log_info("trigger follower {} ({}) has left", peer.name, peer.where);
+  authority_.leave(peer.follower);
+}
+
+bool TriggerServer::obey(Peer& peer, const Message& message) {
+  const auto* const hello = std::get_if<Hello>(&message);
+  const auto* const state = std::get_if<State>(&message);
+  if (peer.name.empty() && hello != nullptr) return greet(peer, *hello);
+  if (!peer.name.empty() && state != nullptr) {
+    obey_state(peer, *state);
+    return true;
+  }
+  complain(peer, "it sent a message that is not a follower's to send");
+  return false;
+}
+
+void TriggerServer::complain(Peer& peer, std::string_view what) {
+  bad_messages_.fetch_add(1, std::memory_order_relaxed);
+  if (peer.name.empty() && Clock::now() - complained_ > 1s) {
+    complained_ = Clock::now();
+    base::log_warning("{} does not speak the trigger protocol: {}", peer.where, what);
+  }
+  drop(peer, what);
+}
+
+bool TriggerServer::greet(Peer& peer, const Hello& hello) {
+  const auto refuse = [&](Reason reason, std::string why) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    base::log_warning("trigger follower {} ({}) is refused: {}", hello.name, peer.where, why);
+    (void)peer.connection.send(Refused{.reason = reason, .why = std::move(why)});
+    peer.gone = true;
+    return false;
+  };
+  if (hello.version != kVersion)
+    return refuse(Reason::version,
+                  fmt::format("it speaks version {} and this authority version {}", hello.version, kVersion));
+  if (hello.system != settings_.system)
+    return refuse(Reason::system, fmt::format("its system is `{}` and this one `{}`", hello.system, settings_.system));
+  if (hello.seed != settings_.seed)
+    return refuse(Reason::seed, fmt::format("its cards have seed {} and those here {}", hello.seed, settings_.seed));
+  const auto follower = hello.name == settings_.name ? std::nullopt : authority_.join_peer(hello.name, peer.where);
+  if (!follower) return refuse(Reason::name_taken, fmt::format("the name `{}` is taken", hello.name));
+  peer.follower = *follower;
+  peer.name = hello.name;
+  accepted_.fetch_add(1, std::memory_order_relaxed);
+  base::log_info("trigger follower {} ({}, {} functions) is here", peer.name, peer.where, hello.functions);
+  peer.told = Clock::now();
+  (void)peer.connection.send(Welcome{.timeout_ms = static_cast<std::uint32_t>(settings_.timeout.count()),
+                                     .sequence = authority_.now().sequence,
+                                     .name = settings_.name});
+  return true;
+}
+
+void TriggerServer::obey_state(Peer& peer, const State& state) {
+  const std::uint64_t now = base::steady_now_ns();
+  if (state.hold != peer.hold) {
+    peer.hold = state.hold;
+    (void)authority_.hold(now);
+  }
+  if (state.ready > 0 && peer.ready == 0) peer.begins = true;
+  authority_.set_busy(peer.follower, state.busy);
+  authority_.set_functions(peer.follower, state.ready, now);
+  peer.ready = state.ready;
+  peer.granted = std::max(peer.granted, state.granted);
+  if (peer.ready > 0) {
+    const std::uint64_t ahead = std::min(peer.granted - std::min(peer.granted, peer.sent), kMostAhead);
+    authority_.set_limit(peer.follower, authority_.position(peer.follower) + ahead);
+  }
+}
+
+/// What it has not had; false when it has gone.
+bool TriggerServer::tell(Peer& peer) {
+  bool all = false;
+  while (!all && peer.connection.unsent_bytes() <= kMostUnsent) {
+    const std::uint64_t now = base::steady_now_ns();
+    const bool answers = peer.held != peer.hold;
+    if (answers) (void)authority_.hold(now);
+    ranges_.clear();
+    const std::uint64_t count = authority_.take(peer.follower, kMostPerTurn, now, ranges_);
+    all = count < kMostPerTurn;
+    const auto time = Clock::now();
+    if (count == 0 && !answers && time - peer.told < kHeartbeat) return true;
+    peer.told = time;
+    peer.sent += count;
+    if (!send(peer, answers && all)) return false;
+  }
+  return true;
+}
+
+bool TriggerServer::send(Peer& peer, bool answers_hold) {
+  const TriggerAuthority::Now at = authority_.now();
+  triggers_.time_ns = at.time_ns;
+  triggers_.ecrs = at.ecrs;
+  std::span<const TriggerRange> left = ranges_;
+  do {
+    const auto some = left.first(std::min(left.size(), kMostRanges));
+    left = left.subspan(some.size());
+    // Everything that was accepted before the hold has gone out with the last of them.
+    if (answers_hold && left.empty()) peer.held = peer.hold;
+    triggers_.held = peer.held;
+    triggers_.begins = peer.begins && !some.empty();
+    triggers_.sequence = some.empty() ? peer.end : some.front().sequence;
+    triggers_.ranges.assign(some.begin(), some.end());
+    triggers_.firsts.clear();
+    for (const TriggerRange& range : some) {
+      const auto first = provable_.trigger(L1Id{range.l1id});
+      triggers_.firsts.push_back({first.bcid, first.trigger_type});
+      peer.end = range.sequence + range.count;
+      peer.begins = false;
+    }
+    if (!peer.connection.send(triggers_)) return false;
+  } while (!left.empty());
+  return true;
+}
+
+void TriggerServer::report(TriggerReport& report) const {
+  const auto add = [&](const char* name, const std::atomic<std::uint64_t>& value) {
+    if (value > 0) report.counters.emplace_back(name, value);
+  };
+  add("followers_accepted", accepted_);
+  add("followers_dropped", dropped_);
+  add("followers_refused", refused_);
+  add("bad_messages", bad_messages_);
+}
+
+}  // namespace rodeo::emulator

@@ -1,0 +1,86 @@
+// The authority's side of the trigger protocol: followers in other processes, any number, none of them trusted to answer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "emulator/trigger_authority.h"
+#include "emulator/trigger_connection.h"
+#include "formats/provable.h"
+
+namespace rodeo::emulator {
+
+struct TriggerServerSettings {
+  std::string address;      ///< as TriggerAddress has it
+  std::string name;         ///< of this process
+  std::string system = {};  ///< what followers must name
+  std::uint64_t seed = 1;   ///< of provable payload: BCID and trigger type follow from it
+  std::chrono::milliseconds timeout{5000};
+};
+
+/// Serves from the constructor to the destructor, in a thread of its own. The authority must live longer.
+class TriggerServer {
+ public:
+  /// Throws SetupError: emulator.trigger_address, emulator.trigger_socket, emulator.trigger_taken.
+  TriggerServer(TriggerServerSettings settings, TriggerAuthority& authority);
+  ~TriggerServer();
+
+  /// Where it listens, for people and (TCP) for followers.
+  const std::string& where() const { return listener_.where; }
+  /// Any thread.
+  void report(TriggerReport& report) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Peer {
+    TriggerConnection connection;
+    std::string name = {};   // empty: no HELLO yet
+    std::string where = {};  // for messages
+    TriggerHub::Follower follower = 0;
+    Clock::time_point heard = {};
+    Clock::time_point told = {};
+    std::uint64_t sent = 0;     // triggers, since the begin of the connection
+    std::uint64_t granted = 0;  // highest that it said
+    std::uint64_t end = 0;      // sequence number behind what was sent last
+    std::uint32_t hold = 0;     // asked for
+    std::uint32_t held = 0;     // told
+    unsigned ready = 0;
+    bool begins = false;
+    bool gone = false;
+  };
+
+  void run();
+  void accept_peers();
+  void listen_to(Peer& peer);
+  bool obey(Peer& peer, const trigger_protocol::Message& message);
+  bool greet(Peer& peer, const trigger_protocol::Hello& hello);
+  void obey_state(Peer& peer, const trigger_protocol::State& state);
+  bool tell(Peer& peer);
+  bool send(Peer& peer, bool answers_hold);
+  void complain(Peer& peer, std::string_view what);
+  void drop(Peer& peer, std::string_view why);
+
+  const TriggerServerSettings settings_;
+  TriggerAuthority& authority_;
+  const formats::Provable provable_;
+  TriggerAddress::Listener listener_;
+  base::UniqueFd wake_;
+  std::list<Peer> peers_;
+  std::vector<TriggerRange> ranges_;
+  trigger_protocol::Triggers triggers_;
+  Clock::time_point complained_ = {};
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> accepted_{0};
+  std::atomic<std::uint64_t> dropped_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> bad_messages_{0};
+  std::jthread thread_;
+};
+
+}  // namespace rodeo::emulator

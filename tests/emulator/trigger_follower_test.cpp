@@ -1,0 +1,359 @@
+// Authority and followers in different processes, here as two ends of real sockets.
+#include "emulator/trigger_follower.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "base/runtime_dir.h"
+#include "emulator/trigger_server.h"
+
+namespace {
+
+using namespace rodeo;
+using namespace rodeo::emulator;
+using namespace std::chrono_literals;
+namespace protocol = rodeo::emulator::trigger_protocol;
+using Spacing = TriggerSettings::Spacing;
+
+template <typename Condition>
+bool wait_until(Condition&& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(200us);
+  }
+  return true;
+}
+
+/// A function of a card: takes what it is given and keeps the ids.
+struct Function {
+  Function(TriggerHub& hub, const std::string& name, std::uint64_t capacity = 10'000) : source(hub, name, capacity) {
+    source.set_ready(true);
+  }
+  std::uint64_t work(std::uint64_t most = 5000) {
+    ranges.clear();
+    const std::uint64_t count = source.take(most, ranges);
+    for (const TriggerRange& range : ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) ids.push_back(range.l1id_of(i));
+      sequences.push_back(range.sequence);
+    }
+    source.done(count);
+    return count;
+  }
+  TriggerSource source;
+  std::vector<TriggerRange> ranges;
+  std::vector<std::uint32_t> ids;
+  std::vector<std::uint64_t> sequences;
+};
+
+class TriggerFollowing : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "rodeo-trigger-XXXXXX").native();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    ::setenv("RODEO_RUNTIME_DIR", directory_.c_str(), 1);
+  }
+  void TearDown() override {
+    links_.clear();
+    server_.reset();
+    authority_.reset();
+    ::unsetenv("RODEO_RUNTIME_DIR");
+    std::filesystem::remove_all(directory_);
+  }
+
+  void serve(TriggerSettings settings, std::chrono::milliseconds timeout = 5s) {
+    authority_ = std::make_unique<TriggerAuthority>(settings);
+    const char* const address = GetParam();
+    server_ = std::make_unique<TriggerServer>(
+        TriggerServerSettings{
+            .address = address_.empty() ? address : address_, .name = "authority", .system = "test", .timeout = timeout},
+        *authority_);
+    address_ = std::string(address).find(':') == std::string::npos ? address : server_->where();
+  }
+  TriggerFollower& follow(TriggerFollowerSettings settings) {
+    settings.address = address_;
+    if (settings.system.empty()) settings.system = "test";
+    return *links_.emplace_back(std::make_unique<TriggerFollower>(settings));
+  }
+  TriggerFollower& follow_as(const std::string& name) { return follow({.name = name}); }
+
+  TriggerFollowerReport follower(const std::string& name) const {
+    for (const auto& one : authority_->report().followers) {
+      if (one.name == name) return one;
+    }
+    return {};
+  }
+  std::uint64_t counter(std::string_view name) const {
+    TriggerReport report;
+    server_->report(report);
+    for (const auto& [one, value] : report.counters) {
+      if (one == name) return value;
+    }
+    return 0;
+  }
+
+  TriggerConnection connect() const {
+    auto socket = TriggerAddress::parse(address_)->connect(5s);
+    EXPECT_TRUE(socket.has_value());
+    return TriggerConnection(std::move(*socket));
+  }
+  static std::optional<protocol::Message> answer(TriggerConnection& connection) {
+    std::optional<protocol::Message> message;
+    EXPECT_TRUE(wait_until([&] {
+      const bool here = connection.receive();
+      auto next = connection.next();
+      if (next && *next) message = std::move(**next);
+      return message.has_value() || !here;
+    }));
+    return message;
+  }
+  static bool closed(TriggerConnection& connection) {
+    return wait_until([&] {
+      const bool here = connection.receive();
+      while (connection.next().value_or(std::nullopt)) {
+      }
+      return !here;
+    });
+  }
+
+  std::filesystem::path directory_;
+  std::string address_;
+  std::unique_ptr<TriggerAuthority> authority_;
+  std::unique_ptr<TriggerServer> server_;
+  std::vector<std::unique_ptr<TriggerFollower>> links_;
+};
+
+TEST_P(TriggerFollowing, EveryFunctionGetsEveryTriggerOnceInOrder) {
+  serve({.ecr_triggers = 7001, .limit = 200'000, .wait_for = 4});
+  Function here(*authority_, "here");
+  TriggerFollower& b = follow({.name = "b", .functions = 2});
+  Function one(b, "one"), two(b, "two", 100);
+  Function other(follow_as("c"), "other", 3000);
+  const std::array functions{&here, &one, &two, &other};
+  ASSERT_TRUE(wait_until([&] {
+    bool all = true;
+    for (Function* function : functions) {
+      function->work();
+      all = all && function->ids.size() >= 200'000;
+    }
+    return all;
+  }));
+  EXPECT_EQ(here.ids.size(), 200'000U);
+  for (Function* function : functions) EXPECT_TRUE(function->ids == here.ids);
+  EXPECT_EQ(b.report().accepted, 200'000U);
+  EXPECT_EQ(b.report().ecrs, authority_->report().ecrs);
+  EXPECT_EQ(follower("b").triggers, 200'000U);
+  EXPECT_EQ(follower("b").ready, 2U);
+  EXPECT_EQ(follower("b").missed + follower("here").missed, 0U);
+}
+
+TEST_P(TriggerFollowing, AFollowerThatTakesNothingIsBusyUnderItsNameAndNothingIsAcceptedBeyondItsRoom) {
+  serve({.rate_hz = 1e6, .spacing = Spacing::periodic, .wait_for = 2});
+  Function here(*authority_, "here", 1'000'000);
+  Function slow(follow_as("slow"), "card", 50);
+  ASSERT_TRUE(wait_until([&] {
+    here.work();
+    return here.ids.size() >= 50 && follower("slow").held_up > 1000;
+  }));
+  EXPECT_EQ(here.ids.size(), 50U);
+  EXPECT_EQ(authority_->report().busy_follower, "slow");
+  EXPECT_EQ(authority_->report().vetoed_busy, follower("slow").held_up);
+  EXPECT_GT(follower("slow").dead_time, 0.5);
+  ASSERT_TRUE(wait_until([&] { return slow.ids.size() == 50 || (slow.work(), false); }));
+  ASSERT_TRUE(wait_until([&] {
+    here.work();
+    slow.work(20);
+    return slow.ids.size() >= 2000;
+  }));
+  ASSERT_LE(slow.ids.size(), here.ids.size());
+  EXPECT_TRUE(std::equal(slow.ids.begin(), slow.ids.end(), here.ids.begin()));
+}
+
+TEST_P(TriggerFollowing, ALateOneStartsAtThePresentTrigger) {
+  serve({.rate_hz = 1e5, .spacing = Spacing::periodic});
+  Function here(*authority_, "here");
+  ASSERT_TRUE(wait_until([&] { return here.work() > 0 && here.ids.size() > 1000; }));
+  Function late(follow_as("late"), "card");
+  ASSERT_TRUE(wait_until([&] {
+    here.work();
+    late.work();
+    return late.ids.size() > 1000 && here.ids.back() >= late.ids.back();
+  }));
+  EXPECT_GT(late.ids.front(), 1000U);
+  EXPECT_TRUE(std::equal(late.ids.begin(), late.ids.end(), here.ids.begin() + late.ids.front()));
+}
+
+TEST_P(TriggerFollowing, AFunctionThatIsSwitchedOffEndsWithTheTriggerThatTheOthersEndWith) {
+  serve({.rate_hz = 2e5, .spacing = Spacing::periodic, .wait_for = 2});
+  Function here(*authority_, "here");
+  Function there(follow_as("b"), "there");
+  for (int run = 0; run < 3; ++run) {
+    const std::size_t before = there.ids.size();
+    here.source.set_ready(true);
+    there.source.set_ready(true);
+    ASSERT_TRUE(wait_until([&] {
+      here.work();
+      there.work();
+      return there.ids.size() > before + 1000;
+    }));
+    const auto switch_off = [](Function& function, Function& other) {
+      ASSERT_TRUE(wait_until([&] {
+        const bool held = function.source.hold();
+        const bool none = function.work() == 0;
+        other.work();
+        return held && none;
+      }));
+      function.source.set_ready(false);
+    };
+    switch_off(run % 2 == 0 ? there : here, run % 2 == 0 ? here : there);
+    switch_off(run % 2 == 0 ? here : there, run % 2 == 0 ? there : here);
+    ASSERT_TRUE(here.ids == there.ids) << here.ids.size() << " and " << there.ids.size();
+    ASSERT_TRUE(wait_until([&] { return follower("b").ready == 0; }));
+  }
+  EXPECT_EQ(follower("b").missed + follower("here").missed, 0U);
+}
+
+TEST_P(TriggerFollowing, WhoSaysNothingIsDroppedAfterTheTimeOutAndTheOthersGoOn) {
+  serve({.rate_hz = 1e5, .spacing = Spacing::periodic}, 300ms);
+  Function here(*authority_, "here");
+  TriggerConnection silent = connect();
+  silent.send(protocol::Hello{.seed = 1, .system = "test", .name = "silent"});
+  ASSERT_TRUE(std::holds_alternative<protocol::Welcome>(answer(silent).value()));
+  silent.send(protocol::State{.ready = 1, .granted = 10});
+  ASSERT_TRUE(wait_until([&] { return follower("silent").ready == 1; }));
+  ASSERT_TRUE(wait_until([&] { return here.work(), follower("silent").held_up > 100; }));
+  EXPECT_EQ(follower("silent").triggers, 10U);
+  const auto before = here.ids.size();
+  ASSERT_TRUE(wait_until([&] { return here.work(), here.ids.size() > before + 1000; }));
+  EXPECT_FALSE(follower("silent").connected);
+  EXPECT_EQ(counter("followers_dropped"), 1U);
+  EXPECT_TRUE(closed(silent));
+}
+
+TEST_P(TriggerFollowing, AnAuthorityThatEndsStopsTheTriggersAndIsFollowedAgainWhenItIsBack) {
+  serve({.limit = 1000});
+  TriggerFollower& link = follow_as("b");
+  Function there(link, "card");
+  ASSERT_TRUE(wait_until([&] { return there.work(), there.ids.size() == 1000; }));
+  server_.reset();
+  authority_.reset();
+  ASSERT_TRUE(wait_until([&] { return !link.report().link->connected; }));
+  EXPECT_EQ(link.report().link->lost, 1U);
+  EXPECT_FALSE(link.report().link->why.empty());
+  EXPECT_TRUE(there.source.hold()) << "nothing comes: nobody waits for an answer";
+  EXPECT_EQ(there.work(), 0U);
+  serve({.limit = 500});
+  ASSERT_TRUE(wait_until([&] { return there.work(), there.ids.size() == 1500; }));
+  EXPECT_EQ(there.ids.at(1000), 0U) << "an authority that was started anew";
+  EXPECT_EQ(link.report().link->connections, 2U);
+}
+
+TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
+  serve({});
+  const auto refusal = [&](TriggerFollowerSettings settings) {
+    TriggerFollower& link = follow(settings);
+    EXPECT_TRUE(wait_until([&] { return link.refused().has_value(); }));
+    return link.refused().value_or(Error{});
+  };
+  EXPECT_NE(refusal({.name = "b", .system = "other"}).what.find("`other`"), std::string::npos);
+  EXPECT_NE(refusal({.name = "b", .seed = 2}).what.find("seed 2"), std::string::npos);
+  EXPECT_EQ(refusal({.name = "authority"}).code, "emulator.trigger_refused");
+  TriggerFollower& link = follow_as("b");
+  ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
+  EXPECT_NE(refusal({.name = "b"}).what.find("taken"), std::string::npos);
+  TriggerConnection newer = connect();
+  newer.send(protocol::Hello{.version = 2, .name = "newer"});
+  const auto told = answer(newer);
+  ASSERT_TRUE(told && std::holds_alternative<protocol::Refused>(*told));
+  EXPECT_EQ(std::get<protocol::Refused>(*told).reason, protocol::Reason::version);
+}
+
+TEST_P(TriggerFollowing, GarbageEndsItsConnectionAndNothingElse) {
+  serve({.rate_hz = 1e5});
+  Function there(follow_as("b"), "card");
+  std::uint64_t seed = 1;
+  for (int i = 0; i < 40; ++i) {
+    TriggerConnection connection = connect();
+    if (i % 4 == 1) connection.send(protocol::Triggers{});
+    if (i % 4 == 2) connection.send(protocol::State{});
+    if (i % 4 == 3) {
+      connection.send(protocol::Hello{.seed = 1, .system = "test", .name = "x"});
+      connection.send(protocol::Welcome{});
+    }
+    std::array<std::uint64_t, 50> bytes;
+    for (auto& word : bytes) word = seed = seed * 6364136223846793005U + 1442695040888963407U;
+    (void)!::send(connection.fd(), bytes.data(), sizeof bytes, MSG_NOSIGNAL);
+    EXPECT_TRUE(closed(connection));
+  }
+  EXPECT_EQ(counter("bad_messages"), 40U);
+  const auto before = there.ids.size();
+  EXPECT_TRUE(wait_until([&] { return there.work(), there.ids.size() > before + 1000; }));
+}
+
+TEST_P(TriggerFollowing, TwoAuthoritiesCannotServeAtOnePlace) {
+  serve({});
+  TriggerAuthority other({});
+  try {
+    const TriggerServer second({.address = address_, .name = "second"}, other);
+    FAIL() << "it serves";
+  } catch (const SetupError& error) {
+    EXPECT_EQ(error.error().code, "emulator.trigger_taken");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, TriggerFollowing, ::testing::Values("system", "127.0.0.1:0"), [](const auto& one) {
+  return std::string(one.param).find(':') == std::string::npos ? "Unix" : "Tcp";
+});
+
+/// An authority that nobody here wrote.
+TEST(TriggerFollower, DoesNotBelieveAnAuthorityThatBreaksTheRules) {
+  TriggerAddress::Listener listener = TriggerAddress::parse("127.0.0.1:0")->listen().value();
+  TriggerFollower link({.address = listener.where, .name = "b"});
+  Function card(link, "card", 100);
+  const std::vector<std::pair<protocol::Message, std::string>> bad{
+      {protocol::Triggers{.begins = true, .ranges = {{0, 0, 101, 0}}, .firsts = {{}}}, "more triggers than it was granted"},
+      {protocol::Triggers{.sequence = 5, .ranges = {{5, 0, 1, 0}}, .firsts = {{}}}, "where 0 comes next"},
+      {protocol::Triggers{.begins = true, .ranges = {{0, 0, 1, 0}}, .firsts = {{1, 1}}}, "are not those of seed 1"},
+      {protocol::State{}, "not an authority's to send"},
+  };
+  for (const auto& [message, why] : bad) {
+    base::UniqueFd socket;
+    ASSERT_TRUE(wait_until([&] { return static_cast<bool>(socket = accept_connection(listener)); }));
+    TriggerConnection connection(std::move(socket));
+    connection.send(protocol::Welcome{.timeout_ms = 5000, .name = "wrong"});
+    ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
+    // Its grant must be out before what exceeds it comes.
+    bool granted = false;
+    ASSERT_TRUE(wait_until([&] {
+      connection.receive();
+      while (auto next = connection.next().value_or(std::nullopt)) {
+        const auto* state = std::get_if<protocol::State>(&*next);
+        granted = granted || (state != nullptr && state->granted == 100);
+      }
+      return granted;
+    }));
+    connection.send(message);
+    EXPECT_TRUE(wait_until([&] { return link.report().link->why.find(why) != std::string::npos; }))
+        << link.report().link->why;
+    EXPECT_EQ(card.work(), 0U);
+  }
+}
+
+TEST(TriggerFollower, AddressesAreNamesOrHostsWithPorts) {
+  for (const char* good : {"system", "127.0.0.1:5000", "[::1]:5000", "localhost:0"})
+    EXPECT_TRUE(TriggerAddress::parse(good)) << good;
+  for (const char* bad : {"", "a/b", "host:", "host:x", ":5000", "host:70000", "host:-1"}) {
+    const auto address = TriggerAddress::parse(bad);
+    ASSERT_FALSE(address) << bad;
+    EXPECT_EQ(address.error().code, "emulator.trigger_address");
+  }
+}
+
+}  // namespace

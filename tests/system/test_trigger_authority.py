@@ -1,0 +1,194 @@
+"""One trigger authority and emulators that follow it in other processes: the same triggers on all cards, whatever becomes of one of them."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+from conftest import ROOT, scaled
+from running_readout import adds_up
+
+EXAMPLE = ROOT / "examples" / "two-emulators"
+NAMES = ("authority", "follower")
+
+
+def status(rodeo, name):
+    done = rodeo("emulate", "status", "--name", name, "-o", "json", exit_code=None)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def until(condition, what, seconds=30):
+    deadline = time.monotonic() + scaled(seconds)
+    while not (value := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+    return value
+
+
+def emulator(rodeo, name, *settings):
+    sets = [argument for one in settings for argument in ("--set", one)]
+    return rodeo.start("emulate", EXAMPLE / f"{name}.toml", *sets)
+
+
+@contextlib.contextmanager
+def two_emulators(rodeo, where="two-emulators", authority=(), follower=(), follower_first=False):
+    """Both processes by name, with the follower following."""
+    settings = {"authority": [f"emulator.trigger.serve={where}", *authority], "follower": [f"emulator.trigger.follow={where}", *follower]}
+    processes = {}
+    try:
+        for name in reversed(NAMES) if follower_first else NAMES:
+            processes[name] = emulator(rodeo, name, *settings[name])
+            until(lambda name=name: processes[name].poll() is not None or status(rodeo, name), f"{name} does not answer")
+            assert processes[name].poll() is None, processes[name].stderr.read()
+        until(lambda: link(rodeo)["connected"], "the follower does not follow")
+        yield processes
+    finally:
+        for process in processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+            process.communicate(timeout=scaled(20))
+
+
+def link(rodeo):
+    report = status(rodeo, "follower")
+    return report["trigger"]["link"]
+
+
+def triggers(rodeo, name):
+    return status(rodeo, name)["functions"][0]["triggers"]
+
+
+def follower_of(rodeo):
+    return next((one for one in status(rodeo, "authority")["trigger"]["followers"] if one["peer"]), None)
+
+
+def whole(rodeo, report, stderr, before=(0, 0)):
+    """Every trigger that was assigned is on both cards and in a whole fragment."""
+    assert report["run"]["condition"] == "GOOD" and adds_up(report), stderr
+    assert report["fragments"]["incomplete"] == 0 and not report["chunks"]["lost"], report["fragments"]
+    assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+    counts = [triggers(rodeo, name) - one for name, one in zip(NAMES, before)]
+    assert counts[0] == counts[1] == report["fragments"]["built"] > 1000
+    assert report["chunks"]["built"] == counts[0] * 192
+
+
+@contextlib.contextmanager
+def endless_reader(rodeo, card):
+    with rodeo.start("card", "bench", "dma", "--id", card, "--bytes", "100GB", "--buffer-size", "32MiB", "--superpage-size", "256KiB",
+                     "--error-check", "none") as reader:
+        yield
+        reader.terminate()
+        reader.communicate(timeout=scaled(20))
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def read(rodeo, seconds=1):
+    done = rodeo("readout", EXAMPLE / "readout.toml", "--seconds", seconds, "--json", "-")
+    return json.loads(done.stdout), done.stderr
+
+
+@pytest.mark.parametrize("way", ["unix", "tcp"])
+def test_two_emulators_are_built_to_whole_fragments(rodeo, way):
+    where = "two-emulators" if way == "unix" else f"127.0.0.1:{free_port()}"
+    with two_emulators(rodeo, where, follower_first=way == "tcp"):
+        before = (0, 0)
+        for _ in range(2):
+            whole(rodeo, *read(rodeo), before)
+            before = tuple(triggers(rodeo, name) for name in NAMES)
+        trigger = status(rodeo, "authority")["trigger"]
+        assert trigger["accepted"] == before[0]
+        assert all(one["missed"] == 0 for one in trigger["followers"]) and len(trigger["followers"]) == 2
+        table = rodeo("emulate", "status", "--name", "authority").stdout
+        assert "dead time [%]" in table and "follower" in table
+
+
+def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
+    with two_emulators(rodeo) as processes:
+        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-") as reader:
+            until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
+            processes["follower"].send_signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            processes["follower"].send_signal(signal.SIGCONT)
+            out, err = reader.communicate(timeout=scaled(60))
+        assert reader.returncode == 0, err
+        whole(rodeo, json.loads(out), err)
+        follower = follower_of(rodeo)
+        assert follower["connected"] and follower["missed"] == 0
+        # At 20 kHz, a room of 4096 triggers lasts for 0.2 s of the 0.5 s.
+        assert follower["vetoed"] > 3000 and follower["dead_time_fraction"] > 0.02
+        assert status(rodeo, "authority")["trigger"]["busy_card"] == "follower"
+
+
+def test_a_follower_that_is_killed_is_dropped_and_said_so(rodeo):
+    one_is_enough = ["emulator.trigger.wait_for=1"]
+    with two_emulators(rodeo, authority=one_is_enough) as processes:
+        with endless_reader(rodeo, "3b:00.0"), endless_reader(rodeo, "5e:00.0"):
+            until(lambda: all(triggers(rodeo, name) > 1000 for name in NAMES), "no triggers")
+            processes["follower"].kill()
+            until(lambda: status(rodeo, "authority")["trigger"]["counters"].get("followers_dropped") == 1, "it is not dropped")
+            before = triggers(rodeo, "authority")
+            until(lambda: triggers(rodeo, "authority") > before + 1000, "the other card has stopped")
+        # A new one of the same name follows from the present trigger on.
+        processes["follower"].communicate(timeout=scaled(20))
+        processes["follower"] = emulator(rodeo, "follower")
+        until(lambda: status(rodeo, "follower") and link(rodeo)["connected"], "the new one does not follow")
+        processes["authority"].terminate()
+        _, err = processes["authority"].communicate(timeout=scaled(20))
+        assert "trigger follower follower" in err and "is dropped" in err
+
+
+def test_a_follower_whose_authority_is_killed_keeps_its_card_and_follows_the_next(rodeo):
+    with two_emulators(rodeo) as processes:
+        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 60, "--json", "-") as reader:
+            until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
+            os.kill(processes["authority"].pid, signal.SIGKILL)
+            processes["authority"].communicate(timeout=scaled(20))
+            reader.communicate(timeout=scaled(60))  # one of its cards has gone: it says so, in a test of its own
+        until(lambda: not link(rodeo)["connected"] and link(rodeo)["lost"] == 1, "it does not notice")
+        before = triggers(rodeo, "follower")
+        time.sleep(0.3)
+        assert triggers(rodeo, "follower") == before
+        assert rodeo("card", "reg", "read", "--id", "5e:00.0", "card_type", "-o", "json").returncode == 0
+        processes["authority"] = emulator(rodeo, "authority")
+        until(lambda: status(rodeo, "authority") and link(rodeo)["connected"], "it does not follow the next one")
+        assert link(rodeo)["connections"] == 2
+        whole(rodeo, *read(rodeo), (0, before))
+        processes["follower"].terminate()
+        _, err = processes["follower"].communicate(timeout=scaled(20))
+        assert "the trigger authority at two-emulators is lost" in err
+
+
+def test_who_must_not_follow_is_refused(rodeo):
+    process = emulator(rodeo, "authority")
+    try:
+        until(lambda: status(rodeo, "authority"), "it does not answer")
+        done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.trigger.system=other", exit_code=5)
+        assert "error[emulator.trigger_refused]" in done.stderr and "`other`" in done.stderr
+        done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.card[0].seed=9", exit_code=5)
+        assert "seed 9" in done.stderr
+        done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.name=other", "--set", "emulator.trigger.follow=", "--set",
+                     "emulator.trigger.serve=two-emulators", exit_code=5)
+        assert "error[emulator.trigger_taken]" in done.stderr
+    finally:
+        process.terminate()
+        process.communicate(timeout=scaled(20))
+
+
+@pytest.mark.parametrize("settings, what", [
+    (["emulator.trigger.rate=1kHz"], "the authority's to say"),
+    (["emulator.trigger.serve=x"], "cannot serve"),
+    (["emulator.trigger.follow=nowhere:port"], "no port"),
+])
+def test_keys_that_do_not_fit_are_refused(rodeo, settings, what):
+    sets = [argument for one in settings for argument in ("--set", one)]
+    done = rodeo("emulate", EXAMPLE / "follower.toml", *sets, exit_code=3)
+    assert what in done.stderr
