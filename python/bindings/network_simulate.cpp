@@ -35,6 +35,7 @@ nb::dict numbers_of(const network::Outcome& outcome) {
   out["packets_request"] = outcome.request.sent;
   out["packet_hops"] = outcome.packet_hops;
   out["virtual_seconds"] = static_cast<double>(outcome.virtual_ns) * 1e-9;
+  out["packet_by_packet_s"] = static_cast<double>(outcome.packet_by_packet_ns) * 1e-9;
   out["wall_seconds"] = outcome.wall_seconds;
   out["cpu_seconds"] = outcome.cpu_seconds;
   return out;

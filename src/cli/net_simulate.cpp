@@ -137,6 +137,7 @@ Json json_of(const Scenario& scenario, const Outcome& o) {
        {"latency_max_us", static_cast<double>(o.latency_max_ns) * 1e-3},
        {"virtual_seconds", virtual_seconds},
        {"complete", o.virtual_ns >= scenario.duration_ns},
+       {"packet_by_packet_s", static_cast<double>(o.packet_by_packet_ns) * 1e-9},
        {"wall_seconds", o.wall_seconds},
        {"cpu_seconds", o.cpu_seconds},
        {"cpu_seconds_per_virtual_second", virtual_seconds > 0 ? o.cpu_seconds / virtual_seconds : 0},

@@ -412,8 +412,9 @@ const std::vector<ScenarioSetting>& settings() {
       {"engine",
        "simulation",
        Kind::choice,
-       "packet is exact; train is many times faster, and within 0.5 % as long as no connection waits for its window "
-       "(random assignment, cold connections and slow readout links make it up to 15 % too high).",
+       "packet follows every packet; train is many times faster and within 0.5 % of it. Where connections wait for their "
+       "windows, "
+       "or packets are lost, it follows packets too, at their cost.",
        {"packet", "train"},
        READS(kEngines.read(s.engine, t)),
        WRITES(kEngines.text(s.engine))},

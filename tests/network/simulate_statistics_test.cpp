@@ -1,10 +1,9 @@
-// What holds over many runs: determinism, trains against packets in distribution, services that limit, memory that does not grow.
+// What holds over many runs: determinism, services that limit, memory that does not grow, moments of random numbers.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "network/simulator/random.h"
@@ -48,7 +47,7 @@ TEST(Determinism, TheSameSeedGivesTheSameBitsOnEveryMachine) {
   scenarios[5].buffer.dynamic_threshold = 0.5;
   scenarios[5].topology.uplink_sharing = UplinkSharing::flow_hash;
   scenarios[5].traffic.event_rate_hz = 8000;
-  const std::vector<std::uint64_t> golden = {14516797768765612795u, 11497694989590194974u, 4519830086973547458u,
+  const std::vector<std::uint64_t> golden = {14516797768765612795u, 15329607355821018310u, 4519830086973547458u,
                                              10572786729804089445u, 17138828803826044920u, 15119568544509539748u};
   ASSERT_EQ(golden.size(), scenarios.size());
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
@@ -85,71 +84,6 @@ TEST(Determinism, LookingDoesNotChangeTheRun) {
   EXPECT_EQ(flow_drops, seen.drops.total());
   EXPECT_EQ(samples, 5000u);
   EXPECT_GE(fragments, 12 * seen.events_completed);
-}
-
-struct Distribution {
-  double mean = 0;
-  double deviation = 0;
-};
-
-template <typename Value>
-Distribution of(const std::vector<Outcome>& outcomes, Value value) {
-  Distribution d;
-  for (const Outcome& outcome : outcomes)
-    d.mean += static_cast<double>(value(outcome)) / static_cast<double>(outcomes.size());
-  for (const Outcome& outcome : outcomes) d.deviation += std::pow(static_cast<double>(value(outcome)) - d.mean, 2);
-  d.deviation = std::sqrt(d.deviation / static_cast<double>(outcomes.size() - 1));
-  return d;
-}
-
-TEST(Trains, AgreeWithPacketsInDistributionWhereSomethingIsLost) {
-  std::vector<Outcome> packets;
-  std::vector<Outcome> trains;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Scenario s = lossy(seed);
-    packets.push_back(simulate(s).value());
-    s.engine = Engine::train;
-    trains.push_back(simulate(s).value());
-    EXPECT_GT(packets.back().drops.total(), 0u);
-  }
-  const auto expect_same = [&](const char* what, auto value) {
-    const Distribution p = of(packets, value);
-    const Distribution t = of(trains, value);
-    // Means of 20 runs each: a difference of three standard errors, and 3 % for what trains leave out.
-    const double error = std::sqrt((p.deviation * p.deviation + t.deviation * t.deviation) / 20);
-    EXPECT_NEAR(p.mean, t.mean, 3 * error + 0.03 * p.mean) << what;
-    RecordProperty(what, std::to_string(p.mean) + " " + std::to_string(t.mean) + " +- " + std::to_string(error));
-  };
-  expect_same("drops", [](const Outcome& o) { return o.drops.total(); });
-  expect_same("retransmits", [](const Outcome& o) { return o.retransmits; });
-  expect_same("events", [](const Outcome& o) { return o.events_completed; });
-  expect_same("largest", [](const Outcome& o) { return o.max_buffer_bytes; });
-  expect_same("delivered", [](const Outcome& o) { return o.data.delivered; });
-}
-
-TEST(Trains, AgreeWithPacketsToHalfAPercentWhereNothingIsLost) {
-  for (const Arrivals arrivals : {Arrivals::periodic, Arrivals::jittered, Arrivals::poisson}) {
-    for (const SizeSpread spread : {SizeSpread::fixed, SizeSpread::normal}) {
-      Scenario s;
-      s.traffic.arrivals = arrivals;
-      s.traffic.size_spread = spread;
-      s.traffic.size_sigma = 0.1;
-      s.duration_ns = 20'000'000;
-      s.traffic.event_rate_hz = 11'000;
-      const Outcome packet = simulate(s).value();
-      s.engine = Engine::train;
-      const Outcome train = simulate(s).value();
-      const auto near = [](std::uint64_t a, std::uint64_t b) {
-        EXPECT_NEAR(static_cast<double>(a), static_cast<double>(b), 0.005 * static_cast<double>(a));
-      };
-      near(packet.max_buffer_bytes, train.max_buffer_bytes);
-      near(packet.data.delivered, train.data.delivered);
-      near(packet.latency_p50_ns, train.latency_p50_ns);
-      EXPECT_EQ(packet.events_offered, train.events_offered);
-      EXPECT_LE(std::max(packet.events_completed, train.events_completed),
-                std::min(packet.events_completed, train.events_completed) + 1);
-    }
-  }
 }
 
 TEST(Services, LimitTheRateOfADeepBufferSwitch) {

@@ -152,6 +152,7 @@ TEST(Twins, AgreeWithAnInfiniteBuffer) {
   s.buffer = {};
   s.traffic.arrivals = Arrivals::periodic;
   s.traffic.size_spread = SizeSpread::fixed;
+  s.traffic.size_sigma = 0;
   expect_twins_agree(s, false);
 }
 

@@ -31,6 +31,10 @@ class Congestion {
   void on_restart(const TcpParameters& tcp, Picoseconds now, Picoseconds idle);
   /// A retransmission time-out: what was learned about the path is forgotten.
   void on_timeout();
+  /// The next acknowledgements may end slow start, by when they come.
+  bool learns(const TcpParameters& tcp) const {
+    return tcp.control == CongestionControl::cubic && tcp.hystart && !found_ && in_slow_start();
+  }
   void clear_count() { count_ = 0; }
 
  private:

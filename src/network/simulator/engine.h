@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/latency_histogram.h"
 #include "network/simulator/heads.h"
+#include "network/simulator/latencies.h"
 #include "network/simulator/packet.h"
 #include "network/simulator/ring.h"
 #include "network/simulator/simulate.h"
@@ -34,10 +34,27 @@ class SimulationEngine {
   /// The scenario has passed check().
   explicit SimulationEngine(const Scenario& scenario, const Observers& observers);
 
-  /// To the end of the duration, or until the observer stops it.
-  void run();
+  /// To that time or the end of the duration; ends earlier where the observer stops it, and with trains where they are not enough.
+  void run(Picoseconds until);
+  bool stopped() const { return stopped_; }
+  Picoseconds now() const { return end_; }
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
+
+  // Trains: what a connection sends at once is one object, and time goes in longer windows. That is right as long as it does not matter
+  // when single packets are acknowledged.
+
+  /// From now on trains, or packets one by one. At the beginning: trains, if the engine knows them.
+  void go(bool in_trains);
+  bool in_trains() const { return in_trains_; }
+  /// Trains are not enough any more: it has mattered since go().
+  bool disturbed() const { return disturbed_; }
+  /// When it last mattered: a connection waited for its window or its timer, a node for its credits, or a packet was lost.
+  Picoseconds mattered() const { return mattered_; }
+  /// No connection waits or repairs anything.
+  bool calm() const;
+  /// Of the events that are not complete, when the first was assigned.
+  Picoseconds oldest_assigned() const;
 
  private:
   using Item = Packet<kTrain>;
@@ -122,6 +139,7 @@ class SimulationEngine {
     std::uint32_t remaining;
     std::uint32_t node;
     bool lost;
+    Picoseconds begun = 0;  ///< with trains: when its first one began to leave the switch
   };
 
   struct Rack {
@@ -135,12 +153,12 @@ class SimulationEngine {
   };
 
   /// What a readout has to do in this window, where order counts.
-  enum class Kind : std::uint8_t { returning, answer, timer };
+  enum class Kind : std::uint8_t { returning, answer, timer, request };
   struct Task {
     Picoseconds time;
     Kind kind;
     std::uint32_t flow;
-    std::uint32_t what;  ///< answer: the event; returning: its place in returned_
+    std::uint32_t what;  ///< answer, request: the event; returning: its place in returned_
     bool operator<(const Task& other) const {
       if (time != other.time) return time < other.time;
       if (kind != other.kind) return kind < other.kind;
@@ -165,6 +183,11 @@ class SimulationEngine {
 
   void step(Picoseconds begin);
   void run_supervisors();
+  void run_requests();
+  void ask_in_long_window(std::uint32_t node);
+  void acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow, std::uint32_t cumulative,
+                         std::uint32_t count);
+  void train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run, std::uint32_t last_payload);
   void run_readouts();
   void run_core();
   void run_switches();
@@ -190,6 +213,12 @@ class SimulationEngine {
   void send_back(std::uint32_t node, Picoseconds now, std::uint32_t flow, const Acknowledgement& ack, std::uint32_t count,
                  std::uint32_t event);
   void report_occupancy(std::uint32_t rack, Picoseconds until);
+  std::uint32_t largest_train(std::uint64_t packets) const;
+  void choose_windows();
+  void note(Picoseconds now) {
+    mattered_ = std::max(mattered_, now);
+    disturbed_ = true;
+  }
   Picoseconds next_happening() const;
   bool goes_as_train(std::uint32_t node) const;
   void leave_network(std::uint32_t node, std::uint64_t cells) {
@@ -204,7 +233,12 @@ class SimulationEngine {
     __builtin_prefetch(sender, 1);
     __builtin_prefetch(sender + 64, 1);
     __builtin_prefetch(sender + 128, 1);
+    // Of each train nearly everything is needed, of a packet not.
+    if (kTrain) {
+      for (std::size_t line = 192; line < sizeof(Flow); line += 64) __builtin_prefetch(sender + line, 1);
+    }
   }
+  void fetch_fragments(std::uint32_t flow) const { __builtin_prefetch(&flows_[flow].fragments, 1); }
   std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
   const Scenario scenario_;
@@ -222,10 +256,21 @@ class SimulationEngine {
   const Picoseconds end_of_run_;
   Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
   Picoseconds window_ = 0;
+  Picoseconds long_window_ = 0;  ///< with trains, where nothing comes back that has to be known within it
+  std::uint32_t piece_ = 0;      ///< largest train, in segments
+  Picoseconds doubt_ = 0;        ///< how well trains know when an event is complete
+  bool in_trains_ = kTrain;
+  bool long_windows_ = false;
+  bool stopped_ = false;
+  bool disturbed_ = false;  ///< something mattered since go()
+  Picoseconds mattered_ = 0;
+  Picoseconds until_ = 0;
+  std::chrono::steady_clock::time_point last_talk_ = std::chrono::steady_clock::now();
   bool count_in_network_ = false;  ///< trains, and a buffer that can be full
   std::uint64_t event_cells_ = 0;
   Picoseconds card_full_ = 0;  ///< a full segment on a readout's link
   Picoseconds uplink_full_ = 0;
+  Picoseconds request_time_ = 0;  ///< a request on a node's link
   Picoseconds answer_interval_ = 0;
   Picoseconds node_interval_ = 0;
 
@@ -250,6 +295,7 @@ class SimulationEngine {
   Heads uplink_head_;
   Heads node_head_;
   Heads back_head_;
+  Heads request_head_;  ///< of nodes, in long windows
 
   TimerWheel sender_timers_;
   TimerWheel receiver_timers_;
@@ -266,7 +312,7 @@ class SimulationEngine {
   PacketCount ack_;
   PacketCount request_;
   std::uint64_t completed_ = 0;
-  base::LatencyHistogram latency_;
+  Latencies latency_;
 };
 
 extern template class SimulationEngine<false>;

@@ -56,10 +56,11 @@ struct Outcome {
   std::uint64_t latency_p99_ns = 0;
   std::uint64_t latency_max_ns = 0;
 
-  std::uint64_t virtual_ns = 0;  // simulated; less than asked for if the caller stopped it
-  std::uint64_t hash = 0;        // of every packet's fate in order: equal hashes, equal runs
-  double wall_seconds = 0;       // set-up included
-  double cpu_seconds = 0;        // of the calling thread
+  std::uint64_t virtual_ns = 0;           // simulated; less than asked for if the caller stopped it
+  std::uint64_t packet_by_packet_ns = 0;  // of these, how long single packets were followed
+  std::uint64_t hash = 0;                 // of every packet's fate in order: equal hashes, equal runs
+  double wall_seconds = 0;                // set-up included
+  double cpu_seconds = 0;                 // of the calling thread
 };
 
 }  // namespace rodeo::network

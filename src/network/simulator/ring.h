@@ -12,6 +12,20 @@ namespace rodeo::network {
 template <typename T>
 class Ring {
  public:
+  Ring() = default;
+  Ring(Ring&&) noexcept = default;
+  Ring& operator=(Ring&&) noexcept = default;
+  Ring(const Ring& other) : capacity_(other.capacity_), mask_(other.mask_), first_(other.first_), end_(other.end_) {
+    if (capacity_ == 0) return;
+    data_ = std::make_unique_for_overwrite<T[]>(capacity_);
+    for (std::uint64_t i = first_; i != end_; ++i) data_[i & mask_] = other.data_[i & mask_];
+  }
+  Ring& operator=(const Ring& other) {
+    if (this != &other) *this = Ring(other);
+    return *this;
+  }
+  ~Ring() = default;
+
   bool empty() const { return first_ == end_; }
   std::size_t size() const { return static_cast<std::size_t>(end_ - first_); }
   std::uint64_t first() const { return first_; }  ///< absolute index of front()

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "network/simulator/engine.h"
+#include "network/simulator/train_run.h"
 
 namespace rodeo::network {
 
@@ -17,9 +18,17 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-template <bool kTrain>
-Outcome run(const Scenario& scenario, const Observers& observers) {
-  SimulationEngine<kTrain> engine(scenario, observers);
+Outcome run_in_packets(const Scenario& scenario, const Observers& observers) {
+  SimulationEngine<false> engine(scenario, observers);
+  engine.run(kNever);
+  if (observers.flow) engine.visit_flows(observers.flow);
+  Outcome outcome = engine.outcome();
+  outcome.packet_by_packet_ns = outcome.virtual_ns;
+  return outcome;
+}
+
+Outcome run_in_trains(const Scenario& scenario, const Observers& observers) {
+  TrainRun engine(scenario, observers);
   engine.run();
   if (observers.flow) engine.visit_flows(observers.flow);
   return engine.outcome();
@@ -90,7 +99,8 @@ Result<Outcome> simulate(const Scenario& scenario, const Observers& observers) {
   }
   const auto wall = std::chrono::steady_clock::now();
   const double cpu = thread_cpu_seconds();
-  Outcome outcome = scenario.engine == Engine::train ? run<true>(scenario, observers) : run<false>(scenario, observers);
+  Outcome outcome =
+      scenario.engine == Engine::train ? run_in_trains(scenario, observers) : run_in_packets(scenario, observers);
   outcome.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
   outcome.cpu_seconds = thread_cpu_seconds() - cpu;
   return outcome;

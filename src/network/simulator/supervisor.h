@@ -16,6 +16,7 @@ class Supervisor {
       : source_(topology, traffic, rack, seed),
         assignment_(traffic.assignment),
         limit_(traffic.events_in_flight == 0 ? UINT32_MAX : traffic.events_in_flight),
+        equal_(traffic.size_spread == SizeSpread::fixed),
         load_(topology.nodes / topology.racks, 0),
         choice_(seed, 4 * rack + 2) {}
 
@@ -24,6 +25,10 @@ class Supervisor {
     done_.push_back({time, node});
     std::push_heap(done_.begin(), done_.end(), std::greater<>());
   }
+
+  /// Times of finish() are right to that; 0: exactly. Then doubtful() tells in assign() whether the choice of the node depends on it.
+  void doubt(Picoseconds slack) { slack_ = slack; }
+  bool doubtful() const { return doubtful_; }
 
   Picoseconds next_time() const { return std::min(source_.next_time(), done_.empty() ? kNever : done_.front().time); }
 
@@ -36,6 +41,7 @@ class Supervisor {
       if (!done_.empty() && done_.front().time == time) {
         std::pop_heap(done_.begin(), done_.end(), std::greater<>());
         --load_[done_.back().node];
+        if (slack_ != 0) lately_.push_back(done_.back());
         done_.pop_back();
       } else {
         source_.pop();
@@ -44,8 +50,11 @@ class Supervisor {
         waiting_max_ = std::max(waiting_max_, waiting_);
       }
       while (waiting_ > 0) {
+        // Of equal events that wait, it does not matter which of two nodes takes the first.
+        doubtful_ = slack_ != 0 && !(equal_ && waiting_ > 1) && depends_on_slack(time);
         const std::uint32_t node = choose();
         if (node == load_.size()) break;
+        turn_ = node + 1 == load_.size() ? 0 : node + 1;
         ++load_[node];
         --waiting_;
         ++assigned_;
@@ -56,6 +65,7 @@ class Supervisor {
 
   std::uint64_t offered() const { return offered_; }
   std::uint64_t assigned() const { return assigned_; }
+  std::uint64_t waiting() const { return waiting_; }
   std::uint64_t waiting_max() const { return waiting_max_; }
 
  private:
@@ -68,8 +78,11 @@ class Supervisor {
   /// A node with room, or load_.size().
   std::uint32_t choose() {
     const auto nodes = static_cast<std::uint32_t>(load_.size());
-    std::uint32_t node = turn_;
-    if (assignment_ == Assignment::random) node = static_cast<std::uint32_t>(choice_.below(nodes));
+    return chosen_from(assignment_ == Assignment::random ? static_cast<std::uint32_t>(choice_.below(nodes)) : turn_);
+  }
+
+  std::uint32_t chosen_from(std::uint32_t node) const {
+    const auto nodes = static_cast<std::uint32_t>(load_.size());
     std::uint32_t best = nodes;
     for (std::uint32_t tried = 0; tried < nodes; ++tried) {
       if (load_[node] < limit_ && (best == nodes || load_[node] < load_[best])) {
@@ -78,17 +91,45 @@ class Supervisor {
       }
       if (++node == nodes) node = 0;
     }
-    if (best != nodes) turn_ = best + 1 == nodes ? 0 : best + 1;
     return best;
+  }
+
+  /// Whether another node would be chosen if all that finish about now had done so, or none of them.
+  bool depends_on_slack(Picoseconds time) {
+    std::erase_if(lately_, [&](const Done& done) { return done.time + slack_ < time; });
+    if (assignment_ != Assignment::least_loaded && limit_ == UINT32_MAX) return false;
+    std::uint32_t first = turn_;
+    if (assignment_ == Assignment::random) {
+      Random ahead = choice_;
+      first = static_cast<std::uint32_t>(ahead.below(load_.size()));
+    }
+    const std::uint32_t chosen = chosen_from(first);
+    for (const Done& done : lately_) ++load_[done.node];
+    const bool depends_on_past = !lately_.empty() && chosen_from(first) != chosen;
+    for (const Done& done : lately_) --load_[done.node];
+    if (depends_on_past) return true;
+    std::uint32_t soon = 0;
+    for (const Done& done : done_) {
+      if (done.time < time + slack_) ++soon, --load_[done.node];
+    }
+    const bool depends_on_future = soon != 0 && chosen_from(first) != chosen;
+    for (const Done& done : done_) {
+      if (done.time < time + slack_) ++load_[done.node];
+    }
+    return depends_on_future;
   }
 
   EventSource source_;
   const Assignment assignment_;
   const std::uint32_t limit_;
+  const bool equal_;                 ///< events
   std::vector<std::uint32_t> load_;  // events of each node that are not processed
   Random choice_;
   std::vector<Done> done_;  // heap
   std::uint32_t turn_ = 0;
+  Picoseconds slack_ = 0;
+  bool doubtful_ = false;
+  std::vector<Done> lately_;  // finished within the slack, where there is one
   std::uint64_t waiting_ = 0;
   std::uint64_t waiting_max_ = 0;
   std::uint64_t offered_ = 0;

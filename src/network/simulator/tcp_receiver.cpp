@@ -8,7 +8,7 @@ namespace rodeo::network {
 std::uint32_t TcpReceiver::receive_out_of_order(const TcpParameters&, Picoseconds, std::uint32_t first, std::uint32_t count,
                                                 Acknowledgement& ack) {
   bool duplicate = false;
-  if (!outside_) outside_ = std::make_unique<Outside>();
+  if (!outside_) outside_.make();
   const std::uint32_t end = first + count;
   std::uint32_t fresh = count;
   if (before(first, next_)) {

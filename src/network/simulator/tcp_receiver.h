@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "network/simulator/owned.h"
 #include "network/simulator/tcp_parameters.h"
 #include "network/simulator/tcp_sender.h"
 
@@ -87,7 +87,7 @@ class TcpReceiver {
   std::uint32_t pending_ = 0;  ///< segments in order that are not yet acknowledged
   std::uint32_t quick_ = 0;
   Picoseconds deadline_ = kNever;
-  std::unique_ptr<Outside> outside_;
+  Owned<Outside> outside_;
   std::uint64_t duplicates_ = 0;  ///< segments that came again
 };
 

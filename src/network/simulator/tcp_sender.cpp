@@ -9,16 +9,6 @@ void TcpSender::start(const TcpParameters& tcp, std::uint32_t window) {
   variation_ = deviation_max_ = tcp.rto_min;
 }
 
-void TcpSender::reserve(std::uint32_t segments) {
-  const std::uint32_t capacity = segments_ ? mask_ + 1 : 0;
-  if (segments <= capacity) return;
-  const std::uint32_t larger = std::bit_ceil(std::max(segments, 16u));
-  auto moved = std::make_unique_for_overwrite<std::uint64_t[]>(larger);
-  for (std::uint32_t s = una_; segments_ && s != nxt_; ++s) moved[s & (larger - 1)] = segments_[s & mask_];
-  segments_ = std::move(moved);
-  mask_ = larger - 1;
-}
-
 Picoseconds TcpSender::timeout(const TcpParameters& tcp) const {
   Picoseconds rto = std::min(srtt8_ == 0 ? tcp.rto_initial : (srtt8_ >> 3) + variation_, tcp.rto_max);
   for (unsigned i = 0; i < backoff_ && rto < tcp.rto_max; ++i) rto = std::min(rto * 2, tcp.rto_max);
@@ -86,8 +76,8 @@ void TcpSender::retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& r
 /// After an idle time-out the window says nothing any more (RFC 2861): it halves for each further one.
 void TcpSender::restart_after_idle(const TcpParameters& tcp, Picoseconds now) {
   const Picoseconds idle = now - last_sent_;
-  const Picoseconds rto = timeout(tcp);
-  if (tcp.slow_start_after_idle && idle > rto) {
+  const bool maybe = idle > std::min(tcp.rto_min, tcp.rto_initial);  // no time-out is shorter
+  if (const Picoseconds rto = maybe ? timeout(tcp) : kNever; tcp.slow_start_after_idle && idle > rto) {
     Congestion& c = congestion_;
     const std::uint32_t restart = std::min(tcp.initial_window, c.window);
     c.threshold = std::max(c.threshold, (c.window >> 1) + (c.window >> 2));
@@ -234,7 +224,8 @@ void TcpSender::reduce_window(std::uint32_t delivered, bool advanced, bool more_
 }
 
 /// The next segments have arrived, and nothing was or is wrong.
-void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative) {
+void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative,
+                                     std::uint32_t at_once) {
   const std::uint32_t acknowledged = cumulative - una_;
   const Picoseconds oldest = now - sent_time(una_);
   const Picoseconds newest = now - sent_time(cumulative - 1);
@@ -252,15 +243,33 @@ void TcpSender::acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, 
   sample_rtt(tcp, oldest);
   rtt_min_ = std::min(rtt_min_, newest);
   congestion_.on_rtt(tcp, now, newest, una_, nxt_);
-  const bool limited = congestion_.in_slow_start() ? congestion_.window < 2 * max_out_ : window_limited_;
-  if (limited) congestion_.on_acknowledged(tcp, now, acknowledged, una_, nxt_);
+  for (std::uint32_t left = acknowledged; left > 0;) {
+    const bool limited = congestion_.in_slow_start() ? congestion_.window < 2 * max_out_ : window_limited_;
+    if (!limited) return;
+    const std::uint32_t segments = std::min(left, at_once);
+    congestion_.on_acknowledged(tcp, now, segments, una_, nxt_);
+    left -= segments;
+  }
+}
+
+void TcpSender::acknowledge_train(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative) {
+  if (!before(una_, cumulative)) return;
+  if (detailed_) {
+    SegmentRuns none;
+    Acknowledgement ack;
+    ack.cumulative = cumulative;
+    acknowledge(tcp, now, ack, none);
+    return;
+  }
+  acknowledge_in_order(tcp, now, cumulative, tcp.segments_per_ack);
+  set_timer(tcp, now);
 }
 
 void TcpSender::acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs) {
   if (before(nxt_, ack.cumulative)) return;  // never sent
   if (!detailed_ && !busy_ && ack.blocks == 0) {
     if (!before(una_, ack.cumulative)) return;
-    acknowledge_in_order(tcp, now, ack.cumulative);
+    acknowledge_in_order(tcp, now, ack.cumulative, UINT32_MAX);
     if (end_ != nxt_) send(tcp, now, runs);
     set_timer(tcp, now);
     return;

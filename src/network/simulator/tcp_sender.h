@@ -2,12 +2,11 @@
 // rate reduction (RFC 6937), tail-loss probe, retransmission time-out (RFC 6298). Sequence numbers count segments.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "network/simulator/congestion.h"
+#include "network/simulator/segment_words.h"
 #include "network/simulator/tcp_parameters.h"
 
 namespace rodeo::network {
@@ -48,11 +47,16 @@ class TcpSender {
   /// The application writes segments. What may be sent at once is appended to `runs`; so it is for all of these.
   void write(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, SegmentRuns& runs);
   void acknowledge(const TcpParameters& tcp, Picoseconds now, const Acknowledgement& ack, SegmentRuns& runs);
+  /// As many acknowledgements as there would be up to this one, of segments in order; the sender is quiet and stays so.
+  void acknowledge_train(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative);
   /// The deadline is there.
   void expire(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
 
   /// An acknowledgement without blocks can set nothing off but bookkeeping: no order with other connections has to be kept.
   bool quiet() const { return nxt_ == end_ && !busy_; }
+
+  /// When the single acknowledgements of a train come makes a difference to the window.
+  bool learns(const TcpParameters& tcp) const { return congestion_.learns(tcp); }
 
   Picoseconds deadline() const { return deadline_; }
   std::uint32_t unacknowledged() const { return una_; }
@@ -91,11 +95,11 @@ class TcpSender {
   };
   static constexpr std::uint32_t kBatches = 3;
 
-  std::uint64_t& segment(std::uint32_t number) { return segments_[number & mask_]; }
-  void reserve(std::uint32_t segments);
+  std::uint64_t& segment(std::uint32_t number) { return segments_[number]; }
+  void reserve(std::uint32_t segments) { segments_.reserve(segments, una_, nxt_); }
   void go_into_detail();
   Picoseconds sent_time(std::uint32_t number) const;
-  void acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative);
+  void acknowledge_in_order(const TcpParameters& tcp, Picoseconds now, std::uint32_t cumulative, std::uint32_t at_once);
   void emit_new(Picoseconds now, std::uint32_t count, SegmentRuns& runs);
   void retransmit(Picoseconds now, std::uint32_t number, SegmentRuns& runs);
   void send(const TcpParameters& tcp, Picoseconds now, SegmentRuns& runs);
@@ -134,8 +138,7 @@ class TcpSender {
   bool probing_ = false;
   bool twice_ = false;
 
-  std::unique_ptr<std::uint64_t[]> segments_;
-  std::uint32_t mask_ = 0;
+  SegmentWords segments_;
   std::uint32_t sacked_ = 0;
   std::uint32_t lost_ = 0;
   std::uint32_t retransmitted_ = 0;
