@@ -6,6 +6,7 @@
 #include <charconv>
 #include <span>
 
+#include "base/units.h"
 #include "control/control_request.h"
 #include "control/library.h"
 #include "control/tables.h"
@@ -68,6 +69,39 @@ RdhSourceSettings rdh_source(const Table& table, ConfigurationErrors& errors) {
   return source;
 }
 
+/// Of one lane, whatever that is for the card; no more than its fibres carry.
+void read_link_speed(const Table& table, CardSettings& card, ConfigurationErrors& errors) {
+  const std::string& text = table.parameters().text("link_speed");
+  if (text == "0") return;
+  const auto speed = base::parse_bits_per_second(text);
+  if (!speed || *speed <= 0) {
+    errors.push_back(
+        bad_card(table, fmt::format("link_speed `{}` is no bit rate", text), "write it as 9.6Gbps, or 320Mbps"));
+    return;
+  }
+  const auto at_most = [&](double most, const char* what) {
+    if (*speed > most * 1.000001)
+      errors.push_back(bad_card(table, fmt::format("link_speed is at most {:.4g} Mbps: {}", most * 1e-6, what)));
+  };
+  switch (card.type) {
+    case CardType::felix:
+      card.felix.link_bits_per_second = *speed;
+      if (card.felix.full_mode) {
+        at_most(card.felix.links <= 12 ? 9.6e9 : 4.8e9, "FULL mode has 12 links with 9.6Gbps, or 24 with half of it");
+      } else {
+        at_most(4.48e9 / card.felix.elinks_per_link, "all E-links of a GBT link together have 4.48Gbps");
+      }
+      break;
+    case CardType::cru:
+      card.link_bits_per_second = *speed;
+      at_most(4.48e9, "a GBT link carries 3.2Gbps of user data, 4.48Gbps in wide mode");
+      break;
+    case CardType::crorc:
+      errors.push_back(bad_card(table, "a C-RORC has no link_speed: its generator is in the card"));
+      break;
+  }
+}
+
 CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   const Parameters& keys = table.parameters();
   CardSettings card;
@@ -95,6 +129,7 @@ CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   card.links = static_cast<unsigned>(keys.integer("links"));
   card.drop = keys.text("overflow") == "drop";
   card.flush = keys.duration("flush");
+  read_link_speed(table, card, errors);
   card.where = table.where();
   for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
     if (const auto address = function_address(card.address, endpoint); !address) {

@@ -51,6 +51,12 @@ std::vector<Key> card_keys() {
       of_type(KeyType::text_list, "cpus", "[]", "CPUs that the DMA threads are pinned to, one an endpoint. Left out: any."),
       integer("fifo_triggers", "4096", "Triggers that the card can hold before it is busy.", 1, 1e6),
       integer("links", "24", "Links of an endpoint (FELIX at most 24, CRU 12, C-RORC 6; more than there are: all).", 1, 24),
+      of_type(KeyType::text, "link_speed", "0",
+              "Wire speed, as \"9.6Gbps\": of a FULL-mode link (12 links with 9.6Gbps, 24 with 4.8Gbps), of an E-link in "
+              "GBT mode "
+              "(320Mbps), both with 8b/10b; of the user data of a CRU's link (3.2Gbps). What is more waits, and the card is "
+              "busy. 0: as "
+              "fast as memory takes it."),
       integer("seed", "1", "Seed of provable payload.", 0, 9.2e18),
       // FELIX
       choice("mode", "gbt", "FELIX: firmware mode. full: one E-link a link.", {"gbt", "full"}),

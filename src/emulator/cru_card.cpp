@@ -13,6 +13,7 @@ namespace {
 namespace cru = card_registers::cru;
 
 constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
+constexpr std::uint64_t kLongestEndNs = 500'000'000;
 constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
 
 }  // namespace
@@ -21,7 +22,8 @@ CruCard::CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers)
     : PciFunction(settings.identity, cru::kMap, cru::kBars),
       settings_(std::move(settings)),
       endpoint_(settings_.identity.endpoint),
-      triggers_(std::move(triggers)) {
+      triggers_(std::move(triggers)),
+      pacer_(settings_.link_bits_per_second / 8, kLinks) {
   power_on_ns_ = rate_at_ns_ = base::steady_now_ns();
   ranges_.reserve(1024);
   for (Link& link : links_) link.source = RdhSource(settings_.source);
@@ -128,6 +130,7 @@ void CruCard::stop_dma() {
     if (link.open) close(link);
     link.waiting.clear();
   }
+  following_ = false;
   triggers_->set_ready(false);
 }
 
@@ -158,6 +161,7 @@ void CruCard::reset_card() {
                                     .fee_id = static_cast<std::uint16_t>(cru::kFeeId.of(ids)),
                                     .system_id = static_cast<std::uint8_t>(cru::kSystemId.of(ids))});
   }
+  following_ = false;
   triggers_->set_ready(false);
 }
 
@@ -186,17 +190,36 @@ bool CruCard::link_active(unsigned number) const {
   if (internal_) return true;
   const std::uint32_t generator = generator_;
   const bool fed = (generator >> 31 & 1U) != 0 ? (generator & 2U) != 0 : link.up;
-  return data_taking_ && fed && (enabled_ >> number & 1U) != 0;
+  return (data_taking_ || following_) && fed && (enabled_ >> number & 1U) != 0;
 }
 
 bool CruCard::frames_due(const Link& link) const {
   return !settings_.paced || link.source.in_frame() || link.source.frame() < frames_due_;
 }
 
-void CruCard::take_frames() {
-  triggers_->set_ready(data_taking_ && !internal_);
+bool CruCard::frames_left() const {
+  for (unsigned number = 0; number < kLinks; ++number) {
+    const RdhSource& source = links_[number].source;
+    if (link_active(number) && (source.in_frame() || source.frame() < frames_due_)) return true;
+  }
+  return false;
+}
+
+/// A run that is switched off ends behind the triggers that were accepted, which other cards have too.
+void CruCard::take_frames(std::uint64_t now_ns) {
+  const bool taking = data_taking_ && !internal_;
+  if (taking) {
+    following_ = true;
+    end_by_ns_ = now_ns + kLongestEndNs;
+  }
+  const bool held = !taking && following_ && triggers_->hold();
+  triggers_->set_ready(following_);
   ranges_.clear();
   const std::uint64_t count = triggers_->take(1024, ranges_);
+  if (!taking && following_ && ((held && count == 0 && !frames_left()) || now_ns > end_by_ns_)) {
+    following_ = false;
+    triggers_->set_ready(false);
+  }
   frames_due_ += count;
   if (settings_.drop) triggers_->done(count);
 }
@@ -214,8 +237,10 @@ void CruCard::drop_frames(Link& link) {
 }
 
 bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget) {
-  (void)number;
   if (!internal_ && !frames_due(link)) return false;
+  // The internal generator is behind the links.
+  const std::uint64_t now = pacer_.paced() && !internal_ ? base::steady_now_ns() : 0;
+  if (now != 0 && !pacer_.is_free(number, now)) return false;
   if (!link.open) {
     const std::lock_guard lock(mutex());
     if (link.waiting.empty()) {
@@ -258,7 +283,7 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
       }
       continue;
     }
-    if (!frames_due(link)) break;
+    if (!frames_due(link) || (now != 0 && !pacer_.is_free(number, now))) break;
     const std::size_t bytes = link.source.next_page_bytes(dynamic_offset_);
     if (bytes > room || (link.filled > 0 && link.source.begins_superpage(time_frame_length_))) {
       finish();
@@ -274,6 +299,10 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
         dma_faults_.fetch_add(1, std::memory_order_relaxed);
     }
     link.filled += static_cast<std::uint32_t>(bytes);
+    if (now != 0) {
+      pacer_.carry(number, now, static_cast<double>(bytes));
+      occupied_us_.store(pacer_.occupied_us(), std::memory_order_relaxed);
+    }
     pages_.store(pages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     link.pages.store(link.pages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!link.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -302,7 +331,7 @@ bool CruCard::work() {
   }
   running_.store(dma_on_, std::memory_order_relaxed);
   if (!dma_on_ || !bus_master()) return false;
-  if (settings_.paced) take_frames();
+  if (settings_.paced) take_frames(now);
   bool any = false;
   std::uint64_t slowest = frames_due_;
   // One link after the other, each a budget; who was first is last the next time.
@@ -368,6 +397,7 @@ void CruCard::report_card(FunctionReport& report) const {
   add("superpages_lost", lost_superpages_);
   add("descriptors_refused", refused_pushes_);
   add("dma_faults", dma_faults_);
+  add("link_occupied_us", occupied_us_);
 }
 
 }  // namespace rodeo::emulator

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "card_registers/cru.h"
+#include "emulator/link_pacer.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
 #include "emulator/trigger_source.h"
@@ -24,6 +25,7 @@ struct CruSettings {
   std::uint64_t frames_held = 1024;  ///< heartbeat frames that the card keeps for a link that has no superpage
   bool paced = false;                ///< frames come with the authority's triggers; else as fast as memory takes them
   bool drop = true;                  ///< paced: frames that find no room are lost; else the card is busy
+  double link_bits_per_second = 0;   ///< user data of a link; 0: as fast as memory takes it
 };
 
 class CruCard final : public PciFunction {
@@ -85,7 +87,8 @@ class CruCard final : public PciFunction {
   bool fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget);
   bool link_active(unsigned number) const;
   bool frames_due(const Link& link) const;
-  void take_frames();
+  void take_frames(std::uint64_t now_ns);
+  bool frames_left() const;
   void drop_frames(Link& link);
   double run_seconds() const;
   std::uint64_t ctp_triggers(const card_registers::Register& divisor) const;
@@ -97,9 +100,13 @@ class CruCard final : public PciFunction {
   std::unique_ptr<TriggerSource> triggers_;
   std::vector<TriggerRange> ranges_;
   std::array<Link, kLinks> links_;
+  LinkPacer pacer_;
+  std::atomic<std::uint64_t> occupied_us_{0};
   bool dma_on_ = false;  // under mutex(), as all that follows
   bool internal_ = false;
   bool data_taking_ = false;
+  bool following_ = false;       // takes triggers: from the run's begin until the frames of all that it was given are there
+  std::uint64_t end_by_ns_ = 0;  // of a run that has been switched off
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;

@@ -127,7 +127,8 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                                     .temperature = card.temperature,
                                                     .frames_held = card.fifo_triggers,
                                                     .paced = link_ != nullptr || settings_.trigger.rate_hz > 0,
-                                                    .drop = card.drop},
+                                                    .drop = card.drop,
+                                                    .link_bits_per_second = card.link_bits_per_second},
                                         std::move(triggers)));
           break;
         case CardType::crorc:

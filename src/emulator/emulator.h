@@ -35,9 +35,10 @@ struct CardSettings {
   FelixSourceSettings felix;
   std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};
   RdhSourceSettings rdh;
-  unsigned links = 12;  ///< of a CRU
-  bool drop = true;     ///< a CRU that follows triggers loses frames that find no room; else it is busy
-  std::string where;    ///< for messages
+  unsigned links = 12;              ///< of a CRU
+  double link_bits_per_second = 0;  ///< of a CRU's links
+  bool drop = true;                 ///< a CRU that follows triggers loses frames that find no room; else it is busy
+  std::string where;                ///< for messages
 };
 
 struct EmulatorSettings {

@@ -420,9 +420,12 @@ bool FelixCard::work() {
   if (ending && (most == 0 || now > end_by_ns_)) return end_those();
   if (most == 0) return any;
   ranges_.clear();
-  const std::uint64_t count = following_ ? triggers_->take(most, ranges_) : 0;
-  if (held && count == 0) following_ = false;
-  const bool last = ending && held && count == 0;
+  // What the links have not carried yet waits with the front-ends, who are busy when that is more than fifo_triggers.
+  const std::uint64_t carried = std::min(most, source_.triggers_on_links(now));
+  const std::uint64_t count = following_ && carried > 0 ? triggers_->take(carried, ranges_) : 0;
+  const bool last_taken = held && carried > 0 && count == 0;
+  if (last_taken) following_ = false;
+  const bool last = ending && last_taken;
   if (last && !open_blocks_) return end_those();
   if (count == 0 && !last && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
     return any;
@@ -431,7 +434,7 @@ bool FelixCard::work() {
     use_ = &use;
     for (Channel& channel : channels_) channel.memory = {};
     if (count > 0) {
-      source_.append(ranges_, *this);
+      source_.append(ranges_, *this, now);
       open_blocks_ = true;
       last_append_ns_ = now;
     } else {
@@ -447,6 +450,7 @@ bool FelixCard::work() {
   triggers_seen_.fetch_add(count, std::memory_order_relaxed);
   blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
   chunks_.store(source_.chunks(), std::memory_order_relaxed);
+  occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
   triggers_->done(count);
   return last ? end_those() : true;
 }
@@ -494,6 +498,7 @@ void FelixCard::report_card(FunctionReport& report) const {
   add("bad_read_pointers", bad_read_pointers_);
   add("dma_faults", dma_faults_);
   add("from_host_bytes", from_host_bytes_);
+  add("link_occupied_us", occupied_us_);
 }
 
 }  // namespace rodeo::emulator

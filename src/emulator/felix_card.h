@@ -96,6 +96,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> dma_faults_{0};
   std::atomic<std::uint64_t> blocks_lost_{0};
   std::atomic<std::uint64_t> chunks_{0};
+  std::atomic<std::uint64_t> occupied_us_{0};
 };
 
 }  // namespace rodeo::emulator

@@ -14,7 +14,10 @@ using formats::BlockHeader;
 using formats::Provable;
 
 FelixSource::FelixSource(FelixSourceSettings settings)
-    : settings_(settings), provable_(settings.seed, settings.crc, settings.l1id_bits) {
+    : settings_(settings),
+      provable_(settings.seed, settings.crc, settings.l1id_bits),
+      pacer_(settings.link_bits_per_second / 10,
+             std::size_t{settings.links} * (settings.full_mode ? 1 : settings.elinks_per_link)) {
   const unsigned per_link = settings_.full_mode ? 1 : settings_.elinks_per_link;
   const std::size_t count = std::size_t{settings_.links} * per_link + (settings_.ttc_link ? 1 : 0);
   memory_.resize((count + 1) * settings_.format.block_bytes);
@@ -56,6 +59,27 @@ std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
   if (settings_.chunk_bytes_max <= settings_.chunk_bytes) return settings_.chunk_bytes;
   return settings_.chunk_bytes +
          (key >> 32) * (settings_.chunk_bytes_max - settings_.chunk_bytes + 1) / (std::uint64_t{1} << 32);
+}
+
+/// 8b/10b has a character a byte. A GBT E-link frames a chunk by two characters; a FULL link by two words of four, and pads it to a word.
+double FelixSource::wire_bytes(std::size_t chunk_bytes) const {
+  return settings_.full_mode ? static_cast<double>((chunk_bytes + 3) / 4 * 4 + 8) : static_cast<double>(chunk_bytes + 2);
+}
+
+std::uint64_t FelixSource::triggers_on_links(std::uint64_t now_ns) const {
+  if (!pacer_.paced()) return ~std::uint64_t{0};
+  return pacer_.most(now_ns, wire_bytes(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max)));
+}
+
+/// With the chunks of keys_.
+void FelixSource::occupy(std::size_t lane, std::uint64_t now_ns) {
+  double bytes = 0;
+  if (settings_.chunk_bytes_max <= settings_.chunk_bytes) {
+    bytes = static_cast<double>(keys_.size()) * wire_bytes(settings_.chunk_bytes);
+  } else {
+    for (const std::uint64_t key : keys_) bytes += wire_bytes(chunk_bytes_of(key));
+  }
+  pacer_.carry(lane, now_ns, bytes);
 }
 
 void FelixSource::emit(Elink& elink, BlockSink& sink) {
@@ -173,7 +197,7 @@ void FelixSource::append_ttc(std::span<const TriggerRange> triggers, BlockSink& 
   }
 }
 
-void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink) {
+void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
   headers_.clear();
   l1ids_.clear();
   for (const TriggerRange& range : triggers) {
@@ -188,7 +212,9 @@ void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (std::size_t i = 0; i < detector_elinks; ++i) {
     Elink& elink = elinks_[i];
-    if (up_[elink.link] && (enabled_[elink.link] >> elink.bit & 1U) != 0) append_provable(elink, triggers, sink);
+    if (!up_[elink.link] || (enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
+    append_provable(elink, triggers, sink);
+    if (pacer_.paced()) occupy(i, now_ns);
   }
   if (settings_.ttc_link && up_[0] && (enabled_[0] >> kTtcElink & 1U) != 0) append_ttc(triggers, sink);
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/link_pacer.h"
 #include "emulator/trigger_range.h"
 #include "formats/block_encoder.h"
 #include "formats/provable.h"
@@ -26,6 +27,8 @@ struct FelixSourceSettings {
   std::uint64_t seed = 1;
   bool crc = false;
   std::uint32_t l1id_bits = 32;
+  double link_bits_per_second =
+      0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: as fast as memory takes it
 };
 
 /// Where complete blocks go.
@@ -55,8 +58,13 @@ class FelixSource {
   double bytes_per_trigger(unsigned link) const;
   std::size_t open_blocks(unsigned link) const;
 
+  /// How many triggers the links could have carried by now; without a link speed, any number.
+  std::uint64_t triggers_on_links(std::uint64_t now_ns) const;
+  /// Time that the link, or E-link, with most data was occupied.
+  std::uint64_t occupied_us() const { return pacer_.occupied_us(); }
+
   /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
-  void append(std::span<const TriggerRange> triggers, BlockSink& sink);
+  void append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
   /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while. True if there was one.
   bool flush(BlockSink& sink);
   /// Forgets what is in open blocks.
@@ -87,11 +95,14 @@ class FelixSource {
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
   void emit(Elink& elink, BlockSink& sink);
   std::size_t chunk_bytes_of(std::uint64_t key) const;
+  double wire_bytes(std::size_t chunk_bytes) const;
+  void occupy(std::size_t lane, std::uint64_t now_ns);
 
   FelixSourceSettings settings_;
   formats::Provable provable_;
   std::vector<std::byte> memory_;
   std::vector<Elink> elinks_;
+  LinkPacer pacer_;                     // a lane an E-link of the detector
   std::vector<std::uint64_t> headers_;  // of the triggers of one append()
   std::vector<std::uint32_t> l1ids_;
   std::vector<std::uint64_t> keys_;  // of one E-link

@@ -29,8 +29,20 @@ void TriggerAuthority::leave(Follower follower) {
   ledger_.leave(follower);
 }
 
-void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
+void TriggerAuthority::set_ready(Follower follower, bool ready, std::uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
+  set_functions(follower, ready ? 1 : 0, now_ns);
+}
+
+void TriggerAuthority::set_peer(Follower follower, unsigned ready, bool busy, std::uint64_t room, std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  set_functions(follower, ready, now_ns);
+  ledger_.set_busy(follower, busy);
+  if (ready > 0) ledger_.set_limit(follower, ledger_.position(follower) + room);
+}
+
+/// With mutex_ held.
+void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uint64_t now_ns) {
   // Those that are ready already get what came until now; who leaves takes nothing with it that it will not do.
   if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
   ledger_.set_ready(follower, ready);
@@ -39,16 +51,6 @@ void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uin
   next_ns_ = static_cast<double>(now_ns) + (settings_.rate_hz > 0 ? gap_ns() : 0);
   next_ecr_ns_ = now_ns + static_cast<std::uint64_t>(settings_.ecr_period.count());
   bucket_at_ns_ = static_cast<double>(now_ns);
-}
-
-void TriggerAuthority::set_limit(Follower follower, std::uint64_t limit) {
-  const std::lock_guard lock(mutex_);
-  ledger_.set_limit(follower, limit);
-}
-
-std::uint64_t TriggerAuthority::position(Follower follower) const {
-  const std::lock_guard lock(mutex_);
-  return ledger_.position(follower);
 }
 
 TriggerAuthority::Now TriggerAuthority::now() const {

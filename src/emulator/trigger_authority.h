@@ -35,9 +35,7 @@ class TriggerAuthority final : public TriggerHub {
 
   Follower join(std::string name, std::uint64_t capacity) override;
   void leave(Follower follower) override;
-  void set_ready(Follower follower, bool ready, std::uint64_t now_ns) override {
-    set_functions(follower, ready ? 1 : 0, now_ns);
-  }
+  void set_ready(Follower follower, bool ready, std::uint64_t now_ns) override;
   std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns, std::vector<TriggerRange>& out) override;
   void done(Follower follower, std::uint64_t count) override;
   void set_busy(Follower follower, bool busy) override;
@@ -48,11 +46,8 @@ class TriggerAuthority final : public TriggerHub {
 
   /// Nothing if the name is taken.
   std::optional<Follower> join_peer(std::string name, std::string peer);
-  /// So many of its functions are ready.
-  void set_functions(Follower follower, unsigned ready, std::uint64_t now_ns);
-  void set_limit(Follower follower, std::uint64_t limit);
-  /// Sequence number of the next trigger that take() gives it.
-  std::uint64_t position(Follower follower) const;
+  /// So many of its functions are ready, and it has room for so many triggers behind those that it has taken.
+  void set_peer(Follower follower, unsigned ready, bool busy, std::uint64_t room, std::uint64_t now_ns);
 
   struct Now {
     std::uint64_t sequence;  ///< of the next trigger
@@ -66,6 +61,7 @@ class TriggerAuthority final : public TriggerHub {
   bool ended() const;
 
  private:
+  void set_functions(Follower follower, unsigned ready, std::uint64_t now_ns);
   void advance_locked(std::uint64_t now_ns);
   void accept(std::uint64_t count, std::uint64_t time_ns);
   void event_counter_reset();

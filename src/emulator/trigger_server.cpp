@@ -184,14 +184,10 @@ void TriggerServer::obey_state(Peer& peer, const State& state) {
     (void)authority_.hold(now);
   }
   if (state.ready > 0 && peer.ready == 0) peer.begins = true;
-  authority_.set_busy(peer.follower, state.busy);
-  authority_.set_functions(peer.follower, state.ready, now);
   peer.ready = state.ready;
   peer.granted = std::max(peer.granted, state.granted);
-  if (peer.ready > 0) {
-    const std::uint64_t ahead = std::min(peer.granted - std::min(peer.granted, peer.sent), kMostAhead);
-    authority_.set_limit(peer.follower, authority_.position(peer.follower) + ahead);
-  }
+  const std::uint64_t room = std::min(peer.granted - std::min(peer.granted, peer.sent), kMostAhead);
+  authority_.set_peer(peer.follower, state.ready, state.busy, room, now);
 }
 
 /// What it has not had; false when it has gone.

@@ -256,6 +256,30 @@ TEST_F(FelixCardTest, AChannelThatIsDisabledEndsBehindTheTriggersThatWereAccepte
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
 }
 
+TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
+  auto card = felix();
+  card.felix.full_mode = true;
+  card.felix.chunk_bytes = 992;
+  card.felix.link_bits_per_second = 100e6;  // 10 MB/s: 10 kHz of 1000 bytes with their frame
+  card.fifo_triggers = 64;
+  auto all = settings(card);
+  all.trigger.rate_hz = 50'000;
+  start(all);
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 1), {}, 1);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 4000);
+  const auto triggers = static_cast<double>(prover.chunks()) / 2;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  EXPECT_LE(triggers, 10'000 * seconds + 20) << "no more than the wire carries, and a millisecond";
+  const auto report = emulator_->report();
+  EXPECT_GT(report.trigger.vetoed_busy, report.trigger.accepted) << "five times as many are offered";
+  EXPECT_EQ(report.trigger.busy_follower, "felix:0");
+  EXPECT_EQ(prover.gaps() + prover.wrong(), 0U) << "nothing is cut or lost";
+  EXPECT_EQ(report.functions[0].counters.back().first, "link_occupied_us");
+}
+
 TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
   start(settings(felix()));
   VfioClient bystander(socket());

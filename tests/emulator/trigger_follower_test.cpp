@@ -228,7 +228,7 @@ TEST_P(TriggerFollowing, WhoSaysNothingIsDroppedAfterTheTimeOutAndTheOthersGoOn)
   ASSERT_TRUE(std::holds_alternative<protocol::Welcome>(answer(silent).value()));
   silent.send(protocol::State{.ready = 1, .granted = 10});
   ASSERT_TRUE(wait_until([&] { return follower("silent").ready == 1; }));
-  ASSERT_TRUE(wait_until([&] { return here.work(), follower("silent").held_up > 100; }));
+  ASSERT_TRUE(wait_until([&] { return here.work(), follower("silent").held_up > 100 && follower("silent").triggers > 0; }));
   EXPECT_EQ(follower("silent").triggers, 10U);
   const auto before = here.ids.size();
   ASSERT_TRUE(wait_until([&] { return here.work(), here.ids.size() > before + 1000; }));

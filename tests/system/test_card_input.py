@@ -79,7 +79,7 @@ def test_every_chunk_that_the_card_has_sent_is_in_a_fragment(rodeo, workers):
 
 @pytest.mark.parametrize("start_generator", ["true", "false"])
 def test_two_endpoints_begin_and_end_with_the_same_trigger(rodeo, start_generator):
-    configuration = system(rodeo, endpoints=2, trigger="wait_for = 2")
+    configuration = system(rodeo, endpoints=2, trigger="wait_for = 2", builder='timeout = "2s"')
     with emulated(rodeo, configuration):
         sent = 0
         for _ in range(3):
@@ -91,6 +91,59 @@ def test_two_endpoints_begin_and_end_with_the_same_trigger(rodeo, start_generato
             sent = chunks_sent(rodeo)
         trigger = emulator_report(rodeo)["trigger"]
         assert all(one["missed"] == 0 and one["triggers"] == trigger["accepted"] for one in trigger["followers"])
+
+
+CRU = """
+[emulator]
+name = "cards"
+[[emulator.card]]
+type = "cru"
+name = "cru"
+address = "0000:af:00.0"
+endpoints = 2
+links = 4
+frame_size = "4KiB"
+overflow = "busy"
+first_orbit = 8
+[emulator.trigger]
+rate = "2kHz"
+wait_for = 2
+
+[readout]
+name = "reader"
+[readout.input]
+type = "card"
+cards = ["af:00.0", "af:00.1"]
+memory = "64MiB"
+superpage = "32KiB"
+start_generator = true
+[readout.builder]
+type = "gbt"
+chunk_size = "8KiB"
+window = 4096
+buffers = 4200
+timeout = "10s"
+[readout.extractor]
+type = "rdh"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+name = "processor"
+work = "verify_rdh"
+seed = 1
+"""
+
+
+def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
+    (rodeo.directory / "cru.toml").write_text(CRU)
+    with emulated(rodeo, "cru.toml"):
+        for _ in range(2):
+            report, done = read(rodeo, "cru.toml", seconds=0.7)
+            assert report["run"]["condition"] == "GOOD" and report["fragments"]["incomplete"] == 0, done.stderr
+            assert report["fragments"]["built"] > 500 and report["verified"]["mismatches"] == 0
+        one, two = emulator_report(rodeo)["functions"]
+        assert one["triggers"] == two["triggers"] > 0
 
 
 def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
