@@ -9,7 +9,7 @@
 namespace rodeo::emulator {
 
 /// Lanes (links, or E-links) of one speed. A lane that is free may be given data, and is then occupied for as long as they take; one that was idle catches up with at
-/// most a millisecond, so that whoever looks in rarely loses nothing. Time is an argument (steady nanoseconds). One thread.
+/// most ten milliseconds, so that whoever looks in rarely loses nothing. Time is an argument (steady nanoseconds). One thread.
 class LinkPacer {
  public:
   /// Bytes per second of each lane; 0: lanes are never occupied.
@@ -43,7 +43,7 @@ class LinkPacer {
   }
 
  private:
-  static constexpr double kCatchUpNs = 1e6;
+  static constexpr double kCatchUpNs = 10e6;
   struct Lane {
     double free_at_ns = 0;
     double occupied_ns = 0;

@@ -193,3 +193,15 @@ def test_keys_that_do_not_fit_are_refused(rodeo, settings, what):
     sets = [argument for one in settings for argument in ("--set", one)]
     done = rodeo("emulate", EXAMPLE / "follower.toml", *sets, exit_code=3)
     assert what in done.stderr
+
+
+@pytest.mark.parametrize("settings", [
+    ["mode=full", "link_speed=11Gbps"],
+    ["mode=full", "links=24", "link_speed=9.6Gbps"],
+    ["elinks_per_link=40", "link_speed=320Mbps"],
+    ["link_speed=fast"],
+])
+def test_speeds_that_fibres_do_not_have_are_refused(rodeo, settings):
+    sets = [argument for one in settings for argument in ("--set", f"emulator.card[0].{one}")]
+    done = rodeo("emulate", EXAMPLE / "authority.toml", *sets, exit_code=3)
+    assert "error[emulator.bad_card]" in done.stderr and "link_speed" in done.stderr
