@@ -96,6 +96,9 @@ Result<ExitCode> record(const Options& options) {
                      : control::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
   if (!configuration) return all_of(configuration.error());
   const control::Table& table = *configuration->table("readout.input");
+  if (!options.config && table.parameters().integer("events") == 0) {
+    return std::unexpected(bad_value("a recording of 0 events would never end", "--events N, the triggers to record"));
+  }
   const auto input = registry.make_input(table.type(), table.parameters());
   if (!input) return std::unexpected(input.error());
 

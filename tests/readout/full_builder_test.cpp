@@ -209,6 +209,17 @@ TEST(FullBuilder, AFlippedBitInOneL1IdCostsOneChunk) {
   }
 }
 
+TEST(FullBuilder, AJumpOfTheStreamMakesNoEventsThatNobodyTriggered) {
+  FullFixture fixture(2, 1);
+  fixture.start();
+  fixture.push_events(0, 0, 100);
+  fixture.push_events(0, 4'000'000, 4'000'100);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 200U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
 TEST(FullBuilder, AWrongL1IdNearByIsFoundByTheLinksNextChunk) {
   for (const std::uint32_t links : {1U, 4U}) {
     for (std::uint32_t bit = 0; bit < 7; ++bit) {

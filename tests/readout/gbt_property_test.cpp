@@ -149,6 +149,94 @@ TEST_P(GbtProperty, EveryChunkSentIsInItsFragmentOrInOneCounter) {
   }
 }
 
+// Whatever one link does - ids from anywhere, spells beyond or behind the others, silence, old chunks again - the others lose nothing and no
+// event of theirs gets another L1 id.
+class GbtOneBadLink : public ::testing::TestWithParam<Trial> {};
+
+TEST_P(GbtOneBadLink, CostsTheOthersNothing) {
+  const Trial& trial = GetParam();
+  std::mt19937 engine(trial.seed);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  constexpr std::uint32_t kLinks = 6;
+  constexpr std::uint32_t kTriggers = 3000;
+  std::vector<L1Id> triggers;
+  std::uint32_t ecr = 0;
+  std::uint32_t l1 = 0;
+  for (std::uint32_t i = 0; i < kTriggers; ++i) {
+    if (l1 > 500 && random() % 200 == 0) {
+      ++ecr;
+      l1 = 0;
+    }
+    triggers.push_back(L1Id::of(ecr, l1++));
+  }
+  readout::GbtSettings settings;
+  settings.workers = trial.workers;
+  settings.window = 8192;
+  settings.trigger_list =
+      trial.bits < 32;  // ids that do not count resets: one link's restart cannot be told from a reset without it
+  GbtFixture fixture(kLinks, settings, trial.bits);
+  fixture.start();
+  std::uint32_t bad_from = 100 + random() % 100;
+  std::uint32_t spell = 0;
+  std::int32_t shift = 0;
+  bool wild = false;
+  for (std::uint32_t at = 0; at < kTriggers;) {
+    const std::uint32_t length = std::min<std::uint32_t>(1 + random() % 24, kTriggers - at);
+    std::vector<ScriptedRun> runs;
+    for (std::size_t link = 1; link < kLinks; ++link) {
+      ScriptedRun run{.fid = fixture.fids[link], .chunks = {}, .statuses = {}};
+      for (std::uint32_t i = 0; i < length; ++i) run.chunks.push_back(fixture.chunk(link, triggers[at + i]));
+      runs.push_back(std::move(run));
+    }
+    ScriptedRun bad{.fid = fixture.fids[0], .chunks = {}, .statuses = {}};
+    for (std::uint32_t i = 0; i < length; ++i) {
+      if (at + i >= bad_from && spell == 0 && random() % 50 == 0) {
+        spell = 1 + random() % 150;
+        wild = random() % 3 == 0;
+        shift = static_cast<std::int32_t>(random() % 4000) - 1000;
+      }
+      std::uint32_t id = triggers[at + i].value;
+      if (spell > 0) {
+        --spell;
+        if (random() % 4 == 0) continue;
+        id = wild ? random() : id + static_cast<std::uint32_t>(shift);
+      }
+      bad.chunks.push_back(fixture.chunk(0, L1Id{id}));
+    }
+    if (!bad.chunks.empty()) runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(random() % runs.size()), std::move(bad));
+    for (std::uint32_t i = 0; settings.trigger_list && i < length; ++i) fixture.push_triggers(triggers[at + i], 1);
+    fixture.input.push(runs);
+    at += length;
+  }
+  fixture.finish();
+  fixture.check_invariants();
+
+  std::map<std::uint32_t, SeenFragment> seen;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    if (fragment.data.size() > fragment.data.count(fixture.link_id(0))) seen.emplace(fragment.l1id.value, fragment);
+  }
+  ASSERT_EQ(seen.size(), triggers.size());
+  for (const L1Id l1id : triggers) {
+    ASSERT_TRUE(seen.contains(l1id.value)) << l1id.value;
+    SeenFragment& fragment = seen[l1id.value];
+    fragment.data.erase(fixture.link_id(0));
+    ASSERT_EQ(fragment.data.size(), kLinks - 1) << "L1 id " << l1id.value;
+    ASSERT_TRUE(fixture.proves(fragment)) << "L1 id " << l1id.value;
+  }
+}
+
+std::vector<Trial> bad_links() {
+  std::vector<Trial> made;
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    for (const std::uint32_t bits : {32U, 24U, 16U}) made.push_back({seed, 1 + seed % 3, bits, {}});
+  }
+  return made;
+}
+
+INSTANTIATE_TEST_SUITE_P(Trials, GbtOneBadLink, ::testing::ValuesIn(bad_links()), [](const auto& param) {
+  return fmt::format("W{}_bits{}_seed{}", param.param.workers, param.param.bits, param.param.seed);
+});
+
 std::vector<Trial> trials() {
   std::vector<Trial> made;
   std::uint32_t seed = 1;

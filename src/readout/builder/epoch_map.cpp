@@ -28,6 +28,7 @@ Epoch EpochMap::start(std::uint32_t ecr, std::uint32_t l1) {
     run_first_ = epochs_[0].first;
     highest_ = kOrigin + l1;
     count_ = 1;
+    opened_.store(count_, std::memory_order_release);
     if (on_start_) on_start_(epochs_[0].first);
   }
   return epochs_[(count_ - 1) % kRemembered];
@@ -39,6 +40,15 @@ std::optional<Epoch> EpochMap::find(std::uint64_t resets) const {
     if (epochs_[i].resets == resets) return epochs_[i];
   }
   return std::nullopt;
+}
+
+std::optional<Epoch> EpochMap::after(std::uint64_t resets) const {
+  const std::lock_guard lock(mutex_);
+  std::optional<Epoch> next;
+  for (std::size_t i = 0; i < std::min(count_, kRemembered); ++i) {
+    if (epochs_[i].resets > resets && (!next || epochs_[i].resets < next->resets)) next = epochs_[i];
+  }
+  return next;
 }
 
 Epoch EpochMap::at(Sequence sequence) const {
@@ -62,6 +72,7 @@ Epoch EpochMap::open(std::uint64_t resets, std::uint32_t first_l1) {
   highest_ = first + first_l1;
   epochs_[count_ % kRemembered] = epoch;
   ++count_;
+  opened_.store(count_, std::memory_order_release);
   return epoch;
 }
 

@@ -62,6 +62,12 @@ class EpochMap {
   /// Defines the first epoch by the first event of the run, unless somebody has: then returns theirs.
   Epoch start(std::uint32_t ecr, std::uint32_t l1);
 
+  /// The first epoch after this reset count, if anybody has opened it: what belongs to an older one lies below its `first`.
+  std::optional<Epoch> after(std::uint64_t resets) const;
+
+  /// Epochs ever opened; for workers that look whether a peer has opened one. Not locked.
+  std::size_t opened() const { return opened_.load(std::memory_order_acquire); }
+
   /// The epoch with this unwrapped reset count, if anybody has opened it and it is not forgotten.
   std::optional<Epoch> find(std::uint64_t resets) const;
 
@@ -75,6 +81,7 @@ class EpochMap {
   mutable std::mutex mutex_;
   std::array<Epoch, kRemembered> epochs_{};
   std::size_t count_ = 0;  // epochs ever opened
+  std::atomic<std::size_t> opened_{0};
   Sequence run_first_ = 0;
   Sequence highest_ = 0;  // of any event that an epoch was opened with
   const std::uint64_t gap_;

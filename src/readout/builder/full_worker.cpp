@@ -219,7 +219,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
   if (has_trigger_type_) {
     try {
       fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes);
-    } catch (const std::exception&) {
+    } catch (...) {
       counters_.add(WorkerCounter::plugin_errors);
     }
   }

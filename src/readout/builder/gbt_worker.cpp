@@ -98,6 +98,7 @@ GbtWorker::Flow GbtWorker::poll_data() {
   if (status == PollStatus::empty) return kDrained;
   page_time_ns_ = base::steady_now_ns();
   window_.set_clocks(event_clock_, page_time_ns_);
+  if (epochs_.opened() != epochs_known_) learn_of_epochs();
   for (const ChunkRun& run : page->runs) {
     ask_ahead(run);
     process_run(run);
@@ -169,12 +170,13 @@ inline bool GbtWorker::single_as_expected(TrackedLink& link, const ChunkRun& run
   }
   try {
     if (equipment_.extractor->extract(run, 0, 1, ids_.data(), bcids_.data()) != 1) return false;
-  } catch (const std::exception&) {
+  } catch (...) {
     return false;  // the general way asks again and counts what it gets
   }
   if (ids_[0] != link.expected) return false;
   if (!window_.append_short(link.next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0]))
     return false;
+  tracker_.note_low(link, 1);
   ++link.next;
   link.expected = tracker_.format().advance(link.expected, 1);
   link.history = link.history << 1 | 1;
@@ -185,6 +187,7 @@ void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t fi
                         const std::uint16_t* bcids) {
   Sequence sequence = link.next;
   window_.advance(sequence + n - 1);
+  tracker_.note_low(link, n);
   link.next = sequence + n;
   link.expected = tracker_.format().advance(link.expected, n);
   link.history = n >= 64 ? ~std::uint64_t{0} : link.history << n | ((std::uint64_t{1} << n) - 1);
@@ -243,7 +246,7 @@ void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std
 void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
                        bool corrupt, bool has_following, std::uint32_t following) {
   const std::size_t position = position_of(link);
-  if (link.held_count != 0) settle_held(link, position, id == tracker_.format().advance(link.held_id, 1), id);
+  if (link.held_count != 0) settle_held(link, position, tracker_.confirms(link.held_id, id), id);
   const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
   const Decision decision =
       expected ? Decision{Verdict::take, link.next, link.epoch} : decide(link, tracker_, id, has_following, following);
@@ -269,8 +272,7 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
     case Verdict::out_of_sequence:
       lose(link, LostCounter::out_of_sequence);
-      if (decision.sequence >= window_.oldest() + settings_.window && !link.ahead && link.synchronised)
-        set_ahead(link, true);
+      if (decision.leads && !link.ahead && link.synchronised) set_ahead(link, true);
       return;
     case Verdict::late:
       lose(link, LostCounter::late);
@@ -292,6 +294,7 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   const Epoch left = link.epoch;
   const bool placed = !link.regular || crossed;
   tracker.settle(link, decision);
+  tracker.note_low(link, 1);
   if (crossed && link.trigger_list) list_epochs_[list_epoch_count_++ % list_epochs_.size()] = decision.epoch.first;
   if (crossed) limit_epochs(left, decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
   if (placed) {
@@ -299,6 +302,7 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     for (const auto& [resets, end] : ended_epochs_) {
       if (end != 0 && resets == link.epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
     }
+    if (const auto next = epochs_.after(link.epoch.resets)) link.epoch_end = std::min(link.epoch_end, next->first);
   }
   if (decision.sequence < link.rejoin) {
     lose(link, LostCounter::link_removed);
@@ -375,20 +379,32 @@ Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, 
     if (!epochs_.run_first()) tracker.decide(link, id, has_following, following, window_.window(), false);
     if (epochs_.run_first()) begin_window();
   }
-  return tracker.decide(link, id, has_following, following, window_for(link), link.trigger_list || majority_ahead());
+  return tracker.decide(link, id, has_following, following, window_for(link),
+                        link.trigger_list || majority_ahead() || nobody_follows(link));
 }
 
 Window GbtWorker::window_for(const TrackedLink& link) const {
   Window window = window_.window();
-  if (link.synchronised) return window;
   for (const TrackedLink& other : links_) {
-    if (other.synchronised && !other.trigger_list)
+    if (&other != &link && other.synchronised && !other.trigger_list && !other.ahead)
       window.near = std::max(window.near, other.next);  // triggers run ahead of data
   }
+  if (link.trigger_list) return window;
+  if (list_.exists() && links_.back().synchronised) {
+    window.listed = true;
+    window.limit = links_.back().next - 1;
+    return window;
+  }
+  // Links deliver their runs one after another, and workers read theirs independently of each other.
+  constexpr std::uint64_t kWorkersApart = 256;
+  Sequence newest = window.head;
+  for (const WorkerProgress& worker : progress_) newest = std::max(newest, worker.head.load(std::memory_order_relaxed));
+  window.limit = std::min(newest + epochs_.gap() + settings_.step_limit + (progress_.size() > 1 ? kWorkersApart : 0),
+                          window.oldest + window.size - 1);
   return window;
 }
 
-// More than half of all links, with those of the other workers, have left the window: it is the window that is wrong.
+// More than half of all links, with those of the other workers, are beyond the others: it is the others that are wrong.
 bool GbtWorker::majority_ahead() const {
   std::uint32_t ahead = 0;
   std::uint32_t active = 0;
@@ -399,8 +415,23 @@ bool GbtWorker::majority_ahead() const {
   return 2 * ahead > active;
 }
 
+// A link has long been beyond the others, and they have brought nothing new meanwhile: they are silent, and it is right.
+bool GbtWorker::nobody_follows(const TrackedLink& link) const {
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  return link.ahead && window_.head() == link.ahead_of &&
+         event_clock_ - link.ahead_since >= std::max(kPatienceNs, 20 * settings_.timeout_ns);
+}
+
 void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
   link.ahead = ahead;
+  if (ahead) {
+    link.ahead_of = window_.head();
+    link.ahead_since = event_clock_;
+    if (const auto turn = strays_.turn()) {
+      base::log_warning("link {:#x} is beyond all other links and not followed there; its chunks are out of sequence{}",
+                        builder_links_[position_of(link)].link_id, turn.suffix());
+    }
+  }
   std::atomic<std::uint32_t>& count = progress_[settings_.index].links_ahead;
   count.store(count.load(std::memory_order_relaxed) + (ahead ? 1U : ~0U), std::memory_order_relaxed);
 }
@@ -416,6 +447,15 @@ void GbtWorker::limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end
   }
   for (TrackedLink& link : links_) {
     if (link.synchronised && link.epoch.resets < epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
+  }
+}
+
+// A peer's links may have crossed: what this worker's links bring of older epochs ends where the next one begins.
+void GbtWorker::learn_of_epochs() {
+  epochs_known_ = epochs_.opened();
+  for (TrackedLink& link : links_) {
+    if (!link.synchronised) continue;
+    if (const auto next = epochs_.after(link.epoch.resets)) link.epoch_end = std::min(link.epoch_end, next->first);
   }
 }
 
@@ -459,7 +499,7 @@ void GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEv
   if (!has_trigger_type_) return;
   try {
     event.trigger_type = equipment_.extractor->trigger_type(chunk);
-  } catch (const std::exception&) {
+  } catch (...) {
     counters_.add(WorkerCounter::plugin_errors);
   }
 }

@@ -82,8 +82,10 @@ class GbtWorker final : private EventWindowHost {
                   std::uint32_t following);
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
+  bool nobody_follows(const TrackedLink& link) const;
   void set_ahead(TrackedLink& link, bool ahead);
   void limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end);
+  void learn_of_epochs();
   bool may_read_triggers() const;
 
   void tick(bool drained);
@@ -129,6 +131,7 @@ class GbtWorker final : private EventWindowHost {
 
   std::array<std::pair<std::uint64_t, Sequence>, 8> ended_epochs_{};  // reset count, first number beyond
   std::size_t ended_epoch_count_ = 0;
+  std::size_t epochs_known_ = 0;
   std::array<Sequence, 3> list_epochs_{};  // the last that the trigger's list came to: first number of each
   std::size_t list_epoch_count_ = 0;
 
@@ -144,6 +147,7 @@ class GbtWorker final : private EventWindowHost {
 
   base::LogThrottle plugin_errors_;
   base::LogThrottle restarts_;
+  base::LogThrottle strays_;
   LostCounters lost_;
   WorkerCounters counters_;
   base::Gauge<std::uint64_t> open_events_;

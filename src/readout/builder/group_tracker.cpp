@@ -52,6 +52,8 @@ Decision GroupTracker::place(std::uint32_t id, bool confirmed) {
     if (step > std::int64_t{settings_.step_limit} && !confirmed) return {Verdict::hold, 0, epoch_};
     sequence = head_ + 1 + static_cast<Sequence>(step);
     if (sequence < epoch_.base) return {Verdict::out_of_sequence, sequence, epoch_};
+    // The stream has jumped: nobody says that what it jumped over was ever triggered.
+    if (step > std::int64_t{settings_.step_limit} && !settings_.trigger_list) raise_head(sequence - 1, true);
   } else if (ahead < 0x80) {
     // A flipped bit could pass for a reset only while the stream is near the start of an epoch.
     const std::uint32_t at = expected_ & format_.low_mask();

@@ -14,7 +14,19 @@ bool LinkTracker::resets_untold() const { return !format_.has_ecr() && format_.l
 
 Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                              const Window& window, bool majority_ahead) const {
-  const bool confirmed = has_following && following == format_.advance(id, 1);
+  const Decision decision = judge(link, id, has_following, following, window, majority_ahead);
+  if (decision.verdict != Verdict::take) return decision;
+  // A link goes forward only, whatever epoch it finds itself in: no event gets two of its chunks.
+  if (link.synchronised && decision.sequence < link.next) return behind(link, decision.sequence, window);
+  // An id that would have come after the reset which ended its epoch has never been.
+  const auto ended_by = epochs_.after(decision.epoch.resets);
+  if (ended_by && decision.sequence >= ended_by->first) return {};
+  return decision;
+}
+
+Decision LinkTracker::judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                            const Window& window, bool majority_ahead) const {
+  const bool confirmed = has_following && confirms(id, following);
   if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window) : begin(id, confirmed);
   // A chunk that was delivered already is a duplicate, whatever follows.
   const bool same_epoch = !format_.has_ecr() || ((id >> 24) ^ link.epoch.resets) % 0x100 == 0;
@@ -23,13 +35,21 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
     const Decision known = behind(link, link.next + static_cast<Sequence>(distance), window);
     if (known.verdict == Verdict::duplicate) return known;
   }
-  // The chunk after this one goes on where the link was: this id alone is wrong.
-  if (has_following && following == format_.advance(link.expected, 1) && following != id) return {};
+  if (has_following && same_epoch) {
+    // The chunk after this one has the same id: it is true of one of them, and of the later one if a bit has flipped.
+    if (following == id) return {Verdict::duplicate, link.next, link.epoch};
+    // The chunk after this one goes on where the link was, and this one does not lie between: its id alone is wrong.
+    const std::int64_t on = format_.distance(link.expected, following);
+    const bool goes_on = !format_.has_ecr() || ((following >> 24) ^ link.epoch.resets) % 0x100 == 0;
+    if (goes_on && on >= 1 && on <= std::int64_t{settings_.step_limit} && (distance < 0 || distance >= on)) return {};
+  } else if (has_following && following == format_.advance(link.expected, 1)) {
+    return {};
+  }
 
   const std::uint32_t l1 = id & format_.low_mask();
   if (format_.has_ecr()) {
     const std::uint32_t ahead = ((id >> 24) - static_cast<std::uint32_t>(link.epoch.resets)) & 0xffU;
-    if (ahead != 0 && ahead < 0x80) return cross(link, link.epoch.resets + ahead, l1, confirmed, window);
+    if (ahead != 0 && ahead < 0x80) return cross(link, link.epoch.resets + ahead, l1, confirmed, window, majority_ahead);
     if (ahead != 0) {
       const auto older = epochs_.find(link.epoch.resets + ahead - 0x100);
       return older ? behind(link, older->base + l1, window) : Decision{};
@@ -43,8 +63,14 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
     const bool announced = restart && epochs_.find(link.epoch.resets + 1).has_value();
     // A wrap that some events were lost at is nearer than a reset from the middle of the counter's round.
     const bool far = forward < -2 * std::int64_t{settings_.step_limit} || forward > std::int64_t{format_.low_mask()} / 16;
-    const bool plain = restart && !resets_untold() && far;
-    if (announced || plain) return cross(link, link.epoch.resets + 1, l1, confirmed, window);
+    const bool plain = restart && !resets_untold() && far && !window.listed;
+    // A low id that the link has not delivered yet may only be late.
+    const bool again = was_delivered(link, l1);
+    if ((announced && (again || confirmed)) || (plain && again))
+      return cross(link, link.epoch.resets + 1, l1, confirmed, window, majority_ahead);
+    if (!goes_on && epochs_.newest()->resets > link.epoch.resets) {
+      if (const auto found = rejoin(link, id, confirmed, window)) return *found;
+    }
   }
 
   const std::int64_t step = format_.distance(link.expected, id);
@@ -53,8 +79,7 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
   if (sequence >= link.epoch_end) return {};
   const bool small = step <= std::int64_t{settings_.step_limit};
   if (!small && !confirmed) return {has_following ? Verdict::out_of_sequence : Verdict::hold, sequence, link.epoch};
-  if (sequence >= window.oldest + window.size && !small && !majority_ahead)
-    return {Verdict::out_of_sequence, sequence, link.epoch};
+  if (sequence > window.limit && !small && !majority_ahead) return {Verdict::out_of_sequence, sequence, link.epoch, true};
   if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
   return {Verdict::take, sequence, link.epoch};
 }
@@ -91,18 +116,39 @@ Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& windo
   const bool plausible =
       sequence + epochs_.gap() >= window.oldest && sequence <= window.head + epochs_.gap() + settings_.step_limit;
   if (!plausible && !confirmed) return {Verdict::hold, sequence, epoch};
-  if (!plausible && sequence >= window.oldest + window.size) return {Verdict::out_of_sequence, sequence, epoch};
+  if (!plausible && sequence > window.limit) return {Verdict::out_of_sequence, sequence, epoch};
   if (sequence < window.oldest) return {Verdict::late, sequence, epoch};
   return {Verdict::take, sequence, epoch};
 }
 
+// A link that was silent while the others went over a reset has come back: they say in which epoch it is.
+std::optional<Decision> LinkTracker::rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed,
+                                            const Window& window) const {
+  if (window.near <= link.next) return std::nullopt;
+  const Epoch epoch = epochs_.at(window.near);
+  if (epoch.resets <= link.epoch.resets) return std::nullopt;
+  const Sequence near = std::max(window.near, epoch.begin);
+  const Sequence sequence = near + static_cast<Sequence>(format_.distance(format_.of(epoch, near), id));
+  if (sequence < std::max(window.oldest, epoch.first) || sequence > window.limit) return std::nullopt;
+  if (!confirmed) return Decision{Verdict::hold, sequence, epoch};
+  return Decision{Verdict::take, sequence, epoch};
+}
+
+// True also where nobody knows: the link was elsewhere when its counter passed the first ids.
+bool LinkTracker::was_delivered(const TrackedLink& link, std::uint32_t l1) const {
+  const Sequence pass = link.next - (link.expected & format_.low_mask());
+  return link.low_pass != pass || l1 >= kLowIds || (link.low_seen >> l1 & 1U) != 0;
+}
+
 Decision LinkTracker::cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed,
-                            const Window& window) const {
+                            const Window& window, bool majority_ahead) const {
   const auto known = epochs_.find(resets);
   if (known) {
     const Sequence sequence = known->base + l1;
     if (sequence > window.head + settings_.step_limit + epochs_.gap() && !confirmed)
       return {Verdict::hold, sequence, *known};
+    if (sequence > std::max(window.limit, known->base + epochs_.gap() + settings_.step_limit) && !majority_ahead)
+      return {Verdict::out_of_sequence, sequence, *known, true};
     if (sequence < window.oldest) return {Verdict::late, sequence, *known};
     return {Verdict::take, sequence, *known};
   }

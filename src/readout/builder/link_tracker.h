@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "readout/builder/epoch_map.h"
@@ -19,9 +20,9 @@ struct TrackedLink {
   Sequence epoch_end = std::numeric_limits<Sequence>::max();  ///< first number that is not of `epoch` any more
   std::uint64_t history = 0;                                  ///< bit k: the event next - 1 - k was delivered
   std::uint64_t header = 0;                                   ///< ChunkHeader without size and status
-  std::uint64_t chunks = 0;                                   ///< received
-  std::uint32_t expected = 0;                                 ///< id that a chunk of `next` carries
-  bool regular = false;  ///< synchronised, not removed, nothing held: the fast path may be taken
+  std::uint64_t low_seen = 0;  ///< bit i: L1 id i was delivered when its counter last passed it
+  std::uint32_t expected = 0;  ///< id that a chunk of `next` carries
+  bool regular = false;        ///< synchronised, not removed, nothing held: the fast path may be taken
   bool synchronised = false;
   bool removed = false;
   bool trigger_list = false;  ///< the trigger's own list: marks events, brings no data
@@ -31,8 +32,11 @@ struct TrackedLink {
   Sequence rejoin = 0;        ///< taken back: events below this are built without it
   std::uint32_t held_id = 0;  ///< id of the last held chunk
   std::uint32_t held_count = 0;
-  bool ahead = false;       ///< its ids have left the window of the others
-  bool continuing = false;  ///< its last run said that its chunk goes on in the next
+  bool ahead = false;             ///< its ids are beyond those of all others
+  Sequence ahead_of = 0;          ///< the newest event when they went there
+  std::uint64_t ahead_since = 0;  ///< on the event clock, ns
+  Sequence low_pass = 0;          ///< number of L1 id 0 in the pass that low_seen tells of
+  bool continuing = false;        ///< its last run said that its chunk goes on in the next
 };
 
 /// A link's ids as the extractor gives them.
@@ -97,6 +101,7 @@ struct Decision {
   Verdict verdict = Verdict::out_of_sequence;
   Sequence sequence = 0;
   Epoch epoch{};
+  bool leads = false;  ///< out_of_sequence because no other link is there yet
 };
 
 /// The worker's window, for decisions.
@@ -105,6 +110,9 @@ struct Window {
   Sequence head = 0;
   std::uint64_t size = 0;
   Sequence near = 0;  ///< where the worker's other links are; 0: none has delivered yet
+  /// How far a link may jump: a little beyond the newest event of any worker or, if there is the trigger's own list, not beyond that.
+  Sequence limit = std::numeric_limits<Sequence>::max();
+  bool listed = false;  ///< the trigger's own list tells of resets
 };
 
 class LinkTracker {
@@ -122,18 +130,44 @@ class LinkTracker {
   bool resets_untold() const;
 
   /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
-  /// May open an epoch. `majority_ahead`: more than half of the links are out of the window the same way, so it must move.
+  /// May open an epoch. `majority_ahead`: more than half of the links are beyond the limit the same way, so it must move.
   Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                   const Window& window, bool majority_ahead) const;
+
+  /// True if a link that brings `id` and then `following` is really where they say: one wrong id is not followed by another like it.
+  bool confirms(std::uint32_t id, std::uint32_t following) const {
+    const std::int64_t step = format_.distance(id, following);
+    return step >= 1 && step <= std::int64_t{settings_.step_limit} && (!format_.has_ecr() || ((id ^ following) >> 24) == 0);
+  }
+
+  /// Notes which of the first L1 ids the link has delivered, for formats that do not count resets: one that comes again tells of a reset, one
+  /// that has not come before may only be late. Before link.next moves past the n events.
+  void note_low(TrackedLink& link, std::uint32_t n) const {
+    const std::uint32_t l1 = link.expected & format_.low_mask();
+    if (format_.has_ecr() || l1 >= kLowIds) [[likely]]
+      return;
+    if (link.low_pass != link.next - l1) {
+      link.low_pass = link.next - l1;
+      link.low_seen = 0;
+    }
+    const std::uint64_t bits = n >= kLowIds ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
+    link.low_seen |= bits << l1;
+  }
 
   /// Puts the link behind the event that it has just been given.
   void settle(TrackedLink& link, const Decision& decision) const;
 
  private:
+  static constexpr std::uint32_t kLowIds = 64;
+
+  Decision judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                 const Window& window, bool majority_ahead) const;
   Decision begin(std::uint32_t id, bool confirmed) const;
   Decision join(std::uint32_t id, bool confirmed, const Window& window) const;
-  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed,
-                 const Window& window) const;
+  std::optional<Decision> rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed, const Window& window) const;
+  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window,
+                 bool majority_ahead) const;
+  bool was_delivered(const TrackedLink& link, std::uint32_t l1) const;
   Decision behind(const TrackedLink& link, Sequence sequence, const Window& window) const;
 
   const Settings settings_;

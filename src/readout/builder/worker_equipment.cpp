@@ -22,10 +22,10 @@ WorkerEquipment equip_worker(const BuilderContext& context, std::span<const Buil
   return equipment;
 }
 
-void plugin_threw(const std::exception& error, WorkerCounters& counters, base::LogThrottle& throttle) {
+void plugin_threw(const char* what, WorkerCounters& counters, base::LogThrottle& throttle) {
   counters.add(WorkerCounter::plugin_errors);
   if (const auto turn = throttle.turn()) {
-    base::log_warning("a plug-in threw while it looked at chunks: {}{}", error.what(), turn.suffix());
+    base::log_warning("a plug-in threw while it looked at chunks: {}{}", what, turn.suffix());
   }
 }
 

@@ -34,7 +34,7 @@ struct Looked {
 };
 
 /// Counts and logs (once a second) what a plug-in threw.
-void plugin_threw(const std::exception& error, WorkerCounters& counters, base::LogThrottle& throttle);
+void plugin_threw(const char* what, WorkerCounters& counters, base::LogThrottle& throttle);
 
 /// Extracts from `n` chunks of a run, from `first` on, and checks them. What a plug-in throws makes the first chunk unreadable.
 inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
@@ -44,9 +44,11 @@ inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std
     if (equipment.checker == nullptr) return {read, read};
     return {read, std::min(read, equipment.checker->check(run, first, read))};
   } catch (const std::exception& error) {
-    plugin_threw(error, counters, throttle);
-    return {};
+    plugin_threw(error.what(), counters, throttle);
+  } catch (...) {
+    plugin_threw("no std::exception", counters, throttle);
   }
+  return {};
 }
 
 }  // namespace rodeo::readout
