@@ -92,8 +92,10 @@ TEST(VetoRule, NamesWhatTheMachineDid) {
                         .clock_error_seconds = 0.1,
                         .machine_drops = 1,
                         .link_drops = 1,
-                        .left_in_pool_bytes = 1514};
-  EXPECT_THAT(veto_reasons(small(), all, {}), SizeIs(6));
+                        .left_in_pool_bytes = 1514,
+                        .counting_lateness_seconds = 0.16};
+  EXPECT_THAT(veto_reasons(small(), all, {}), SizeIs(7));
+  EXPECT_THAT(veto_reasons(small(), {.counting_lateness_seconds = 0.14}, {}), IsEmpty());  // of 3 s
   EXPECT_THAT(veto_reasons(small(), {.request_lateness_seconds = 0.1}, {}),
               testing::ElementsAre(HasSubstr("a request was 100.00 ms late")));
   EXPECT_THAT(veto_reasons(small(), {.request_lateness_seconds = 0.1}, {.most_added_occupancy = 10}), IsEmpty());

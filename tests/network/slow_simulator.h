@@ -36,10 +36,12 @@ class SlowSimulator {
         flows_(s_.topology.readouts * s_.topology.nodes),
         card_free_(s_.topology.readouts),
         service_free_(s_.topology.readouts),
+        last_answer_(s_.topology.readouts),
         uplink_free_(s_.topology.racks * uplink_count_),
         nodes_(s_.topology.nodes),
         rack_hash_(s_.topology.racks),
         maximum_(s_.topology.racks) {
+    for (std::uint32_t i = 0; i < s_.topology.readouts; ++i) jitter_.emplace_back(s_.seed, 0x200000000 + i);
     const std::uint64_t fragment = s_.traffic.event_bytes / s_.topology.readouts / sizes_.segment + 1;
     const auto used = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
     for (Flow& flow : flows_) {
@@ -193,15 +195,18 @@ class SlowSimulator {
       send(flow);
       if (!is_request) return;
       const std::uint32_t from = flow % s_.topology.readouts;
-      if (s_.traffic.readout_service_hz == 0 && s_.traffic.readout_response_ns == 0) {
+      if (s_.traffic.readout_service_hz == 0 && s_.traffic.readout_response_ns == 0 && s_.traffic.readout_jitter_ns == 0) {
         answer(flow, event);
         return;
       }
       const double hz = s_.traffic.readout_service_hz;
       const auto interval = hz > 0 ? static_cast<Picoseconds>(static_cast<double>(kPicosecondsPerSecond) / hz + 0.5) : 0;
       service_free_[from] = std::max(now_, service_free_[from]) + interval;
-      plan(service_free_[from] + s_.traffic.readout_response_ns * kPicosecondsPerNanosecond, at_readout,
-           std::uint64_t{1} << 32 | flow, [this, flow, event] { answer(flow, event); });
+      Picoseconds time = service_free_[from] + s_.traffic.readout_response_ns * kPicosecondsPerNanosecond;
+      if (s_.traffic.readout_jitter_ns != 0)
+        time += jitter_[from].below(s_.traffic.readout_jitter_ns * kPicosecondsPerNanosecond + 1);
+      last_answer_[from] = std::max(last_answer_[from], time);
+      plan(last_answer_[from], at_readout, std::uint64_t{1} << 32 | flow, [this, flow, event] { answer(flow, event); });
     });
   }
 
@@ -428,6 +433,8 @@ class SlowSimulator {
   std::vector<Flow> flows_;
   std::vector<Picoseconds> card_free_;
   std::vector<Picoseconds> service_free_;
+  std::vector<Picoseconds> last_answer_;
+  std::vector<Random> jitter_;
   std::vector<Picoseconds> uplink_free_;
   std::vector<Node> nodes_;
   std::vector<Supervisor> supervisors_;

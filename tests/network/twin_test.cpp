@@ -87,6 +87,13 @@ TEST(Twins, AgreeOnCellsDedicatedMemoryAndThresholds) {
   expect_twins_agree(s);
 }
 
+TEST(Twins, AgreeOnTimersOfAKernelAndReadoutsThatAreNotEquallyQuick) {
+  Scenario s = small();
+  s.tcp.timer_tick_ns = 4'000'000;
+  s.traffic.readout_jitter_ns = 100'000;
+  expect_twins_agree(s);
+}
+
 TEST(Twins, AgreeOnPortLimitsAndHashedUplinks) {
   Scenario s = small();
   s.topology.uplink_sharing = UplinkSharing::flow_hash;

@@ -45,8 +45,10 @@ class Plan:
         self.tolerance = 0.05 if quick else 0.02
         self.laboratory_sizes = [1, 5] if quick else [1, 2.5, 5]
         self.laboratory_rates = [1.8, 6] if quick else [1.8, 4, 6, 12]
+        self.laboratory_traffic = ["even"] if quick else ["even", "scatter"]
         self.laboratory_reach = [] if quick else [5]
-        self.laboratory_seeds = range(1, 2)
+        self.laboratory_reach_seeds = range(1, 4)
+        self.laboratory_seeds = range(1, 2 if quick else 4)
         self.laboratory_duration = 1 if quick else 2
 
 
@@ -95,28 +97,33 @@ def simulate_reach(runner, plan):
 
 
 def measure_grid(runner, plan):
-    """The laboratory with an infinite buffer: its largest occupancy, frame by frame."""
-    cases = [(size, rate, seed) for size in plan.laboratory_sizes for rate in plan.laboratory_rates if carries(size, rate) for seed in plan.laboratory_seeds]
-    found = runner.all([Task("laboratory", laboratory_settings(size, rate, seed, plan)) for size, rate, seed in cases])
-    return [{"size_mb": size, "rate_khz": rate, "seed": seed, "frames_mb": one["max_buffer_bytes"] * 1e-6 if "max_buffer_bytes" in one else None,
-             "failed": one.get("failed")} for (size, rate, seed), one in zip(cases, found)]
+    """The laboratory with an infinite buffer: its largest occupancy, frame by frame and in cells. Also even intervals are run several times: a
+    run of real TCP is never the same."""
+    cases = [(size, rate, traffic, seed) for size in plan.laboratory_sizes for rate in plan.laboratory_rates if carries(size, rate)
+             for traffic in plan.laboratory_traffic for seed in plan.laboratory_seeds]
+    found = runner.all([Task("laboratory", laboratory_settings(size, rate, traffic, seed, plan)) for size, rate, traffic, seed in cases])
+    return [{"size_mb": size, "rate_khz": rate, "traffic": traffic, "seed": seed, "failed": one.get("failed"), "vetoes": one.get("vetoes"),
+             "frames_mb": one["max_buffer_bytes"] * 1e-6 if "max_buffer_bytes" in one else None,
+             "cells_mb": one["max_buffer_cell_bytes"] * 1e-6 if "max_buffer_cell_bytes" in one else None} for (size, rate, traffic, seed), one in zip(cases, found)]
 
 
-def laboratory_settings(size, rate, seed, plan):
-    return {"preset": "lab-2023", "event_size": round(size * 1e6), "rate": round(rate * 1e3), "seed": seed, "duration": plan.laboratory_duration}
+def laboratory_settings(size, rate, traffic, seed, plan):
+    return {"preset": "lab-2023", "event_size": round(size * 1e6), "rate": round(rate * 1e3), "cell": LABORATORY["cell"], "cell_metadata": LABORATORY["cell_metadata"],
+            **TRAFFIC[traffic], "seed": seed, "duration": plan.laboratory_duration}
 
 
 def measure_reach(runner, plan):
-    """Figure 3 by bisection with the laboratory's shared pool of 27 MB, scaled down with the events."""
+    """Figure 3 by bisection with the laboratory's switch as the QFX5120 is simulated, scaled down with the events."""
     rows = []
     for size in plan.laboratory_reach:
-        task = Task("laboratory", {**laboratory_settings(size, 1, 1, plan), "buffer": round(published.SHALLOW_SHARED_MB * 1e6)})
-        limit = 800e9 / 8 / (size * 1e6) * 0.85
-        try:
-            one = runner.drive({size: search.bisect(task, "rate", 1000, min(limit, 2 * highest_rate(published.SHALLOW_SHARED_MB * 1e6, size * 1e6)), 0.08)})[size]
-            rows.append({"size_mb": size, "rate_khz": None if one.good is None else one.good * 1e-3})
-        except RuntimeError as failed:
-            print(f"laboratory, {size} MB: {failed}", file=sys.stderr)
+        limit = min(800e9 / 8 / (size * 1e6) * 0.85, 2 * highest_rate(published.SHALLOW_SHARED_MB * 1e6, size * 1e6))
+        for seed in plan.laboratory_reach_seeds:
+            task = Task("laboratory", {**laboratory_settings(size, 1, "even", seed, plan), "switch": "qfx5120"})
+            try:
+                one = runner.drive({size: search.bisect(task, "rate", 1000, limit, 0.05)})[size]
+                rows.append({"size_mb": size, "seed": seed, "rate_khz": None if one.good is None else one.good * 1e-3})
+            except RuntimeError as failed:
+                print(f"laboratory, {size} MB: {failed}", file=sys.stderr)
     return rows
 
 
@@ -159,7 +166,7 @@ def draw_figure3(data, path):
     ax.plot([size for size, rate in held if rate], [rate * 1e-3 for _, rate in held if rate], color=plots.COLOURS["formula"], label="exact formula, 27 MB")
     for traffic, marker in zip(TRAFFIC, "o^s"):
         _bars(ax, data.get("reach", []), "rate_khz", TRAFFIC_COLOURS[traffic], f"simulation, QFX5120, {traffic}", marker, traffic=traffic)
-    _bars(ax, data.get("laboratory_reach", []), "rate_khz", plots.COLOURS["laboratory"], "laboratory, scaled down, 27 MB", "D")
+    _bars(ax, data.get("laboratory_reach", []), "rate_khz", plots.COLOURS["laboratory"], "laboratory, scaled down,\nQFX5120, even", "D")
     ax.plot([5], [published.DEEP_RATE_KHZ], "D", mfc="white", color=plots.COLOURS["paper"], label="paper: ACX at 5 MB\n(applications are the limit)")
     ax.plot([5], [published.SHALLOW_RATE_KHZ], "v", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX at 5 MB")
     ax.plot([published.SHALLOW_SIZE_AT_TARGET_MB], [12], "<", mfc="white", color=plots.COLOURS["paper"], label="paper: QFX below 2.5 MB at 12 kHz")
@@ -174,13 +181,14 @@ def draw_figure3(data, path):
     plots.save(figure, path)
 
 
-def _bars(ax, rows, value, colour, label, marker="o", x="size_mb", scale=1.0, **wanted):
+def _bars(ax, rows, value, colour, label, marker="o", x="size_mb", scale=1.0, face=None, **wanted):
+    """Means with standard deviations."""
     xs = sorted({row[x] for row in rows if all(row[key] == one for key, one in wanted.items())})
     found = [(one, statistics(rows, value, **{x: one}, **wanted)) for one in xs]
     found = [(one, s) for one, s in found if s]
     if found:
         ax.errorbar([one for one, _ in found], [s[0] * scale for _, s in found], [s[1] * scale for _, s in found], fmt=marker, markersize=4, capsize=2, color=colour, label=label,
-                    linestyle="none")
+                    mfc=face, linestyle="none")
 
 
 def _panel(ax, data, fixed, value, other):
@@ -194,7 +202,8 @@ def _panel(ax, data, fixed, value, other):
     grid = data.get("grid", [])
     for traffic, marker in zip(TRAFFIC, "o^s"):
         _bars(ax, grid, "cells_mb", TRAFFIC_COLOURS[traffic], f"simulation, {traffic}, in cells", marker, x=other, traffic=traffic, **{fixed: value})
-    _bars(ax, data.get("laboratory", []), "frames_mb", plots.COLOURS["laboratory"], "laboratory, scaled down, frames", "D", x=other, **{fixed: value})
+    for traffic, face in zip(TRAFFIC, (None, "white")):
+        _bars(ax, data.get("laboratory", []), "cells_mb", plots.COLOURS["laboratory"], f"laboratory, {traffic}, in cells", "D", x=other, face=face, traffic=traffic, **{fixed: value})
     ax.axhline(published.SHALLOW_SHARED_MB, color="#999999", linewidth=0.8, linestyle=":")
     ax.set_ylim(bottom=0)
     ax.set_ylabel("buffer without drops [MB]")
@@ -235,7 +244,7 @@ def draw_figure6(data, path):
         if surface is not None:
             ax.plot(rates, surface(np.full(len(rates), size), np.array(rates)), color=colour, linewidth=0.9, linestyle="--")
         _bars(ax, grid, "cells_mb", colour, None, "o", x="rate_khz", size_mb=size, traffic="scatter")
-        _bars(ax, data.get("laboratory", []), "frames_mb", colour, None, "D", x="rate_khz", size_mb=size)
+        _bars(ax, data.get("laboratory", []), "cells_mb", colour, None, "D", x="rate_khz", size_mb=size, traffic="scatter", face="white")
     for (value, error), name, marker, shift in ((published.FIT_MB, "paper: fit", "v", -0.15), (published.SIMULATION_48_MB, "paper: simulation, 48 readouts", "s", 0),
                                                 (published.SIMULATION_600_MB, "paper: simulation, 600 readouts", "^", 0.15)):
         ax.errorbar([published.RATE_KHZ + shift], [value], [error], fmt=marker, mfc="white", color="black", capsize=2, markersize=6, zorder=5, label=f"{name}: {value:g} ± {error:g} MB")
@@ -247,7 +256,7 @@ def draw_figure6(data, path):
     kinds = [ax.plot([], [], color=grey, linewidth=1, label="exact formula, frames")[0],
              ax.plot([], [], color=grey, linewidth=0.9, linestyle="--", label="surface through simulated\npoints that 27 MB hold")[0],
              ax.plot([], [], "o", color=grey, markersize=4, label="simulation, scatter, in cells")[0],
-             ax.plot([], [], "D", color=grey, markersize=4, label="laboratory, scaled down, frames")[0]]
+             ax.plot([], [], "D", color=grey, mfc="white", markersize=4, label="laboratory, scaled down, scatter, in cells")[0]]
     sizes = [ax.plot([], [], color=colour, linewidth=3, label=f"{size:g} MB")[0] for colour, size in zip(plots.OTHERS, shown)][::-1]
     published_points = [one for one in ax.get_legend_handles_labels()[0] if one not in kinds + sizes]
     plots.legend_beside(ax, handles=[*sizes, *kinds, *published_points], fontsize=7.5)
@@ -283,8 +292,8 @@ def table(data):
             *published.FIT_MB, f"the paper's way, {count} points; ± {extrapolated.statistical:.1f} statistical, ± {extrapolated.model:.1f} by the choice of surface, which the paper's ± 1 leaves out")
     if data.get("laboratory_fit"):
         one, points = data["laboratory_fit"]
-        add("71 MB: the same through laboratory points, in frames [MB]", (one.value, float(np.hypot(one.statistical, one.model)), 2), *published.FIT_MB,
-            f"{points} points of real TCP; our switch counts frames; cells of 256 B make it 1.18 times as much")
+        add("71 MB: the same through laboratory points (scatter, cells) [MB]", (one.value, float(np.hypot(one.statistical, one.model)), 2), *published.FIT_MB,
+            f"{points} points of real TCP, scaled down, three runs each; our scatter, not the paper's")
     target = data.get("target", [])
     explanations = {"even": "no scatter at all: the formula with headers", "scatter": "jitter of half a period, sizes ± 10 %: an assumption, the paper's distributions are not given",
                     "Poisson": "random arrivals, at the bound for any arrivals of one size (81.0 MB in frames, 95.9 MB in cells): without another factor no traffic of one size needs more"}
@@ -300,10 +309,13 @@ def table(data):
                 "if the paper's values have k in them and its traffic is that random; the text does not say")
     add("115 MB: bound for any arrivals × 1.5 [MB]", bare.bound_bytes * 1.5e-6, *published.SIMULATION_600_MB,
         "S(I/O - 1)/2 × k: the published simulation is this bound with k applied, within its error (our inference; the paper does not say it)")
-    found = statistics(data.get("laboratory", []), "frames_mb", size_mb=size, rate_khz=rate)
-    if found:
-        add("71 to 115 MB: laboratory at the operating point itself, scaled down, in frames [MB]", found, *published.FIT_MB,
-            "even intervals, real TCP; the exact formula with headers is 51.8 MB. In cells of 256 B 1.18 times as much")
+    for traffic, explanation in (("even", "even intervals, real TCP; the exact formula with headers is 51.8 MB in frames"),
+                                 ("scatter", "the scatter that is simulated too, real TCP")):
+        found = statistics(data.get("laboratory", []), "cells_mb", size_mb=size, rate_khz=rate, traffic=traffic)
+        if found:
+            frames = statistics(data["laboratory"], "frames_mb", size_mb=size, rate_khz=rate, traffic=traffic)
+            add(f"71 to 115 MB: laboratory at the operating point itself, scaled down, {traffic}, in cells [MB]", found, *published.FIT_MB,
+                f"{explanation}; {frames[0]:.1f} MB in frames")
     reach = data.get("reach", [])
     for traffic in TRAFFIC:
         found = statistics(reach, "rate_khz", size_mb=5, traffic=traffic)
@@ -313,7 +325,7 @@ def table(data):
         "even intervals, frames; no limit of a port. The paper's 1.8 kHz needs k = 1.5 times the formula's 9 MB there: 13 MB of 27, so a limit of the port or random arrivals must take part")
     found = statistics(data.get("laboratory_reach", []), "rate_khz", size_mb=5)
     if found:
-        add("Figure 3: 27 MB at 5 MB, laboratory [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "real TCP through a shared pool without limits of ports or cells")
+        add("Figure 3: QFX at 5 MB, laboratory, even [kHz]", found, published.SHALLOW_RATE_KHZ, 0, "real TCP through the switch that is simulated, scaled down")
     add("Figure 3: deep buffer at 5 MB: uplink full, with headers [kHz]", 800e9 / 8 / 5e6 * 1448 / 1514 * 1e-3, published.DEEP_RATE_KHZ, 0, "the paper's limit is its applications and servers, which are not modelled")
     grid = data.get("grid", [])
     for traffic in ("scatter", "Poisson"):
@@ -369,8 +381,8 @@ def main(arguments):
         if found is not None:
             data["fit"], data["surface"] = (found[0], count), found[1]["surface"]
     if data.get("laboratory"):
-        rows = [{**row, "traffic": "laboratory"} for row in data["laboratory"] if row["frames_mb"] is not None]
-        found, count = fit_reachable(rows, "frames_mb", "laboratory")
+        rows = [row for row in data["laboratory"] if row["cells_mb"] is not None]
+        found, count = fit_reachable(rows, "cells_mb", "scatter")
         if found is not None:
             data["laboratory_fit"] = (found[0], count)
     for draw in (draw_figure3, draw_figure4, draw_figure5, draw_figure6):

@@ -88,7 +88,14 @@ def by_laboratory(settings):
     flags = {"readouts": whole["readouts"], "nodes": whole["nodes"], "node-link": float(whole["node_link"]) * RATE_SCALE, "uplink": float(whole["uplink"]) * RATE_SCALE,
              "event-size": round(float(whole["event_size"]) * SIZE_SCALE), "rate": rate, "mtu": whole["mtu"], "buffer": buffer, "arrivals": whole["arrivals"],
              "jitter": whole["jitter_periods"], "assignment": whole["assignment"], "size-sigma": whole["size_sigma"], "seed": whole["seed"],
+             "size-spread": whole["size_spread"] if whole["size_spread"] != "fixed" else "normal", "racks": whole["racks"],
+             "cell": whole["cell"], "cell-metadata": whole["cell_metadata"], "dedicated": round(float(whole["dedicated"]) * SIZE_SCALE) if whole["buffer"] != "infinite" else 0,
+             "dynamic-threshold": whole["dynamic_threshold"] if whole["buffer"] != "infinite" else 0,
              "rto-min": f"{rto:g}s", "duration": f"{duration:g}s"}
+    if whole["port_limit"] != "none":
+        flags["port-limit"] = round(float(whole["port_limit"]) * SIZE_SCALE)
+    if whole["virtual_output_queues"] == "true":
+        raise ValueError("the laboratory's switch has no virtual output queues")
     command = [os.environ.get("RODEO", "rodeo"), "net", "lab", *(word for name, value in flags.items() for word in (f"--{name}", str(value))), "--json", "-"]
     done = subprocess.run(command, text=True, capture_output=True)
     if done.returncode not in (0, 1):
@@ -99,6 +106,9 @@ def by_laboratory(settings):
         raise RuntimeError(done.stderr.strip() or "rodeo net lab said nothing") from None
     if found["failed"]:
         return {"failed": "vetoed: this machine was too busy to measure it"}
-    return {"max_buffer_bytes": found["max_buffer_bytes"] / SIZE_SCALE if found["max_buffer_bytes"] is not None else None, "drops": found["drops"],
+    def scaled_up(name):
+        return found[name] / SIZE_SCALE if found.get(name) is not None else None
+
+    return {"max_buffer_bytes": scaled_up("max_buffer_bytes"), "max_buffer_cell_bytes": scaled_up("max_buffer_cell_bytes"), "drops": found["drops"],
             "retransmits": found["retransmits"], "timeouts": found["timeouts"], "events_completed": found["events_completed"], "vetoes": found["vetoes"],
             "laboratory_rate_hz": rate}

@@ -216,6 +216,8 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   for (AgentProcess& readout : readouts_) {
     if (auto marked = readout.ask(Line("mark"), stop); !marked) return std::unexpected(marked.error());
   }
+  const std::uint64_t counted_from = base::steady_now_ns();
+  run.disturbance.counting_lateness_seconds = static_cast<double>(counted_from - start_ns) * 1e-9;
   if (auto collected = collect_nodes(settings, run, drain_seconds, stop); !collected)
     return std::unexpected(collected.error());
   run.ended_unix_seconds = unix_now();

@@ -72,6 +72,7 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   for (std::uint32_t node = 0; node < nodes_count_; ++node) {
     nodes_.push_back(Node{.pending = {}, .back = {}, .blocks = {}, .processing = Random(scenario.seed, 0x100000000 + node)});
   }
+  for (std::uint32_t i = 0; i < readouts_count_; ++i) readouts_[i].jitter = Random(scenario.seed, 0x200000000 + i);
   const std::uint64_t fragment = scenario.traffic.event_bytes / readouts_count_ / sizes_.segment + 1;
   const auto used_window = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
   const std::uint32_t window = scenario.tcp.warm ? std::max(used_window, tcp_.initial_window) : tcp_.initial_window;
@@ -431,14 +432,19 @@ void SimulationEngine<kTrain>::drop_acknowledged(Flow& flow) {
 
 template <bool kTrain>
 void SimulationEngine<kTrain>::on_request(Picoseconds now, std::uint32_t flow, std::uint32_t event) {
-  if (answer_interval_ == 0 && scenario_.traffic.readout_response_ns == 0) {
+  const Traffic& traffic = scenario_.traffic;
+  if (answer_interval_ == 0 && traffic.readout_response_ns == 0 && traffic.readout_jitter_ns == 0) {
     answer(now, flow, event);
     return;
   }
   const std::uint32_t number = readout_of(flow);
   Readout& readout = readouts_[number];
   readout.service_free = std::max(now, readout.service_free) + answer_interval_;
-  const Answer one{readout.service_free + scenario_.traffic.readout_response_ns * kPicosecondsPerNanosecond, flow, event};
+  Picoseconds time = readout.service_free + traffic.readout_response_ns * kPicosecondsPerNanosecond;
+  if (traffic.readout_jitter_ns != 0)
+    time += readout.jitter.below(traffic.readout_jitter_ns * kPicosecondsPerNanosecond + 1);
+  readout.last_answer = std::max(readout.last_answer, time);
+  const Answer one{readout.last_answer, flow, event};
   ++flows_[flow].answers;
   if (one.time < end_ && readout.answers.empty()) {
     add_task({one.time, Kind::answer, flow, event});

@@ -106,6 +106,8 @@ class SimulationEngine {
     Picoseconds card_free = 0;
     Ring<Answer> answers;
     Picoseconds service_free = 0;
+    Picoseconds last_answer = 0;
+    Random jitter{0, 0};
   };
 
   struct Uplink {

@@ -30,7 +30,8 @@ struct TcpSettings {
   std::uint64_t rto_min_ns = 200'000'000;
   std::uint64_t rto_initial_ns = 1'000'000'000;
   std::uint64_t rto_max_ns = 120'000'000'000;
-  std::uint64_t probe_min_ns = 2'000'000;  // shortest tail-loss probe time-out: 2 ticks of 1 kHz
+  std::uint64_t probe_min_ns = 2'000'000;  // what a tail-loss probe waits beyond two round trips
+  std::uint64_t timer_tick_ns = 0;         // of the sender's kernel: 4 ms at 250 Hz; 0: timers are exact
 };
 
 struct Scenario {

@@ -23,6 +23,12 @@ struct TcpParameters {
   Picoseconds rto_initial = 0;
   Picoseconds rto_max = 0;
   Picoseconds probe_min = 0;
+  Picoseconds tick = 0;
+
+  /// When a timer set now goes off: of a kernel that counts in ticks at one of them, never early.
+  Picoseconds expiry(Picoseconds now, Picoseconds wait) const {
+    return tick == 0 ? now + wait : (now / tick + (wait + tick - 1) / tick + 1) * tick;
+  }
 
   TcpParameters() = default;
   TcpParameters(const TcpSettings& settings, std::uint32_t segment_bytes)
@@ -38,7 +44,8 @@ struct TcpParameters {
         rto_min(settings.rto_min_ns * kPicosecondsPerNanosecond),
         rto_initial(settings.rto_initial_ns * kPicosecondsPerNanosecond),
         rto_max(settings.rto_max_ns * kPicosecondsPerNanosecond),
-        probe_min(settings.probe_min_ns * kPicosecondsPerNanosecond) {}
+        probe_min(settings.probe_min_ns * kPicosecondsPerNanosecond),
+        tick(settings.timer_tick_ns * kPicosecondsPerNanosecond) {}
 };
 
 }  // namespace rodeo::network

@@ -385,19 +385,19 @@ void TcpSender::set_timer(const TcpParameters& tcp, Picoseconds now) {
     return;
   }
   if (reordering_wait_ != 0) {
-    deadline_ = now + reordering_wait_;
+    deadline_ = tcp.expiry(now, reordering_wait_);
     timer_ = Timer::reordering;
     return;
   }
   const Picoseconds rto = timeout(tcp);
-  deadline_ = now + rto;
+  deadline_ = tcp.expiry(now, rto);
   timer_ = Timer::timeout;
   if (tcp.tail_loss_probe && state_ == State::open && sacked_ == 0 && lost_ == 0 && !probing_ && backoff_ == 0) {
     // A lone segment's acknowledgement may be delayed at the other end.
     const Picoseconds slack = nxt_ - una_ == 1 ? tcp.rto_min : tcp.probe_min;
     const Picoseconds wait = srtt8_ == 0 ? tcp.rto_initial : (srtt8_ >> 2) + slack;
     if (wait < rto) {
-      deadline_ = now + wait;
+      deadline_ = tcp.expiry(now, wait);
       timer_ = Timer::probe;
     }
   }
