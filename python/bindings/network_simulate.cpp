@@ -27,6 +27,7 @@ nb::dict numbers_of(const network::Outcome& outcome) {
   out["timeouts"] = outcome.timeouts;
   out["events_offered"] = outcome.events_offered;
   out["events_completed"] = outcome.events_completed;
+  out["completed_rate_hz"] = outcome.completed_rate_hz();
   out["latency_p50_us"] = static_cast<double>(outcome.latency_p50_ns) * 1e-3;
   out["latency_p99_us"] = static_cast<double>(outcome.latency_p99_ns) * 1e-3;
   out["latency_max_us"] = static_cast<double>(outcome.latency_max_ns) * 1e-3;

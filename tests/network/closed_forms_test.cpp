@@ -53,10 +53,22 @@ TEST(ClosedForms, OverloadHasNoLargestOccupancy) {
   const auto uplink = closed_forms({.event_rate_hz = 21e3});
   EXPECT_FALSE(uplink->valid);
   EXPECT_FALSE(uplink->exact_bytes.has_value());
-  EXPECT_NE(uplink->why.find("uplink carries 800"), std::string::npos) << uplink->why;
+  EXPECT_NE(uplink->why.find("uplink and 32 ports carry 800"), std::string::npos) << uplink->why;
+  EXPECT_TRUE(uplink->bound_bytes.has_value());  // what the uplink lets in, the ports take out
+  for (const Condition& condition : uplink->conditions) {
+    EXPECT_EQ(condition.says.find("0 are live"), std::string::npos) << condition.says;
+  }
   const auto ports = closed_forms({.event_rate_hz = 12e3, .ports = 10});
   EXPECT_FALSE(ports->valid);
   EXPECT_NE(ports->why.find("10 ports carry 250"), std::string::npos) << ports->why;
+  EXPECT_FALSE(ports->bound_bytes.has_value());
+  // More ports than the uplink can feed: it alone is overloaded.
+  const auto narrow = closed_forms({.event_rate_hz = 21e3, .ports = 40});
+  EXPECT_NE(narrow->why.find("the uplink carries 800"), std::string::npos) << narrow->why;
+  // Overload comes before the question whether anything queues.
+  const auto flat = closed_forms({.event_bytes = 5e6, .event_rate_hz = 1e3, .input_bps = 25e9, .ports = 2});
+  EXPECT_FALSE(flat->exact_bytes.has_value());
+  EXPECT_NE(flat->why.find("overload"), std::string::npos) << flat->why;
 }
 
 TEST(ClosedForms, ANegativeResultIsPrintedAndNotBelieved) {

@@ -112,6 +112,15 @@ TEST(Simulator, ConservesPacketsAndBytesOfEveryKind) {
   }
 }
 
+TEST(Simulator, CountsTheRateFromTheFirstEventThatIsComplete) {
+  Scenario s = scenario(5'000'000, 12'000);
+  s.engine = Engine::train;
+  s.duration_ns = 6'000'000;  // of which the first event takes 1.7 ms
+  const Outcome outcome = simulate(s).value();
+  EXPECT_NEAR(outcome.completed_rate_hz(), 12'000, 12'000 * 0.025);
+  EXPECT_LT(static_cast<double>(outcome.events_completed) / 6e-3, 12'000 * 0.8);
+}
+
 TEST(Simulator, RefusesALoadThatALinkCannotCarry) {
   const auto refused = [](Scenario s) { return simulate(s).error().code; };
   EXPECT_EQ(refused(scenario(5'000'000, 20'000)), "network.overload");  // uplink

@@ -50,6 +50,15 @@ def test_the_same_seed_gives_the_same_run(rodeo):
     assert one == again != other
 
 
+def test_every_kernel_of_the_cpu_gives_the_same_run(rodeo):
+    found = []
+    for level in ("v2", "avx2", "avx512"):  # lowered to what the CPU has
+        rodeo.environment["RODEO_CPU_LEVEL"] = level
+        for engine in ("packet", "train"):
+            found.append(simulate(rodeo, "--arrivals", "poisson", "--rate", "8kHz", "--buffer", "27MB", "--engine", engine, "--duration", "10ms")["hash"])
+    assert found == found[:2] * 3
+
+
 def test_a_topology_file_with_flags_over_it(rodeo):
     out = simulate(rodeo, "--topology", ROOT / "examples" / "network" / "lab-2023.toml", "--engine", "train", "--rate", "6kHz")
     assert out["event_rate_hz"] == 6000

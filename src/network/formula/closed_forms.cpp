@@ -69,9 +69,10 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
   forms.valid = queues && fills_apart && ports_keep_up;
   forms.paper_valid = forms.valid && published_holds && forms.paper_bytes >= 0;
 
-  if (!queues && ports_keep_up) {
+  const bool overload = !fills_apart || !ports_keep_up;
+  if (!queues && !overload) {
     forms.exact_bytes = 0;
-  } else if (fills_apart && ports_keep_up) {
+  } else if (!overload) {
     const double live = std::floor(kept * demand * (1 + kRounding)) + 1;
     forms.overlapping_events = static_cast<std::uint64_t>(live);
     forms.exact_bytes = sum_of(live, size, kept, out, rate);
@@ -96,17 +97,27 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
        fmt::format("I > (N-1) O as printed: {:g} > {:g} Gb/s", input.input_bps * 1e-9,
                    (published - 1) * input.output_bps * 1e-9)},
       {"paper_not_negative", forms.paper_bytes >= 0,
-       fmt::format("the published form counts N = {:.0f} events where {} are live", published, forms.overlapping_events)},
+       overload
+           ? fmt::format("the published form gives {:.4g} MB, which means nothing under overload", forms.paper_bytes * 1e-6)
+           : fmt::format("the published form gives {:.4g} MB: it counts N = {:.0f} events where {} are live",
+                         forms.paper_bytes * 1e-6, published, forms.overlapping_events)},
       {"enough_ports_for_bound", enough_ports, fmt::format("M >= I/O: {} ports, I/O = {:g}", input.ports, ratio)},
   };
-  if (!queues) {
-    forms.why = "a port is as fast as the uplink: nothing queues, and the published form means nothing";
-  } else if (!fills_apart) {
-    forms.why = fmt::format("overload: events ask for {:.4g} Gb/s, the uplink carries {:g}; no buffer is large enough",
-                            demand_gbps, input.input_bps * 1e-9);
-  } else if (!ports_keep_up) {
+  if (!ports_keep_up) {
     forms.why = fmt::format("overload: events ask for {:.4g} Gb/s, {} ports carry {:g}; no buffer is large enough",
                             demand_gbps, input.ports, ports * input.output_bps * 1e-9);
+    if (forms.bound_bytes) {
+      forms.why = fmt::format(
+          "overload: events ask for {:.4g} Gb/s, uplink and {} ports carry {:g}; the switch holds no more than "
+          "the bound, what waits before it grows without limit",
+          demand_gbps, input.ports, std::min(input.input_bps, ports * input.output_bps) * 1e-9);
+    }
+  } else if (!fills_apart) {
+    forms.why = fmt::format(
+        "overload: events ask for {:.4g} Gb/s, the uplink carries {:g}; what waits before it grows without limit",
+        demand_gbps, input.input_bps * 1e-9);
+  } else if (!queues) {
+    forms.why = "a port is as fast as the uplink: nothing queues, and the published form means nothing";
   } else if (!published_holds) {
     forms.why = "exact and bound hold; the published form's own condition, I > (N-1) O, does not: take the exact one";
   } else if (forms.paper_bytes < 0) {

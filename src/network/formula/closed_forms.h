@@ -33,7 +33,7 @@ struct ClosedForms {
   double paper_bytes = 0;
   std::uint64_t paper_events = 0;  ///< N
   /// The same sum over the n = floor((I-O)/I S f/O) + 1 events that are live when one has just come in: equal to the superposition.
-  /// Nothing where occupancy grows without limit.
+  /// Nothing under overload.
   std::optional<double> exact_bytes;
   std::uint64_t overlapping_events = 0;  ///< n
   /// Whatever the times of arrival: events of this size come in one after another at I, over M >= I/O ports served round-robin or

@@ -882,7 +882,7 @@ void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picosecond
     Event& event = events_[slot];
     if (--event.remaining > 0) continue;
     if (!event.lost) {
-      ++completed_;
+      if (completed_++ == 0) first_completed_ = now;
       latency_.record((now - event.assigned) / kPicosecondsPerNanosecond);
     }
     node.service_free = std::max(now, node.service_free) + node_interval_;
@@ -998,6 +998,7 @@ Outcome SimulationEngine<kTrain>::outcome() {
   for (const Receiving& one : receiving_) out.duplicates += one.receiver.duplicates();
   out.packet_hops = hops + 3 * (out.data.delivered + out.ack.delivered + out.request.delivered) + 2 * out.data.dropped;
   out.events_completed = completed_;
+  out.first_completed_ns = first_completed_ / kPicosecondsPerNanosecond;
   out.latency_p50_ns = latency_.percentile_ns(0.5);
   out.latency_p99_ns = latency_.percentile_ns(0.99);
   out.latency_max_ns = latency_.max_ns();

@@ -314,6 +314,7 @@ class SimulationEngine {
   PacketCount ack_;
   PacketCount request_;
   std::uint64_t completed_ = 0;
+  Picoseconds first_completed_ = 0;
   Latencies latency_;
 };
 

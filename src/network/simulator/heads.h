@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
+#include "network/simulator/scan_kernel.h"
 #include "network/simulator/time.h"
 
 namespace rodeo::network {
 
 class Heads {
  public:
-  explicit Heads(std::size_t queues) : times_(queues, kNever) {}
+  explicit Heads(std::size_t queues)
+      : kernel_(&scan_kernel(base::cpu_level())),
+        times_((queues + kScanStep - 1) / kScanStep * kScanStep, kNever),
+        due_(times_.size()) {}
 
   Picoseconds operator[](std::size_t queue) const { return times_[queue]; }
   void set(std::size_t queue, Picoseconds time) {
@@ -29,19 +34,18 @@ class Heads {
   template <typename Visit>
   void visit_before(Picoseconds end, Visit&& visit) {
     if (earliest_ >= end) return;
-    Picoseconds earliest = kNever;
-    for (std::size_t queue = 0; queue < times_.size(); ++queue) {
-      if (times_[queue] < end) visit(static_cast<std::uint32_t>(queue));
-      earliest = std::min(earliest, times_[queue]);
-    }
-    earliest_ = earliest;
+    const std::size_t due = kernel_->before(times_.data(), times_.size(), end, due_.data());
+    for (std::size_t i = 0; i < due; ++i) visit(due_[i]);
+    refresh();
   }
 
   /// After times have been made later.
-  void refresh() { earliest_ = *std::min_element(times_.begin(), times_.end()); }
+  void refresh() { earliest_ = kernel_->earliest(times_.data(), times_.size()); }
 
  private:
+  const ScanKernel* kernel_;
   std::vector<Picoseconds> times_;
+  std::vector<std::uint32_t> due_;
   Picoseconds earliest_ = kNever;
 };
 

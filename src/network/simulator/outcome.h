@@ -48,9 +48,10 @@ struct Outcome {
   std::uint64_t timeouts = 0;         // retransmission time-outs
   std::uint64_t duplicates = 0;       // data packets that a node had already
 
-  std::uint64_t events_offered = 0;    // by the source
-  std::uint64_t events_assigned = 0;   // to a node; the others wait for one
-  std::uint64_t events_completed = 0;  // all fragments there, within the time
+  std::uint64_t events_offered = 0;      // by the source
+  std::uint64_t events_assigned = 0;     // to a node; the others wait for one
+  std::uint64_t events_completed = 0;    // all fragments there, within the time
+  std::uint64_t first_completed_ns = 0;  // virtual time of the first of them
   std::uint64_t events_waiting_max = 0;
   std::uint64_t latency_p50_ns = 0;  // from assignment to last fragment, to 3 %
   std::uint64_t latency_p99_ns = 0;
@@ -61,6 +62,12 @@ struct Outcome {
   std::uint64_t hash = 0;                 // of every packet's fate in order: equal hashes, equal runs
   double wall_seconds = 0;                // set-up included
   double cpu_seconds = 0;                 // of the calling thread
+
+  /// Events per second, counted from when the first was complete: what is on the way at the end was on the way at the beginning too.
+  double completed_rate_hz() const {
+    if (events_completed < 2) return 0;
+    return static_cast<double>(events_completed - 1) / (static_cast<double>(virtual_ns - first_completed_ns) * 1e-9);
+  }
 };
 
 }  // namespace rodeo::network

@@ -47,8 +47,13 @@ void TrainRun::run() {
     }
   }
   if (!engine_->in_trains()) in_packets_ += engine_->now() - packets_since_;
-  for (const OccupancySample& sample : held_) observers_.occupancy(sample);
-  held_.clear();
+  tell(held_.size());
+}
+
+/// So many samples cannot be taken back any more.
+void TrainRun::tell(std::size_t samples) {
+  for (std::size_t i = 0; i < samples; ++i) observers_.occupancy(held_[i]);
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(samples));
 }
 
 void TrainRun::save(bool exact) {
@@ -67,8 +72,7 @@ void TrainRun::forget_old() {
   const Picoseconds begin = begin_of_what_matters();
   while (saved_.size() > 1 && saved_[1].time <= begin) saved_.erase(saved_.begin());
   const std::size_t settled = saved_.front().held;
-  for (std::size_t i = 0; i < settled; ++i) observers_.occupancy(held_[i]);
-  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(settled));
+  tell(settled);
   for (Saved& one : saved_) one.held -= settled;
 }
 
@@ -90,6 +94,7 @@ void TrainRun::go_back() {
 
 void TrainRun::go_on_in_packets() {
   engine_->run(engine_->now() + patience_ / 4);
+  tell(held_.size());  // packets never go back
   const Picoseconds now = engine_->now();
   if (engine_->stopped() || now < packets_at_least_ || now < engine_->mattered() + patience_ || !engine_->calm()) return;
   in_packets_ += now - packets_since_;

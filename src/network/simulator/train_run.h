@@ -40,6 +40,7 @@ class TrainRun {
 
   void save(bool exact);
   void forget_old();
+  void tell(std::size_t samples);
   void go_back();
   void go_on_in_packets();
   Picoseconds begin_of_what_matters() const;
