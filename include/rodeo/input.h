@@ -92,6 +92,11 @@ class DataInput {
   /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (triggers refused while busy), faults made on demand by name.
   virtual std::vector<NamedCounter> counters() const { return {}; }
 
+  /// Why this input cannot go on: one complete sentence, empty while all is well, and unchanged once it is said. It ends the run: the application
+  /// calls stop() and the report is ABORTED with this sentence. Streams must come to PollStatus::end as after any stop(). Any thread, at any
+  /// time, about twenty times a second: does not block and does not throw.
+  virtual std::string failure() const { return {}; }
+
   /// CPU seconds that this input's own threads have used.
   virtual double cpu_seconds() const { return 0; }
 };

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "readout/input/input_failure.h"
 
 namespace rodeo::readout {
 namespace {
@@ -232,8 +231,7 @@ ReadoutStatus Application::status() {
   }
   out.input = input_->counters();
   out.input_cpu_seconds = input_->cpu_seconds();
-  if (const auto* input = dynamic_cast<const InputFailure*>(input_.get()); input != nullptr && out.failure.empty())
-    out.failure = input->failure();
+  if (out.failure.empty()) out.failure = input_->failure();
   out.limited_by = cause_;
   return out;
 }

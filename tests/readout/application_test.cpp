@@ -72,6 +72,15 @@ TEST_F(ApplicationTest, AFailedConsumerStopsTheRunInOrder) {
               ::testing::IsSupersetOf({"input stopped", "builder joined", "first stopped", "second stopped"}));
 }
 
+TEST_F(ApplicationTest, AFailedInputStopsTheRunInOrder) {
+  Application application(settings_, registry_);
+  application.start();
+  script_.fail_input = true;
+  run_to_end(application);
+  EXPECT_EQ(application.status().failure, "The card is gone.");
+  EXPECT_THAT(script_.noted(), ::testing::IsSupersetOf({"input stopped", "builder joined", "second stopped"}));
+}
+
 TEST_F(ApplicationTest, AConsumerThatCannotStartUndoesWhatWasStarted) {
   script_.refuse_start = true;
   Application application(settings_, registry_);

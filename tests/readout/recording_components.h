@@ -21,6 +21,7 @@ struct Script {
   std::vector<std::string> calls;
   std::uint64_t events = 0;  ///< the input ends by itself after this many; 0: runs until stop()
   std::atomic<bool> fail_consumer{false};
+  std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
   std::vector<BuilderLink> links_seen;
   std::atomic<std::uint64_t> link_missing{0};
@@ -56,6 +57,7 @@ class RecordingInput final : public DataInput {
   ~RecordingInput() override { script_.note("input destroyed"); }
   std::span<const Fid> links() const override { return links_; }
   std::unique_ptr<DataStream> open(std::span<const Fid>) override { return std::make_unique<EndlessStream>(ended_); }
+  std::string failure() const override { return script_.fail_input ? "The card is gone." : ""; }
   void start() override {
     script_.note("input started");
     if (script_.events != 0) ended_ = true;

@@ -111,6 +111,29 @@ def test_what_a_plugin_throws_is_counted_by_chunk_and_told(rodeo):
     assert "checker throws_on_data threw: something that is no std::exception" in done.stderr
 
 
+def test_an_input_of_a_plugin_can_end_the_run_with_its_reason(rodeo):
+    library = next((BUILD / "test_plugins").glob("*failing_input*"), None)
+    if library is None:
+        pytest.skip("built with the unit tests")
+    (rodeo.directory / "crate.toml").write_text(f"""
+[readout]
+plugins = ["{library}"]
+[readout.input]
+type = "crate"
+[readout.builder]
+type = "gbt"
+[readout.extractor]
+type = "crate"
+[[readout.rob]]
+source_id = "0x00610001"
+""")
+    done = rodeo("readout", "crate.toml", "--json", "report.json", exit_code=1)
+    report = json.loads((rodeo.directory / "report.json").read_text())
+    assert (report["run"]["condition"], report["run"]["failure"]) == ("ABORTED", "The crate of chamber 7 does not answer any more.")
+    assert (report["chunks"]["sent"], report["fragments"]["built"]) == (3, 3)
+    assert "The crate of chamber 7 does not answer any more." in done.stderr
+
+
 def test_what_cannot_be_tried_is_told(rodeo):
     rodeo("data", "record", "run.felix", "--links", "4", "--events", "100")
     (rodeo.directory / "text.felix").write_text("no blocks here" * 1000)
