@@ -74,7 +74,7 @@ Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> functio
   if (type == CardType::unknown && !found.any_device)
     return std::unexpected(Error{"card.unknown_type",
                                  fmt::format("{:04x}:{:04x} is no readout card that is known here", id->vendor, id->device),
-                                 found.address.text()});
+                                 found.address.text(), "`rodeo card list` shows those that are"});
   std::unique_ptr<Card> card(new Card(std::move(function), found, type));
   card->found_.id = *id;
   switch (type) {
@@ -100,7 +100,8 @@ const card_registers::RegisterMap& Card::map() const {
 
 Result<const Bar*> Card::bar(unsigned number) {
   if (number >= bars_.size())
-    return std::unexpected(Error{"card.no_region", fmt::format("there is no BAR {}", number), address().text()});
+    return std::unexpected(Error{"card.no_region", fmt::format("there is no BAR {}", number), address().text(),
+                                 "`rodeo card reg list` shows which BARs have registers"});
   const std::lock_guard guard(mutex_);
   if (bars_[number] == nullptr) {
     auto opened = Bar::open(*function_, number);
@@ -154,22 +155,30 @@ Result<std::uint32_t> Card::modify(const Register& reg, Field field, std::uint32
   return *written;
 }
 
+Result<std::optional<pci::ByteLock>> Card::lock(unsigned byte, const std::string& what, std::chrono::milliseconds patience) {
+  auto node = function_->lock_node();
+  // A keeper that has died left the card to those who have it; among them the file will do.
+  if (!node && node.error().code == "card.gone" && !found_.lock_file.empty()) node = pci::LockNode{};
+  if (!node) return std::unexpected(node.error());
+  if (!node->file && found_.lock_file.empty()) return std::nullopt;
+  auto held = node->file ? pci::ByteLock::acquire(std::move(*node), byte, what, found_.lock_file, patience)
+                         : pci::ByteLock::acquire(found_.lock_file, byte, what, patience);
+  if (!held) return std::unexpected(held.error());
+  return std::move(*held);
+}
+
 Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Field field, std::uint32_t value) {
   if (field.width == 0 || field.low > 31 || field.width > 32 - field.low)
-    return std::unexpected(Error{
-        "card.bad_access", fmt::format("{} bits from bit {} are not within 32", field.width, field.low), address().text()});
+    return std::unexpected(Error{"card.bad_access",
+                                 fmt::format("{} bits from bit {} are not within 32", field.width, field.low),
+                                 address().text(), "position and width together reach bit 31 at most"});
   if (field.width < 32 && (value >> field.width) != 0)
-    return std::unexpected(
-        Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, field.width), address().text()});
+    return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, field.width),
+                                 address().text(), "a smaller value, or a greater width"});
   const auto window = bar(number);
   if (!window) return std::unexpected(window.error());
-  std::optional<pci::ByteLock> lock;
-  if (!found_.lock_file.empty()) {
-    auto held =
-        pci::ByteLock::acquire(found_.lock_file, pci::kConfigurationByte, "the card's configuration", kModifyPatience);
-    if (!held) return std::unexpected(held.error());
-    lock.emplace(std::move(*held));
-  }
+  const auto alone = lock(pci::kConfigurationByte, "the card's configuration", kModifyPatience);
+  if (!alone) return std::unexpected(alone.error());
   const auto word = (*window)->read32(offset);
   if (!word) return std::unexpected(word.error());
   const std::uint32_t changed = field.in(*word, value);

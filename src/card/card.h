@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "card/bar.h"
 #include "card/pci/found_function.h"
+#include "card/pci/lock.h"
 #include "card_registers/register_map.h"
 
 namespace rodeo::card {
@@ -36,6 +37,9 @@ class Card {
   const pci::Address& address() const { return function_->address(); }
   const pci::FoundFunction& found() const { return found_; }
   pci::Function& function() { return *function_; }
+  /// The kernel lock of a byte (lock.h): of the function's own node where it has one, else of its lock file. Nothing for a card that has neither.
+  /// card.locked names who has it where that is known.
+  Result<std::optional<pci::ByteLock>> lock(unsigned byte, const std::string& what, std::chrono::milliseconds patience = {});
   const card_registers::RegisterMap& map() const;
   /// 0 or 1; nothing if the card says neither.
   std::optional<unsigned> endpoint() const { return endpoint_; }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,29 @@ TEST(ByteLock, WaitsNoLongerThanItWasTold) {
   EXPECT_EQ(ByteLock::acquire(directory.file("a.lock"), 0, "channel 0", std::chrono::milliseconds(5)).error().code,
             "card.locked");
   EXPECT_EQ(ByteLock::acquire(directory.file("no/such.lock"), 0, "channel 0").error().code, "card.lock_file");
+}
+
+LockNode node_of(const char* path, std::uint64_t first) { return {base::UniqueFd(::open(path, O_RDWR | O_CLOEXEC)), first}; }
+
+TEST(ByteLock, IsHadOnADeviceNodeToo) {
+  const test::TemporaryDirectory directory;
+  const auto notes = directory.file("notes");
+  const std::uint64_t here = std::uint64_t{static_cast<unsigned>(::getpid())} << 20;  // others test on this machine, too
+  {
+    ASSERT_TRUE(ByteLock::acquire(notes, 9, "makes the file"));
+    const auto first = ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", notes);
+    ASSERT_TRUE(first) << first.error().message();
+    const auto second = ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", notes);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, "card.locked");
+    EXPECT_NE(second.error().what.find(std::to_string(::getpid())), std::string::npos) << second.error().what;
+    // Without notes nobody is named; the lock is the same.
+    EXPECT_EQ(ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", {}).error().what,
+              "channel 2 is in use by another process");
+    EXPECT_TRUE(ByteLock::acquire(node_of("/dev/null", here), 3, "channel 3", notes));
+    EXPECT_TRUE(ByteLock::acquire(node_of("/dev/null", here + 256), 2, "channel 2 of the next card", notes));
+  }
+  EXPECT_TRUE(ByteLock::acquire(node_of("/dev/null", here), 2, "channel 2", notes));
 }
 
 TEST(NameLock, HasOneOwnerAtATime) {

@@ -1,14 +1,16 @@
 // Runs in a guest: QEMU's edu device through the PCI back ends and the keeper. Prints a line for each fact, "ok NAME: ..." or "FAILED NAME: ...".
 //
 //   pci_probe vfio|uio ADDRESS             everything, with processes of its own beside it
-//   pci_probe registers vfio|uio ADDRESS   identification and liveness only (what a second process does)
+//   pci_probe registers vfio|uio ADDRESS [elsewhere]   identification, liveness, a channel that is another's (what a second process does)
 //   pci_probe die vfio|uio ADDRESS         maps memory, switches bus mastering on, says "mapped" and waits to be killed
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
 #include <linux/pci_regs.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 
 #include "card/pci/keeper.h"
 #include "card/pci/keeper_client.h"
+#include "card/pci/lock.h"
 #include "card/pci/uio.h"
 #include "card/pci/vfio.h"
 
@@ -226,12 +229,9 @@ bool bus_mastering(Edu& edu) {
   return (command & PCI_COMMAND_MASTER) != 0;
 }
 
-int lock_channel(const Address& address) {
-  const int fd = ::open(need(function_lock_file(address), "lock file").c_str(), O_RDWR | O_CLOEXEC);
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_len = 1;
-  return fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &lock) == 0 ? fd : -1;
+Result<ByteLock> lock_channel(Edu& edu, const Address& address) {
+  return ByteLock::acquire(need(edu.function->lock_node(), "node of the locks"), 0, "DMA channel 0",
+                           need(function_lock_file(address), "lock file"));
 }
 
 /// The keeper is killed under a running client: registers and DMA go on, and nobody else gets the card until the client has gone.
@@ -276,9 +276,9 @@ int all(bool uio, const std::string& name, const Address& address) {
                  "overlapping map");
   dma(edu, memory, kIova);
 
-  const int lock = lock_channel(address);
-  expect(lock >= 0, "channel locked");
+  std::optional<ByteLock> lock(need(lock_channel(edu, address), "channel locked"));
   expect(run({"registers", kind, name}, false) == 0, "second process beside DMA");
+  expect(run({"registers", kind, name, "elsewhere"}, false) == 0, "second process in other namespaces");
   if (!uio) {
     expect(run({"registers", kind, name}, true) == 0, "second process of another user");
     // No map there: the IOMMU stops it, the card and we go on.
@@ -302,6 +302,7 @@ int all(bool uio, const std::string& name, const Address& address) {
   registers(edu);
   dma(edu, memory, kIova);
 
+  lock.reset();
   // A client that dies beside another owner leaves that one's DMA alone.
   expect(run({"die", kind, name}, false, true) == 1000 + SIGKILL, "second owner killed");
   std::this_thread::sleep_for(milliseconds{200});
@@ -334,7 +335,15 @@ int all(bool uio, const std::string& name, const Address& address) {
 int main_of(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   const bool whole = first == "vfio" || first == "uio";
-  if (argc != (whole ? 3 : 4)) return 2;
+  const bool elsewhere = argc == 5 && std::string(argv[4]) == "elsewhere";
+  if (argc != (whole ? 3 : elsewhere ? 5 : 4)) return 2;
+  // As in a container that was given nothing but the keeper's socket: devices and system files of its own, another network.
+  if (elsewhere && (::unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) != 0 ||
+                    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+                    ::mount("tmpfs", "/dev", "tmpfs", 0, nullptr) != 0)) {
+    fmt::print("FAILED namespaces: {}\n", std::strerror(errno));
+    return 1;
+  }
   const bool uio = std::string(argv[whole ? 1 : 2]) == "uio";
   const std::string name = argv[whole ? 2 : 3];
   const Address address = need(Address::parse(name), "address");
@@ -342,13 +351,13 @@ int main_of(int argc, char** argv) {
   Edu edu = open_edu(uio, address);
   if (first == "registers") {
     registers(edu);
-    const int lock = lock_channel(address);
-    expect(lock < 0, "channel of another is refused");
+    expect_refused(lock_channel(edu, address), "card.locked", "channel of another is refused");
     return failures == 0 ? 0 : 1;
   }
   HugeMemory memory(2 * kHugePage);
   need(edu.function->dma_map(memory.bytes, memory.fd, 0, 0x2000000), "map");
   need(edu.function->set_bus_master(true), "bus mastering");
+  const ByteLock lock = need(lock_channel(edu, address), "channel locked, which died with its last owner");
   fmt::print("mapped\n");
   std::fflush(stdout);
   ::pause();

@@ -99,7 +99,7 @@ says rodeo card list -o json
 says rodeo card reg read --id '#0' --bar 2 serial -o json
 says rodeo card reg read --id 0712:0 git_hash -o json
 says rodeo card keep 0000:01:00.0
-says rodeo card keep --status
+says rodeo card keep --status -o json
 says rodeo card list -o json
 says rodeo card keep --stop
 """
@@ -117,7 +117,7 @@ says rodeo card keep --stop
 @pytest.mark.parametrize("configuration", [FELIX, CRU], ids=["felix", "cru"])
 def test_dma_through_the_guests_iommu_is_proved(guest, configuration):
     bench = "says rodeo card bench dma --id '#0' --data-source fee --bytes 4MiB --buffer-size 16MiB --superpage-size 1MiB --patience 30s --json -\n"
-    first, second, keeper = guest(configuration, bench + bench + "says rodeo card keep --status\n")
+    first, second, keeper = guest(configuration, bench + bench + "says rodeo card keep --status -o json\n")
     for _, output, code in (first, second):  # the second begins where a process before it left the card
         assert code == 0, output
         report = json.loads(output[: output.rindex("}") + 1])

@@ -7,7 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "card/configuration/plan.h"
+#include "card/operations/i2c.h"
 #include "card/pci/lock.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
@@ -107,6 +109,18 @@ Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   return {};
 }
 
+/// What brings the jitter cleaner from one clock to another is in no public source, so that it may still take the former one.
+void warn_of_clock(Card& card, const CardSettings& settings) {
+  const auto* cru = std::get_if<CruSettings>(&settings);
+  const auto ttc_in_use = cru != nullptr ? ttc_clock_in_use(card) : Result<bool>(false);
+  if (cru == nullptr || !ttc_in_use || *ttc_in_use == (cru->clock == Clock::ttc)) return;
+  base::log_warning(
+      "{}: the card is set to the {} clock, and its jitter cleaner still takes the {} one: configure it once with "
+      "ReadoutCard's "
+      "roc-config, which has the clock chip's settings",
+      card.address().text(), *ttc_in_use ? "local" : "TTC", *ttc_in_use ? "TTC" : "local");
+}
+
 Result<CardSettings> read_cru(Card& card) {
   CruSettings s;
   const unsigned endpoint = card.endpoint_or_zero();
@@ -200,13 +214,9 @@ Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings
 
 Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options) {
   if (auto good = check(settings); !good) return std::unexpected(good.error());
-  const auto& lock_file = card.found().lock_file;
   std::vector<pci::ByteLock> locks;
-  if (!lock_file.empty()) {
-    auto lock = pci::ByteLock::acquire(lock_file, pci::kConfigurationByte, "the card's configuration", kLockPatience);
-    if (!lock) return std::unexpected(lock.error());
-    locks.push_back(std::move(*lock));
-  }
+  auto alone = card.lock(pci::kConfigurationByte, "the card's configuration", kLockPatience);
+  if (!alone) return std::unexpected(alone.error());
   const auto before = look(card, settings);
   if (!before) return std::unexpected(before.error());
   std::vector<const PlanItem*> items;
@@ -215,15 +225,14 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   }
   if (items.empty()) return std::vector<Difference>{};
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
-  if (stops && !options.while_running && !lock_file.empty()) {
+  if (stops && !options.while_running) {
     const unsigned channels = card.type() == CardType::cru     ? 1
                               : card.type() == CardType::crorc ? crorc::kLinks
                                                                : felix::kToHostDescriptors;
     for (unsigned channel = 0; channel < channels; ++channel) {
-      auto owner =
-          pci::ByteLock::acquire(lock_file, channel, fmt::format("DMA channel {} of {}", channel, card.address().text()));
+      auto owner = card.lock(channel, fmt::format("DMA channel {} of {}", channel, card.address().text()));
       if (!owner) return std::unexpected(owner.error().within("data taking would have to stop"));
-      locks.push_back(std::move(*owner));
+      if (*owner) locks.push_back(std::move(**owner));
     }
   }
   if (card.type() == CardType::cru) {
@@ -233,6 +242,8 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
       if (auto done = write_item(card, *item); !done) return std::unexpected(done.error());
     }
   }
+  if (std::ranges::any_of(items, [](const PlanItem* item) { return item->module == Module::clock; }))
+    warn_of_clock(card, settings);
   const auto after = look(card, settings);
   if (!after) return std::unexpected(after.error());
   if (const auto left = differences(*after, false); !left.empty())
@@ -250,8 +261,9 @@ Result<CardSettings> read_settings(Card& card) {
     case CardType::felix: return read_felix(card);
     case CardType::unknown: break;
   }
-  return std::unexpected(
-      Error{"card.unknown_type", "the card has no configuration that is known here", card.address().text()});
+  return std::unexpected(Error{"card.unknown_type", "the card has no configuration that is known here",
+                               card.address().text(),
+                               "registers can be read and written one by one: rodeo card reg --help"});
 }
 
 }  // namespace rodeo::card

@@ -51,8 +51,8 @@ std::optional<DataSource> data_source_of(std::string_view name) {
 Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channel, const SharedMemory& memory,
                                                      const DmaSettings& settings) {
   if (settings.page_bytes != 8192)
-    return std::unexpected(
-        Error{"card.bad_dma", fmt::format("DMA pages have 8192 bytes, not {}", settings.page_bytes), card.address().text()});
+    return std::unexpected(Error{"card.bad_dma", fmt::format("DMA pages have 8192 bytes, not {}", settings.page_bytes),
+                                 card.address().text(), "leave the page size out"});
   std::unique_ptr<DmaChannel> opened;
   unsigned channels = 1;
   switch (card.type()) {
@@ -68,11 +68,12 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
     case CardType::unknown: break;
   }
   if (opened == nullptr)
-    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text()});
+    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text(),
+                                 "`rodeo card list` shows which cards have"});
   if (channel >= channels)
     return std::unexpected(Error{
         "card.bad_dma", fmt::format("a {} has {} DMA channels, there is no {}", name_of(card.type()), channels, channel),
-        card.address().text()});
+        card.address().text(), "count from 0"});
   if (settings.check_firmware) {
     const auto built_in = FirmwareTable::built_in();
     if (auto known = rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in); !known)
@@ -90,11 +91,9 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
 
 Result<void> DmaChannel::take_locks() {
   const std::string what = fmt::format("DMA channel {} of {}", channel_, card_.address().text());
-  if (!card_.found().lock_file.empty()) {
-    auto lock = pci::ByteLock::acquire(card_.found().lock_file, channel_, what);
-    if (!lock) return std::unexpected(lock.error());
-    byte_locks_.push_back(std::move(*lock));
-  }
+  auto owner = card_.lock(channel_, what);
+  if (!owner) return std::unexpected(owner.error());
+  if (*owner) byte_locks_.push_back(std::move(**owner));
   if (card_.type() == CardType::felix) return {};  // upstream has none of them
   if (!settings_.upstream_lock.value_or(card_.function().back_end() != pci::BackEnd::vfio_user)) return {};
   const auto name =
@@ -149,8 +148,8 @@ Result<void> DmaChannel::reset(ResetLevel level) {
         Error{"card.not_stopped", "a channel is reset only while it is stopped", card_.address().text(), "stop it first"});
   if (level == ResetLevel::nothing) return {};
   if (level == ResetLevel::internal_siu && card_.type() != CardType::crorc)
-    return std::unexpected(
-        Error{"card.bad_dma", fmt::format("a {} has no SIU to reset", name_of(card_.type())), card_.address().text()});
+    return std::unexpected(Error{"card.bad_dma", fmt::format("a {} has no SIU to reset", name_of(card_.type())),
+                                 card_.address().text(), "only a C-RORC has; take the level `internal`"});
   return device_reset(level);
 }
 

@@ -57,8 +57,9 @@ class Chip {
                                      fmt::format("{} at word {:#x} failed: chip status {:#x}", what, address, *status),
                                      card_.address().text(), "write again before the card is switched off"});
       if (std::chrono::steady_clock::now() > end)
-        return std::unexpected(
-            Error{"card.timeout", fmt::format("{} at word {:#x} does not end", what, address), card_.address().text(), {}});
+        return std::unexpected(Error{"card.timeout", fmt::format("{} at word {:#x} does not end", what, address),
+                                     card_.address().text(),
+                                     "try once more; if it stays so, power-cycle the card before anything else is written"});
       std::this_thread::sleep_for(std::chrono::microseconds{10});
     }
   }
@@ -72,7 +73,8 @@ class Chip {
       if (!ready) return std::unexpected(ready.error());
       if (*ready != 0) return {};
       if (std::chrono::steady_clock::now() > end)
-        return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(), {}});
+        return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(),
+                                     "`rodeo card reset`, then try once more"});
     }
   }
   Card& card_;
@@ -85,7 +87,7 @@ Result<void> require_flash(const Card& card, std::uint32_t address, std::uint64_
       Error{"card.bad_setting",
             fmt::format("{} words from {:#x} reach beyond the flash of {:#x} words", words, address, kFlashWords),
             {},
-            {}});
+            "fewer words, or an earlier address"});
 }
 
 Error interrupted() { return {"card.interrupted", "interrupted", {}, {}}; }
@@ -141,14 +143,9 @@ Result<FlashReport> write_flash(Card& card, std::uint32_t address, std::span<con
         Error{"card.bad_setting",
               fmt::format("word {:#x} does not begin a block of {:#x} words", address, crorc::kFlashBlockWords),
               {},
-              {}});
-  std::optional<pci::ByteLock> alone;
-  if (!card.found().lock_file.empty()) {
-    auto lock = pci::ByteLock::acquire(card.found().lock_file, pci::kConfigurationByte,
-                                       "the configuration of " + card.address().text());
-    if (!lock) return std::unexpected(lock.error());
-    alone = std::move(*lock);
-  }
+              "firmware begins where its file says; blocks are written whole"});
+  const auto alone = card.lock(pci::kConfigurationByte, "the configuration of " + card.address().text());
+  if (!alone) return std::unexpected(alone.error());
   Chip chip(card);
   FlashReport report;
   for (std::size_t done = 0; done < words.size();) {

@@ -19,10 +19,11 @@ struct FoundFunction {
   BackEnd back_end = BackEnd::vfio;
   std::optional<card_registers::PciId> id = {};  // of a real card; an emulated one tells when it is opened
   std::filesystem::path place = {};              // socket of an emulated card, sysfs directory of a real one
-  std::filesystem::path lock_file = {};          // whose kernel locks say who owns DMA channels (byte N: channel N)
-  int numa_node = -1;                            // -1: not known
-  std::string problem = {};                      // why it cannot be used; empty: nothing known
-  bool any_device = false;                       // opened though its id is that of no readout card: a user named its address
+  std::filesystem::path lock_file =
+      {};                    // says who owns DMA channels: by kernel locks (emulated; byte N: channel N), by notes (real)
+  int numa_node = -1;        // -1: not known
+  std::string problem = {};  // why it cannot be used; empty: nothing known
+  bool any_device = false;   // opened though its id is that of no readout card: a user named its address
 };
 
 /// Emulated cards: the sockets in <runtime directory>/cards, by address. A name that is no address is a row with a problem. No directory, no cards.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::card::pci {
 
@@ -58,6 +59,12 @@ struct RegionOperation {
   std::uint64_t value = 0;  // to be written, or what was read
 };
 
+/// A node of the kernel's, opened for one lock (lock.h): byte `first` + N is N, and the lock ends when this is closed, at the latest with its process.
+struct LockNode {
+  base::UniqueFd file;
+  std::uint64_t first = 0;
+};
+
 /// How a function is reached.
 enum class BackEnd : unsigned char { vfio, vfio_user, uio };
 
@@ -95,6 +102,10 @@ class Function {
   /// An eventfd (not blocking) that counts interrupts of one vector; owned by the handle. Message-signalled ones need the bus master bit. A
   /// level-triggered one (UIO) comes once; the call arms it again, after the card's own register has been served.
   virtual Result<int> interrupt(unsigned vector) = 0;
+
+  /// Where kernel locks say who owns what of this function, so that every namespace and user sees them. Nothing (no descriptor): the lock file beside the
+  /// card's socket does.
+  virtual Result<LockNode> lock_node() { return LockNode{}; }
 
   virtual Result<void> reset() = 0;
   /// Lets the card start transfers of its own (bus master bit).

@@ -207,7 +207,8 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
     reply.data.assign(bytes.begin(), bytes.end());
   };
   const bool needs_function = request.operation == KeeperOperation::map || request.operation == KeeperOperation::unmap ||
-                              request.operation == KeeperOperation::physical || request.operation == KeeperOperation::reset;
+                              request.operation == KeeperOperation::physical ||
+                              request.operation == KeeperOperation::reset || request.operation == KeeperOperation::lock;
   if (needs_function && client.function == nullptr)
     return failed("card.keeper", "no function was opened on this connection", "");
   switch (request.operation) {
@@ -259,6 +260,15 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
     case KeeperOperation::reset: {
       const auto done = client.function->reset();
       if (!done) return std::unexpected(done.error());
+      break;
+    }
+    case KeeperOperation::lock: {
+      auto node = client.function->lock_node();
+      if (!node) return std::unexpected(node.error());
+      passed = {node->file.get()};
+      reply.value = node->first;
+      descriptors.clear();
+      descriptors.push_back(std::move(node->file));  // until it has been sent; then it is the client's alone
       break;
     }
     case KeeperOperation::status: set_text(status()); break;

@@ -189,6 +189,17 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
   return Answer{std::move(*reply), std::move(packet->descriptors)};
 }
 
+Result<LockNode> KeeperClient::lock_node() {
+  KeeperRequest request;
+  request.operation = KeeperOperation::lock;
+  auto answer = ask(request);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->descriptors.size() != 1)
+    return failed("card.keeper", "the keeper did not hand out the node of the card's locks", "",
+                  "use one version of rodeo for the keeper and its clients: `rodeo card keep --stop`");
+  return LockNode{std::move(answer->descriptors[0]), answer->reply.value};
+}
+
 Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& request, bool start) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {

@@ -30,6 +30,8 @@ class KeeperClient {
   static Result<Opened> connect_and_ask(const KeeperRequest& request, bool start);
   /// card.gone if the keeper has ended.
   Result<Answer> ask(const KeeperRequest& request, int descriptor = -1);
+  /// Function::lock_node() of the connection's function.
+  Result<LockNode> lock_node();
 
  private:
   explicit KeeperClient(Descriptor socket) : socket_(std::move(socket)) {}

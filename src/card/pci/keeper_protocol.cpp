@@ -104,7 +104,7 @@ Result<KeeperRequest> decode_request(std::span<const std::byte> packet) {
     return std::unexpected(
         malformed(fmt::format("the keeper speaks version {} and was asked in version {}", kKeeperVersion, layout.version)));
   if (layout.operation < static_cast<std::uint16_t>(KeeperOperation::open_vfio) ||
-      layout.operation > static_cast<std::uint16_t>(KeeperOperation::reset))
+      layout.operation > static_cast<std::uint16_t>(KeeperOperation::lock))
     return std::unexpected(malformed(fmt::format("the keeper knows no operation {}", layout.operation)));
   if ((layout.flags & ~kKeepFlag) != 0)
     return std::unexpected(malformed(fmt::format("the keeper knows no flags {:#x}", layout.flags)));

@@ -16,12 +16,23 @@ namespace rodeo::card::pci {
 using Descriptor = base::UniqueFd;
 
 inline constexpr std::uint32_t kKeeperMagic = 0x524b5052;
-inline constexpr std::uint16_t kKeeperVersion = 1;
+inline constexpr std::uint16_t kKeeperVersion = 2;
 inline constexpr std::size_t kKeeperMostData = 32768;
 inline constexpr std::size_t kKeeperMostDescriptors = 8;
 inline constexpr std::uint32_t kKeepFlag = 1;
 
-enum class KeeperOperation : std::uint16_t { open_vfio = 1, open_uio, map, unmap, physical, keep, status, stop, reset };
+enum class KeeperOperation : std::uint16_t {
+  open_vfio = 1,
+  open_uio,
+  map,
+  unmap,
+  physical,
+  keep,
+  status,
+  stop,
+  reset,
+  lock
+};
 
 struct KeeperRequest {
   KeeperOperation operation = KeeperOperation::status;

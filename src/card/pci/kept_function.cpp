@@ -97,7 +97,28 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
     function->further_.push_back(std::move(*resource));
   }
   function->value_ = memory;
+  // Nothing but this lock keeps a second keeper from a function without a group.
+  auto lock = function->lock_node();
+  if (!lock) return std::unexpected(lock.error());
+  auto alone = ByteLock::acquire(std::move(*lock), kServerByte, "the card", std::filesystem::path());
+  if (!alone)
+    return std::unexpected(Error{"card.held", "another keeper has the card", address.text(),
+                                 "use its socket (RODEO_KEEPER_SOCKET), or end it: rodeo card keep --stop"});
+  function->alone_.emplace(std::move(*alone));
   return function;
+}
+
+// A node that every keeper of the host would open: the group itself can be opened once and is the keeper's, so that the container's node stands for the
+// functions of all groups, each with bytes of its own; without a group the function's own configuration space. (Not /dev/uioN: closing it switches bus
+// mastering off.)
+Result<LockNode> KeptFunction::lock_node() const {
+  const std::string path = group_ != nullptr ? "/dev/vfio/vfio" : (function_directory(address_) / "config").string();
+  auto file = open_file(path, address_);
+  if (!file) return std::unexpected(file.error());
+  const std::uint64_t place = static_cast<std::uint64_t>(address_.domain) << 16 |
+                              static_cast<std::uint64_t>(address_.bus) << 8 |
+                              static_cast<std::uint64_t>(address_.device) << 3 | address_.function;
+  return LockNode{std::move(*file), place << 8};
 }
 
 KeptFunction::~KeptFunction() {

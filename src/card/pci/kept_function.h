@@ -4,12 +4,14 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "card/pci/function.h"
 #include "card/pci/held_memory.h"
 #include "card/pci/keeper_protocol.h"
+#include "card/pci/lock.h"
 #include "card/pci/vfio_group.h"
 
 namespace rodeo::card::pci {
@@ -30,6 +32,9 @@ class KeptFunction {
   std::uint64_t value() const { return value_; }
   /// What a client gets, in the protocol's order.
   std::vector<int> descriptors() const;
+
+  /// The node of the function's locks, opened anew.
+  Result<LockNode> lock_node() const;
 
   Result<void> map(std::uint64_t owner, int fd, std::uint64_t offset, std::uint64_t iova, std::uint64_t bytes);
   Result<void> unmap(std::uint64_t owner, std::uint64_t iova, std::uint64_t bytes);
@@ -66,6 +71,7 @@ class KeptFunction {
   std::uint64_t configuration_offset_ = 0;
   std::vector<Descriptor> further_;  // UIO: the node, then resources
   std::uint64_t value_ = 0;
+  std::optional<ByteLock> alone_;  // UIO: there is one keeper
   std::vector<Map> maps_;
 };
 

@@ -37,6 +37,29 @@ std::string read_note(int fd, unsigned byte) {
   return fmt::format("process {}", pid);
 }
 
+Result<void> lock_byte(int fd, std::uint64_t first, unsigned byte, int notes, const std::string& what,
+                       const std::filesystem::path& where, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(first + byte);
+    lock.l_len = 1;
+    if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+      leave_note(notes, byte);
+      return {};
+    }
+    if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+      return std::unexpected(Error{"card.lock_file", fmt::format("cannot lock: {}", std::strerror(errno)), where.native(),
+                                   "the file system under it must know locks; RODEO_RUNTIME_DIR moves the directory"});
+    if (std::chrono::steady_clock::now() >= deadline)
+      return std::unexpected(Error{"card.locked", fmt::format("{} is in use by {}", what, read_note(notes, byte)),
+                                   where.native(), "stop that process, or choose another card or channel"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 }  // namespace
 
 Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
@@ -45,24 +68,18 @@ Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned b
   if (!fd)
     return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
                                  file.native(), "the card belongs to the user who may write to this file"});
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    struct flock lock{};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = byte;
-    lock.l_len = 1;
-    if (::fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) {
-      leave_note(fd.get(), byte);
-      return ByteLock(std::move(fd));
-    }
-    if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-      return std::unexpected(Error{"card.lock_file", fmt::format("cannot lock: {}", std::strerror(errno)), file.native()});
-    if (std::chrono::steady_clock::now() >= deadline)
-      return std::unexpected(Error{"card.locked", fmt::format("{} is in use by {}", what, read_note(fd.get(), byte)),
-                                   file.native(), "stop that process, or choose another card or channel"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  const int notes = fd.get();
+  if (auto locked = lock_byte(fd.get(), 0, byte, notes, what, file, patience); !locked)
+    return std::unexpected(locked.error());
+  return ByteLock(std::move(fd));
+}
+
+Result<ByteLock> ByteLock::acquire(LockNode node, unsigned byte, const std::string& what, const std::filesystem::path& notes,
+                                   std::chrono::milliseconds patience) {
+  const base::UniqueFd note_file(notes.empty() ? -1 : ::open(notes.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (auto locked = lock_byte(node.file.get(), node.first, byte, note_file.get(), what, notes, patience); !locked)
+    return std::unexpected(locked.error());
+  return ByteLock(std::move(node.file));
 }
 
 Result<NameLock> NameLock::acquire(const std::string& name, const std::string& what) {

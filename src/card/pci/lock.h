@@ -12,7 +12,7 @@
 
 namespace rodeo::card::pci {
 
-/// Bytes of a card's lock file: N is DMA channel N.
+/// Bytes of a card's lock file or node: N is DMA channel N.
 inline constexpr unsigned kConfigurationByte = 254;  // held during a read-modify-write or a configuration
 inline constexpr unsigned kServerByte = 255;         // held by the emulator while it lives
 
@@ -23,6 +23,10 @@ class ByteLock {
   /// Tries until `patience` is over. `what` is for the error (card.locked), which names the process that holds it where that is known. The file is made
   /// (mode 0600) if it is not there.
   static Result<ByteLock> acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
+                                  std::chrono::milliseconds patience = {});
+  /// The same on a device node, which was opened for this lock alone. `notes` (may be empty) is a plain file in which the holder's process stands, since
+  /// a node cannot hold that; whether it can be written makes no difference to the lock.
+  static Result<ByteLock> acquire(LockNode node, unsigned byte, const std::string& what, const std::filesystem::path& notes,
                                   std::chrono::milliseconds patience = {});
 
  private:

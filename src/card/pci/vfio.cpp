@@ -55,6 +55,7 @@ class VfioFunction final : public Function {
     return memory_.map(memory, fd, fd_offset, iova);
   }
   Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override { return memory_.unmap(iova, bytes); }
+  Result<LockNode> lock_node() override { return keeper_->lock_node(); }
   bool translates() const override { return true; }
   Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
     return memory_.bus_address(iova);
