@@ -75,6 +75,9 @@ struct CardDmaOptions {
   std::uint32_t superpage_bytes = 1U << 20;           ///< a multiple of 32 KiB
   std::string source = "internal";                    ///< "fee", "ddg", "internal", "siu", "diu"
   bool check_firmware = true;
+  /// Where the thread that calls next() runs, from the first call to stop(), unless it is pinned already: "card" (the CPUs of the card's NUMA node,
+  /// free on a machine of one node), "off", or a node's number.
+  std::string numa = "card";
 };
 
 /// A piece of what the card wrote, in order.

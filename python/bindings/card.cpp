@@ -17,6 +17,7 @@
 #include "card/dma/channel.h"
 #include "card/dma/memory.h"
 #include "card/enumeration.h"
+#include "card/numa.h"
 #include "card/pci/lock.h"
 #include "card/register_target.h"
 #include "errors.h"
@@ -77,12 +78,15 @@ class PyBar {
 class PyDma {
  public:
   PyDma(std::shared_ptr<OpenCard> card, unsigned channel, const std::string& source, std::uint64_t buffer_bytes,
-        std::uint32_t superpage_bytes)
-      : card_(std::move(card)), superpage_bytes_(superpage_bytes) {
+        std::uint32_t superpage_bytes, const std::string& numa)
+      : card_(std::move(card)),
+        superpage_bytes_(superpage_bytes),
+        place_(unwrap(card::reader_place(numa, card_->entry.function.numa_node))) {
     const auto from = card::data_source_of(source);
     if (!from) throw nb::value_error("data_source is fee, ddg, internal, siu or diu");
     if (superpage_bytes == 0 || buffer_bytes / superpage_bytes < 2)
       throw nb::value_error("the buffer must hold at least two superpages");
+    const card::StayAtCard here(place_);  // memory lies where it is touched first
     memory_ = unwrap(card::DmaMemory::create(buffer_bytes / superpage_bytes * superpage_bytes));
     channel_ = unwrap(card::DmaChannel::open(*card_->card, channel, memory_.shared(), {.source = *from}));
     const std::size_t count = memory_.bytes().size() / superpage_bytes;
@@ -95,12 +99,14 @@ class PyDma {
 
   void start() { need(channel_->start()); }
   void stop() {
+    stay_.reset();
     if (channel_->state() == card::DmaState::started) need(channel_->stop());
   }
 
   /// Waits for a superpage with data; nothing after the time-out or once the channel is stopped and empty.
   std::optional<card::Superpage> next(double timeout_s) {
     give_back();
+    if (!stay_ && channel_->state() == card::DmaState::started) stay_.emplace(place_);
     const nb::gil_scoped_release released;
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
     while (true) {
@@ -125,6 +131,7 @@ class PyDma {
     }
   }
   const std::optional<Error>& failure() const { return failure_; }
+  const std::string& place() const { return place_.description; }
   std::byte* at(std::uint64_t offset) const { return memory_.bytes().data() + offset; }
 
  private:
@@ -135,6 +142,8 @@ class PyDma {
 
   std::shared_ptr<OpenCard> card_;
   std::uint32_t superpage_bytes_;
+  card::ReaderPlace place_;
+  std::optional<card::StayAtCard> stay_;  // the thread that asks for superpages, from the first to the stop
   card::DmaMemory memory_;
   std::unique_ptr<card::DmaChannel> channel_;  // ends before its memory
   card::FixedQueue<std::size_t> free_;
@@ -170,6 +179,7 @@ NB_MODULE(_card, module) {
   nb::class_<PyDma>(module, "Dma")
       .def("start", &PyDma::start)
       .def("stop", &PyDma::stop)
+      .def_prop_ro("place", &PyDma::place)
       .def(
           "next",
           [](nb::handle self, double timeout_s) -> nb::object {
@@ -194,8 +204,8 @@ NB_MODULE(_card, module) {
     return std::make_unique<PyBar>(std::move(card), number);
   });
   module.def("dma", [](std::shared_ptr<OpenCard> card, unsigned channel, const std::string& source,
-                       std::uint64_t buffer_bytes, std::uint32_t superpage_bytes) {
-    return std::make_unique<PyDma>(std::move(card), channel, source, buffer_bytes, superpage_bytes);
+                       std::uint64_t buffer_bytes, std::uint32_t superpage_bytes, const std::string& numa) {
+    return std::make_unique<PyDma>(std::move(card), channel, source, buffer_bytes, superpage_bytes, numa);
   });
   module.def("list_cards", &list_cards);
 }

@@ -8,8 +8,8 @@ Result<Bar> Bar::open(pci::Function& function, unsigned number) {
   const auto region = number <= 5 ? function.region(number) : Result<pci::RegionInfo>(pci::RegionInfo{});
   if (!region) return std::unexpected(region.error());
   if (region->bytes == 0)
-    return std::unexpected(
-        Error{"card.no_region", fmt::format("the card has no BAR {}", number), function.address().text()});
+    return std::unexpected(Error{"card.no_region", fmt::format("the card has no BAR {}", number), function.address().text(),
+                                 "`rodeo card reg list` shows which BARs have registers"});
   Bar bar;
   bar.function_ = &function;
   bar.number_ = number;

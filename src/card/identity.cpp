@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "card/operations/i2c.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
 #include "card_registers/felix.h"
@@ -74,6 +75,12 @@ Result<Identity> identify(Card& card) {
   switch (card.type()) {
     case CardType::cru: {
       serial = fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100));
+      if (serial && !*serial) {
+        // Old firmware has no such register: the EEPROM has the number. A card without one, or whose bus hangs, is still a card.
+        const auto word = card.read(cru::reg("serial"));
+        if (!word) return std::unexpected(word.error());
+        if (*word == 0) serial = serial_of_eeprom(card).value_or(std::nullopt);
+      }
       const auto user_logic = card.read(cru::reg("user_logic_hash"));
       if (!user_logic) return std::unexpected(user_logic.error());
       identity.user_logic_hash = hash_or_nothing(*user_logic);

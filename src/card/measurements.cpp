@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "card/operations/i2c.h"
 #include "card/operations/require_type.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
@@ -30,6 +31,8 @@ constexpr auto kFields = std::to_array<FieldInfo>({
 
     {"CRU", Group::setting, "CRU", "cruId", "CRU id", "gauge", "CRU id in headers"},
     {"CRU", Group::setting, "CRU", "clock", "clock", "gauge", "0 TTC, 2 local"},
+    {"CRU", Group::setting, "CRU", "clockInUse", "clock in use", "gauge",
+     "what the jitter cleaner takes: 0 TTC, 2 local; not upstream's"},
     {"CRU", Group::setting, "CRU", "dynamicOffset", "dynamic offset", "gauge", "1: pages have the length of their content"},
     {"CRU", Group::setting, "CRU", "userLogic", "user logic", "gauge", "1: user logic sends data"},
     {"CRU", Group::setting, "CRU", "runStats", "run statistics", "gauge", "1: run statistics are sent"},
@@ -129,6 +132,8 @@ class Reader {
     add(name, static_cast<double>(hertz) * 1e-6, fmt::format("{:.2f}", static_cast<double>(hertz) * 1e-6));
   }
 
+  Card& card() { return card_; }
+
   Result<std::vector<Measurement>> take() {
     if (failed_) return std::unexpected(*failed_);
     return std::move(all_);
@@ -188,6 +193,9 @@ void add_cru_settings(Reader& reader, unsigned endpoint) {
   reader.add("cruId", std::uint64_t{cru::kCruId.of(user)}, fmt::format("{:#05x}", cru::kCruId.of(user)));
   const std::uint32_t clock = cru::kClockSelect.of(ttc);
   reader.add("clock", std::uint64_t{clock}, clock == 2 ? "local" : "TTC");
+  // A bus that does not answer says nothing of the rest.
+  if (const auto ttc_in_use = ttc_clock_in_use(reader.card()); ttc_in_use)
+    reader.add("clockInUse", std::uint64_t{*ttc_in_use ? 0U : 2U}, *ttc_in_use ? "TTC" : "local");
   reader.bit("dynamicOffset", enable, 31);
   reader.bit("userLogic", enable, 15);
   reader.add("runStats", enable >> (endpoint == 0 ? 13 : 14) & 1);

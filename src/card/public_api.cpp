@@ -4,6 +4,7 @@
 #include "card/dma/span_reader.h"
 #include "card/enumeration.h"
 #include "card/firmware.h"
+#include "card/numa.h"
 #include "rodeo/card.h"
 
 namespace rodeo {
@@ -91,6 +92,8 @@ void CardHandle::write(std::string_view name, std::uint64_t value) {
 }
 
 struct CardDma::Inside {
+  card::ReaderPlace place;
+  std::optional<card::StayAtCard> stay;
   card::DmaMemory memory;
   std::unique_ptr<card::DmaChannel> channel;
   std::optional<card::SpanReader> reader;
@@ -107,6 +110,8 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
   const auto source = card::data_source_of(options.source);
   if (!source) throw CardError("card.bad_dma", "error[card.bad_dma]: there is no data source " + options.source);
   auto inside = std::make_unique<Inside>();
+  inside->place = value_or_throw(card::reader_place(options.numa, handle.inside_->info.numa_node));
+  const card::StayAtCard here(inside->place);  // memory lies where it is touched first
   inside->memory = value_or_throw(card::DmaMemory::create(options.buffer_bytes));
   inside->channel = value_or_throw(card::DmaChannel::open(*handle.inside_->opened, options.channel, inside->memory.shared(),
                                                           {.source = *source, .check_firmware = options.check_firmware}));
@@ -117,12 +122,16 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
 void CardDma::start() { value_or_throw(inside_->reader->start()); }
 
 std::optional<CardSpan> CardDma::next() {
+  if (!inside_->stay && inside_->channel->state() == card::DmaState::started) inside_->stay.emplace(inside_->place);
   const auto span = value_or_throw(inside_->reader->next());
   if (!span) return std::nullopt;
   return CardSpan{span->bytes, span->superpage, span->link, span->last};
 }
 
 void CardDma::release_before(std::uint64_t superpage) { value_or_throw(inside_->reader->release_before(superpage)); }
-void CardDma::stop() { value_or_throw(inside_->reader->stop()); }
+void CardDma::stop() {
+  inside_->stay.reset();
+  value_or_throw(inside_->reader->stop());
+}
 
 }  // namespace rodeo

@@ -71,7 +71,10 @@ Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_vie
                                  "say which with --bar N, or name the register"});
   }
   if (*address > UINT32_MAX) {
-    return std::unexpected(Error{"card.bad_access", fmt::format("the byte address {} lies beyond every BAR", text), {}, {}});
+    return std::unexpected(Error{"card.bad_access",
+                                 fmt::format("the byte address {} lies beyond every BAR", text),
+                                 {},
+                                 "`rodeo card reg list` shows the declared registers"});
   }
   const unsigned width = *address % space.word_bytes == 0 ? space.word_bytes : 4;
   RegisterTarget target{*bar, static_cast<std::uint32_t>(*address), width, nullptr, 0};
@@ -98,8 +101,8 @@ Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target
 Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value) {
   if (target.width_bytes == 8) return bar.write64(target.offset, value);
   if (value > UINT32_MAX) {
-    return std::unexpected(
-        Error{"card.bad_access", fmt::format("{:#x} does not fit into 32 bits", value), target.name(), {}});
+    return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into 32 bits", value), target.name(),
+                                 "registers of this card have 32 bits"});
   }
   return bar.write32(target.offset, static_cast<std::uint32_t>(value));
 }
@@ -110,13 +113,12 @@ Result<std::uint64_t> with_bits(const RegisterTarget& target, std::uint64_t word
   if (width == 0 || position >= bits || width > bits - position) {
     return std::unexpected(Error{"card.bad_access",
                                  fmt::format("{} bits from bit {} do not fit into {} bits", width, position, bits),
-                                 target.name(),
-                                 {}});
+                                 target.name(), "a lower --position, or a smaller --width"});
   }
   const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   if (value > mask) {
-    return std::unexpected(
-        Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, width), target.name(), {}});
+    return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, width),
+                                 target.name(), "a smaller value, or a greater --width"});
   }
   return (word & ~(mask << position)) | (value << position);
 }

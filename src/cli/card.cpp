@@ -93,6 +93,7 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
   const control::StopSignals signals;
   const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
   ExitCode worst = ExitCode::done;
+  bool first = true;
   auto next = std::chrono::steady_clock::now();
   while (!signals.stop_requested()) {
     Table table(columns);
@@ -100,11 +101,8 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
     if (!outcome) return outcome;
     worst = std::max(worst, *outcome);
     if (redraw) print("\033[H\033[2J");
-    if (format == OutputFormat::json) {
-      print(table.json().dump(0) + "\n");
-    } else {
-      table.print(format);
-    }
+    table.print_next(format, first);
+    first = false;
     next += *interval;
     while (!signals.stop_requested() && std::chrono::steady_clock::now() < next) {
       std::this_thread::sleep_for(

@@ -32,8 +32,27 @@ struct DmaOptions {
   std::string firmware_list;
   std::string to_file;
   std::string error_file;
+  std::string numa = "card";
   std::string json;
+  OutputFormat format = OutputFormat::table;
 };
+
+/// A bench's report for programs: JSON, or CSV with a column a value (those of a group as group_name).
+void print_report(OutputFormat format, const Json& json) {
+  Properties properties;
+  for (const auto& [key, value] : json.members()) {
+    if (!value.is_object()) {
+      properties.add(key, key, value.is_array() ? Cell(value.dump(0)) : Cell(value));
+      continue;
+    }
+    for (const auto& [name, one] : value.members()) properties.add(key + "_" + name, key + "_" + name, Cell(one));
+  }
+  if (format == OutputFormat::json) {
+    print(json.dump() + "\n");
+  } else {
+    properties.print(format);
+  }
+}
 
 card::CheckLevel level_of(const std::string& name) {
   if (name == "full") return card::CheckLevel::full;
@@ -51,6 +70,7 @@ Json json_of(const DmaOptions& options, const card::Card& card, const card::DmaB
                        {"superpage_bytes", options.superpage_bytes},
                        {"buffer_bytes", options.settings.buffer_bytes},
                        {"memory", result.memory},
+                       {"reader", options.settings.place.description},
                        {"bytes", result.bytes},
                        {"superpages", result.superpages},
                        {"seconds", result.seconds},
@@ -65,7 +85,7 @@ Json json_of(const DmaOptions& options, const card::Card& card, const card::DmaB
                        {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second}});
 }
 
-void print_dma(const card::DmaBenchResult& result) {
+void print_dma(const DmaOptions& options, const card::DmaBenchResult& result) {
   fmt::print("Seconds              {:.3f}\n", result.seconds);
   fmt::print("Superpages           {}\n", result.superpages);
   fmt::print("Superpage latency    {:.0f} us (p50), {:.0f} us (p99), the card's queue included\n",
@@ -74,6 +94,7 @@ void print_dma(const card::DmaBenchResult& result) {
   fmt::print("Rate                 {:.3f} GB/s  {:.2f} Gb/s  {:.3f} GiB/s\n", result.bytes_per_second / kGiga,
              result.bytes_per_second * 8 / kGiga, result.bytes_per_second / (1 << 30));
   fmt::print("Driver's CPU         {:.2f} % of a core, checks included\n", 100 * result.driver_cpu_fraction);
+  fmt::print("Reader               {}\n", options.settings.place.description);
   if (result.store_ceiling_bytes_per_second > 0) {
     fmt::print("Ceilings here        {:.2f} GB/s streaming stores, {:.2f} GB/s memcpy\n",
                result.store_ceiling_bytes_per_second / kGiga, result.copy_ceiling_bytes_per_second / kGiga);
@@ -98,9 +119,10 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   if (!source || !pattern)
     return std::unexpected(Error{"cli.bad_value", "no such data source or pattern", {}, "rodeo card bench dma --help"});
   if (options.superpage_bytes > UINT32_MAX)
-    return std::unexpected(Error{"cli.bad_value", "superpages have less than 4 GiB", {}, {}});
+    return std::unexpected(Error{
+        "cli.bad_value", "superpages have less than 4 GiB", {}, "a CRU takes less than 16 MiB; 1MiB is the usual size"});
   if (settings.check.every == 0 || settings.check.every > 255)
-    return std::unexpected(Error{"cli.bad_value", "--error-check-frequency is 1 to 255", {}, {}});
+    return std::unexpected(Error{"cli.bad_value", "--error-check-frequency is 1 to 255", {}, "1 checks every page"});
   settings.superpage_bytes = static_cast<std::uint32_t>(options.superpage_bytes);
   settings.dma.source = *source;
   settings.check.pattern = *pattern;
@@ -117,6 +139,9 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   settings.dma.check_firmware = !options.no_firmware_check;
   auto card = open_card(options.id);
   if (!card) return std::unexpected(card.error());
+  auto place = card::reader_place(options.numa, (*card)->found().numa_node);
+  if (!place) return std::unexpected(place.error());
+  settings.place = std::move(*place);
   std::ofstream file;
   if (!options.to_file.empty()) {
     file.open(options.to_file, std::ios::binary);
@@ -124,7 +149,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
       return static_cast<bool>(
           file.write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size())));
     };
-    if (!file) return std::unexpected(Error{"cli.output", "cannot write", options.to_file, {}});
+    if (!file) return std::unexpected(Error{"cli.output", "cannot write", options.to_file, "may you write there?"});
   }
   const control::StopSignals signals;
   settings.stop = [&signals] { return signals.stop_requested(); };
@@ -133,19 +158,25 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\n");
   if (!result) return std::unexpected(result.error());
   if (file.is_open() && !file.flush())
-    return std::unexpected(Error{"cli.output", "cannot write all of the data", options.to_file, {}});
+    return std::unexpected(
+        Error{"cli.output", "cannot write all of the data", options.to_file, "is the disk full? --bytes limits them"});
 
   if (!options.error_file.empty()) {
     std::ofstream errors(options.error_file);
     for (const std::string& finding : result->findings) errors << finding << '\n';
-    if (!errors.flush()) return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, {}});
+    if (!errors.flush())
+      return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, "may you write there?"});
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
     fmt::print(stderr, "{}\n", result->findings[i]);
-  if (options.json != "-") print_dma(*result);
+  const Json json = json_of(options, **card, *result);
+  if (options.format != OutputFormat::table) {
+    print_report(options.format, json);
+  } else if (options.json != "-") {
+    print_dma(options, *result);
+  }
   if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json_of(options, **card, *result)); !written)
-      return std::unexpected(written.error());
+    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
   }
   return result->errors == 0 ? ExitCode::done : ExitCode::not_verified;
 }
@@ -181,12 +212,15 @@ void add_dma(Command& bench) {
   dma.option("--links", settings.dma.links, "CRU: bit mask of links; 0: those that are enabled");
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
+  dma.option("--numa", options->numa, "Read on the CPUs of the card's NUMA node: card; anywhere: off; or a node's number")
+      .value_name("PLACE");
   dma.duration("--patience", options->patience, "Give up after so long without data");
   dma.flag("--no-firmware-check,--bypass-fw-check", options->no_firmware_check,
            "Also firmware that the driver does not know");
   dma.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
   dma.option("--to-file", options->to_file, "Also write the data there, as they come").value_name("FILE");
   dma.option("--error-file", options->error_file, "Write the first 10000 errors there").value_name("FILE");
+  dma.output(options->format);
   dma.json_file(options->json);
   dma.paragraph("Errors end in exit status 7. docs/card-tools.md has the options of bench-dma and what became of them.");
   dma.run([options] { return bench_dma(*options); });
@@ -200,6 +234,7 @@ struct BarOptions {
   unsigned processes = 1;
   std::chrono::nanoseconds time = std::chrono::seconds{1};
   std::string json;
+  OutputFormat format = OutputFormat::table;
 };
 
 /// A register of the BAR that can be read without consequences.
@@ -231,18 +266,23 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   if (options.value) {
     settings.write = card::parse_number(*options.value);
     if (!settings.write || options.name.empty())
-      return std::unexpected(
-          Error{"cli.bad_value", "--value needs a number, and --register the register to write it to", {}, {}});
+      return std::unexpected(Error{"cli.bad_value",
+                                   "--value needs a number, and --register the register to write it to",
+                                   {},
+                                   "for example --register ctp_bc_max --value 3563"});
     if (settings.target.description != nullptr && settings.target.description->access == card_registers::Access::read)
-      return std::unexpected(Error{"card.read_only", settings.target.name() + " can only be read", {}, {}});
+      return std::unexpected(Error{"card.read_only",
+                                   settings.target.name() + " can only be read",
+                                   {},
+                                   "take another register, or leave out --value"});
   }
   const auto result = card::run_bar_bench(*entry, settings);
   if (!result) return std::unexpected(result.error());
   const double ratio = result->ceiling_per_second > 0 ? result->operations_per_second / result->ceiling_per_second : 0;
-  if (options.json != "-") {
-    fmt::print("{} {} of BAR {} at {:#x}, {} process(es), {}\n", settings.write ? "write and read" : "read",
+  if (options.json != "-" && options.format == OutputFormat::table) {
+    fmt::print("{} {} of BAR {} at {:#x}, {} process{}, {}\n", settings.write ? "write and read" : "read",
                settings.target.name(), settings.target.bar, settings.target.offset, settings.processes,
-               result->mapped ? "mapped" : "trapped");
+               settings.processes == 1 ? "" : "es", result->mapped ? "mapped" : "trapped");
     fmt::print("  operations  {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result->operations_per_second * 1e-6,
                result->operations_per_second * 8e-6 * settings.target.width_bytes,
                1e6 * settings.processes / result->operations_per_second);
@@ -252,18 +292,19 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
     fmt::print("  ceiling     {:.3f} M/s ({}): {:.2f} of it\n", result->ceiling_per_second * 1e-6,
                result->mapped ? "plain loads by one process" : "bare ping-pong of one process over a socket", ratio);
   }
+  const Json json = Json::object({{"card", std::string(card::name_of(entry->type))},
+                                  {"bar", settings.target.bar},
+                                  {"address_bytes", settings.target.offset},
+                                  {"register", settings.target.name()},
+                                  {"writes", settings.write.has_value()},
+                                  {"operations_per_second", result->operations_per_second},
+                                  {"per_process", Json::array_of(result->per_process)},
+                                  {"unfairness", result->unfairness},
+                                  {"mapped", result->mapped},
+                                  {"wrong_reads", result->wrong_reads},
+                                  {"ceiling_per_second", result->ceiling_per_second}});
+  if (options.format != OutputFormat::table) print_report(options.format, json);
   if (!options.json.empty()) {
-    const Json json = Json::object({{"card", std::string(card::name_of(entry->type))},
-                                    {"bar", settings.target.bar},
-                                    {"address_bytes", settings.target.offset},
-                                    {"register", settings.target.name()},
-                                    {"writes", settings.write.has_value()},
-                                    {"operations_per_second", result->operations_per_second},
-                                    {"per_process", Json::array_of(result->per_process)},
-                                    {"unfairness", result->unfairness},
-                                    {"mapped", result->mapped},
-                                    {"wrong_reads", result->wrong_reads},
-                                    {"ceiling_per_second", result->ceiling_per_second}});
     if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
   }
   return ExitCode::done;
@@ -282,6 +323,7 @@ void add_bar(Command& bench) {
   bar.option("--value", options->value, "Write this before each read");
   bar.option("--processes", options->processes, "That begin together");
   bar.duration("--time", options->time, "How long");
+  bar.output(options->format);
   bar.json_file(options->json);
   bar.run([options] { return bench_bar(*options); });
 }

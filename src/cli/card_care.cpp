@@ -1,6 +1,7 @@
 // Looking after cards: `rodeo card reset | cleanup`.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -81,6 +82,15 @@ bool somebody_locks(const fs::path& path) {
   return !known || lock.l_type != F_UNLCK;
 }
 
+/// Whether a process has the file locked as a whole.
+bool somebody_holds(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;
+  const bool free = ::flock(file, LOCK_SH | LOCK_NB) == 0;
+  ::close(file);
+  return !free;
+}
+
 /// Whether any process of this host has the file open or mapped, as far as /proc shows.
 bool somebody_uses(const fs::path& path) {
   std::error_code failure;
@@ -120,6 +130,17 @@ void each_file(const fs::path& directory, Visit visit) {
 /// What processes that are gone have left: ours, and what upstream's tools leave (buffers on huge pages, C-RORC info blocks).
 std::vector<Leftover> leftovers() {
   std::vector<Leftover> list;
+  // Sockets by which processes are asked and told, each with a lock file beside it that says who has the name.
+  each_file(base::runtime_directory_name(), [&](const fs::path& path) {
+    const bool lock = path.extension() == ".lock";
+    const fs::path socket = lock ? fs::path(path).replace_extension() : path;
+    const char* const whose = socket.extension() == ".control"    ? "a readout"
+                              : socket.extension() == ".events"   ? "a readout's event sampler"
+                              : socket.extension() == ".emulator" ? "an emulator"
+                                                                  : nullptr;
+    if (whose == nullptr || somebody_listens(socket) || (lock && somebody_holds(path))) return;
+    add(list, path, fmt::format("{} of {} whose process is gone", lock ? "lock file" : "socket", whose));
+  });
   const fs::path cards = base::runtime_directory_name() / "cards";
   each_file(cards, [&](const fs::path& path) {
     if (path.extension() == ".sock" && !somebody_listens(path))

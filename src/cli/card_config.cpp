@@ -18,13 +18,16 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
     if (name.empty()) continue;
     std::ifstream stream(name);
     if (!stream) {
-      if (name == file) return std::unexpected(Error{"config.unreadable", "cannot read the list of firmware", name, {}});
+      if (name == file)
+        return std::unexpected(
+            Error{"config.unreadable", "cannot read the list of firmware", name, "is the name right, and may you read it?"});
       continue;
     }
     const std::string text(std::istreambuf_iterator<char>(stream), {});
     const auto json = Json::parse(text);
     if (!json || !json->is_object())
-      return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name, {}});
+      return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name,
+                                   R"(for example {"f71faa86": "v3.18.1"})"});
     for (const auto& [hash, version] : json->members()) {
       if (auto added = table.add(hash, version.string()); !added) return std::unexpected(added.error());
     }
@@ -73,13 +76,14 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
   }
 }
 
-/// The wanted settings, from what the card has.
+/// The wanted settings, from what the card has. All that is wrong is told: what is not returned is printed.
 Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<control::CardFile>& file) {
   auto settings = card::read_settings(card);
   if (!settings) return settings;
   if (file) {
     if (auto done = control::apply_card_file(*file, *settings); !done) return std::unexpected(done.error());
   }
+  std::vector<Error> errors;
   if (options.links) {
     const auto mask = link_mask(*options.links);
     if (!mask) return std::unexpected(mask.error());
@@ -97,7 +101,7 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     if (!value) continue;
     const bool of_links = name == "gbt_mux" || name == "fee_id";
     if (auto done = control::set_card_setting(*settings, of_links ? "links." + name : name, *value, "--" + name); !done)
-      return std::unexpected(done.error());
+      errors.push_back(done.error());
   }
   for (const std::string& setting : options.settings) {
     const std::size_t equals = setting.find('=');
@@ -107,7 +111,11 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     if (auto done = control::set_card_setting(*settings, std::string_view(setting).substr(0, equals),
                                               std::string_view(setting).substr(equals + 1), "--set " + setting);
         !done)
-      return std::unexpected(done.error());
+      errors.push_back(done.error());
+  }
+  if (!errors.empty()) {
+    for (std::size_t i = 0; i + 1 < errors.size(); ++i) print_error(errors[i]);
+    return std::unexpected(errors.back());
   }
   if (auto fits = card::check(*settings); !fits) return std::unexpected(fits.error());
   return settings;
@@ -120,7 +128,9 @@ Result<void> write_text(const std::string& file, const std::string& text) {
   }
   std::ofstream stream(file);
   stream << text << std::flush;
-  if (!stream) return std::unexpected(Error{"cli.output", "cannot write the configuration", file, {}});
+  if (!stream)
+    return std::unexpected(
+        Error{"cli.output", "cannot write the configuration", file, "may you write there, and is there room?"});
   return {};
 }
 
@@ -138,7 +148,8 @@ Result<ExitCode> config(Options& options) {
     return std::unexpected(
         Error{"cli.usage", "which card?", {}, "--id ID, or --all for all of the type that the configuration is for"});
   if (!options.generate.empty()) {
-    if (options.ids.size() != 1) return std::unexpected(Error{"cli.usage", "--generate takes one --id", {}, {}});
+    if (options.ids.size() != 1)
+      return std::unexpected(Error{"cli.usage", "--generate takes one --id", {}, "one file is one card's"});
     auto card = open_card(options.ids.front());
     if (!card) return std::unexpected(card.error());
     const auto settings = card::read_settings(**card);
@@ -159,6 +170,15 @@ Result<ExitCode> config(Options& options) {
     auto read = control::read_card_file(name);
     if (!read) return std::unexpected(read.error());
     file = std::move(*read);
+    if (const auto errors = control::check_card_file(*file); !errors.empty()) return report_errors(errors);
+  }
+  if (!file && !options.links && options.settings.empty() &&
+      std::ranges::none_of(options.named, [](const auto& one) { return one.second.has_value(); })) {
+    return std::unexpected(
+        Error{"cli.usage",
+              "what shall the card be set to?",
+              {},
+              "a FILE, --set NAME=VALUE or an option; --generate - shows what the card has, --template what there is"});
   }
   const auto firmware = firmware_table(options.firmware_list);
   if (!firmware) return std::unexpected(firmware.error());

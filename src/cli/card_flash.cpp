@@ -24,12 +24,14 @@ struct Options {
 Result<std::uint32_t> address_of(const std::string& text) {
   const auto value = card::parse_number(text);
   if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
-  return std::unexpected(Error{"cli.bad_value", "`" + text + "` is no address: 16-bit words, decimal or 0x...", {}, {}});
+  return std::unexpected(
+      Error{"cli.bad_value", "`" + text + "` is no address: 16-bit words, decimal or 0x...", {}, "for example 0x470000"});
 }
 
 Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
   std::ifstream file(name);
-  if (!file) return std::unexpected(Error{"cli.bad_value", "cannot read the file", name, {}});
+  if (!file)
+    return std::unexpected(Error{"cli.bad_value", "cannot read the file", name, "is the name right, and may you read it?"});
   std::vector<std::uint16_t> words;
   std::uint64_t number = 0;
   for (std::string line; std::getline(file, line);) {
@@ -41,7 +43,8 @@ Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
                                    "a flash file has one word a line, decimal or 0x..."});
     words.push_back(static_cast<std::uint16_t>(*value));
   }
-  if (words.empty()) return std::unexpected(Error{"cli.bad_value", "the file has no words", name, {}});
+  if (words.empty())
+    return std::unexpected(Error{"cli.bad_value", "the file has no words", name, "one word a line, decimal or 0x..."});
   return words;
 }
 
@@ -85,7 +88,9 @@ Result<ExitCode> read(const Options& options) {
   if (!options.file.empty()) {
     std::ofstream file(options.file);
     for (const std::uint16_t word : *words) file << word << '\n';
-    if (!file.flush()) return std::unexpected(Error{"cli.output", "cannot write the words", options.file, {}});
+    if (!file.flush())
+      return std::unexpected(
+          Error{"cli.output", "cannot write the words", options.file, "may you write there, and is there room?"});
     return ExitCode::done;
   }
   Table table({{"address", "address_words"}, {"hex", "hex"}, {"decimal", "value"}});

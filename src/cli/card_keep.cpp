@@ -1,4 +1,6 @@
 // `rodeo card keep`: the process that holds real cards open for all others (docs/protocols/keeper.md).
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "card/pci/function.h"
@@ -20,17 +22,53 @@ struct Options {
   std::string group;
   std::chrono::nanoseconds idle = std::chrono::seconds{30};
   int ready = -1;
+  OutputFormat format = OutputFormat::table;
 };
 
-Result<ExitCode> show_status() {
+Result<ExitCode> show_status(OutputFormat format) {
   const auto status = pci::keeper_status();
   if (!status) return std::unexpected(status.error());
-  std::printf("%s\n", status->empty() ? "{\"functions\":[]}" : status->c_str());
+  if (format == OutputFormat::json) {
+    print((status->empty() ? std::string(R"({"functions":[]})") : *status) + "\n");
+    return ExitCode::done;
+  }
+  if (status->empty()) fmt::print(stderr, "no keeper runs: nothing is held\n");
+  const auto json = Json::parse(status->empty() ? "{}" : *status);
+  if (!json) return std::unexpected(json.error().within("the keeper's status"));
+  Table table({{"card", "address"},
+               {"through", "back_end"},
+               {"kept", "kept"},
+               {"process", "pid"},
+               {"user", "uid"},
+               {"memory [MiB]", "mapped_bytes"}});
+  const auto value = [](const Json& object, std::string_view key) {
+    const Json* found = object.find(key);
+    return found == nullptr ? Json() : *found;
+  };
+  const Json functions = value(*json, "functions");
+  for (std::size_t i = 0; functions.is_array() && i < functions.elements().size(); ++i) {
+    const Json& one = functions.elements()[i];
+    const Json* clients = one.find("clients");
+    const std::vector<Cell> card{Cell(value(one, "address")), Cell(value(one, "back_end")), Cell(value(one, "kept"))};
+    const auto add_row = [&](const Json& client) {
+      std::vector<Cell> row = card;
+      const Json bytes = value(client, "mapped_bytes");
+      row.insert(row.end(), {Cell(value(client, "pid")), Cell(value(client, "uid")),
+                             Cell(bytes, bytes.is_null() ? "" : fmt::format("{:.1f}", bytes.number() / (1 << 20)))});
+      table.add_row(std::move(row));
+    };
+    if (clients == nullptr || clients->elements().empty()) {
+      add_row(Json::object());
+    } else {
+      for (const Json& client : clients->elements()) add_row(client);
+    }
+  }
+  table.print(format);
   return ExitCode::done;
 }
 
 Result<ExitCode> keep(const Options& options) {
-  if (options.status) return show_status();
+  if (options.status) return show_status(options.format);
   if (options.stop) {
     const auto stopped = pci::stop_keeper();
     if (!stopped) return std::unexpected(stopped.error());
@@ -59,7 +97,7 @@ void add_card_keep(Command& card) {
   Command& verb = card.verb("keep", "Holds real cards open for all other programs; started by itself when needed");
   verb.example("sudo rodeo card keep --group daq --idle 1h", "a keeper that members of the group daq may use");
   verb.example("rodeo card keep 3b:00.0", "the card keeps its configuration when no program uses it");
-  verb.example("rodeo card keep --status", "cards that are held, by whom, how much memory is mapped; as JSON");
+  verb.example("rodeo card keep --status", "cards that are held, by whom, how much memory is mapped");
   verb.paragraph(
       "The kernel hands a real card to one process and may reset it when that process ends. The keeper is that process: "
       "commands ask it for the card, "
@@ -76,6 +114,7 @@ void add_card_keep(Command& card) {
       .value_name("GROUP");
   verb.duration("--idle", options->idle, "Ends when nobody was connected for so long and no card is kept");
   verb.option("--ready", options->ready, "A descriptor that is told when it listens").value_name("FD");
+  verb.output(options->format);
   verb.run([options] { return keep(*options); });
 }
 

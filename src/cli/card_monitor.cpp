@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "base/clock.h"
@@ -81,8 +82,9 @@ struct Rows {
   }
 };
 
-/// Reads groups of all cards that are meant and prints one table a group.
-Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups) {
+/// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all groups. `first`: nothing was
+/// printed before.
+Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
   const auto links = link_mask(options.links);
   if (!links) return std::unexpected(links.error());
   std::vector<Rows> all(groups.size());
@@ -115,23 +117,35 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
     print(list.dump(options.watch ? 0 : 2) + "\n");
     return outcome;
   }
+  if (options.format == OutputFormat::csv) {
+    Rows together;
+    for (Rows& rows : all) std::ranges::move(rows.rows, std::back_inserter(together.rows));
+    together.table().print_next(options.format, first);
+    return outcome;
+  }
   for (const Rows& rows : all) {
-    if (!rows.rows.empty()) rows.table().print(options.format);
+    if (rows.rows.empty()) continue;
+    if (!first) print("\n");
+    rows.table().print(options.format);
+    first = false;
   }
   return outcome;
 }
 
 /// Once, or again until Ctrl-C.
 Result<ExitCode> again(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,
-                       const std::function<Result<ExitCode>()>& once) {
-  if (!interval) return once();
+                       const std::function<Result<ExitCode>(bool first)>& once) {
+  if (!interval) return once(true);
   const control::StopSignals signals;
   ExitCode worst = ExitCode::done;
+  bool first = true;
   while (!signals.stop_requested()) {
     const std::uint64_t next = base::steady_now_ns() + static_cast<std::uint64_t>(interval->count());
-    if (format == OutputFormat::table && isatty(STDOUT_FILENO) != 0) print("\033[H\033[2J");
-    const auto outcome = once();
+    const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
+    if (redraw) print("\033[H\033[2J");
+    const auto outcome = once(first || redraw);
     if (!outcome) return outcome;
+    first = false;
     worst = std::max(worst, *outcome);
     while (!signals.stop_requested() && base::steady_now_ns() < next)
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
@@ -237,7 +251,7 @@ Result<ExitCode> metrics(const Options& options) {
     return ExitCode::done;
   }
   if (options.listen.empty())
-    return again(options.watch, options.format, [&] { return show_groups(options, {Group::card}); });
+    return again(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
   const control::StopSignals signals;
   control::HttpServer server(options.listen, [&options](const std::string& target) -> control::HttpReply {
     if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};
@@ -250,7 +264,7 @@ Result<ExitCode> metrics(const Options& options) {
 
 // Triggers
 
-Result<ExitCode> triggers(const Options& options) {
+Result<ExitCode> triggers(const Options& options, bool with_header) {
   struct Before {
     std::string address;
     card::TriggerCounts counts;
@@ -295,7 +309,11 @@ Result<ExitCode> triggers(const Options& options) {
                    Cell(std::uint64_t{now->ends})});
     return {};
   });
-  table.print(options.format);
+  if (options.watch) {
+    table.print_next(options.format, with_header);
+  } else {
+    table.print(options.format);
+  }
   return after;
 }
 
@@ -316,7 +334,7 @@ void add_card_monitor(Command& card) {
     std::vector<Group> groups{Group::setting, Group::link};
     if (options->onu) groups.push_back(Group::onu);
     if (options->fec) groups.push_back(Group::fec);
-    return again(options->watch, options->format, [&] { return show_groups(*options, groups); });
+    return again(options->watch, options->format, [&](bool first) { return show_groups(*options, groups, first); });
   });
 
   Command& values = card.verb("metrics", "Temperature, clocks, packets of each card; all metrics for Prometheus");
@@ -336,8 +354,10 @@ void add_card_monitor(Command& card) {
   packets.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
   add_watch(packets, options->watch);
   packets.output(options->format);
-  packets.run(
-      [options] { return again(options->watch, options->format, [&] { return show_groups(*options, {Group::packets}); }); });
+  packets.run([options] {
+    return again(options->watch, options->format,
+                 [&](bool first) { return show_groups(*options, {Group::packets}, first); });
+  });
 
   Command& counts = card.verb("triggers", "Triggers that CRUs have seen, and their rates");
   counts.example("rodeo card triggers --interval 5s", "rates over five seconds");
@@ -345,7 +365,8 @@ void add_card_monitor(Command& card) {
   counts.duration("--interval", options->interval, "Between the two readings that rates come from");
   add_watch(counts, options->watch);
   counts.output(options->format);
-  counts.run([options] { return again(options->watch, options->format, [&] { return triggers(*options); }); });
+  counts.run(
+      [options] { return again(options->watch, options->format, [&](bool first) { return triggers(*options, first); }); });
 }
 
 }  // namespace rodeo::cli

@@ -61,7 +61,8 @@ struct LoopbackOptions {
 Result<std::uint32_t> mask_of(const std::string& text) {
   const auto value = card::parse_number(text);
   if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
-  return std::unexpected(Error{"cli.bad_value", "`" + text + "` is no mask of 32 bits", {}, {}});
+  return std::unexpected(
+      Error{"cli.bad_value", "`" + text + "` is no mask of 32 bits", {}, "decimal or 0x..., as in 0xffff0000"});
 }
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
@@ -141,6 +142,8 @@ struct CtpOptions {
   std::vector<std::uint64_t> bunch_crossings;
   bool eox = false;
   bool single = false;
+  bool status = false;
+  OutputFormat format = OutputFormat::table;
 };
 
 Result<ExitCode> ctp(CtpOptions& options) {
@@ -154,19 +157,31 @@ Result<ExitCode> ctp(CtpOptions& options) {
   const auto orbit = mask_of(options.first_orbit);
   if (!orbit)
     return std::unexpected(
-        Error{"cli.bad_value", "`" + options.first_orbit + "` is no orbit: 32 bits, decimal or 0x...", {}, {}});
+        Error{"cli.bad_value", "`" + options.first_orbit + "` is no orbit", {}, "32 bits, decimal or 0x..."});
   options.settings.first_orbit = *orbit;
   if (options.bunch_crossings.size() > options.settings.bunch_crossings.size())
-    return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, {}});
+    return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, "--bc up to nine times"});
   if (!options.bunch_crossings.empty()) options.settings.bunch_crossings.fill(0);
   for (std::size_t i = 0; i < options.bunch_crossings.size(); ++i)
     options.settings.bunch_crossings[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    const auto done = options.eox      ? card::stop_ctp(card)
+    const auto done = options.status   ? Result<void>{}
+                      : options.eox    ? card::stop_ctp(card)
                       : options.single ? card::send_trigger(card)
                                        : card::start_ctp(card, options.settings);
     if (!done) return std::unexpected(done.error());
+    const auto now = card::read_ctp(card);
+    if (!now) return std::unexpected(now.error());
+    Properties properties;
+    properties.add("mode", "mode", Cell(std::string(now->mode)));
+    properties.add("period [ticks of 25 ns]", "period_ticks", now->ticks == 0 ? Cell(Json(), "-") : Cell(now->ticks));
+    properties.add("last bunch crossing", "last_bc", now->last_bc);
+    properties.add("last heartbeat frame", "last_hb", now->last_hb);
+    properties.add("heartbeat frames kept", "keep", now->keep);
+    properties.add("then dropped", "drop", now->drop);
+    properties.add("first orbit", "first_orbit", now->first_orbit);
+    properties.print(options.format);
     return ExitCode::done;
   });
 }
@@ -189,27 +204,50 @@ void add_ctp(Command& card) {
   verb.option("--bc", options->bunch_crossings, "Mode fixed: a bunch crossing that gets a trigger; up to nine times");
   verb.flag("--eox", options->eox, "End the run");
   verb.flag("--single-trigger", options->single, "One trigger; the emulator runs in mode manual");
+  verb.flag("--status", options->status, "Change nothing, show what it is set to");
+  verb.output(options->format);
   verb.run([options] { return ctp(*options); });
 }
 
 struct PatternOptions {
   std::string id;
-  std::string pattern[4] = {"0", "0", "0", "0"};
+  std::optional<std::string> pattern[4];
   card::PatternSettings settings;
+  std::optional<std::uint32_t> length_1, delay_1, length_2, length_3, trigger_1, trigger_2, trigger_3, time_frames_2;
   bool read_back = false;
   OutputFormat format = OutputFormat::table;
 };
 
 Result<ExitCode> pattern(PatternOptions& options) {
+  card::PatternSettings& settings = options.settings;
+  bool play = settings.play_1_at_start || settings.play_1_now || settings.play_2_now;
   for (std::size_t i = 0; i < 4; ++i) {
-    const auto parsed = card::Pattern::parse(options.pattern[i]);
+    if (!options.pattern[i]) continue;
+    const auto parsed = card::Pattern::parse(*options.pattern[i]);
     if (!parsed) return std::unexpected(parsed.error());
-    options.settings.patterns[i] = *parsed;
+    settings.patterns[i] = *parsed;
+    play = true;
   }
+  for (const auto& [given, setting] : {std::pair{&options.length_1, &settings.length_1},
+                                       {&options.delay_1, &settings.delay_1},
+                                       {&options.length_2, &settings.length_2},
+                                       {&options.length_3, &settings.length_3},
+                                       {&options.trigger_1, &settings.trigger_1},
+                                       {&options.trigger_2, &settings.trigger_2},
+                                       {&options.trigger_3, &settings.trigger_3},
+                                       {&options.time_frames_2, &settings.time_frames_2}}) {
+    if (!*given) continue;
+    *setting = **given;
+    play = true;
+  }
+  if (play && options.read_back)
+    return std::unexpected(Error{"cli.usage",
+                                 "--read-back changes nothing, the other options do",
+                                 {},
+                                 "leave out one or the other; what is set is shown in any case"});
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    if (!options.read_back) {
-      if (auto done = card::play_patterns(card, options.settings); !done) return std::unexpected(done.error());
-      return ExitCode::done;
+    if (play) {
+      if (auto done = card::play_patterns(card, settings); !done) return std::unexpected(done.error());
     }
     const auto now = card::read_patterns(card);
     if (!now) return std::unexpected(now.error());
@@ -236,25 +274,28 @@ void add_pattern(Command& card) {
   Command& verb =
       card.verb("pattern", "The CRU's pattern player: sends patterns of 80 bits down the links, or says what it is set to");
   verb.example("rodeo card pattern --id '#0' --pat1 0x55 --pat1-length 10 --execute-pat1-now", "once, now")
-      .example("rodeo card pattern --id '#0' --read-back", "what it is set to");
+      .example("rodeo card pattern --id '#0'", "what it is set to");
   add_card_id(verb, options->id);
   for (int i = 0; i < 4; ++i)
     verb.option(fmt::format("--pat{}", i), options->pattern[i],
                 i == 0 ? "Sent while no other plays; 80 bits" : "80 bits, decimal or 0x...")
         .value_name("BITS");
-  verb.option("--pat1-length", settings.length_1, "Clock ticks");
-  verb.option("--pat1-delay", settings.delay_1, "Clock ticks before it");
-  verb.option("--pat2-length", settings.length_2, "Clock ticks");
-  verb.option("--pat3-length", settings.length_3, "Clock ticks");
-  verb.option("--pat1-trigger-select", settings.trigger_1, "Trigger bit that plays it");
-  verb.option("--pat2-trigger-select", settings.trigger_2, "Trigger bit that plays it");
-  verb.option("--pat3-trigger-select", settings.trigger_3, "Trigger bit that plays it");
-  verb.option("--pat2-trigger-tf", settings.time_frames_2, "Pattern 2 every so many time frames");
+  verb.option("--pat1-length", options->length_1, "Clock ticks; 1 if left out");
+  verb.option("--pat1-delay", options->delay_1, "Clock ticks before it; 0 if left out");
+  verb.option("--pat2-length", options->length_2, "Clock ticks; 1 if left out");
+  verb.option("--pat3-length", options->length_3, "Clock ticks; 1 if left out");
+  verb.option("--pat1-trigger-select", options->trigger_1, "Trigger bit that plays it; 29 if left out");
+  verb.option("--pat2-trigger-select", options->trigger_2, "Trigger bit that plays it; 30 if left out");
+  verb.option("--pat3-trigger-select", options->trigger_3, "Trigger bit that plays it; 0 if left out");
+  verb.option("--pat2-trigger-tf", options->time_frames_2, "Pattern 2 every so many time frames; 0 if left out");
   verb.flag("--execute-pat1-at-start", settings.play_1_at_start, "Pattern 1 at the start of a run");
   verb.flag("--execute-pat1-now", settings.play_1_now, "Play pattern 1");
   verb.flag("--execute-pat2-now", settings.play_2_now, "Play pattern 2");
-  verb.flag("--read-back", options->read_back, "Change nothing, show what it is set to");
+  verb.flag("--read-back", options->read_back, "Change nothing; the same as no option");
   verb.output(options->format);
+  verb.paragraph(
+      "Patterns are set as a whole: with any option, those that are left out get their defaults. What is set then is "
+      "shown.");
   verb.run([options] { return pattern(*options); });
 }
 
@@ -270,7 +311,7 @@ struct UserLogicOptions {
 
 Result<ExitCode> user_logic(const UserLogicOptions& options) {
   if (options.random && options.fixed)
-    return std::unexpected(Error{"cli.usage", "--random-event-size or --fixed-event-size, not both", {}, {}});
+    return std::unexpected(Error{"cli.usage", "--random-event-size or --fixed-event-size, not both", {}, "leave one out"});
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     auto now = card::read_user_logic(card);
     if (!now) return std::unexpected(now.error());

@@ -131,9 +131,8 @@ Result<ExitCode> modify_one(const Options& options) {
     return std::unexpected(fits.error());
   std::uint64_t written = 0;
   {
-    const auto alone =
-        card::pci::ByteLock::acquire((*card)->found().lock_file, card::pci::kConfigurationByte,
-                                     "the registers of " + (*card)->address().text(), std::chrono::seconds{2});
+    const auto alone = (*card)->lock(card::pci::kConfigurationByte, "the registers of " + (*card)->address().text(),
+                                     std::chrono::seconds{2});
     if (!alone) return std::unexpected(alone.error());
     const auto before = card::read_register(**bar, *target);
     if (!before) return std::unexpected(before.error());
@@ -157,15 +156,24 @@ Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std
   return targets;
 }
 
-Result<std::vector<RegisterTarget>> raw_targets(const card::Card& card, const Options& options) {
+Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options& options) {
   if (!options.bar)
     return std::unexpected(Error{"cli.usage", "--address needs --bar", {}, "--bar 2 --address 0x10000 --words 16"});
   auto first = card::find_register(register_space(card), options.address, options.bar);
   if (!first) return std::unexpected(first.error());
   if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{*first};
   const std::uint64_t words = options.words.value_or(1);
-  if (words == 0 || words > (UINT32_MAX - first->offset) / first->width_bytes)
-    return std::unexpected(Error{"cli.bad_value", fmt::format("--words {} is no length", words), {}, {}});
+  if (words == 0)
+    return std::unexpected(Error{"cli.bad_value", "--words 0 reads nothing", {}, "1 or more; left out: one word"});
+  const auto bar = bar_of(card, *first);
+  if (!bar) return std::unexpected(bar.error());
+  if (const std::uint64_t room =
+          ((*bar)->bytes() - std::min<std::uint64_t>(first->offset, (*bar)->bytes())) / first->width_bytes;
+      words > room)
+    return std::unexpected(Error{"card.bad_access",
+                                 fmt::format("{} words from {:#x} reach beyond the {:#x} bytes of BAR {}", words,
+                                             first->offset, (*bar)->bytes(), first->bar),
+                                 card.address().text(), fmt::format("from there it has {}", room)});
   std::vector<RegisterTarget> targets;
   targets.reserve(words);
   for (std::uint64_t word = 0; word < words; ++word) {
@@ -180,6 +188,8 @@ Result<std::vector<RegisterTarget>> raw_targets(const card::Card& card, const Op
 }
 
 Result<ExitCode> dump(const Options& options) {
+  if (options.words && options.address.empty())
+    return std::unexpected(Error{"cli.usage", "--words needs --address", {}, "--bar 2 --address 0x10000 --words 16"});
   const auto card = open_card(options.id);
   if (!card) return std::unexpected(card.error());
   const auto targets = options.address.empty() ? declared_targets(**card, options.bar) : raw_targets(**card, options);
@@ -198,7 +208,9 @@ Result<ExitCode> dump(const Options& options) {
   }
   std::ofstream file(options.file, std::ios::binary);
   file << bytes << std::flush;
-  if (!file) return std::unexpected(Error{"cli.output", "cannot write the registers", options.file, {}});
+  if (!file)
+    return std::unexpected(
+        Error{"cli.output", "cannot write the registers", options.file, "may you write there, and is there room?"});
   return ExitCode::done;
 }
 

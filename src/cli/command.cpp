@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 #include "base/log.h"
@@ -50,7 +51,13 @@ Result<void> read(std::string_view text, std::string& value) {
   value = text;
   return {};
 }
-Result<void> read(std::string_view text, double& value) { return read_number(text, value, "a number"); }
+Result<void> read(std::string_view text, double& value) {
+  double number = 0;
+  if (auto done = read_number(text, number, "a number"); !done) return done;
+  if (!std::isfinite(number)) return std::unexpected(bad_value(text, "a finite number"));
+  value = number;
+  return {};
+}
 Result<void> read(std::string_view text, std::int64_t& value) { return read_number(text, value, "a whole number"); }
 Result<void> read(std::string_view text, std::uint64_t& value) {
   return read_number(text, value, "a whole number, zero or more");
@@ -381,6 +388,14 @@ void print_error(const Error& error) {
     text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
   }
   fmt::print(stderr, "{}\n", text);
+  // Every code has a text of its own: nobody is left with a message that leads nowhere.
+  if (error.next.empty() && control::find_error_code(error.code) != nullptr)
+    fmt::print(stderr, "  rodeo explain {} says more\n", error.code);
+}
+
+Result<ExitCode> report_errors(const std::vector<Error>& errors) {
+  for (const Error& error : errors) print_error(error);
+  return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
 }
 
 int run_command(const Command& root, int argc, const char* const* argv) {

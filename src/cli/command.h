@@ -110,6 +110,9 @@ int run_command(const Command& root, int argc, const char* const* argv);
 /// Prints an error in the documented form on stderr.
 void print_error(const Error& error);
 
+/// Prints all errors, those of a configuration as a rule; the exit status is that of the first.
+Result<ExitCode> report_errors(const std::vector<Error>& errors);
+
 namespace detail {
 
 Result<void> read(std::string_view text, std::string& value);

@@ -16,6 +16,7 @@
 #include "cli/verbs.h"
 #include "control/demo_directory.h"
 #include "control/emulator_process.h"
+#include "control/emulator_settings.h"
 #include "control/examples.h"
 #include "control/readout_settings.h"
 #include "formats/file_verify.h"
@@ -180,13 +181,14 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
   }
   json["files_verified"] = Json::object(
       {{"files", report.files.size()}, {"events", events}, {"chunks", chunks}, {"bytes", bytes}, {"mismatches", findings}});
-  std::fprintf(stderr, "%s\n",
-               fmt::format("files read back: {} files, {} events, {} chunks, {}B: {}", report.files.size(), events, chunks,
-                           base::format_count(static_cast<double>(bytes)),
-                           events == 0     ? "nothing was written that could be verified"
-                           : findings == 0 ? "every byte verified"
-                                           : fmt::format("{} FINDINGS", findings))
-                   .c_str());
+  std::fprintf(
+      stderr, "%s\n",
+      fmt::format("files read back: {} file{}, {} events, {} chunks, {}B: {}", report.files.size(),
+                  report.files.size() == 1 ? "" : "s", events, chunks, base::format_count(static_cast<double>(bytes)),
+                  events == 0     ? "nothing was written that could be verified"
+                  : findings == 0 ? "every byte verified"
+                                  : fmt::format("{} FINDINGS", findings))
+          .c_str());
   return findings == 0;
 }
 
@@ -207,6 +209,13 @@ Result<ExitCode> run(const DemoOptions& options) {
                                  fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
                                  "", "run several cards by a configuration: rodeo emulate --help"});
   }
+  if (!(options.seconds > 0 && options.seconds <= 1e9))
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", options.seconds), "",
+                                 "the demo ends by itself; Ctrl-C ends it earlier"});
+  if (!(options.rate_hz > 0))
+    return std::unexpected(Error{"cli.bad_value", "--rate 0: the demo's triggers have a rate, more than 0", "",
+                                 "`rodeo bench build` goes as fast as this machine can"});
   const control::DemoDirectory directory(options.keep);
   const auto configuration = write_configuration(directory);
   if (!configuration) return std::unexpected(configuration.error());
@@ -215,6 +224,10 @@ Result<ExitCode> run(const DemoOptions& options) {
   for (const std::string& one : options.settings) {
     if (one.starts_with("emulator.")) emulator_overrides.push_back(one);
   }
+  // What is wrong with its settings is said here, not by a process that ends at once.
+  if (const auto settings = control::load_emulator({.file = configuration->string(), .overrides = emulator_overrides});
+      !settings)
+    return report_errors(settings.error());
   control::EmulatorProcess emulator({.configuration = *configuration,
                                      .overrides = emulator_overrides,
                                      .name = card.name,
@@ -227,9 +240,10 @@ Result<ExitCode> run(const DemoOptions& options) {
   plan->another_name_will_do = true;
   std::fprintf(
       stderr, "%s\n",
-      fmt::format("{} links of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
+      fmt::format("{} link{} of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
                   "writer\nfiles in {} ({})",
-                  options.links, base::format_quantity(options.rate_hz, "Hz"), options.seconds, directory.path().string(),
+                  options.links, options.links == 1 ? "" : "s", base::format_quantity(options.rate_hz, "Hz"),
+                  options.seconds, directory.path().string(),
                   options.keep ? "kept" : "removed by the next demo; --keep keeps them")
           .c_str());
   EmulatorView view(emulator);

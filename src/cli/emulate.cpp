@@ -2,11 +2,13 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
 #include <thread>
 
+#include "base/nearest.h"
 #include "base/runtime_dir.h"
 #include "base/units.h"
 #include "cli/readout_action.h"
@@ -51,8 +53,8 @@ std::string live_line(const emulator::EmulatorReport& before, const emulator::Em
     clients += function.clients;
     running += function.running ? 1 : 0;
   }
-  return fmt::format("{:>6.0f} s  {}/{} running  {} clients  triggers {}  dead time {:.1f} %  data {}", now.seconds, running,
-                     now.functions.size(), clients, base::format_quantity(rate, "Hz"),
+  return fmt::format("{:>6.0f} s  {}/{} running  {} client{}  triggers {}  dead time {:.1f} %  data {}", now.seconds,
+                     running, now.functions.size(), clients, clients == 1 ? "" : "s", base::format_quantity(rate, "Hz"),
                      now.trigger.dead_time_fraction() * 100,
                      base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
 }
@@ -84,8 +86,9 @@ Result<ExitCode> run(const RunOptions& options) {
                                  "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help"});
   }
   if (options.seconds && !(*options.seconds > 0 && *options.seconds <= 1e9))
-    return std::unexpected(
-        Error{"cli.bad_value", fmt::format("--seconds {}: expected more than 0 and at most 1e9", *options.seconds)});
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", *options.seconds), "",
+                                 "leave it out to go on until Ctrl-C"});
   auto settings = control::load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
   const auto socket = base::runtime_socket(control::emulator_socket_name(settings->name));
@@ -170,6 +173,17 @@ Result<ExitCode> status(const TalkOptions& options) {
 }
 
 Result<ExitCode> fault(const TalkOptions& options) {
+  std::vector<std::string> kinds;
+  std::string all;
+  for (const auto& info : emulator::fault_infos()) {
+    kinds.emplace_back(info.name);
+    all += (all.empty() ? "" : ", ") + kinds.back();
+  }
+  if (std::ranges::find(kinds, options.kind) == kinds.end()) {
+    const std::string nearest = base::did_you_mean(options.kind, kinds);
+    return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no fault", options.kind), "",
+                                 nearest.empty() ? "there are: " + all : nearest});
+  }
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();

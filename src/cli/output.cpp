@@ -91,10 +91,10 @@ Json Table::json() const {
   return list;
 }
 
-std::string Table::csv() const {
+std::string Table::csv(bool header) const {
   std::string text;
-  for (std::size_t i = 0; i < columns_.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(columns_[i].key);
-  text += '\n';
+  for (std::size_t i = 0; header && i < columns_.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(columns_[i].key);
+  if (header) text += '\n';
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) text += (i == 0 ? "" : ",") + csv_field(row[i].value);
     text += '\n';
@@ -137,6 +137,14 @@ void Table::print(OutputFormat format) const {
     case OutputFormat::table: return cli::print(text(colours_on_stdout()));
     case OutputFormat::json: return cli::print(json().dump() + "\n");
     case OutputFormat::csv: return cli::print(csv());
+  }
+}
+
+void Table::print_next(OutputFormat format, bool first) const {
+  switch (format) {
+    case OutputFormat::table: return cli::print(text(colours_on_stdout()));
+    case OutputFormat::json: return cli::print(json().dump(0) + "\n");
+    case OutputFormat::csv: return cli::print(csv(first));
   }
 }
 

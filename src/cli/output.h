@@ -55,11 +55,13 @@ class Table {
 
   /// An array with one object a row.
   Json json() const;
-  std::string csv() const;
+  /// `header`: with a line of the columns' keys first.
+  std::string csv(bool header = true) const;
   std::string text(bool colours) const;
 
-  /// On stdout, in the format asked for.
+  /// On stdout, in the format asked for. What is printed again and again is one stream: JSON a line each time, CSV with its header the first time only.
   void print(OutputFormat format) const;
+  void print_next(OutputFormat format, bool first) const;
 
  private:
   std::vector<Column> columns_;

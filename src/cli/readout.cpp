@@ -122,7 +122,8 @@ void add_readout(Command& root) {
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
       "stops, buffers "
-      "drain, files close, the report prints. A second one aborts. Exit status 0: the run ended as it should, also if "
+      "drain, files close, the report prints. A second one changes nothing, a third aborts. Exit status 0: the run ended as "
+      "it should, also if "
       "fragments were incomplete; "
       "1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes.");
   readout.run([options] { return run(*options); });

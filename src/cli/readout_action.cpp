@@ -81,11 +81,6 @@ void listen(std::optional<control::LineServer>& control, control::ReadoutPlan& p
 
 }  // namespace
 
-Result<ExitCode> report_errors(const control::ConfigurationErrors& errors) {
-  for (const Error& error : errors) print_error(error);
-  return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
-}
-
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const control::StatusAmender& amend) {
   constexpr double kLongestSeconds = 1e9;

@@ -15,9 +15,6 @@ namespace rodeo::cli {
 /// if the data did not verify.
 using AfterRun = std::function<Result<bool>(const readout::RunReport&, Json&)>;
 
-/// Prints all errors of a configuration; the exit status is that of the first.
-Result<ExitCode> report_errors(const control::ConfigurationErrors& errors);
-
 /// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const control::StatusAmender& amend = {});

@@ -47,13 +47,14 @@ Result<CardFile> parse_ini(std::string_view text, const std::filesystem::path& n
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (line.front() == '[') {
       if (line.back() != ']' || line.size() < 3)
-        return std::unexpected(Error{"config.syntax", "a section is written [name]", where, {}});
+        return std::unexpected(Error{"config.syntax", "a section is written [name]", where, "[cru], [links], [link3] ..."});
       file.sections.push_back({std::string(trimmed(line.substr(1, line.size() - 2))), where, {}});
       continue;
     }
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos || file.sections.empty())
-      return std::unexpected(Error{"config.syntax", "expected key=value below a [section]", where, {}});
+      return std::unexpected(
+          Error{"config.syntax", "expected key=value below a [section]", where, "comments begin with # or ;"});
     std::string_view value = trimmed(line.substr(equals + 1));
     if (const std::size_t comment = std::min(value.find(" #"), value.find(" ;")); comment != std::string_view::npos)
       value = trimmed(value.substr(0, comment));
@@ -68,25 +69,41 @@ std::string text_of(const Json& value) {
   return value.is_unsigned() ? fmt::format("{:#x}", value.unsigned_integer()) : value.dump(0);
 }
 
+/// Where a section, or a key in it, stands in the text: its first name in quotes behind the section's.
+std::string json_place(std::string_view text, const std::filesystem::path& name, std::string_view section,
+                       std::string_view key) {
+  std::size_t at = text.find(fmt::format("\"{}\"", section));
+  if (at != std::string_view::npos && !key.empty()) at = text.find(fmt::format("\"{}\"", key), at + section.size() + 2);
+  if (at == std::string_view::npos) return name.string();  // a name written with escapes
+  const std::string_view before = text.substr(0, at);
+  const std::size_t line_begins = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
+               static_cast<std::uint32_t>(1 + at - line_begins));
+}
+
 Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& name) {
   const auto json = Json::parse(text);
   if (!json) {
-    Error error = json.error();
-    error.where = error.where.empty() ? name.string() : name.string() + ":" + error.where;
-    return std::unexpected(error);
+    const Error& error = json.error();
+    return std::unexpected(Error{"config.syntax", error.what,
+                                 error.where.empty() ? name.string() : name.string() + ":" + error.where,
+                                 "`rodeo card config --template cru --generate card.json` writes one that is right"});
   }
   CardFile file;
   if (!json->is_object())
-    return std::unexpected(Error{"config.syntax", "a configuration is an object of sections", name.string(), {}});
+    return std::unexpected(Error{"config.syntax", "a configuration is an object of sections", name.string(),
+                                 R"(for example {"cru": {"clock": "ttc"}})"});
   for (const auto& [section, members] : json->members()) {
     if (!members.is_object())
-      return std::unexpected(Error{"config.syntax", section + " must be an object", name.string(), {}});
-    Section one{section, name.string(), {}};
+      return std::unexpected(Error{"config.syntax", section + " must be an object", json_place(text, name, section, {}),
+                                   R"(for example {"cru": {"clock": "ttc"}})"});
+    Section one{section, json_place(text, name, section, {}), {}};
     for (const auto& [key, value] : members.members()) {
       if (value.is_array() || value.is_object() || value.is_null())
-        return std::unexpected(Error{
-            "config.syntax", fmt::format("{}.{} must be a text, a number, true or false", section, key), name.string(), {}});
-      one.entries.push_back({key, text_of(value), fmt::format("{}: {}.{}", name.string(), section, key)});
+        return std::unexpected(Error{"config.wrong_type",
+                                     fmt::format("{}.{} must be a text, a number, true or false", section, key),
+                                     json_place(text, name, section, key), "write one value, not a list or an object"});
+      one.entries.push_back({key, text_of(value), json_place(text, name, section, key)});
     }
     file.sections.push_back(std::move(one));
   }
@@ -190,7 +207,8 @@ Result<void> set_section(Settings& settings, const Section& section) {
   if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, card::cru_link_fields(), section);
   if constexpr (std::is_same_v<Settings, FelixSettings>)
     return set_in_links(settings.links, card::felix_link_fields(), section);
-  return std::unexpected(Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, {}});
+  return std::unexpected(
+      Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, "its settings stand in [crorc]"});
 }
 
 const std::vector<std::string> kSections{"cru", "crorc", "felix", "links", "link0"};
@@ -266,8 +284,44 @@ Result<CardFile> read_card_file(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(stream), {});
   if (!stream.is_open() || stream.bad())
-    return std::unexpected(Error{"config.unreadable", "cannot read the file", file.string(), {}});
+    return std::unexpected(
+        Error{"config.unreadable", "cannot read the file", file.string(), "is the name right, and may you read it?"});
   return parse_card_file(text, file);
+}
+
+std::vector<Error> check_card_file(const CardFile& file) {
+  std::vector<Error> errors;
+  const auto note = [&errors](const Result<void>& done) {
+    if (done) return;
+    // A setting of all links is wrong once, not for each of them.
+    if (std::ranges::none_of(errors, [&](const Error& known) { return known.where == done.error().where; }))
+      errors.push_back(done.error());
+  };
+  const auto has = [&file](std::string_view name) {
+    return std::ranges::any_of(file.sections, [&](const Section& one) { return one.name == name; });
+  };
+  for (const Section& section : file.sections) {
+    if (!known_section(section.name)) {
+      note(std::unexpected(Error{"config.unknown_key", fmt::format("[{}] is no section of a card", section.name),
+                                 section.where, base::did_you_mean(section.name, kSections)}));
+      continue;
+    }
+    const bool links = section.name == "links" || link_of(section.name).has_value();
+    for (const Entry& entry : section.entries) {
+      const Section one{section.name, section.where, {entry}};
+      if (section.name == "crorc") {
+        CrorcSettings settings;
+        note(set_section(settings, one));
+      } else if (section.name == "felix" || (links && has("felix"))) {
+        FelixSettings settings;
+        note(set_section(settings, one));
+      } else {
+        CruSettings settings;
+        note(set_section(settings, one));
+      }
+    }
+  }
+  return errors;
 }
 
 Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
@@ -282,11 +336,10 @@ Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
           found = found || section.name == section_of<Settings>();
         }
         if (!found && !file.sections.empty())
-          return std::unexpected(
-              Error{"config.missing_key",
-                    fmt::format("there is no section [{}], which this card needs", section_of<Settings>()),
-                    file.sections.front().where,
-                    {}});
+          return std::unexpected(Error{
+              "config.missing_key", fmt::format("there is no section [{}], which this card needs", section_of<Settings>()),
+              file.sections.front().where,
+              fmt::format("add [{}], empty if nothing of it shall change, or choose another card", section_of<Settings>())});
         // All links first, then single ones, wherever they stand.
         for (const bool single : {false, true}) {
           for (const Section& section : file.sections) {

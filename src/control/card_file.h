@@ -18,7 +18,7 @@ struct CardFile {
   struct Entry {
     std::string key;
     std::string value;
-    std::string where;  ///< file:line:column; without line in JSON
+    std::string where;  ///< file:line:column
   };
   struct Section {
     std::string name;
@@ -28,9 +28,13 @@ struct CardFile {
   std::vector<Section> sections;
 };
 
-/// By the name's end: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, control.bad_json.
+/// By the name's end: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, config.wrong_type.
 Result<CardFile> read_card_file(const std::filesystem::path& file);
 Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::path& name);
+
+/// All that is wrong with a file whatever the card: sections and keys that nobody knows, values that cannot be. Sections of links are taken as a
+/// FELIX card's if there is a [felix], else as a CRU's.
+std::vector<Error> check_card_file(const CardFile& file);
 
 /// Changes what the file names; the rest of `settings` (as a rule: what the card has) stays. Sections of other types of card are passed over, sections and keys
 /// that nobody knows are errors (config.unknown_key, with the nearest), so is a file without a section for this card (config.missing_key). Keys are ours or upstream's.

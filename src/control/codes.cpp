@@ -81,6 +81,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.bad_id", usage,
      "A card is named by its PCI address (3b:00.0 or 0000:3b:00.0), its place in the list of cards (#2), or its serial "
      "number and endpoint (0233:1)."},
+    {"card.bad_numa", usage,
+     "Readers of a card run on the CPUs of its NUMA node (card), anywhere (off), or on a node's that is named by its "
+     "number. `lscpu` lists the "
+     "nodes of this machine."},
     {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
     {"card.bench", failed, "The processes of a bench could not be made, or did not all come; the message says how many."},
     {"card.ddl", failed,
@@ -103,6 +107,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A card, its IOMMU group or the keeper's place is held by another process. See `rodeo card keep --status`."},
     {"card.huge_pages", failed,
      "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
+    {"card.i2c", failed,
+     "A chip on one of the card's I2C buses did not answer. It may not be fitted, or the bus hangs, which a power cycle "
+     "ends."},
     {"card.interrupt", failed,
      "An interrupt of a card cannot be had: the card has fewer, or the kernel refused; the message says which."},
     {"card.interrupted", failed, "The work was interrupted; what had been done is in the message or the report."},

@@ -25,6 +25,7 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
   RunView view(application.settings());
   application.start();
   bool told_to_stop = false;
+  bool told_to_wait = false;
   while (application.phase() != readout::Phase::stopped && !signals.abort_requested()) {
     if (control != nullptr) {
       control->serve(kStep, [&](const std::string& request) { return answer_request(application, request); });
@@ -36,8 +37,11 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
     if (amend) amend(status, false);
     if (signals.stop_requested() && !told_to_stop) {
       told_to_stop = true;
-      view.say("ending the run in order: the input stops, buffers drain, files close; again to abort");
+      view.say("ending the run in order: the input stops, buffers drain, files close");
       application.stop();
+    } else if (signals.asked_again() && !told_to_wait) {
+      told_to_wait = true;
+      view.say("still ending the run in order; a third Ctrl-C aborts it, and what is not written yet is lost");
     }
     if (limit_reached(limits, status)) application.stop();
     for (const std::string& message : application.take_messages()) view.say(message);

@@ -25,7 +25,7 @@ using StatusObserver = std::function<void(const readout::ReadoutStatus&)>;
 using StatusAmender = std::function<void(readout::ReadoutStatus&, bool last)>;
 
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). The first Ctrl-C (or
-/// SIGTERM) ends the run in order; after the second the function returns a report of condition ABORTED while threads still
+/// SIGTERM) ends the run in order; a second changes nothing; after the third the function returns a report of condition ABORTED while threads still
 /// work, and the caller must leave by std::quick_exit or _exit.
 readout::RunReport run_readout(readout::Application& application, RunLimits limits, LineServer* control,
                                const StatusObserver& observe = {}, const StatusAmender& amend = {});

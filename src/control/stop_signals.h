@@ -1,4 +1,5 @@
-// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the second not to wait for it.
+// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third not to wait for it. The second changes nothing:
+// timeout(1) and service managers send their signal to a process and, at once, to its group.
 #pragma once
 
 namespace rodeo::control {
@@ -13,7 +14,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool stop_requested() const { return count() >= 1; }
-  bool abort_requested() const { return count() >= 2; }
+  bool asked_again() const { return count() >= 2; }
+  bool abort_requested() const { return count() >= 3; }
 
  private:
   int count() const;

@@ -254,7 +254,10 @@ bool CrorcCard::inject_card(const Fault& fault) {
       channel.up_at_ns =
           fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
       return true;
-    case FaultKind::link_up: channel.up = true; return true;
+    case FaultKind::link_up:
+      channel.up = true;
+      channel.up_at_ns = 0;
+      return true;
     case FaultKind::bad_packet_counter: channel.source.skip_packet_counter(); return true;
     case FaultKind::corrupt_rdh: channel.source.corrupt_header(); return true;
     case FaultKind::truncated_page: channel.source.truncate_page(); return true;

@@ -16,6 +16,9 @@ constexpr double kOrbitHz = 1e9 / kOrbitNs;
 
 constexpr std::uint64_t kFirmwareHash = 0xf6b5d742;  // v3.19.4 in upstream's list
 
+constexpr unsigned kJitterCleanerBus = 4;
+constexpr std::uint32_t kSelectedInput = 0x68U << 16 | 5U << 8 | 0x2aU;  // chip, page, register
+
 std::uint32_t ascii_serial(unsigned serial) {
   std::uint32_t word = 0;
   for (int digit = 3; digit >= 0; --digit, serial /= 10) word |= ('0' + serial % 10) << (8 * digit);
@@ -105,6 +108,10 @@ void CruCard::define_i2c() {
           break;
         case 2:
           bus.data = 0x80000000U | (bus.bytes.contains(at) ? bus.bytes[at] : 0U);
+          // The jitter cleaner's input, which the sequences that no source states would set, follows the selected clock.
+          if (first_bus + index == kJitterCleanerBus && at == kSelectedInput && !bus.bytes.contains(at))
+            bus.data |=
+                cru::kClockSelect.of(static_cast<std::uint32_t>(registers().get(cru::reg("ttc_control")))) == 2 ? 0U : 2U;
           if (eeprom_bus) registers().set(cru::reg("serial"), ascii_serial(settings_.serial));
           break;
         case 4: bus.data = 0x80000000U; break;

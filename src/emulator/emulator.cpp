@@ -66,7 +66,9 @@ Result<std::string> function_address(const std::string& text, unsigned endpoint)
   if (device > 0x1f || function + endpoint > 7) {
     return std::unexpected(
         Error{"emulator.bad_address",
-              fmt::format("`{}` with {} endpoints has a device above 1f or a function above 7", text, endpoint + 1)});
+              fmt::format("`{}` with {} endpoints has a device above 1f or a function above 7", text, endpoint + 1),
+              {},
+              "addresses are domain:bus:device.function, with device up to 1f and function up to 7"});
   }
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
 }
@@ -177,9 +179,11 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
                                  "name an address (3b:00.0), a card by its name, or name:endpoint"});
   }
   if (!function->inject(fault)) {
-    return std::unexpected(
-        Error{"emulator.no_such_fault", fmt::format("{} ({}) has no fault {} on link {}", id, function->identity().type,
-                                                    fault_name(fault.kind), fault.link)});
+    return std::unexpected(Error{
+        "emulator.no_such_fault",
+        fmt::format("{} ({}) has no fault {} on link {}", id, function->identity().type, fault_name(fault.kind), fault.link),
+        {},
+        "`rodeo emulate fault --help` says which faults which card has"});
   }
   faults_.fetch_add(1, std::memory_order_relaxed);
   base::log_info("fault {} on {} (link {})", fault_name(fault.kind), function->identity().address, fault.link);

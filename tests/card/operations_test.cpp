@@ -1,8 +1,10 @@
 // Operations on a card without a card: what is written, in which order, and what is refused before anything is.
 #include <gtest/gtest.h>
 
+#include "card/identity.h"
 #include "card/operations/ctp_emulator.h"
 #include "card/operations/flash.h"
+#include "card/operations/i2c.h"
 #include "card/operations/loopback_test.h"
 #include "card/operations/pattern_player.h"
 #include "card/operations/siu.h"
@@ -311,6 +313,78 @@ TEST(Flash, CanBeInterrupted) {
   FlashChip chip;
   EXPECT_EQ(read_flash(*chip.card, 0, 10, [](std::uint64_t done, std::uint64_t) { return done < 3; }).error().code,
             "card.interrupted");
+}
+
+/// Chips on the I2C buses of a card: what is asked of them is answered from a map of chip, page and register.
+struct Chips : Written {
+  Chips() {
+    function->after_write = [this](unsigned bar, std::uint64_t offset, std::uint32_t value) {
+      const auto found = cru::kMap.at(bar, static_cast<std::uint32_t>(offset));
+      if (!found || !found->description->name.ends_with("_command")) return;
+      const std::uint32_t word = function->words[{bar, offset - 4}];
+      const std::uint32_t reg = word >> 8 & 0xff;
+      std::uint32_t& data = function->words[{bar, offset + 12}];
+      if (value == 8) data = 0;
+      if (value == 1 && reg == 1) page = word & 0xff;
+      if (value == 1 || value == 2) asked.push_back(word);
+      const auto known = bytes.find((word >> 16) << 16 | page << 8 | reg);
+      if (!silent && (value == 1 || value == 2)) data = 0x80000000U | (known == bytes.end() ? 0U : known->second);
+    };
+  }
+  void hold(const std::string& text) {
+    for (std::uint32_t i = 0; i < text.size(); ++i) bytes[0x50U << 16 | i] = static_cast<std::uint8_t>(text[i]);
+  }
+  std::map<std::uint32_t, std::uint8_t> bytes;  // chip << 16 | page << 8 | register
+  std::vector<std::uint32_t> asked;
+  std::uint32_t page = 0;
+  bool silent = false;
+};
+
+TEST(I2c, ThePageOfAChipIsChosenFirst) {
+  Chips chips;
+  chips.bytes[0x68U << 16 | 5U << 8 | 0x2a] = 0x02;
+  const auto ttc = ttc_clock_in_use(*chips.card);
+  ASSERT_TRUE(ttc) << ttc.error().message();
+  EXPECT_TRUE(*ttc);
+  EXPECT_EQ(chips.asked, (std::vector<std::uint32_t>{0x680105, 0x682a00}));
+  chips.bytes[0x68U << 16 | 5U << 8 | 0x2a] = 0xf9;  // other bits
+  EXPECT_EQ(ttc_clock_in_use(*chips.card), false);
+}
+
+TEST(I2c, AChipThatDoesNotAnswerIsAnErrorInTime) {
+  Chips chips;
+  chips.silent = true;
+  const auto answer = read_i2c(*chips.card, CruBus::sfp, 0x50, 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, "card.i2c");
+  Written crorc(card_registers::crorc::kPciId);
+  EXPECT_EQ(read_i2c(*crorc.card, CruBus::sfp, 0x50, 0).error().code, "card.wrong_type");
+}
+
+TEST(I2c, TheEepromHasTheSerialNumberOfOldFirmware) {
+  const std::vector<std::pair<std::string, std::optional<std::uint32_t>>> texts{
+      {R"({"cn":"FEC","pn":"p40_fv22b0245"})", 245},
+      {R"({ "pn" : "p40_fv22b10245", "cn": "x"})", 10245},
+      {R"({"cn":"FEC","pn":"p40_fv22b02-5"})", std::nullopt},
+      {R"({"cn":"FEC","pn":"p40_fv22b0000"})", std::nullopt},
+      {R"({"cn":"FEC","pn":"p40_fv22b123456"})", std::nullopt},
+      {R"({"cn":"FEC","pn":"another0245"})", std::nullopt},
+      {"", std::nullopt}};
+  for (const auto& [text, serial] : texts) {
+    Chips chips;
+    chips.hold(text);
+    const auto found = serial_of_eeprom(*chips.card);
+    ASSERT_TRUE(found) << text;
+    EXPECT_EQ(*found, serial) << text;
+  }
+  Chips chips;
+  chips.hold(texts[0].first);
+  const auto identity = identify(*chips.card);
+  ASSERT_TRUE(identity) << identity.error().message();
+  EXPECT_EQ(identity->serial, 245u) << chips.asked.size() << " bytes asked for, last " << std::hex << chips.asked.back();
+  chips.function->words[{2, cru::reg("serial").offset}] = 0x35343230;  // "0245", and an EEPROM that says otherwise
+  chips.hold(R"({"pn":"p40_fv22b0333"})");
+  EXPECT_EQ(identify(*chips.card)->serial, 245u);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import scaled
@@ -75,6 +77,37 @@ def test_every_chunk_that_the_card_has_sent_is_in_a_fragment(rodeo, workers):
     assert report["run"]["condition"] == "GOOD" and adds_up(report), done.stderr
     assert report["links"] == 16
     assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+
+
+def cpus_of_threads(pid, name):
+    """What each thread of this name may use."""
+    found = []
+    for task in (Path("/proc") / str(pid) / "task").iterdir():
+        try:
+            if (task / "comm").read_text().strip().startswith(name):
+                found.append(os.sched_getaffinity(int(task.name)))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: every place is the same")
+@pytest.mark.parametrize("numa, cpus, said", [("1", {1}, "on NUMA node 1 (CPUs 1)"), ("card", None, "free: the card is on no NUMA node"), ("off", None, "free: as asked")])
+def test_workers_read_on_the_cpus_of_the_cards_node(rodeo, numa, cpus, said):
+    """hwloc is told of a machine with two nodes of one CPU each."""
+    configuration = system(rodeo, builder="workers = 2", input=f'numa = "{numa}"')
+    environment = {**rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
+    with emulated(rodeo, configuration):
+        with subprocess.Popen([rodeo.binary, "readout", configuration, "--log", "info"], cwd=rodeo.directory, env=environment, stderr=subprocess.PIPE, text=True) as reader:
+            deadline = time.monotonic() + scaled(20)
+            expected = cpus or os.sched_getaffinity(0)
+            while chunks_sent(rodeo) == 0 or cpus_of_threads(reader.pid, "rodeo-gbt") != [expected] * 2:
+                assert reader.poll() is None and time.monotonic() < deadline, cpus_of_threads(reader.pid, "")
+                time.sleep(0.05)
+            assert os.sched_getaffinity(reader.pid) == os.sched_getaffinity(0)  # the application itself is as it was
+            reader.send_signal(signal.SIGINT)
+            _, err = reader.communicate(timeout=scaled(20))
+    assert reader.returncode == 0 and f"readers {said}" in err, err
 
 
 @pytest.mark.parametrize("start_generator", ["true", "false"])

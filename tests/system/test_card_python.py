@@ -1,5 +1,6 @@
 """rodeo.card: registers and superpages of emulated cards, from a Python process of its own."""
 
+import os
 import subprocess
 import sys
 
@@ -42,6 +43,32 @@ print(card.type, card.serial, card.endpoint, len(rodeo.card.list_cards()))
 """)
     assert out == ["refused", "refused", "refused", "CRU", "245", "0", "3"]
     assert cards.register(CRU, "ctp_bc_max") == 0xd5b
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: every place is the same")
+def test_an_iterator_stays_on_the_node_until_its_end(cards):
+    out = python(cards, f"""
+import os
+os.environ.update(HWLOC_SYNTHETIC="node:2 core:1 pu:1", HWLOC_THISSYSTEM="1")
+import rodeo.card
+before = os.sched_getaffinity(0)
+options = dict(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18)
+with rodeo.card.open("{FELIX}").dma(numa="1", **options) as superpages:
+    assert os.sched_getaffinity(0) == before
+    next(superpages)
+    assert os.sched_getaffinity(0) == {{1}} and superpages.place == "on NUMA node 1 (CPUs 1)", superpages.place
+assert os.sched_getaffinity(0) == before
+del superpages  # the channel is owned as long as it is there
+with rodeo.card.open("{FELIX}").dma(**options) as superpages:
+    next(superpages)
+    assert os.sched_getaffinity(0) == before and superpages.place.startswith("free: "), superpages.place
+del superpages
+try:
+    rodeo.card.open("{FELIX}").dma(numa="7", **options)
+except ValueError as error:
+    print("no_node" if "there is no NUMA node 7" in str(error) else error)
+""")
+    assert out == ["no_node"]
 
 
 @pytest.mark.parametrize("card", [CRU, FELIX])

@@ -1,8 +1,12 @@
 """`rodeo card`: every verb on emulated cards, what they refuse, and what happens when somebody is killed."""
 
+import csv
+import io
 import json
+import os
 import random
 import signal
+import subprocess
 import time
 import urllib.request
 
@@ -10,6 +14,7 @@ import pytest
 
 from conftest import ROOT, Rodeo, scaled
 from emulated_cards import CARDS, CRU, CRU_1, FELIX, SMALL, emulated
+from running_readout import running
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,7 @@ def test_cards_are_listed_by_every_name(cards):
 
 @pytest.mark.parametrize("name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("", 2), ("12", 2)])
 def test_a_card_that_is_not_there_is_said_so(cards, name, code):
-    for verb in (["status"], ["config", "--dry-run"], ["metrics"], ["reset"], ["bench", "dma"], ["reg", "read", "temperature"]):
+    for verb in (["status"], ["config", "--dry-run", "--set", "cru_id=1"], ["metrics"], ["reset"], ["bench", "dma"], ["reg", "read", "temperature"]):
         assert cards.card(*verb, "--id", name, exit_code=code).stderr.startswith("error[card.")
 
 
@@ -57,6 +62,10 @@ def test_registers_are_written_and_modified(cards):
     (["read", "--bar", "2", "0x1000000"], 2, "outside"),
     (["read", "--bar", "1", "0x0"], 2, "BAR 1"),
     (["read", "--bar", "0", "temperature"], 2, "BAR 2"),
+    (["dump", "--bar", "2", "--address", "0x0", "--words", "0"], 2, "--words 0 reads nothing"),
+    (["dump", "--bar", "2", "--address", "0xfffffc", "--words", "2"], 2, "from there it has 1"),
+    (["dump", "--bar", "2", "--address", "0x0", "--words", "99999999999999"], 2, "reach beyond"),
+    (["dump", "--words", "2"], 2, "--words needs --address"),
     (["write", "temperature", "1"], 5, "can only be read"),
     (["write", "ctp_bc_max", "0x100000000"], 2, "32 bits"),
     (["write", "ctp_bc_max", "12x"], 2, "no number"),
@@ -78,6 +87,13 @@ def test_registers_are_dumped(cards, tmp_path):
     words = (tmp_path / "words").read_bytes()
     assert len(words) == 8 and int.from_bytes(words[:4], "little") == cards.register(CRU, "firmware_hash")
     assert {row["name"] for row in cards.json("reg", "list", "--id", FELIX)} >= {"card_type", "links"}
+
+
+def test_the_clock_in_use_is_read_from_its_chip(cards):
+    for clock, number in (("ttc", 0), ("local", 2)):
+        done = cards.card("config", "--id", CRU, "--clock", clock)
+        (row,) = [row for row in cards.json("status", "--id", CRU) if row["measurement"] == "CRU"]
+        assert (row["clock"], row["clockInUse"]) == (number, number) and "jitter cleaner" not in done.stderr
 
 
 def test_status_tells_of_every_link(cards):
@@ -125,6 +141,18 @@ def test_metrics_are_served(cards):
     assert process.returncode == 0
 
 
+def test_csv_is_one_table_with_one_header(cards):
+    rows = list(csv.DictReader(io.StringIO(cards.card("status", "--id", CRU, "--onu-status", "-o", "csv").stdout)))
+    assert {row["measurement"] for row in rows} == {"CRU", "link", "onu"}
+    assert all(None not in row for row in rows) and [row["id"] for row in rows if row["measurement"] == "link"] == [str(i) for i in range(12)]
+    for verb in ("metrics", "status", "packets", "list"):
+        process = cards.rodeo.start("card", verb, "--watch", "20ms", "-o", "csv")
+        lines = [process.stdout.readline() for _ in range(100)]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=scaled(10))
+        assert sum("pci_address" in line or line.startswith("card,type") for line in lines) == 1, lines
+
+
 def test_packets_and_triggers(cards):
     assert {row["measurement"] for row in cards.json("packets", "--id", CRU)} == {"wrapper", "link"}
     assert len([row for row in cards.json("packets", "--id", FELIX)]) == 4
@@ -161,6 +189,38 @@ def test_a_bench_that_cannot_be_is_refused(cards, arguments):
     assert cards.card("bench", "dma", "--id", CRU, "--bytes", "1MiB", *SMALL[:2], *arguments, exit_code=2).stderr.startswith("error[")
 
 
+def test_what_a_bench_found_is_told_in_every_form(cards):
+    arguments = ["bench", "dma", "--id", FELIX, "--data-source", "fee", "--bytes", "8MiB", *SMALL, "--numa", "off"]
+    said = cards.card(*arguments).stdout
+    assert "Errors               0" in said and "Reader               free: as asked" in said
+    result = cards.json(*arguments)
+    assert result["errors"] == 0 and result["bytes"] >= 8 << 20 and result["reader"] == "free: as asked"
+    (row,) = csv.DictReader(io.StringIO(cards.card(*arguments, "-o", "csv").stdout))
+    assert row["errors"] == "0" and int(row["bytes"]) >= 8 << 20 and "superpage_latency_p99_us" in row
+    bar = ["bench", "bar", "--id", FELIX, "--bar", "0", "--time", "20ms"]
+    assert cards.json(*bar)["mapped"] and "1 process, mapped" in cards.card(*bar).stdout
+    assert float(next(csv.DictReader(io.StringIO(cards.card(*bar, "-o", "csv").stdout)))["operations_per_second"]) > 0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: every place is the same")
+def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
+    """A machine of two NUMA nodes with a CPU each, as hwloc is told; the process's own thread is bound while it reads."""
+    for node in ("0", "1"):
+        environment = {**cards.rodeo.environment, "HWLOC_SYNTHETIC": "node:2 core:1 pu:1", "HWLOC_THISSYSTEM": "1"}
+        bench = subprocess.Popen([cards.rodeo.binary, "card", "bench", "dma", "--id", FELIX, "--data-source", "fee", "--time", "60s", *SMALL, "--numa", node, "-o", "json"],
+                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + scaled(20)
+        while os.sched_getaffinity(bench.pid) != {int(node)}:
+            assert bench.poll() is None and time.monotonic() < deadline, bench.communicate()
+            time.sleep(0.01)
+        bench.send_signal(signal.SIGINT)
+        out, err = bench.communicate(timeout=scaled(20))
+        assert bench.returncode == 0 and json.loads(out)["reader"] == f"on NUMA node {node} (CPUs {node})", err
+    said = cards.card("bench", "dma", "--id", FELIX, *SMALL, "--numa", "99", exit_code=2).stderr
+    assert "there is no NUMA node 99" in said and "there are: " in said
+    cards.card("bench", "dma", "--id", FELIX, *SMALL, "--numa", "near", exit_code=2)
+
+
 def test_registers_are_benched_by_several_processes(cards):
     trapped = json.loads(cards.card("bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--time", "100ms", "--json", "-").stdout)
     assert not trapped["mapped"] and len(trapped["per_process"]) == 3
@@ -192,10 +252,12 @@ def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
 
 
 def test_the_ctp_emulator_is_started_and_ended(cards):
-    cards.card("ctp", "--id", CRU, "--trigger-mode", "cal", "--trigger-period", 400, "--hbkeep", 3)
+    set_to = cards.json("ctp", "--id", CRU, "--trigger-mode", "cal", "--trigger-period", 400, "--hbkeep", 3)
+    assert (set_to["mode"], set_to["period_ticks"], set_to["keep"], set_to["drop"]) == ("cal", 400, 3, 15000)
+    assert cards.json("ctp", "--id", CRU, "--status") == set_to
     assert cards.register(CRU, "ctp_cal_divisor") == 400 and cards.register(CRU, "ctp_hb_prescale") == 15000 << 16 | 3
     cards.card("ctp", "--id", CRU, "--single-trigger")
-    cards.card("ctp", "--id", CRU, "--eox")
+    assert cards.json("ctp", "--id", CRU, "--eox")["mode"] == "idle"
     assert "must be" in cards.card("ctp", "--id", CRU, "--trigger-period", 3, exit_code=2).stderr
     cards.card("ctp", "--id", FELIX, exit_code=2)
 
@@ -204,6 +266,9 @@ def test_patterns_are_played_and_read_back(cards):
     cards.card("pattern", "--id", CRU, "--pat1", "0x123456789abcdef01234", "--pat1-length", 7, "--execute-pat1-now")
     read = cards.json("pattern", "--id", CRU, "--read-back")
     assert read["pattern_1"] == "0x123456789abcdef01234" and read["length_1"] == 7
+    assert cards.json("pattern", "--id", CRU) == read  # without an option nothing is changed either
+    assert "pattern 1: length" in cards.card("pattern", "--id", CRU, "--pat2", "0x2").stdout
+    cards.card("pattern", "--id", CRU, "--pat2", "0x2", "--read-back", exit_code=2)
     assert "80 bits" in cards.card("pattern", "--id", CRU, "--pat2", "0x1ffffffffffffffffffff", exit_code=2).stderr
 
 
@@ -292,6 +357,35 @@ def test_a_configuration_that_is_wrong_is_refused_with_its_place(cards, tmp_path
     assert says in done.stderr
 
 
+def test_everything_that_is_wrong_in_a_configuration_is_told_at_once(cards, tmp_path):
+    file = tmp_path / "bad.toml"
+    file.write_text("[cru]\nclok = 'ttc'\ncru_id = 0x1000\n[links]\nfee_id = 0x10000\n[crew]\n[link12]\nenabled = true\n")
+    said = cards.card("config", file, "--all", exit_code=3).stderr
+    for place in ("bad.toml:2:", "bad.toml:3:", "bad.toml:5:", "bad.toml:6:"):
+        assert said.count(place) == 1, said
+    assert "no link 12" in said
+    said = cards.card("config", "--id", CRU, "--set", "clok=ttc", "--set", "cru_id=0x1000", exit_code=3).stderr
+    assert said.count("error[") == 2
+
+
+@pytest.mark.parametrize("text, place, says", [
+    ('{"cru": {\n"clock": "ttc",\n}}', ":3:1", "not JSON"),
+    ('[]', "", "object of sections"),
+    ('{"cru": {\n"clock": "sun"}}', ":2:1", "clock is one of"),
+    ('{"cru": {},\n"links": {\n "feeId": "0x10000"}}', ":3:2", "fee"),
+    ('{"cru": {\n "clock": ["ttc"]}}', ":2:2", "text, a number"),
+])
+def test_json_that_is_wrong_is_refused_with_its_place(cards, tmp_path, text, place, says):
+    file = tmp_path / "bad.json"
+    file.write_text(text)
+    said = cards.card("config", file, "--id", CRU, "--dry-run", exit_code=3).stderr
+    assert f"{file}{place}" in said and says in said
+
+
+def test_a_configuration_of_nothing_is_a_mistake(cards):
+    assert "what shall the card be set to?" in cards.card("config", "--id", CRU, exit_code=2).stderr
+
+
 def test_a_configuration_without_a_card_is_a_mistake(cards):
     cards.card("config", "--clock", "ttc", exit_code=2)
     cards.card("config", "missing.toml", "--id", CRU, exit_code=3)
@@ -332,8 +426,26 @@ def test_cleanup_removes_only_what_nobody_uses_and_only_when_told(rodeo):
         cards.process.wait()
         sockets = [row["path"] for row in cards.json("cleanup") if row["path"].endswith(".sock")]
         assert len(sockets) == 3 and all("would be" in row["outcome"] for row in cards.json("cleanup"))
+        assert {"test.emulator", "test.emulator.lock"} <= {row["path"].split("/")[-1] for row in cards.json("cleanup")}
         assert all(row["outcome"] == "removed" for row in cards.json("cleanup", "--yes"))
         assert cards.json("cleanup") == []
+
+
+def test_cleanup_knows_the_sockets_of_readouts(rodeo):
+    with running(rodeo) as run:
+        run.wait_until(lambda status: status["fragments"]["built"] > 0, "it runs")
+        assert json.loads(rodeo("card", "cleanup", "-o", "json").stdout) == []
+        run.process.kill()
+        run.process.communicate()
+    left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
+    assert {row["path"].split("/")[-1] for row in left} == {"test.control", "test.control.lock", "test.events"}
+    assert json.loads(rodeo("card", "cleanup", "-o", "json").stdout) == []
+
+
+def test_a_fault_that_is_none_is_a_mistake(cards):
+    said = cards.rodeo("emulate", "fault", "--id", "cru", "link_dwon", exit_code=2).stderr
+    assert "did you mean `link_down`" in said
+    assert "there are: " in cards.rodeo("emulate", "fault", "--id", "cru", "xyzzy", exit_code=2).stderr
 
 
 @pytest.mark.parametrize("card, source", [(CRU, "fee"), (FELIX, "fee")])

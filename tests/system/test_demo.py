@@ -71,3 +71,12 @@ def test_two_demos_at_once_do_not_disturb_each_other(demo, rodeo):
     report = json.loads(out)
     assert report["run"]["condition"] == second["run"]["condition"] == "GOOD"
     assert all(Path(file).exists() for file in report["files"] + second["files"])
+
+
+def test_what_a_demo_cannot_do_is_said_before_anything_starts(rodeo):
+    for seconds in ("nan", "inf", "0", "-1"):
+        rodeo("demo", "--seconds", seconds, exit_code=2)
+    assert "bench build" in rodeo("demo", "--rate", "0", exit_code=2).stderr
+    said = rodeo("demo", "--seconds", 1, "--set", "emulator.card[0].lnks=3", exit_code=3).stderr
+    assert "error[config.unknown_key]" in said and "links" in said
+    assert list(rodeo.directory.glob("*.emulator")) == []

@@ -48,6 +48,11 @@ class Dma:
     def __iter__(self):
         return self
 
+    @property
+    def place(self):
+        """Where the thread that iterates runs: on the card's NUMA node, or why it stays free."""
+        return self._channel.place
+
     def __next__(self):
         """Waits at most `patience_s` for data; ends the iteration then."""
         found = self._channel.next(self._patience_s)
@@ -70,9 +75,10 @@ class Card:
         name[index], or a byte address."""
         return _card.bar(self._card, number)
 
-    def dma(self, channel=0, data_source="internal", buffer_bytes=64 << 20, superpage_bytes=1 << 20, patience_s=5.0):
-        """Superpages of a channel; see Dma."""
-        return Dma(_card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes), patience_s)
+    def dma(self, channel=0, data_source="internal", buffer_bytes=64 << 20, superpage_bytes=1 << 20, patience_s=5.0, numa="card"):
+        """Superpages of a channel; see Dma. The thread that iterates stays on the CPUs of the card's NUMA node (`numa`: "card", "off", or a
+        node's number as a text) from the first superpage to the end of the `with`, unless it is pinned already."""
+        return Dma(_card.dma(self._card, channel, data_source, buffer_bytes, superpage_bytes, numa), patience_s)
 
 
 def open(card_id):

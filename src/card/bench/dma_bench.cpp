@@ -214,7 +214,9 @@ class Run {
   double cpu_at_data_ = 0;
 };
 
-Error bad_settings(std::string what) { return {"card.bad_setting", std::move(what), {}, {}}; }
+Error bad_settings(std::string what) {
+  return {"card.bad_setting", std::move(what), {}, "change --superpage-size or --buffer-size"};
+}
 
 }  // namespace
 
@@ -224,6 +226,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
         bad_settings(fmt::format("superpages are multiples of 32 KiB, and {} bytes are none", settings.superpage_bytes)));
   if (settings.buffer_bytes / settings.superpage_bytes < 2)
     return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
+  const StayAtCard here(settings.place);
   auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
   if (!memory) return std::unexpected(memory.error());
   auto channel = DmaChannel::open(card, settings.channel, memory->shared(), settings.dma);

@@ -12,6 +12,7 @@
 #include "card/bench/data_check.h"
 #include "card/card.h"
 #include "card/dma/channel.h"
+#include "card/numa.h"
 
 namespace rodeo::card {
 
@@ -27,6 +28,7 @@ struct DmaBenchSettings {
   /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 2 ms. Zero: none.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
+  ReaderPlace place = {};  ///< of the calling thread, and so of the memory that it touches first
   /// Once a second, with what has been done so far.
   std::function<void(const struct DmaBenchProgress&)> progress = {};
   /// Asked after every look; true ends the run in order.

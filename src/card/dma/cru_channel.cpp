@@ -34,7 +34,8 @@ Result<void> CruChannel::find_links() {
   depth_ = *depth == 0 ? cru::kDefaultFifoDepth : *depth;
   if (depth_ > kMaxDepth)
     return std::unexpected(
-        Error{"card.misbehaved", fmt::format("the card claims {} descriptors a link", depth_), card_.address().text()});
+        Error{"card.misbehaved", fmt::format("the card claims {} descriptors a link", depth_), card_.address().text(),
+              "`rodeo card firmware` says whether its firmware is known; a reset or a power cycle may help"});
   std::uint32_t mask = settings_.links;
   if (mask == 0 && settings_.source == DataSource::internal) mask = 1;  // the internal generator feeds link 0
   if (mask == 0) {

@@ -63,12 +63,13 @@ Result<void> FelixChannel::device_open() {
   block_ = *block == 0 ? 1024 : static_cast<std::uint32_t>(*block);
   if (block_ % 1024 != 0 || block_ > 64 * 1024)
     return std::unexpected(
-        Error{"card.misbehaved", fmt::format("the card claims blocks of {} bytes", *block), card_.address().text()});
+        Error{"card.misbehaved", fmt::format("the card claims blocks of {} bytes", *block), card_.address().text(),
+              "`rodeo card firmware` says whether its firmware is known; a reset or a power cycle may help"});
   granule_ = std::lcm(kSuperpageGranule, block_);
   ring_ = memory_.bytes.size() / granule_ * granule_;
   if (ring_ < 2 * static_cast<std::uint64_t>(granule_))
     return std::unexpected(Error{"card.dma_memory", fmt::format("the ring of a FELIX has at least {} bytes", 2 * granule_),
-                                 card_.address().text()});
+                                 card_.address().text(), "give it more memory"});
   const auto bar = card_.bar(0);
   if (!bar) return std::unexpected(bar.error());
   position_ = (*bar)->mapped<std::uint64_t>(reg("dma_position").at(channel_));

@@ -33,7 +33,8 @@ std::byte* map_shared(int fd, std::size_t bytes) {
 Result<DmaMemory> DmaMemory::create(std::size_t bytes) {
   DmaMemory memory;
   if (bytes == 0 || bytes % 4096 != 0)
-    return std::unexpected(Error{"card.dma_memory", fmt::format("{} bytes are not whole 4 KiB pages", bytes)});
+    return std::unexpected(
+        Error{"card.dma_memory", fmt::format("{} bytes are not whole 4 KiB pages", bytes), {}, "round it up"});
   const auto attempt = [&](std::size_t page, unsigned flags, base::PageKind kind) {
     if (bytes % page != 0) return false;
     base::UniqueFd fd(::memfd_create("rodeo-dma", MFD_CLOEXEC | flags));
@@ -68,8 +69,8 @@ Result<DmaMemory> DmaMemory::open(const std::filesystem::path& file, std::size_t
   if (::fstatfs(memory.fd_.get(), &system) == 0 && system.f_type == kHugetlbfsMagic)
     page = static_cast<std::size_t>(system.f_bsize);
   if (bytes == 0 || bytes % page != 0)
-    return std::unexpected(
-        Error{"card.dma_memory", fmt::format("{} bytes are not whole pages of {} bytes", bytes, page), file.native()});
+    return std::unexpected(Error{"card.dma_memory", fmt::format("{} bytes are not whole pages of {} bytes", bytes, page),
+                                 file.native(), "round it up to whole huge pages"});
   if (::ftruncate(memory.fd_.get(), static_cast<off_t>(bytes)) != 0) return failed("cannot give the DMA buffer its size");
   memory.data_ = map_shared(memory.fd_.get(), bytes);
   if (memory.data_ == nullptr) return failed("cannot map the DMA buffer");

@@ -1,5 +1,7 @@
 #include "card/operations/ctp_emulator.h"
 
+#include <optional>
+
 #include "card/operations/require_type.h"
 #include "card_registers/cru.h"
 
@@ -92,6 +94,41 @@ Result<void> send_trigger(Card& card) {
     if (auto done = card.modify(reg("ctp_run_mode"), kOneTrigger, value); !done) return std::unexpected(done.error());
   }
   return {};
+}
+
+Result<CtpStatus> read_ctp(Card& card) {
+  if (auto ok = require_type(card, CardType::cru, "the CTP emulator"); !ok) return std::unexpected(ok.error());
+  std::optional<Error> failed;
+  const auto read = [&](const Register& where) -> std::uint32_t {
+    const auto word = card.read(where);
+    if (!word && !failed) failed = word.error();
+    return word.value_or(0);
+  };
+  const auto ticks_of = [&](const Register& divisor) {
+    const std::uint32_t ticks = read(divisor);
+    return ticks > kOff ? ticks : 0;
+  };
+  CtpStatus now;
+  switch (kMode.of(read(reg("ctp_run_mode")))) {
+    case kManual: now.mode = "manual"; break;
+    case kContinuous: now.mode = "continuous"; break;
+    case kIdle: now.mode = "idle"; break;
+    default: {
+      const std::uint32_t physics = ticks_of(reg("ctp_physics_divisor"));
+      const std::uint32_t health = ticks_of(reg("ctp_hc_divisor"));
+      const std::uint32_t calibration = ticks_of(reg("ctp_cal_divisor"));
+      now.mode = physics != 0 ? "periodic" : health != 0 ? "hc" : calibration != 0 ? "cal" : "periodic";
+      now.ticks = physics != 0 ? physics : health != 0 ? health : calibration;
+    }
+  }
+  now.last_bc = read(reg("ctp_bc_max"));
+  now.last_hb = read(reg("ctp_hb_max"));
+  const std::uint32_t prescale = read(reg("ctp_hb_prescale"));
+  now.keep = prescale & 0xffff;
+  now.drop = prescale >> 16;
+  now.first_orbit = read(reg("ctp_first_orbit"));
+  if (failed) return std::unexpected(*failed);
+  return now;
 }
 
 }  // namespace rodeo::card

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "base/error.h"
 #include "card/card.h"
@@ -35,5 +36,18 @@ Result<void> start_ctp(Card& card, const CtpEmulation& settings);
 Result<void> stop_ctp(Card& card);
 /// One physics trigger; the emulator must run in mode manual.
 Result<void> send_trigger(Card& card);
+
+/// What the emulator is set to now.
+struct CtpStatus {
+  std::string_view
+      mode;  ///< "manual", "periodic", "continuous", "hc", "cal" or "idle"; of mode fixed: "periodic" with no ticks
+  std::uint32_t ticks = 0;  ///< of the mode, 0 where it has none
+  std::uint32_t last_bc = 0;
+  std::uint32_t last_hb = 0;
+  std::uint32_t keep = 0;
+  std::uint32_t drop = 0;
+  std::uint32_t first_orbit = 0;
+};
+Result<CtpStatus> read_ctp(Card& card);
 
 }  // namespace rodeo::card

@@ -37,7 +37,7 @@ Result<void> each_link(const Card& card, std::uint32_t links, Visit visit) {
 Result<LoopbackTest> LoopbackTest::start(Card& card, const LoopbackSettings& settings) {
   if (auto ok = require_type(card, CardType::cru, "the loopback test"); !ok) return std::unexpected(ok.error());
   if (settings.links == 0 || settings.links >= 1U << cru::kLinks)
-    return std::unexpected(Error{"card.bad_setting", "the loopback test needs links of 0 to 11", {}, {}});
+    return std::unexpected(Error{"card.bad_setting", "the loopback test needs links of 0 to 11", {}, "--links 0-11"});
   LoopbackTest test(card, settings.links);  // gives back what it has taken if something fails
   if (auto done = test.take_over(settings); !done) return std::unexpected(done.error());
   std::this_thread::sleep_for(std::chrono::milliseconds{100});

@@ -54,8 +54,8 @@ Result<Pattern> Pattern::parse(std::string_view text) {
 Result<void> play_patterns(Card& card, const PatternSettings& settings) {
   if (auto ok = require_type(card, CardType::cru, "the pattern player"); !ok) return ok;
   if (settings.length_1 > UINT32_MAX - settings.delay_1)
-    return std::unexpected(
-        Error{"card.bad_setting", "length and delay of pattern 1 together do not fit into 32 bits", {}, {}});
+    return std::unexpected(Error{
+        "card.bad_setting", "length and delay of pattern 1 together do not fit into 32 bits", {}, "shorten one of them"});
   for (const std::uint32_t bit : {settings.trigger_1, settings.trigger_2, settings.trigger_3}) {
     if (auto ok = require_range("a trigger bit", bit, 0, 31); !ok) return ok;
   }

@@ -18,8 +18,10 @@ inline Result<void> require_type(const Card& card, CardType wanted, std::string_
 /// Error card.bad_setting unless low <= value <= high.
 inline Result<void> require_range(std::string_view name, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
   if (value >= low && value <= high) return {};
-  return std::unexpected(
-      Error{"card.bad_setting", fmt::format("{} is {}, but must be {} to {}", name, value, low, high), {}, {}});
+  return std::unexpected(Error{"card.bad_setting",
+                               fmt::format("{} is {}, but must be {} to {}", name, value, low, high),
+                               {},
+                               "choose a value in between"});
 }
 
 }  // namespace rodeo::card

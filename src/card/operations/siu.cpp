@@ -58,10 +58,9 @@ Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
     if (!csr) return csr;
     if (crorc::kStatusNotEmpty.of(*csr) != 0) return card.read(reg("ddl_status"), channel);
     if (std::chrono::steady_clock::now() > end) {
-      return std::unexpected(Error{"card.timeout",
-                                   fmt::format("the SIU of link {} did not answer within {} ms", channel, kPatience.count()),
-                                   card.address().text(),
-                                   {}});
+      return std::unexpected(
+          Error{"card.timeout", fmt::format("the SIU of link {} did not answer within {} ms", channel, kPatience.count()),
+                card.address().text(), "`rodeo card status` says whether the link is up; --reset resets the SIU"});
     }
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
@@ -91,8 +90,7 @@ Result<SiuStatus> read_siu_status(Card& card, unsigned channel) {
   if ((*answer & 0xfff) != (kSiu | kInterfaceStatus << 4 | transaction << 8)) {
     return std::unexpected(Error{"card.ddl",
                                  fmt::format("link {} answered {:#010x}, which is no status of the SIU", channel, *answer),
-                                 card.address().text(),
-                                 {}});
+                                 card.address().text(), "ask again; --reset resets the SIU"});
   }
   if (auto done = drain(card, channel); !done) return std::unexpected(done.error());  // the acknowledgement behind it
   SiuStatus status{*answer, {}};

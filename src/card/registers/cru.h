@@ -166,7 +166,7 @@ inline constexpr Register kRegisters[]{
     {"ctp_bc_max", 2, 0x280004, 4, Access::read_write, "last bunch crossing of an orbit (3563)"},
     {"ctp_hb_max", 2, 0x280008, 4, Access::read_write, "heartbeat frames of a time frame, minus one"},
     {"ctp_hb_prescale", 2, 0x28000c, 4, Access::read_write, "15:0 heartbeats kept, 31:16 dropped"},
-    {"ctp_run_mode", 2, 0x280010, 4, Access::command,
+    {"ctp_run_mode", 2, 0x280010, 4, Access::read_write,
      "1:0 manual, periodic, continuous, idle (going idle ends the run); 2 flow control; 8 one trigger"},
     {"ctp_physics_divisor", 2, 0x280014, 4, Access::read_write, "clock ticks between physics triggers"},
     {"ctp_hc_divisor", 2, 0x280018, 4, Access::read_write, "clock ticks between HC triggers"},

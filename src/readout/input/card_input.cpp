@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "card/enumeration.h"
+#include "card/numa.h"
 #include "card_registers/cru.h"
 #include "card_registers/felix.h"
 #include "formats/fid.h"
@@ -66,14 +67,18 @@ void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
     fail({"card.no_links", fmt::format("no link of card {} is enabled for its DMA channel {}", id, settings_.channel),
           "readout.input.cards", "enable links in the card's configuration (`rodeo card config`)"});
   }
+  const auto place = need(card::reader_place(settings_.numa, entry.function.numa_node), "readout.input.numa");
+  // The memory is this thread's to touch first, and so lies where the readers will be.
+  const card::StayAtCard here(place);
   card::DmaSettings dma{.source = settings_.source};
   auto source = need(DmaSpanSource::open(std::move(card), {.channel = settings_.channel,
                                                            .memory_bytes = settings_.memory_bytes,
                                                            .superpage_bytes = settings_.superpage_bytes,
                                                            .dma = dma}),
                      fmt::format("cannot read card {}", id));
-  base::log_info("card {} ({}): {} links, {}", id, card::name_of(endpoint.type), endpoint.links.size(),
-                 source->memory_description());
+  base::log_info("card {} ({}): {} link{}, {}, readers {}", id, card::name_of(endpoint.type), endpoint.links.size(),
+                 endpoint.links.size() == 1 ? "" : "s", source->memory_description(), place.description);
+  endpoint.place = place;
   endpoint.source = source.get();
   endpoint.spans = std::make_shared<CardSpans>(std::move(source));
   endpoints_.push_back(std::move(endpoint));
@@ -162,7 +167,8 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
     if (parts[e].local.empty()) continue;
     walks.push_back({.spans = endpoints_[e].spans,
                      .decoder = decoder(endpoints_[e], parts[e].local),
-                     .links = std::move(parts[e].indices)});
+                     .links = std::move(parts[e].indices),
+                     .place = endpoints_[e].place});
   }
   streams_.push_back(std::make_unique<CardStream>(std::move(walks)));
   for (const std::size_t position : positions) taken_[position] = true;
@@ -174,8 +180,10 @@ std::unique_ptr<DataStream> CardInput::open_trigger_list() {
   for (Endpoint& endpoint : endpoints_) {
     if (endpoint.type != card::CardType::felix) continue;
     std::vector<CardStream::Walk> walks;
-    walks.push_back(
-        {.spans = endpoint.spans, .decoder = decoder(endpoint, std::span(&*settings_.trigger_elink, 1)), .links = {0}});
+    walks.push_back({.spans = endpoint.spans,
+                     .decoder = decoder(endpoint, std::span(&*settings_.trigger_elink, 1)),
+                     .links = {0},
+                     .place = endpoint.place});
     lists_.push_back(std::make_unique<CardStream>(std::move(walks)));
     return std::make_unique<StreamHandle>(*lists_.back());
   }
@@ -259,6 +267,7 @@ CardInputSettings CardInputSettings::from(const Parameters& p) {
   if (p.integer("trigger_elink") >= 0) s.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
   s.source = card::data_source_of(p.text("source")).value_or(card::DataSource::fee);
   s.block_family = p.integer("trailer_bits") == 32 ? formats::BlockFamily::trailer32 : formats::BlockFamily::trailer16;
+  s.numa = p.text("numa");
   s.start_generator = p.boolean("start_generator");
   return s;
 }
@@ -297,6 +306,12 @@ std::vector<Key> card_input_keys() {
        .type = KeyType::boolean,
        .fallback = "false",
        .help = "Let the card's own (or emulated) sources run only from the run's begin to its end."},
+      {.name = "numa",
+       .type = KeyType::text,
+       .fallback = "card",
+       .help = "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
+               "off, or a node's "
+               "number."},
       {.name = "detector",
        .type = KeyType::integer,
        .fallback = "0",

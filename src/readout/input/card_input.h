@@ -11,7 +11,6 @@
 #include "formats/block.h"
 #include "readout/input/card_stream.h"
 #include "readout/input/dma_span_source.h"
-#include "readout/input/input_failure.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
 
@@ -30,6 +29,7 @@ struct CardInputSettings {
   std::optional<std::uint16_t> trigger_elink;
   formats::BlockFamily block_family = formats::BlockFamily::trailer16;
   card::DataSource source = card::DataSource::fee;
+  std::string numa = "card";     ///< where readers run: see card::reader_place()
   bool start_generator = false;  ///< the card's own generator runs between start() and stop()
 
   /// Throws SetupError.
@@ -42,7 +42,7 @@ std::vector<Key> card_input_keys();
 /// links. Each worker walks the card memory and takes its own links; memory goes back at the slowest worker's position, so a readout that does not
 /// keep up fills it, and the card is busy. stop() first stops the card's own generator if it was to start it, takes what still comes until nothing has come for 50 ms (at most
 /// two seconds), and then stops DMA.
-class CardInput final : public DataInput, public InputFailure {
+class CardInput final : public DataInput {
  public:
   /// Throws SetupError: no such card, a channel that has an owner, no link enabled, no memory.
   explicit CardInput(const CardInputSettings& settings);
@@ -63,6 +63,7 @@ class CardInput final : public DataInput, public InputFailure {
  private:
   struct Endpoint {
     std::string id;
+    card::ReaderPlace place;
     DmaSpanSource* source = nullptr;  // owned by spans
     std::shared_ptr<CardSpans> spans;
     card::CardType type = card::CardType::unknown;

@@ -21,6 +21,7 @@ CardStream::CardStream(std::vector<Walk> walks) {
       room.carry_bytes = std::max(room.carry_bytes, wanted.carry_bytes);
     }
     walk.spans->add_walker();
+    place_.cpus.insert(place_.cpus.end(), walk.place.cpus.begin(), walk.place.cpus.end());
     positions_.push_back({.walk = std::move(walk)});
   }
   for (std::size_t i = 0; i < kPages; ++i) {
@@ -73,6 +74,10 @@ bool CardStream::step(Position& position, CardPage& page) {
 }
 
 PollStatus CardStream::poll(Page*& out) {
+  if (!placed_) {
+    placed_ = true;
+    (void)card::stay_at_card(place_);
+  }
   CardPage* page = take_page();
   if (page == nullptr) return PollStatus::empty;
   std::size_t idle = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "card/numa.h"
 #include "readout/input/card_spans.h"
 #include "readout/input/return_list.h"
 #include "readout/input/span_decoder.h"
@@ -21,6 +22,7 @@ class CardStream final : public DataStream {
     std::shared_ptr<CardSpans> spans;
     std::unique_ptr<SpanDecoder> decoder;
     std::vector<LinkIndex> links;
+    card::ReaderPlace place = {};  ///< of whoever polls
   };
 
   explicit CardStream(std::vector<Walk> walks);
@@ -54,6 +56,8 @@ class CardStream final : public DataStream {
 
   std::vector<Position> positions_;
   std::size_t turn_ = 0;
+  card::ReaderPlace place_;  // that of all its cards together
+  bool placed_ = false;
   std::deque<CardPage> pages_;
   CardPage* free_ = nullptr;
   ReturnList<CardPage> returned_;
