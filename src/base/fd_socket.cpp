@@ -132,6 +132,10 @@ IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds) {
   return receive_flags(socket, into, fds, 0);
 }
 
+IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds) {
+  return receive_flags(socket, into, fds, MSG_DONTWAIT);
+}
+
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience) {
   std::size_t received = 0;
   Clock::time_point deadline{};

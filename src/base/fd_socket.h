@@ -65,6 +65,9 @@ IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const 
 /// One recvmsg of at most `into.size()` bytes; descriptors that come with them are appended to `fds` (close-on-exec).
 IoResult receive_some(int socket, std::span<std::byte> into, ReceivedFds& fds);
 
+/// The same without waiting, whatever the socket does: partial with 0 bytes if nothing is there.
+IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
+
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 

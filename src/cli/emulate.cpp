@@ -20,8 +20,6 @@
 namespace rodeo::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kStep{5};
-
 struct RunOptions {
   std::string file;
   std::vector<std::string> settings;
@@ -62,9 +60,10 @@ std::string live_line(const emulator::EmulatorReport& before, const emulator::Em
 /// One line, redrawn on a terminal; elsewhere one every ten seconds.
 class LiveLine {
  public:
-  void show(const emulator::EmulatorReport& now) {
+  void show(const emulator::Emulator& emulator) {
     const double interval = terminal_ ? 1 : 10;
-    if (now.seconds - before_.seconds < interval) return;
+    if (emulator.seconds() - before_.seconds < interval) return;
+    const emulator::EmulatorReport now = emulator.report();
     std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", live_line(before_, now).c_str());
     std::fflush(stderr);
     drawn_ = terminal_;
@@ -106,12 +105,11 @@ Result<ExitCode> run(const RunOptions& options) {
   {
     LiveLine line;
     while (!stop && !signals.stop_requested()) {
-      control.serve(kStep, [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
+      control.serve(emulator.next_poll(), [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
       emulator.poll();
       if (const auto failure = emulator.failure()) return std::unexpected(*failure);
-      const auto report = emulator.report();
-      line.show(report);
-      if (options.seconds && report.seconds >= *options.seconds) stop = true;
+      line.show(emulator);
+      if (options.seconds && emulator.seconds() >= *options.seconds) stop = true;
     }
   }
   const emulator::EmulatorReport report = emulator.report();

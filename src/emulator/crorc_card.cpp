@@ -245,6 +245,8 @@ bool CrorcCard::work() {
   return any;
 }
 
+bool CrorcCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::receiving); }
+
 bool CrorcCard::inject_card(const Fault& fault) {
   if (fault.link >= crorc::kLinks) return false;
   Channel& channel = channels_[fault.link];

@@ -356,6 +356,8 @@ bool CruCard::work() {
   return any;
 }
 
+bool CruCard::at_rest() const { return !dma_on_; }
+
 bool CruCard::inject_card(const Fault& fault) {
   if (fault.kind == FaultKind::temperature) {
     set_temperature(fault.value);

@@ -33,8 +33,11 @@ class CruCard final : public PciFunction {
   CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers);
   ~CruCard() override;
 
+  bool running() const override { return running_.load(std::memory_order_relaxed); }
+
  protected:
   bool work() override;
+  bool at_rest() const override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;

@@ -24,7 +24,7 @@ struct Region {
   int fd = -1;  ///< behind the mappable areas; the device's
 };
 
-/// A function. All calls come from the server's thread; none blocks for longer than a DMA engine takes to finish what it is writing.
+/// A function. Clients' threads call it, several at once; no call blocks for longer than a DMA engine takes to finish what it is writing.
 class Device {
  public:
   virtual ~Device() = default;

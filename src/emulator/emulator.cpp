@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -227,8 +228,20 @@ void Emulator::poll() {
   if (authority_) authority_->advance(now_ns);
 }
 
+std::chrono::milliseconds Emulator::next_poll() const {
+  constexpr std::chrono::milliseconds kShort{5}, kLong{50};
+  if (std::ranges::any_of(functions_, [](const auto& function) { return function->running(); })) return kShort;
+  std::chrono::nanoseconds wait = kLong;
+  const std::uint64_t now_ns = base::steady_now_ns();
+  for (const Due& due : schedule_)
+    wait = std::min(wait, std::chrono::nanoseconds(due.at_ns > now_ns ? due.at_ns - now_ns : 0));
+  return std::chrono::ceil<std::chrono::milliseconds>(wait);
+}
+
+double Emulator::seconds() const { return static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9; }
+
 EmulatorReport Emulator::report() const {
-  EmulatorReport report{.seconds = static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9,
+  EmulatorReport report{.seconds = seconds(),
                         .cpu_seconds = base::process_cpu_seconds(),
                         .trigger = authority_ ? authority_->report() : link_->report(),
                         .faults = faults_};

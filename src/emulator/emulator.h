@@ -68,13 +68,17 @@ class Emulator {
   explicit Emulator(EmulatorSettings settings);
   ~Emulator();
 
-  /// Faults whose time has come. To be called every few milliseconds.
+  /// Faults whose time has come. To be called again before next_poll() has passed.
   void poll();
+  /// A few milliseconds while data are taken, longer while nothing goes on.
+  std::chrono::milliseconds next_poll() const;
 
   /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint.
   Result<void> inject(const std::string& id, const Fault& fault);
 
   EmulatorReport report() const;
+  /// Since the begin.
+  double seconds() const;
   /// The trigger limit is reached and everybody has what there is.
   bool ended() const { return authority_ && authority_->ended(); }
   /// What makes it useless to go on: the authority that it should follow refuses it.

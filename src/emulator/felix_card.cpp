@@ -455,6 +455,8 @@ bool FelixCard::work() {
   return last ? end_those() : true;
 }
 
+bool FelixCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::running); }
+
 bool FelixCard::inject_card(const Fault& fault) {
   if (fault.kind == FaultKind::temperature) {
     set_temperature(fault.value);

@@ -2,10 +2,17 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 namespace rodeo::emulator {
+namespace {
+
+constexpr std::chrono::milliseconds kRest{50};  // the longest; what is timed - a link that comes back - is that late at most
+constexpr std::chrono::milliseconds kMemoryRest{1};  // with registers in memory that a client may have mapped
+
+}  // namespace
 
 PciFunction::PciFunction(Identity identity, const card_registers::RegisterMap& map,
                          std::span<const card_registers::BarSize> bars, unsigned copies)
@@ -30,6 +37,7 @@ void PciFunction::start() {
 
 void PciFunction::stop() {
   stop_ = true;
+  knock();
   if (thread_.joinable()) thread_.join();
   server_.reset();
 }
@@ -40,17 +48,38 @@ void PciFunction::run() {
   base::Backoff backoff(identity_.idle);
   while (!stop_.load(std::memory_order_relaxed)) {
     while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) ::sched_yield();
-    bool worked = false;
+    const unsigned seen = knocks_.load();
+    bool worked = false, at_rest = true;
     if (!gone_.load(std::memory_order_relaxed)) {
       const std::lock_guard lock(work_mutex_);
       worked = work();
+      at_rest = !worked && this->at_rest();
     }
     if (worked) {
       backoff.reset();
+    } else if (at_rest && identity_.idle == base::IdlePolicy::sleep) {
+      rest(seen);
     } else {
       backoff.idle();
     }
   }
+}
+
+/// Sleeps until somebody knocks, or has knocked since `seen`.
+void PciFunction::rest(unsigned seen) {
+  const bool in_memory = regions_[0].fd >= 0 && server_->clients() > 0;
+  std::unique_lock lock(rest_mutex_);
+  resting_ = true;
+  rest_.wait_for(lock, in_memory ? kMemoryRest : kRest, [&] { return knocks_.load() != seen; });
+  resting_ = false;
+}
+
+/// Something has changed that the DMA thread must look at.
+void PciFunction::knock() {
+  knocks_.fetch_add(1);
+  if (!resting_) return;
+  const std::lock_guard lock(rest_mutex_);
+  rest_.notify_one();
 }
 
 bool PciFunction::bar_memory(unsigned, std::uint64_t, std::span<std::byte>, bool) { return false; }
@@ -75,23 +104,26 @@ void PciFunction::write(ClientId client, unsigned region, std::uint64_t offset, 
       wants_reset = config_.write(offset, bytes);
       bus_master_.store(config_.bus_master(), std::memory_order_relaxed);
     }
+    knock();
     if (wants_reset) reset();
     return;
   }
   std::uint64_t value = 0;
   std::memcpy(&value, bytes.data(), bytes.size());
-  if (bar_memory(region, offset, std::as_writable_bytes(std::span(&value, 1)).first(bytes.size()), true)) return;
+  if (bar_memory(region, offset, std::as_writable_bytes(std::span(&value, 1)).first(bytes.size()), true)) return knock();
   std::function<void()> after;
   {
     const std::lock_guard lock(mutex_);
     current_client_ = client;
     registers_.write(region, offset, bytes.size(), value);
-    if (!after_write_) return;
     after = std::exchange(after_write_, nullptr);
   }
-  const auto paused = pause();
-  const std::lock_guard lock(mutex_);
-  after();
+  if (after) {
+    const auto paused = pause();
+    const std::lock_guard lock(mutex_);
+    after();
+  }
+  knock();
 }
 
 /// The DMA thread takes its lock again as soon as it has let go of it: who wants it says so, and it waits.
@@ -129,9 +161,14 @@ bool PciFunction::inject(const Fault& fault) {
       return true;
     default: break;
   }
-  const auto paused = pause();
-  const std::lock_guard lock(mutex_);
-  return inject_card(fault);
+  bool done = false;
+  {
+    const auto paused = pause();
+    const std::lock_guard lock(mutex_);
+    done = inject_card(fault);
+  }
+  knock();
+  return done;
 }
 
 FunctionReport PciFunction::report() const {

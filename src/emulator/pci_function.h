@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -64,6 +65,8 @@ class PciFunction : public Device {
 
   const Identity& identity() const { return identity_; }
   FunctionReport report() const;
+  /// Whether DMA is going on. Any thread.
+  virtual bool running() const = 0;
 
   /// Makes the fault happen now; false if this card does not have it. Any thread.
   bool inject(const Fault& fault);
@@ -74,6 +77,9 @@ class PciFunction : public Device {
 
   /// The DMA engine's turn: does at most a megabyte or so of work and returns whether it did any. On the DMA thread.
   virtual bool work() = 0;
+  /// After a turn that did nothing: whether nothing can be to do before a register is written. The thread then sleeps; where registers are
+  /// memory, which nobody hears written, it looks once a millisecond while there are clients. On the DMA thread.
+  virtual bool at_rest() const = 0;
   /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
   virtual void reset_card() = 0;
   virtual void report_card(FunctionReport& report) const = 0;
@@ -99,6 +105,8 @@ class PciFunction : public Device {
 
  private:
   void run();
+  void rest(unsigned seen);
+  void knock();
   void reset_locked();
 
   Identity identity_;
@@ -113,6 +121,10 @@ class PciFunction : public Device {
   std::atomic<bool> bus_master_{false};
   std::atomic<bool> gone_{false};
   std::atomic<bool> stop_{false};
+  std::atomic<unsigned> knocks_{0};  // things that may end the DMA thread's rest
+  std::atomic<bool> resting_{false};
+  std::mutex rest_mutex_;
+  std::condition_variable rest_;
   ClientId current_client_ = 0;
   std::function<void()> after_write_;
   std::unique_ptr<Server> server_;

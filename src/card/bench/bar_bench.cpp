@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -26,13 +27,14 @@ namespace {
 
 constexpr unsigned kMostProcesses = 256;
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
+constexpr unsigned kRounds = 7;
 constexpr unsigned kBatch = 16;  // accesses between two looks at the clock
 
 struct alignas(64) Share {
-  std::atomic<int> state;  // 0 not ready, 1 ready, 2 done, 3 failed
-  std::uint64_t operations;
+  std::atomic<int> state;  // 0 not ready, 1 ready, 1 + n: n rounds done, -1 failed
+  std::uint64_t operations[kRounds];
+  double seconds[kRounds];
   std::uint64_t wrong;
-  double seconds;
   bool mapped;
   char code[64];
   char what[256];
@@ -40,8 +42,7 @@ struct alignas(64) Share {
 
 /// What the processes see of each other.
 struct Meeting {
-  std::atomic<bool> go;
-  std::atomic<bool> give_up;
+  std::atomic<unsigned> go;  // rounds that may begin
   Share shares[kMostProcesses];
 };
 
@@ -111,18 +112,18 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
   if (auto first = accesses.batch(ignored, ignored); !first) return first;
   share.mapped = accesses.mapped();
   share.state.store(1, std::memory_order_release);
-  while (!meeting.go.load(std::memory_order_acquire)) {
-    if (meeting.give_up.load(std::memory_order_acquire)) return {};
-    std::this_thread::sleep_for(std::chrono::microseconds{100});
+  for (unsigned round = 0; round < kRounds; ++round) {
+    while (meeting.go.load(std::memory_order_acquire) <= round) std::this_thread::sleep_for(std::chrono::microseconds{100});
+    const std::uint64_t begin = base::steady_now_ns();
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count()) / kRounds;
+    std::uint64_t now = begin;
+    while (now < end) {
+      if (auto done = accesses.batch(share.operations[round], share.wrong); !done) return done;
+      now = base::steady_now_ns();
+    }
+    share.seconds[round] = static_cast<double>(now - begin) * 1e-9;
+    share.state.fetch_add(1, std::memory_order_release);
   }
-  const std::uint64_t begin = base::steady_now_ns();
-  const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count());
-  std::uint64_t now = begin;
-  while (now < end) {
-    if (auto done = accesses.batch(share.operations, share.wrong); !done) return done;
-    now = base::steady_now_ns();
-  }
-  share.seconds = static_cast<double>(now - begin) * 1e-9;
   return {};
 }
 
@@ -132,9 +133,14 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
   if (!outcome) {
     copy_text(share.code, sizeof share.code, outcome.error().code);
     copy_text(share.what, sizeof share.what, outcome.error().what);
+    share.state.store(-1, std::memory_order_release);
   }
-  share.state.store(outcome ? 2 : 3, std::memory_order_release);
   ::_exit(0);
+}
+
+double median(std::array<double, kRounds> values) {
+  std::ranges::nth_element(values, values.begin() + kRounds / 2);
+  return values[kRounds / 2];
 }
 
 Error bench_error(std::string what) { return {"card.bench", std::move(what), {}, {}}; }
@@ -181,7 +187,7 @@ Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std
     unsigned there = 0;
     for (unsigned i = 0; i < processes; ++i) {
       const int now = meeting.shares[i].state.load(std::memory_order_acquire);
-      if (now == 3) return std::unexpected(Error{meeting.shares[i].code, meeting.shares[i].what, {}, {}});
+      if (now < 0) return std::unexpected(Error{meeting.shares[i].code, meeting.shares[i].what, {}, {}});
       if (now >= state) ++there;
     }
     if (there == processes) return {};
@@ -203,6 +209,8 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   if (shared == MAP_FAILED) return std::unexpected(bench_error(std::string("no shared memory: ") + std::strerror(errno)));
   auto* meeting = new (shared) Meeting{};
   BarBenchResult result;
+  const auto round_time = settings.time / kRounds;
+  std::array<double, kRounds> rates{}, ceilings{}, ratios{};
   const auto outcome = [&]() -> Result<void> {
     Processes processes;
     for (unsigned i = 0; i < settings.processes; ++i) {
@@ -212,23 +220,35 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
       processes.add(child);
     }
     if (auto ready = wait_for(*meeting, settings.processes, 1, kPatienceNs); !ready) return ready;
-    meeting->go.store(true, std::memory_order_release);
-    const auto time_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count());
-    return wait_for(*meeting, settings.processes, 2, kPatienceNs + time_ns);
+    result.mapped = meeting->shares[0].mapped;
+    const auto time_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(round_time).count());
+    for (unsigned round = 0; round < kRounds; ++round) {
+      meeting->go.store(round + 1, std::memory_order_release);
+      const int state = static_cast<int>(round) + 2;
+      if (auto done = wait_for(*meeting, settings.processes, state, kPatienceNs + time_ns); !done) return done;
+      ceilings[round] =
+          result.mapped ? load_ceiling(round_time) : ping_pong_ceiling(std::chrono::microseconds{0}, round_time);
+    }
+    return {};
   }();
   if (outcome) {
     for (unsigned i = 0; i < settings.processes; ++i) {
       const Share& share = meeting->shares[i];
-      result.per_process.push_back(static_cast<double>(share.operations) / share.seconds);
+      for (unsigned round = 0; round < kRounds; ++round)
+        rates[round] += static_cast<double>(share.operations[round]) / share.seconds[round];
+      result.per_process.push_back(
+          static_cast<double>(std::accumulate(share.operations, share.operations + kRounds, std::uint64_t{0})) /
+          std::accumulate(share.seconds, share.seconds + kRounds, 0.0));
       result.wrong_reads += share.wrong;
-      result.mapped = share.mapped;
     }
-    result.operations_per_second = std::accumulate(result.per_process.begin(), result.per_process.end(), 0.0);
-    const double mean = result.operations_per_second / settings.processes;
+    for (unsigned round = 0; round < kRounds; ++round)
+      ratios[round] = ceilings[round] > 0 ? rates[round] / ceilings[round] : 0;
+    const double mean = std::accumulate(result.per_process.begin(), result.per_process.end(), 0.0) / settings.processes;
     for (const double rate : result.per_process)
       result.unfairness = std::max(result.unfairness, std::abs(rate - mean) / mean);
-    result.ceiling_per_second =
-        result.mapped ? load_ceiling(settings.time / 4) : ping_pong_ceiling(std::chrono::microseconds{0}, settings.time / 4);
+    result.operations_per_second = median(rates);
+    result.ceiling_per_second = median(ceilings);
+    result.of_ceiling = median(ratios);
   }
   ::munmap(shared, sizeof(Meeting));
   if (!outcome) return std::unexpected(outcome.error());

@@ -20,15 +20,18 @@ struct BarBenchSettings {
 };
 
 struct BarBenchResult {
-  std::vector<double> per_process;  ///< operations (a read or a write each) per second
-  double operations_per_second = 0;
-  double unfairness = 0;  ///< largest deviation of a process from their mean, as a share of it
+  std::vector<double> per_process;   ///< operations (a read or a write each) per second
+  double operations_per_second = 0;  ///< of all together: median of the rounds
+  double unfairness = 0;             ///< largest deviation of a process from their mean, as a share of it
   bool mapped = false;
   std::uint64_t wrong_reads = 0;  ///< values that are not what was written; another process may have written another
-  double ceiling_per_second = 0;  ///< of one process: plain loads of memory, or a bare ping-pong over a socket
+  double ceiling_per_second =
+      0;                  ///< of one process: plain loads of memory, or a bare ping-pong over a socket; median of the rounds
+  double of_ceiling = 0;  ///< median of the rounds' ratios
 };
 
-/// Every process opens the card by itself and begins when all are ready. Blocks for `time` and what the ceiling takes. The calling process must have one thread.
+/// Every process opens the card by itself and begins when all are ready. `time` is measured in seven rounds, each followed by the ceiling's, so that
+/// what else the machine does meets both. Blocks for twice that. The calling process must have one thread.
 /// Errors: those of the card (of the first process that had one), card.bench (processes could not be made, or died).
 Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettings& settings);
 

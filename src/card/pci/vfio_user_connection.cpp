@@ -58,8 +58,8 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadl
   while (end_ - begin_ < bytes) {
     const std::span<std::byte> room(in_.data() + end_, in_.size() - end_);
     const bool spinning = settings_.spin.count() > 0 && Clock::now() < spin_until;
-    const base::IoResult got = spinning ? base::receive_all(socket_.get(), room.first(bytes - (end_ - begin_)), fds, {})
-                                        : base::receive_some(socket_.get(), room, fds);
+    const base::IoResult got =
+        spinning ? base::receive_now(socket_.get(), room, fds) : base::receive_some(socket_.get(), room, fds);
     end_ += got.bytes;
     switch (got.status) {
       case base::IoStatus::closed: return broken("card.gone", "the card's process hung up");

@@ -1,0 +1,117 @@
+// One client's conversation with a function over vfio-user: bytes and descriptors in, replies out (docs/protocols/vfio-user.md). No socket in here,
+// so that a fuzzer can say anything.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/fd_socket.h"
+#include "emulator/device.h"
+#include "emulator/dma_maps.h"
+#include "emulator/interrupts.h"
+#include "formats/vfio_user.h"
+
+namespace rodeo::emulator {
+
+enum class ServerCounter : std::uint8_t { requests, errors, hung_up, count };
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ServerCounter::count)> kServerCounters{{
+    {"requests", "messages", "Requests of clients, answered or not."},
+    {"request_errors", "messages", "Requests that were answered with an error."},
+    {"clients_cut_off", "clients", "Connections that the server ended: broken messages, or replies that were not taken."},
+}};
+
+/// One thread. What the client lends - maps, interrupt descriptors - is given back by the destructor.
+class Session {
+ public:
+  Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Where the next bytes from the client belong; never empty. To be asked for again after each received().
+  std::span<std::byte> room();
+  /// `bytes` of room() were filled by one recvmsg, and `fds` came with them; they are taken out. The kernel ends a read behind the bytes that
+  /// descriptors were sent with, and clients send a message at a time: they are those of the last message that begins in this read (of those
+  /// that take descriptors, if there are any).
+  void received(std::size_t bytes, base::ReceivedFds& fds);
+  /// Does what the next whole message says; false if there is none, or over().
+  bool take_message();
+  /// To be hung up on, once its replies are out.
+  bool over() const { return over_; }
+  void end() { over_ = true; }
+
+  std::size_t reply_bytes() const { return out_.bytes().size(); }
+  /// Calls `send(bytes, descriptors)` for the replies, piece by piece, until it returns false; then they are gone, sent or not. Descriptors go with the
+  /// first byte of their piece, which begins with their message; they stay the device's. Returns whether all were sent.
+  template <typename Send>
+  bool send_replies(Send&& send);
+
+  /// Any thread.
+  std::uint64_t read(ServerCounter counter) const { return counters_.read(counter); }
+  /// The server ends the connection for a reason of its own.
+  void cut_off();
+
+ private:
+  struct Passenger {
+    std::size_t at;  // in out_: the message it goes with
+    int fd;
+  };
+  struct Arrival {
+    std::uint64_t at;  // in the stream: the message it belongs to
+    std::vector<base::UniqueFd> fds;
+  };
+
+  std::uint64_t message_of_read(std::size_t first) const;
+  void collect_fds(std::uint64_t at);
+  void handle(const formats::vfio_user::Header& header, std::span<const std::byte> payload);
+  void answer(const formats::vfio_user::Header& header, const formats::vfio_user::Request& request);
+  void refuse(const formats::vfio_user::Header& header, int error);
+  void negotiate(const formats::vfio_user::Header& header, const formats::vfio_user::Version& version);
+  void region_info(const formats::vfio_user::Header& header, const formats::vfio_user::RegionInfo& asked);
+  int set_irqs(const formats::vfio_user::SetIrqs& irqs);
+  bool valid(const formats::vfio_user::RegionAccess& access) const;
+  void region_write(const formats::vfio_user::RegionAccess& access, std::span<const std::byte> data);
+
+  const ClientId id_;
+  Device& device_;
+  DmaMaps& maps_;
+  Interrupts& interrupts_;
+  bool negotiated_ = false;
+  bool over_ = false;
+
+  std::vector<std::byte> in_;  // received, not yet done: in_[begin_, end_)
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t stream_ = 0;  // bytes of the stream before in_[0]
+  std::vector<Arrival> arrivals_;
+  std::vector<base::UniqueFd> fds_;  // of the message that is being done
+
+  formats::vfio_user::MessageWriter out_;
+  std::vector<Passenger> passengers_;
+  base::CounterBlock<ServerCounter> counters_;
+};
+
+template <typename Send>
+bool Session::send_replies(Send&& send) {
+  const auto all = out_.bytes();
+  bool sent = true;
+  std::size_t at = 0;
+  for (std::size_t next = 0; sent && at < all.size();) {
+    // What stands before the message with a descriptor goes alone.
+    const bool aboard = next < passengers_.size() && passengers_[next].at == at;
+    const std::span<const int> fds = aboard ? std::span(&passengers_[next].fd, 1) : std::span<const int>{};
+    if (aboard) ++next;
+    const std::size_t end = next < passengers_.size() ? passengers_[next].at : all.size();
+    sent = send(all.subspan(at, end - at), fds);
+    at = end;
+  }
+  out_.clear();
+  passengers_.clear();
+  return sent;
+}
+
+}  // namespace rodeo::emulator
