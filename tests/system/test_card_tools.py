@@ -224,7 +224,8 @@ def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
 def test_registers_are_benched_by_several_processes(cards):
     trapped = json.loads(cards.card("bench", "bar", "--id", CRU, "--bar", 2, "--processes", 3, "--time", "100ms", "--json", "-").stdout)
     assert not trapped["mapped"] and len(trapped["per_process"]) == 3
-    assert trapped["operations_per_second"] == pytest.approx(sum(trapped["per_process"])) and min(trapped["per_process"]) > 0
+    assert trapped["operations_per_second"] > 0 and trapped["of_ceiling"] > 0
+    assert 0 < min(trapped["per_process"]) <= sum(trapped["per_process"]) / 3 <= max(trapped["per_process"])
     mapped = json.loads(cards.card("bench", "bar", "--id", FELIX, "--bar", 0, "--time", "100ms", "--json", "-").stdout)
     assert mapped["mapped"] and mapped["operations_per_second"] > trapped["operations_per_second"]
     pairs = json.loads(cards.card("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-").stdout)
