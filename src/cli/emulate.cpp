@@ -105,7 +105,8 @@ Result<ExitCode> run(const RunOptions& options) {
   {
     LiveLine line;
     while (!stop && !signals.stop_requested()) {
-      control.serve(emulator.next_poll(), [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
+      control.serve(emulator.next_poll(),
+                    [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
       emulator.poll();
       if (const auto failure = emulator.failure()) return std::unexpected(*failure);
       line.show(emulator);

@@ -230,7 +230,7 @@ void Emulator::poll() {
 
 std::chrono::milliseconds Emulator::next_poll() const {
   constexpr std::chrono::milliseconds kShort{5}, kLong{50};
-  if (std::ranges::any_of(functions_, [](const auto& function) { return function->running(); })) return kShort;
+  if (server_ || std::ranges::any_of(functions_, [](const auto& function) { return function->running(); })) return kShort;
   std::chrono::nanoseconds wait = kLong;
   const std::uint64_t now_ns = base::steady_now_ns();
   for (const Due& due : schedule_)

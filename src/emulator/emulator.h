@@ -70,7 +70,7 @@ class Emulator {
 
   /// Faults whose time has come. To be called again before next_poll() has passed.
   void poll();
-  /// A few milliseconds while data are taken, longer while nothing goes on.
+  /// A few milliseconds while data are taken, here or by others that follow; longer while nothing goes on.
   std::chrono::milliseconds next_poll() const;
 
   /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint.

@@ -29,6 +29,7 @@ PciFunction::~PciFunction() = default;
 
 void PciFunction::start() {
   registers_.keep();
+  if (identity_.directory.empty()) return;
   server_ = std::make_unique<Server>(
       *this, maps_, interrupts_,
       Server::Options{.directory = identity_.directory, .address = identity_.address, .idle = identity_.idle});
@@ -40,6 +41,13 @@ void PciFunction::stop() {
   knock();
   if (thread_.joinable()) thread_.join();
   server_.reset();
+}
+
+std::unique_ptr<Session> PciFunction::talk() { return std::make_unique<Session>(next_talk_++, *this, maps_, interrupts_); }
+
+void PciFunction::turn() {
+  const std::lock_guard lock(work_mutex_);
+  if (!gone_) (void)work();
 }
 
 void PciFunction::run() {
@@ -152,11 +160,11 @@ bool PciFunction::inject(const Fault& fault) {
     case FaultKind::card_reset: reset(); return true;
     case FaultKind::removal:
       gone_ = true;
-      server_->unplug();
+      if (server_) server_->unplug();
       return true;
     case FaultKind::replug:
       reset();
-      server_->plug();
+      if (server_) server_->plug();
       gone_ = false;
       return true;
     default: break;
@@ -172,18 +180,18 @@ bool PciFunction::inject(const Fault& fault) {
 }
 
 FunctionReport PciFunction::report() const {
-  FunctionReport report{.name = identity_.name,
-                        .type = identity_.type,
-                        .address = identity_.address,
-                        .endpoint = identity_.endpoint,
-                        .clients = server_->clients(),
-                        .requests = server_->read(ServerCounter::requests)};
+  FunctionReport report{
+      .name = identity_.name, .type = identity_.type, .address = identity_.address, .endpoint = identity_.endpoint};
   report_card(report);
   const auto add = [&](std::string_view name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
   };
-  add(kServerCounters[static_cast<std::size_t>(ServerCounter::errors)].name, server_->read(ServerCounter::errors));
-  add(kServerCounters[static_cast<std::size_t>(ServerCounter::hung_up)].name, server_->read(ServerCounter::hung_up));
+  if (server_) {
+    report.clients = server_->clients();
+    report.requests = server_->read(ServerCounter::requests);
+    for (const ServerCounter counter : {ServerCounter::errors, ServerCounter::hung_up})
+      add(kServerCounters[static_cast<std::size_t>(counter)].name, server_->read(counter));
+  }
   add("maps_lost", maps_.lost_maps());
   add("interrupts", interrupts_.raised());
   const std::lock_guard lock(mutex_);

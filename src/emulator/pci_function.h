@@ -48,7 +48,7 @@ class PciFunction : public Device {
     std::string address = {};
     unsigned endpoint = 0;
     card_registers::PciId pci = {};
-    std::filesystem::path directory = {};  ///< of sockets and locks
+    std::filesystem::path directory = {};  ///< of sockets and locks; empty: no socket and no thread, only talk() and turn()
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     int cpu = -1;  ///< for the DMA thread; -1: any
   };
@@ -67,6 +67,11 @@ class PciFunction : public Device {
   FunctionReport report() const;
   /// Whether DMA is going on. Any thread.
   virtual bool running() const = 0;
+
+  /// A conversation without a socket; the function must outlive it. Any thread.
+  std::unique_ptr<Session> talk();
+  /// One turn of the DMA engine, where it has no thread of its own.
+  void turn();
 
   /// Makes the fault happen now; false if this card does not have it. Any thread.
   bool inject(const Fault& fault);
@@ -126,6 +131,7 @@ class PciFunction : public Device {
   std::mutex rest_mutex_;
   std::condition_variable rest_;
   ClientId current_client_ = 0;
+  std::atomic<ClientId> next_talk_{ClientId{1} << 63};  // beyond those of the server
   std::function<void()> after_write_;
   std::unique_ptr<Server> server_;
   std::jthread thread_;

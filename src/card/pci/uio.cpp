@@ -17,9 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/thread.h"
-#include "card/pci/keeper_client.h"
-#include "card/pci/keeper_memory.h"
-#include "card/pci/regions.h"
+#include "card/pci/keeper_function.h"
 
 namespace rodeo::card::pci {
 namespace {
@@ -61,65 +59,28 @@ class InterruptBridge {
   std::thread thread_;
 };
 
-class UioFunction final : public Function {
+class UioFunction final : public KeeperFunction {
  public:
   UioFunction(const Address& address, std::unique_ptr<KeeperClient> keeper, std::vector<Descriptor> files)
-      : address_(address),
-        keeper_(std::move(keeper)),
-        files_(std::move(files)),
-        regions_(address.text()),
-        memory_(*keeper_, true) {}
+      : KeeperFunction(address, std::move(keeper), false), files_(std::move(files)) {}
   ~UioFunction() override {
-    if (bridge_) (void)regions_.change_command(PCI_COMMAND_INTX_DISABLE, 0);
+    if (bridge_) (void)regions().change_command(PCI_COMMAND_INTX_DISABLE, 0);
   }
 
   Result<void> examine(std::uint64_t resources);
 
-  const Address& address() const override { return address_; }
   BackEnd back_end() const override { return BackEnd::uio; }
-  Result<RegionInfo> region(unsigned number) const override { return regions_.info(number); }
-  Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
-    return regions_.read(number, offset, bytes);
-  }
-  Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return regions_.write(number, offset, bytes);
-  }
-  Result<void> post(std::span<const RegionWrite> writes) override {
-    for (const RegionWrite& one : writes) {
-      auto done = regions_.write(one.region, one.offset,
-                                 std::as_bytes(std::span(&one.value, 1)).first(std::min<std::size_t>(one.bytes, 8)));
-      if (!done) return done;
-    }
-    return {};
-  }
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
-  Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override {
-    return memory_.map(memory, fd, fd_offset, iova);
-  }
-  Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override { return memory_.unmap(iova, bytes); }
-  Result<LockNode> lock_node() override { return keeper_->lock_node(); }
-  bool translates() const override { return false; }
-  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
-    return memory_.bus_address(iova);
-  }
   unsigned interrupts() const override { return 1; }
   Result<int> interrupt(unsigned vector) override;
   Result<void> reset() override {
     KeeperRequest request;
     request.operation = KeeperOperation::reset;
-    const auto answer = keeper_->ask(request);
+    const auto answer = keeper().ask(request);
     return answer ? Result<void>{} : std::unexpected(answer.error());
-  }
-  Result<void> set_bus_master(bool on) override {
-    return regions_.change_command(on ? PCI_COMMAND_MASTER : 0, on ? 0 : PCI_COMMAND_MASTER);
   }
 
  private:
-  const Address address_;
-  std::unique_ptr<KeeperClient> keeper_;
   std::vector<Descriptor> files_;  // configuration space, node, resources
-  Regions regions_;
-  KeeperMemory memory_;
   std::mutex interrupt_mutex_;
   std::unique_ptr<InterruptBridge> bridge_;
 };
@@ -127,17 +88,17 @@ class UioFunction final : public Function {
 Result<void> UioFunction::examine(std::uint64_t resources) {
   constexpr unsigned kResources = 6;
   if (resources >> kResources != 0 || files_.size() != 2 + static_cast<std::size_t>(std::popcount(resources)))
-    return std::unexpected(Error{"card.keeper", "the keeper did not hand the card over", address_.text(), ""});
+    return std::unexpected(Error{"card.keeper", "the keeper did not hand the card over", address().text(), ""});
   const auto size = [](const Descriptor& file) {
     struct stat found{};
     return ::fstat(file.get(), &found) == 0 && found.st_size > 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
   };
-  regions_.add(kConfigurationRegion, files_[0].get(), 0, RegionInfo{size(files_[0]), true, true, {}}, false);
+  regions().add(kConfigurationRegion, files_[0].get(), 0, RegionInfo{size(files_[0]), true, true, {}}, false);
   std::size_t file = 2;
   for (unsigned number = 0; number < kResources; ++number) {
     if ((resources >> number & 1) == 0) continue;
     const std::uint64_t bytes = size(files_[file]);
-    regions_.add(number, files_[file].get(), 0, RegionInfo{bytes, true, true, {{0, bytes}}}, true);
+    regions().add(number, files_[file].get(), 0, RegionInfo{bytes, true, true, {{0, bytes}}}, true);
     ++file;
   }
   return {};
@@ -146,17 +107,17 @@ Result<void> UioFunction::examine(std::uint64_t resources) {
 Result<int> UioFunction::interrupt(unsigned vector) {
   if (vector != 0)
     return std::unexpected(
-        Error{"card.interrupt", fmt::format("there is no interrupt {}: UIO has one", vector), address_.text(), ""});
+        Error{"card.interrupt", fmt::format("there is no interrupt {}: UIO has one", vector), address().text(), ""});
   const std::lock_guard lock(interrupt_mutex_);
   if (!bridge_) {
     Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     Descriptor stop(::eventfd(0, EFD_CLOEXEC));
     if (!event || !stop)
       return std::unexpected(
-          Error{"card.interrupt", fmt::format("cannot make an eventfd: {}", std::strerror(errno)), address_.text(), ""});
+          Error{"card.interrupt", fmt::format("cannot make an eventfd: {}", std::strerror(errno)), address().text(), ""});
     bridge_ = std::make_unique<InterruptBridge>(files_[1].get(), std::move(event), std::move(stop));
   }
-  if (auto armed = regions_.change_command(0, PCI_COMMAND_INTX_DISABLE); !armed) return std::unexpected(armed.error());
+  if (auto armed = regions().change_command(0, PCI_COMMAND_INTX_DISABLE); !armed) return std::unexpected(armed.error());
   return bridge_->event();
 }
 

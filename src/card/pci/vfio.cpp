@@ -13,72 +13,33 @@
 
 #include <fmt/format.h>
 
-#include "card/pci/keeper_client.h"
-#include "card/pci/keeper_memory.h"
-#include "card/pci/regions.h"
+#include "card/pci/keeper_function.h"
 
 namespace rodeo::card::pci {
 namespace {
 
 constexpr std::uint32_t kMostVectors = 32;  // as many as the keeper enables
 
-class VfioFunction final : public Function {
+class VfioFunction final : public KeeperFunction {
  public:
   VfioFunction(const Address& address, std::unique_ptr<KeeperClient> keeper, Descriptor device)
-      : address_(address),
-        keeper_(std::move(keeper)),
-        device_(std::move(device)),
-        regions_(address.text()),
-        memory_(*keeper_, false) {}
+      : KeeperFunction(address, std::move(keeper), true), device_(std::move(device)) {}
 
   Result<void> examine();
 
-  const Address& address() const override { return address_; }
   BackEnd back_end() const override { return BackEnd::vfio; }
-  Result<RegionInfo> region(unsigned number) const override { return regions_.info(number); }
-  Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
-    return regions_.read(number, offset, bytes);
-  }
-  Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return regions_.write(number, offset, bytes);
-  }
-  Result<void> post(std::span<const RegionWrite> writes) override {
-    for (const RegionWrite& one : writes) {
-      auto done = regions_.write(one.region, one.offset,
-                                 std::as_bytes(std::span(&one.value, 1)).first(std::min<std::size_t>(one.bytes, 8)));
-      if (!done) return done;
-    }
-    return {};
-  }
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
-  Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override {
-    return memory_.map(memory, fd, fd_offset, iova);
-  }
-  Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override { return memory_.unmap(iova, bytes); }
-  Result<LockNode> lock_node() override { return keeper_->lock_node(); }
-  bool translates() const override { return true; }
-  Result<std::pair<std::uint64_t, std::uint64_t>> bus_address(std::uint64_t iova) const override {
-    return memory_.bus_address(iova);
-  }
   unsigned interrupts() const override { return vectors_; }
   Result<int> interrupt(unsigned vector) override;
   Result<void> reset() override;
-  Result<void> set_bus_master(bool on) override {
-    return regions_.change_command(on ? PCI_COMMAND_MASTER : 0, on ? 0 : PCI_COMMAND_MASTER);
-  }
 
  private:
   std::unexpected<Error> failed(std::string code, std::string what, std::string next = {}) const {
-    return std::unexpected(Error{std::move(code), std::move(what), address_.text(), std::move(next)});
+    return std::unexpected(Error{std::move(code), std::move(what), address().text(), std::move(next)});
   }
   Result<void> examine_region(unsigned number);
   int set_interrupt(std::uint32_t vector, std::uint32_t flags, const int* fd) const;
 
-  const Address address_;
-  std::unique_ptr<KeeperClient> keeper_;
   Descriptor device_;
-  Regions regions_;
-  KeeperMemory memory_;
   std::mutex interrupt_mutex_;
   unsigned interrupt_index_ = VFIO_PCI_INTX_IRQ_INDEX;
   unsigned vectors_ = 0;
@@ -147,7 +108,7 @@ Result<void> VfioFunction::examine_region(unsigned number) {
       at = header.next;
     }
   }
-  regions_.add(number, device_.get(), info.offset, std::move(region), false);
+  regions().add(number, device_.get(), info.offset, std::move(region), false);
   return {};
 }
 

@@ -348,8 +348,12 @@ Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& so
     error.code = "card.gone";
     return std::unexpected(error.within(fmt::format("cannot reach the card {}", address.text())));
   }
-  auto function =
-      std::make_unique<VfioUserFunction>(VfioUserConnection(std::move(*connected), socket.native(), settings), address);
+  return open_vfio_user(std::move(*connected), socket.native(), address, settings);
+}
+
+Result<std::unique_ptr<Function>> open_vfio_user(base::UniqueFd socket, const std::string& name, const Address& address,
+                                                 const VfioUserSettings& settings) {
+  auto function = std::make_unique<VfioUserFunction>(VfioUserConnection(std::move(socket), name, settings), address);
   if (auto begun = function->begin(); !begun)
     return std::unexpected(begun.error().within(fmt::format("cannot open the card {}", address.text())));
   return function;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/fd_socket.h"
 #include "card/pci/function.h"
 
 namespace rodeo::card::pci {
@@ -20,6 +21,10 @@ struct VfioUserSettings {
 /// Connects, agrees on the version and asks for regions and interrupts. Errors: card.gone (nobody listens, or hung up), card.timeout, card.protocol
 /// (answers that are none). After one of these every later call on the handle gives the same error.
 Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& socket, const Address& address,
+                                                 const VfioUserSettings& settings = {});
+
+/// The same on a connected stream socket, which errors call `name`.
+Result<std::unique_ptr<Function>> open_vfio_user(base::UniqueFd socket, const std::string& name, const Address& address,
                                                  const VfioUserSettings& settings = {});
 
 }  // namespace rodeo::card::pci
