@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -352,3 +353,51 @@ def test_a_real_prometheus_answers_queries(rodeo, tmp_path):
             assert "refuses the query" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", address, "--query", "vector("), exit_code=1).stderr
         finally:
             server.terminate()
+
+
+@pytest.mark.skipif(shutil.which("sshd") is None or shutil.which("ssh-keygen") is None, reason="needs sshd (package openssh-server)")
+def test_hosts_are_reached_by_ssh_and_left_when_the_laboratory_is_killed(rodeo):
+    here = rodeo.directory
+    for name in ("host", "key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", here / name], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (here / "sshd_config").write_text(f"Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host\nAuthorizedKeysFile {here}/key.pub\nStrictModes no\n"
+                                      "UsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n")
+    sshd = subprocess.Popen([shutil.which("sshd"), "-D", "-e", "-f", here / "sshd_config"], stderr=subprocess.PIPE, text=True)
+    try:
+        said = sshd.stderr.readline()
+        if "Server listening" not in said:
+            pytest.skip(f"sshd does not start here: {said.strip()}")
+        reach = f"ssh -p {port} -i {here}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes -o LogLevel=ERROR 127.0.0.1"
+        (here / "hosts.txt").write_text("".join(f"{role} 127.0.{number}.1 {reach}\n" for number, role in enumerate(["readout", "readout", "node", "node"])))
+        hosts = ["--hosts", "hosts.txt", "--agent", str(rodeo.binary), "--event-size", "100kB", "--rate", "50Hz"]
+        for run in all_runs(lab(rodeo, *hosts, "--duration", "500ms")):
+            assert run["events_completed"] == run["events_scheduled"] == 25
+            assert run["drops"] is None  # nobody drives a switch
+
+        def agents():
+            command = f"{rodeo.binary}\0net\0lab-agent".encode()
+            return [entry for entry in Path("/proc").iterdir() if entry.name.isdigit() and (entry / "cmdline").exists() and command in _read(entry / "cmdline")]
+
+        with rodeo.start("net", "lab", *hosts, "--duration", "100s") as process:
+            deadline = time.monotonic() + scaled(60)
+            while len(agents()) < 4 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert len(agents()) == 4
+            process.kill()
+        deadline = time.monotonic() + scaled(30)
+        while agents() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert agents() == []
+    finally:
+        sshd.kill()
+        sshd.wait()
+
+
+def _read(file):
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
