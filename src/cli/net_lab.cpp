@@ -108,7 +108,7 @@ Result<void> apply(const Options& options, Settings& settings) {
   settings.traffic.assignment = options.assignment == "random"         ? network::Assignment::random
                                 : options.assignment == "least-loaded" ? network::Assignment::least_loaded
                                                                        : network::Assignment::round_robin;
-  if (options.size_sigma > 0) {
+  if (options.size_sigma != 0) {
     settings.traffic.size_sigma = options.size_sigma;
     settings.traffic.size_spread =
         options.size_spread == "normal" ? network::SizeSpread::normal : network::SizeSpread::log_normal;
