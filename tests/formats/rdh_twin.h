@@ -17,6 +17,16 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
+/// A frame that has begun; beside the twin, for some compilers cannot build an optional of a nested one.
+struct OpenFrame {
+  std::uint32_t number = 0;
+  bool spans_superpages = false;
+  bool stopped = false;
+  std::uint8_t status = 0;
+  std::vector<std::byte> bytes;
+  std::size_t padding = 0;  // behind the last payload
+};
+
 class RdhTwin {
  public:
   RdhTwin(std::uint32_t orbits, std::uint32_t max_bytes, std::uint8_t link)
@@ -42,20 +52,11 @@ class RdhTwin {
   std::vector<Frame> frames;
 
  private:
-  struct Open {
-    std::uint32_t number = 0;
-    bool spans_superpages = false;
-    bool stopped = false;
-    std::uint8_t status = 0;
-    std::vector<std::byte> bytes;
-    std::size_t padding = 0;  // behind the last payload
-  };
-
   void bad() {
     close(chunk_status::kSoftwareMalformed);
     if (orbits_ > 1) joined_ = false;
   }
-  void cut(Open& frame) const {
+  void cut(OpenFrame& frame) const {
     if (frame.spans_superpages && frame.bytes.size() > max_bytes_) {
       frame.bytes.resize(max_bytes_);
       frame.status |= chunk_status::kSoftwareTruncated;
@@ -103,7 +104,7 @@ class RdhTwin {
   bool fresh_superpage_ = false;
   std::uint8_t packet_ = 0;
   std::uint32_t phase_ = 0;
-  std::optional<Open> open_;
+  std::optional<OpenFrame> open_;
 };
 
 }  // namespace rodeo::formats::testing
