@@ -41,7 +41,7 @@ def figure10(data, folder):
         axes.set_xlabel("Superpage size [KiB]")
         axes.set_ylabel(title)
         axes.set_ylim(bottom=0)
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     finish(canvas, data, folder / "figure10.png")
 
 
@@ -56,13 +56,13 @@ def figure11(data, folder):
               label="bare ping-pong over a socket, one process")
     axes.set_xlabel(f"Processes on BAR 2 of an emulated CRU (trapped; the paper's card: {BAR_2_OPERATIONS / 1e6:g} million a second)")
     axes.set_ylabel("Thousand operations a second")
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     finish(canvas, data, folder / "figure11.png")
 
 
 def finish(canvas, data, path):
     machine = data["machine"]
-    canvas.text(0.01, -0.02, f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; "
+    canvas.text(0.01, -0.1, f"{machine['cores']} cores, load average {machine['load_average_at_start']:.1f} before the first point; "
                 f"medians of {data['repeats']} runs of {data['seconds_per_point']:g} s. Cards and drivers share the cores.", fontsize=7.5, color="#555555", va="top")
     canvas.tight_layout()
     canvas.savefig(path, bbox_inches="tight", dpi=130)

@@ -82,6 +82,11 @@ card::RegisterSpace register_space(const card::Card& card) {
   return {&card.map(), card.type() == card::CardType::crorc, card.type() == card::CardType::felix ? 8U : 4U};
 }
 
+Result<void> check_interval(std::chrono::nanoseconds interval) {
+  if (interval >= std::chrono::milliseconds{1}) return {};
+  return std::unexpected(Error{"cli.bad_value", "--watch takes a millisecond or more", {}, "1s shows a change as it comes"});
+}
+
 Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format,
                                 std::optional<std::chrono::nanoseconds> interval, const Snapshot& snapshot) {
   if (!interval) {
@@ -90,6 +95,7 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
     if (outcome) table.print(format);
     return outcome;
   }
+  if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
   const control::StopSignals signals;
   const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
   ExitCode worst = ExitCode::done;

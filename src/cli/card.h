@@ -50,6 +50,9 @@ Result<card::FirmwareTable> firmware_table(const std::string& file);
 /// What register names and addresses mean on a card.
 card::RegisterSpace register_space(const card::Card& card);
 
+/// Whether a `--watch` can be; error cli.bad_value.
+Result<void> check_interval(std::chrono::nanoseconds interval);
+
 /// What a verb prints once, or again and again.
 using Snapshot = std::function<Result<ExitCode>(Table& table)>;
 

@@ -32,7 +32,10 @@ Result<ExitCode> show_status(OutputFormat format) {
     print((status->empty() ? std::string(R"({"functions":[]})") : *status) + "\n");
     return ExitCode::done;
   }
-  if (status->empty()) fmt::print(stderr, "no keeper runs: nothing is held\n");
+  if (status->empty() && format == OutputFormat::table) {
+    fmt::print(stderr, "no keeper runs: nothing is held\n");
+    return ExitCode::done;
+  }
   const auto json = Json::parse(status->empty() ? "{}" : *status);
   if (!json) return std::unexpected(json.error().within("the keeper's status"));
   Table table({{"card", "address"},

@@ -136,6 +136,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
 Result<ExitCode> again(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,
                        const std::function<Result<ExitCode>(bool first)>& once) {
   if (!interval) return once(true);
+  if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
   const control::StopSignals signals;
   ExitCode worst = ExitCode::done;
   bool first = true;
@@ -278,8 +279,9 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
     before.push_back({entry.function.address.text(), *counts, base::steady_now_ns()});
     return {};
   });
-  if (!seen || before.empty()) return seen;
-  std::this_thread::sleep_for(options.interval);
+  if (!seen) return seen;
+  if (before.empty()) fmt::print(stderr, "no card here counts triggers: a CRU does\n");
+  if (!before.empty()) std::this_thread::sleep_for(options.interval);
   Table table({{"card", "card"},
                {"HB", "heartbeats"},
                {"HB [kHz]", "heartbeat_rate_hz"},
