@@ -166,7 +166,7 @@ TEST_P(TriggerFollowing, AFollowerThatTakesNothingIsBusyUnderItsNameAndNothingIs
   EXPECT_EQ(authority_->report().busy_follower, "slow");
   EXPECT_EQ(authority_->report().vetoed_busy, follower("slow").held_up);
   EXPECT_GT(follower("slow").dead_time, 0.5);
-  ASSERT_TRUE(wait_until([&] { return slow.ids.size() == 50 || (slow.work(), false); }));
+  ASSERT_TRUE(wait_until([&] { return slow.ids.size() >= 50 || (slow.work(), false); }));
   ASSERT_TRUE(wait_until([&] {
     here.work();
     slow.work(20);
@@ -228,7 +228,8 @@ TEST_P(TriggerFollowing, WhoSaysNothingIsDroppedAfterTheTimeOutAndTheOthersGoOn)
   ASSERT_TRUE(std::holds_alternative<protocol::Welcome>(answer(silent).value()));
   silent.send(protocol::State{.ready = 1, .granted = 10});
   ASSERT_TRUE(wait_until([&] { return follower("silent").ready == 1; }));
-  ASSERT_TRUE(wait_until([&] { return here.work(), follower("silent").held_up > 100 && follower("silent").triggers > 0; }));
+  ASSERT_TRUE(
+      wait_until([&] { return here.work(), follower("silent").held_up > 100 && follower("silent").triggers >= 10; }));
   EXPECT_EQ(follower("silent").triggers, 10U);
   const auto before = here.ids.size();
   ASSERT_TRUE(wait_until([&] { return here.work(), here.ids.size() > before + 1000; }));
