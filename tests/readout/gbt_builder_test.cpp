@@ -196,6 +196,20 @@ TEST_P(GbtBuilder, AJumpIsBelievedOnceConfirmedAndTheLinkFindsItsPlaceAgain) {
   }
 }
 
+TEST_P(GbtBuilder, ChunksTooLargeToBeHeldStillConfirmEachOther) {
+  GbtSettings mine = settings();
+  mine.chunk_bytes = 40;
+  GbtFixture fixture(2, mine);
+  fixture.start();
+  // A run that begins at a high id, one large chunk at a time.
+  for (std::uint32_t l1 = 5000; l1 < 5100; ++l1)
+    fixture.input.push({fixture.run(0, L1Id{l1}, 1, 9000), fixture.run(1, L1Id{l1}, 1, 9000)});
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_LE(fixture.lost("out_of_sequence"), 2U) << "the first of each link at most";
+  EXPECT_GE(fixture.collector.count(), 99U);
+}
+
 TEST_P(GbtBuilder, ALinkThatLeavesTheWindowDoesNotDragItAlong) {
   GbtFixture fixture(3, settings());
   fixture.start();

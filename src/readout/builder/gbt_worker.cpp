@@ -247,6 +247,13 @@ void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chu
                        bool corrupt, bool has_following, std::uint32_t following) {
   const std::size_t position = position_of(link);
   if (link.held_count != 0) settle_held(link, position, tracker_.confirms(link.held_id, id), id);
+  if (link.id_held) {
+    link.id_held = false;
+    if (!has_following && tracker_.confirms(link.held_id, id)) {
+      has_following = true;
+      following = tracker_.format().advance(id, 1);
+    }
+  }
   const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
   const Decision decision =
       expected ? Decision{Verdict::take, link.next, link.epoch} : decide(link, tracker_, id, has_following, following);
@@ -338,7 +345,10 @@ void GbtWorker::warn_of_restart() {
 void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id,
                      std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
   if (chunk.size() > settings_.held_chunk_bytes) {
+    // Too large to keep: it is lost, but its id speaks for that of the next.
     lose(link, LostCounter::out_of_sequence);
+    link.held_id = id;
+    link.id_held = true;
     return;
   }
   Held& held = held_[position];

@@ -32,6 +32,7 @@ struct TrackedLink {
   Sequence rejoin = 0;        ///< taken back: events below this are built without it
   std::uint32_t held_id = 0;  ///< id of the last held chunk
   std::uint32_t held_count = 0;
+  bool id_held = false;           ///< the chunk of held_id was too large to keep
   bool ahead = false;             ///< its ids are beyond those of all others
   Sequence ahead_of = 0;          ///< the newest event when they went there
   std::uint64_t ahead_since = 0;  ///< on the event clock, ns
