@@ -118,7 +118,7 @@ void write(benchmark::State& state) {
     settings.queue.name = "writer";
     settings.files.directory = directory;
     settings.files.disk.direct = state.range(0) != 0;
-    settings.files.files.max_mib = 512;
+    settings.files.files.max_bytes = std::uint64_t{512} << 20;
     FileWriter writer(settings);
     writer.start();
     std::size_t i = 0;

@@ -48,6 +48,19 @@ std::size_t available_memory_bytes() {
   return found ? kib * 1024 : SIZE_MAX;
 }
 
+std::size_t free_huge_page_bytes() {
+  std::size_t bytes = 0;
+  for (const std::size_t page : {kTwoMiB, kGiB}) {
+    const std::string name = fmt::format("/sys/kernel/mm/hugepages/hugepages-{}kB/free_hugepages", page / 1024);
+    std::FILE* file = std::fopen(name.c_str(), "re");
+    if (file == nullptr) continue;
+    std::size_t pages = 0;
+    if (std::fscanf(file, "%zu", &pages) == 1) bytes += pages * page;
+    std::fclose(file);
+  }
+  return bytes;
+}
+
 Result<Arena> Arena::create(std::size_t bytes) {
   Arena arena;
   if (bytes == 0) return arena;

@@ -40,4 +40,7 @@ class Arena {
 /// Bytes that can be allocated now without swapping (MemAvailable).
 std::size_t available_memory_bytes();
 
+/// Bytes of huge pages, of all sizes, that nobody has taken. They are not part of the above.
+std::size_t free_huge_page_bytes();
+
 }  // namespace rodeo::base

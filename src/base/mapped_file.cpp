@@ -8,13 +8,16 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/mapping_guard.h"
+
 namespace rodeo::base {
 
 Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
   const auto failed = [&](const char* code, std::string what, std::string next = {}) {
     return std::unexpected(Error{code, std::move(what), path, std::move(next)});
   };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe would wait here for its writer.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
     return failed(
@@ -40,12 +43,22 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
     }
     if (access == Access::sequential) ::madvise(address, size, MADV_SEQUENTIAL);
     file.bytes_ = {static_cast<const std::byte*>(address), size};
+    file.path_ = path;
+    file.guard_ = mapping_guard::watch(file.bytes_);
   }
   ::close(fd);
   return file;
 }
 
+Result<void> MappedFile::check() const {
+  if (!mapping_guard::was_hit(guard_)) return {};
+  return std::unexpected(Error{"file.shrunk", "the file became shorter while it was read, or the disk could not read it",
+                               path_,
+                               "let what writes the file end first; if it is whole, see the kernel's log for the disk"});
+}
+
 MappedFile::~MappedFile() {
+  mapping_guard::forget(guard_);
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

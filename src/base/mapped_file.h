@@ -10,27 +10,43 @@
 
 namespace rodeo::base {
 
-/// Owns a read-only mapping of a whole regular file. The file must not be made shorter while it is mapped (reading beyond its new
-/// end is a bus error). Any thread may read.
+/// Owns a read-only mapping of a whole regular file. Any thread may read.
+///
+/// Whoever cuts a mapped file short takes pages away that are being read; so does a disk that fails. Such a read does not end the
+/// process (SIGBUS): it gives zeros, here and in the rest of the file, and check() says so from then on. Readers call it at their end,
+/// or now and then, and throw away what they read. The handler is installed with the first file; faults elsewhere go to the one
+/// that was there.
 class MappedFile {
  public:
   enum class Access { sequential, random };
 
-  /// Fails with "file.open", "file.not_regular" (directory, device) or "file.map"; an empty file maps to an empty span.
+  /// Fails with "file.open", "file.not_regular" (directory, device, pipe; none of them is waited for) or "file.map"; an empty file
+  /// maps to an empty span.
   static Result<MappedFile> open(const std::string& path, Access access = Access::sequential);
 
   MappedFile() = default;
-  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile(MappedFile&& other) noexcept { swap(other); }
   MappedFile& operator=(MappedFile&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
+    swap(other);
     return *this;
   }
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  /// Error "file.shrunk" if a page could not be read since open(). Any thread.
+  Result<void> check() const;
+
  private:
+  void swap(MappedFile& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(path_, other.path_);
+    std::swap(guard_, other.guard_);
+  }
+
   std::span<const std::byte> bytes_;
+  std::string path_;
+  int guard_ = -1;  ///< place in the table of the handler; -1: empty file
 };
 
 }  // namespace rodeo::base

@@ -71,9 +71,10 @@ std::unexpected<Error> refuse(std::string_view code, std::string_view text, std:
                                fmt::format("write it like {}", examples)});
 }
 
-/// At most `digits` significant digits, never an exponent, no trailing zeros.
+/// Three digits before or behind the point, no trailing zeros; an exponent where there is no prefix any more.
 std::string three_digits(double value) {
   const double magnitude = std::fabs(value);
+  if (magnitude >= 1e6) return fmt::format("{:.3g}", value);
   const int decimals = magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2;
   std::string text = fmt::format("{:.{}f}", value, decimals);
   if (text.find('.') != std::string::npos) {

@@ -94,6 +94,18 @@ void add_build(Command& bench) {
   build.run([options]() -> Result<ExitCode> {
     options->settings.chunk_bytes = options->chunk_bytes.value_or(options->settings.mode == "full" ? 5000 : 40);
     options->settings.pinned = !options->not_pinned;
+    const BuildBenchSettings& given = options->settings;
+    if (auto checked = check_numbers(
+            {{"--run-length", static_cast<double>(given.run_length), 1, 65'535},
+             {"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
+             {"--groups", static_cast<double>(given.groups), 0, static_cast<double>(given.links)},
+             {"--chunk-bytes", static_cast<double>(given.chunk_bytes), given.checker.empty() ? 8.0 : 12.0, kMostBenchChunk},
+             {"--robs", static_cast<double>(given.robs), 1, 256},
+             {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
+             {"--seconds", given.seconds, 0.001, kLongestBench},
+             {"--window", static_cast<double>(given.window), 1, 1 << 24}});
+        !checked)
+      return std::unexpected(checked.error());
     base::ComponentRegistry registry;
     if (auto added = registry.add_library("built in", readout::register_defaults); !added)
       return std::unexpected(added.error());
@@ -108,6 +120,17 @@ void add_build(Command& bench) {
 }
 
 }  // namespace
+
+Result<void> check_numbers(std::initializer_list<BenchNumber> numbers) {
+  for (const BenchNumber& number : numbers) {
+    if (number.value >= number.least && number.value <= number.most) continue;
+    return std::unexpected(
+        Error{"cli.bad_value",
+              fmt::format("{} {:g}: expected {:g} to {:g}", number.option, number.value, number.least, number.most), "",
+              "rodeo bench --help"});
+  }
+  return {};
+}
 
 void add_bench(Command& root) {
   Command& bench = root.verb("bench", "Measures the product on this machine");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,22 @@ namespace rodeo::cli {
 void add_bench_latency(Command& bench);
 void add_bench_scaling(Command& bench);
 void add_bench_figures(Command& bench);
+
+/// A number that an option was given, and what it may be.
+struct BenchNumber {
+  const char* option;
+  double value;
+  double least;
+  double most;
+};
+
+/// Error cli.bad_value for the first that is outside of its limits, or no number.
+Result<void> check_numbers(std::initializer_list<BenchNumber> numbers);
+
+inline constexpr double kLongestBench = 86'400;  // seconds
+inline constexpr double kMostBenchLinks = 65'534;
+inline constexpr double kMostBenchChunk = 1 << 20;
+inline constexpr double kMostBenchWorkers = 256;
 
 /// With S(n), C_FA and P.
 control::Json json_of(const readout::ScalingRow& row);

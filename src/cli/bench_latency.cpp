@@ -67,6 +67,13 @@ void add_bench_latency(Command& bench) {
   latency.json_file(options->json);
   latency.run([options]() -> Result<ExitCode> {
     options->settings.pinned = !options->not_pinned;
+    const LatencyBenchSettings& given = options->settings;
+    if (auto checked = check_numbers({{"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
+                                      {"--chunk-bytes", static_cast<double>(given.chunk_bytes), 8, kMostBenchChunk},
+                                      {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
+                                      {"--seconds", given.seconds, 0.001, kLongestBench}});
+        !checked)
+      return std::unexpected(checked.error());
     base::ComponentRegistry registry;
     if (auto added = registry.add_library("built in", readout::register_defaults); !added)
       return std::unexpected(added.error());

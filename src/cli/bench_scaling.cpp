@@ -60,6 +60,14 @@ void add_bench_scaling(Command& bench) {
       "assembly, is "
       "eq. (3) of the software ROD paper solved for it; its eq. (4) is printed with S/n instead of n/S. P = 1 - 0.01 C_FA.");
   scaling.run([options]() -> Result<ExitCode> {
+    if (auto checked =
+            check_numbers({{"--workers", static_cast<double>(options->workers), 1, kMostBenchLinks},
+                           {"--repeat", static_cast<double>(options->repeat), 1, 1e6},
+                           {"--links", static_cast<double>(options->settings.links), 1, kMostBenchLinks},
+                           {"--chunk-bytes", static_cast<double>(options->settings.chunk_bytes), 8, kMostBenchChunk},
+                           {"--seconds", options->settings.seconds, 0.001, kLongestBench}});
+        !checked)
+      return std::unexpected(checked.error());
     if (options->repeat == 0 || options->workers == 0)
       return std::unexpected(Error{"cli.usage", "--repeat and --workers are at least 1"});
     base::ComponentRegistry registry;

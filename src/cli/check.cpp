@@ -1,10 +1,13 @@
 // `rodeo check`: validates configurations before a run needs them; every value with its origin; the JSON Schema.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/verbs.h"
 #include "control/configuration.h"
 #include "control/library.h"
 #include "control/network_settings.h"
+#include "control/readout_settings.h"
 #include "control/reference.h"
 #include "control/schema.h"
 #include "control/tables.h"
@@ -63,7 +66,12 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
   auto configuration = control::load_configuration({.file = file, .overrides = options.overrides}, tables,
                                                    library.registry(), library.plugins());
   if (configuration) {
-    if (const auto job = control::network_job(*configuration); !job) configuration = std::unexpected(job.error());
+    const bool has_readout =
+        std::ranges::any_of(tables, [](const control::TableDeclaration& table) { return table.path == "readout"; });
+    ConfigurationErrors errors = has_readout ? control::check_readout(*configuration) : ConfigurationErrors{};
+    if (const auto job = control::network_job(*configuration); !job)
+      errors.insert(errors.end(), job.error().begin(), job.error().end());
+    if (!errors.empty()) configuration = std::unexpected(std::move(errors));
   }
   Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
   if (!configuration) {

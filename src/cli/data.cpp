@@ -129,11 +129,13 @@ Result<ExitCode> info(const FileOptions& options) {
     if (!file) return std::unexpected(file.error());
     if (file->kind == FileKind::block_recording) {
       const auto recording = inspect_block_file(file->bytes());
+      if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
       if (!recording) return std::unexpected(recording.error().within(path));
       show(describe_recording(*file, *recording));
       return ExitCode::done;
     }
     const EventFileReport report = verify_event_file(file->bytes(), {.contents = false});
+    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
       return std::unexpected(Error{"data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path,
@@ -249,8 +251,10 @@ Result<ExitCode> list(const ListOptions& options) {
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = open_data_file(path);
     if (!file) return std::unexpected(file.error());
-    return file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events)
-                                              : list_elinks(*file, elinks);
+    auto listed =
+        file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events) : list_elinks(*file, elinks);
+    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+    return listed;
   });
   const bool nothing = events.rows() + elinks.rows() == 0;
   if (events.rows() > 0 || (nothing && outcome)) events.print(options.format);

@@ -106,6 +106,7 @@ Result<ExitCode> dump(const Options& options) {
       print(render_dump(tree.root, limits));
     }
   }
+  if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
   if (options.output == "json") print(list.dump() + "\n");
   if (shown > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
   if (shown > 0) return ExitCode::done;

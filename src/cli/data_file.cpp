@@ -25,12 +25,12 @@ Error no_data_error(const DataFile& file) {
                    "its writer was stopped before the first byte reached the disk"};
     case FileKind::zeros:
       return Error{"data.zeros", "the file starts with nothing but zeros", file.path,
-                   "space was reserved but not written, or the disk lost it; `rodeo data recover` finds events further on, "
-                   "if there are any"};
+                   "space was reserved but not written, or the disk lost it; `rodeo data verify` says whether there is "
+                   "anything to recover"};
     default:
-      return Error{"data.unknown_kind", "the file is neither an event file nor a recording of FELIX blocks", file.path,
-                   "an event file starts with the bytes aa aa 34 12; if only its start is damaged, `rodeo data recover` "
-                   "saves the events"};
+      return Error{
+          "data.unknown_kind", "the file is neither an event file nor a recording of FELIX blocks", file.path,
+          "an event file starts with the bytes aa aa 34 12; `rodeo data verify` says whether there is anything to recover"};
   }
 }
 

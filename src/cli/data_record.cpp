@@ -1,9 +1,11 @@
 // `rodeo data record`: makes a recording of FELIX blocks from a generator, or from the input of a readout configuration.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/nearest.h"
 #include "base/plugin_host.h"
 #include "base/registry.h"
 #include "base/units.h"
@@ -13,6 +15,7 @@
 #include "control/tables.h"
 #include "readout/defaults.h"
 #include "readout/input/block_recorder.h"
+#include "readout/input/generator_settings.h"
 
 namespace rodeo::cli {
 namespace {
@@ -60,6 +63,19 @@ Result<std::vector<std::string>> overrides(const Options& options) {
     const std::size_t equals = fault.find('=');
     if (equals == std::string::npos)
       return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
+    const std::string name = fault.substr(0, equals);
+    std::vector<std::string> known;
+    for (const Key& key : readout::generator_keys()) {
+      constexpr std::string_view kPrefix = "fault_";
+      if (key.name.starts_with(kPrefix)) known.push_back(key.name.substr(kPrefix.size()));
+    }
+    if (std::ranges::find(known, name) == known.end()) {
+      std::string next = base::did_you_mean(name, known);
+      if (next.empty()) {
+        for (const std::string& one : known) next += (next.empty() ? "there are: " : ", ") + one;
+      }
+      return std::unexpected(bad_value(fmt::format("--fault {}: there is no fault `{}`", fault, name), std::move(next)));
+    }
     add("fault_" + fault.substr(0, equals), fault.substr(equals + 1));
   }
   for (const std::string& setting : options.set) {

@@ -35,9 +35,17 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
   if (directory.empty()) directory = ".";
   const auto result = recover_events(file->bytes(), directory, name.stem().string());
+  if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
   if (!result) return std::unexpected(result.error());
   const ScanTotals& scan = result->scan;
-  if (!result->written) return std::unexpected(Error{"data.no_event", "there is no whole event in the file", path, ""});
+  if (!result->written) {
+    const auto marker = find_event_marker(file->bytes());
+    return std::unexpected(
+        Error{"data.no_event", "there is no whole event in the file", path,
+              marker ? fmt::format("something like one begins at byte {}; `rodeo data verify` says what is wrong with it",
+                                   grouped(*marker))
+                     : "nothing in it looks like one: look for the other files of the run, they are numbered"});
+  }
   for (const Finding& finding : scan.findings.listed())
     print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
   table.add_row({path, scan.events, scan.damaged_places, scan.skipped_bytes,

@@ -7,6 +7,7 @@
 #include "cli/data.h"
 #include "cli/data_file.h"
 #include "formats/block_file.h"
+#include "formats/file_recover.h"
 
 namespace rodeo::cli {
 namespace {
@@ -30,6 +31,7 @@ struct Outcome {
   std::vector<Finding> findings;
   std::uint64_t findings_total = 0;
   std::vector<std::string> unprotected;
+  std::optional<std::uint64_t> first_event;  ///< where something that looks like one begins, if the file is not sound
   double seconds = 0;
 };
 
@@ -77,13 +79,22 @@ Outcome check(const DataFile& file) {
     outcome.findings_total = 1;
   }
   outcome.sound = outcome.findings_total == 0;
+  if (!outcome.sound && file.kind != FileKind::block_recording) outcome.first_event = find_event_marker(file.bytes());
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 
+const char* verdict_of(const Outcome& outcome) {
+  if (outcome.sound) return "sound";
+  return outcome.events && outcome.events->wrong_as_written() ? "wrong_payload" : "damaged";
+}
+
 Json json_of(const Outcome& outcome) {
-  Json json = Json::object(
-      {{"file", outcome.path}, {"kind", outcome.kind}, {"sound", outcome.sound}, {"size_bytes", outcome.bytes}});
+  Json json = Json::object({{"file", outcome.path},
+                            {"kind", outcome.kind},
+                            {"sound", outcome.sound},
+                            {"verdict", verdict_of(outcome)},
+                            {"size_bytes", outcome.bytes}});
   if (outcome.events) {
     const EventFileReport& report = *outcome.events;
     const EventTotals& totals = report.totals;
@@ -94,6 +105,8 @@ Json json_of(const Outcome& outcome) {
     json["chunks"] = totals.chunks;
     json["proven_chunks"] = totals.proven_chunks;
     json["flagged_chunks"] = totals.flagged_chunks;
+    json["wrong_chunks"] = totals.wrong_chunks;
+    json["wrong_chunks_in_flagged_fragments"] = totals.wrong_in_flagged;
     json["rod_data_bytes"] = totals.rod_data_bytes;
     json["events_with_checksum"] = totals.events_with_checksum;
     json["robs_with_checksum"] = totals.robs_with_checksum;
@@ -148,7 +161,10 @@ std::vector<std::string> good_news(const Outcome& outcome) {
 
 void print_for_people(const Outcome& outcome) {
   const bool colours = colours_on_stdout();
-  const std::string verdict = outcome.sound ? styled("sound", Style::good, colours) : styled("DAMAGED", Style::bad, colours);
+  const bool wrong_as_written = outcome.events && outcome.events->wrong_as_written();
+  const std::string verdict = outcome.sound      ? styled("sound", Style::good, colours)
+                              : wrong_as_written ? styled("WRONG PAYLOAD, as it was written", Style::bad, colours)
+                                                 : styled("DAMAGED", Style::bad, colours);
   print(fmt::format("{}: {}\n", outcome.path, verdict));
   for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
   for (const std::string& gap : outcome.unprotected)
@@ -158,8 +174,20 @@ void print_for_people(const Outcome& outcome) {
   if (outcome.findings_total > outcome.findings.size()) {
     print(fmt::format("  … and {} more\n", grouped(outcome.findings_total - outcome.findings.size())));
   }
-  if (!outcome.sound && outcome.kind != "block_recording" && outcome.bytes > 0) {
-    print_note("`rodeo data recover " + outcome.path + "` saves the events that are whole");
+  if (wrong_as_written) {
+    const EventTotals& totals = outcome.events->totals;
+    print_note(
+        fmt::format("the file is what was written: {} wrong before, {} of them in fragments that are flagged for "
+                    "their payload; a recovery would not change that",
+                    totals.wrong_chunks == 1 ? "1 chunk was" : grouped(totals.wrong_chunks) + " chunks were",
+                    grouped(totals.wrong_in_flagged)));
+  } else if (!outcome.sound && outcome.first_event) {
+    print_note(
+        fmt::format("`rodeo data recover {}` saves the events that are whole; the first that looks like one begins at "
+                    "byte {}",
+                    outcome.path, grouped(*outcome.first_event)));
+  } else if (!outcome.sound && outcome.kind != "block_recording") {
+    print_note("nothing in it looks like an event: there is nothing to recover");
   }
 }
 
@@ -180,6 +208,7 @@ Result<ExitCode> verify(const Options& options) {
     const auto file = open_any_file(path);
     if (!file) return std::unexpected(file.error());
     const Outcome one = check(*file);
+    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
     sound += one.sound ? 1 : 0;
     Json json = json_of(one);
     if (options.format == OutputFormat::table) print_for_people(one);

@@ -33,6 +33,8 @@ struct DemoOptions {
   std::string json_file;
 };
 
+constexpr double kMostRateHz = 1e9;  // of emulator.trigger.rate
+
 // What a demo leaves on the disk, at most. A chunk takes its header and padded bytes; an event a few hundred bytes more.
 constexpr double kMostBytes = 0.9e9;
 constexpr double kChunkBytes = 48;
@@ -93,7 +95,7 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard
   std::vector<std::string> out = {
       fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
-      fmt::format("readout.consumer[2].fraction={:.6f}", written_fraction(options, directory.free_bytes())),
+      fmt::format("readout.consumer[2].fraction={}", written_fraction(options, directory.free_bytes())),
       fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostBytes),
   };
   for (const std::string& one : options.settings) {
@@ -152,7 +154,7 @@ class EmulatorView {
 };
 
 /// Reads the files back and proves every byte; says what is wrong.
-Result<bool> verify_files(const readout::RunReport& report, Json& json) {
+Result<bool> verify_files(readout::RunReport& report, Json& json) {
   std::fprintf(stderr, "reading back what was written (%sB) ...\n",
                base::format_count(static_cast<double>(report.bytes_written)).c_str());
   std::uint64_t events = 0;
@@ -163,6 +165,7 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
     const auto mapped = base::MappedFile::open(file);
     if (!mapped) return std::unexpected(mapped.error());
     const formats::EventFileReport found = formats::verify_event_file(mapped->bytes());
+    if (const auto whole = mapped->check(); !whole) return std::unexpected(whole.error());
     for (const formats::Finding& finding : found.findings.listed()) {
       std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
                    finding.what.c_str());
@@ -189,7 +192,10 @@ Result<bool> verify_files(const readout::RunReport& report, Json& json) {
                   : findings == 0 ? "every byte verified"
                                   : fmt::format("{} FINDINGS", findings))
           .c_str());
-  return findings == 0;
+  if (findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
+  // A demo that proves nothing has not shown that all is well.
+  if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
+  return findings == 0 && events > 0 && report.verified_chunks > 0;
 }
 
 Result<std::filesystem::path> write_configuration(const control::DemoDirectory& directory) {
@@ -213,6 +219,11 @@ Result<ExitCode> run(const DemoOptions& options) {
     return std::unexpected(Error{"cli.bad_value",
                                  fmt::format("--seconds {}: expected more than 0 and at most 1e9", options.seconds), "",
                                  "the demo ends by itself; Ctrl-C ends it earlier"});
+  if (options.rate_hz > kMostRateHz)
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--rate {}: at most {}", base::format_quantity(options.rate_hz, "Hz"),
+                                             base::format_quantity(kMostRateHz, "Hz")),
+                                 "", "`rodeo bench build` goes as fast as this machine can"});
   if (!(options.rate_hz > 0))
     return std::unexpected(Error{"cli.bad_value", "--rate 0: the demo's triggers have a rate, more than 0", "",
                                  "`rodeo bench build` goes as fast as this machine can"});
@@ -270,7 +281,7 @@ void add_demo(Command& root) {
       "the fragments, at most about "
       "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
       "dead time, never loss. "
-      "Exit status 0: all is well; 1: the run failed; 7: something did not verify.");
+      "Exit status 0: all is well; 1: the run failed; 7: something did not verify, or nothing was verified.");
   demo.run([options] { return run(*options); });
 }
 

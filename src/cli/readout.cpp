@@ -1,4 +1,5 @@
 // `rodeo readout`: runs the software ROD that a configuration describes, and talks to one that is running.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -47,13 +48,17 @@ Result<ExitCode> show_status(const TalkOptions& options) {
     const Json* value = member != nullptr && !key.empty() ? member->find(key) : member;
     return value != nullptr ? *value : Json();
   };
+  const auto rounded = [&](std::string_view group, std::string_view key, const char* format) {
+    const Json value = number(group, key);
+    return Cell(value, value.is_number() ? fmt::format(fmt::runtime(format), value.number()) : "");
+  };
   Properties properties;
   properties.add("name", "name", number("run", "name"));
   properties.add("run", "run_number", number("run", "number"));
   properties.add("phase", "phase", number("phase", ""));
-  properties.add("seconds", "seconds", number("run", "seconds"));
-  properties.add("trigger rate [Hz]", "trigger_rate_hz", number("trigger_rate_hz", ""));
-  properties.add("dead time fraction", "dead_time_fraction", number("dead_time_fraction", ""));
+  properties.add("seconds", "seconds", rounded("run", "seconds", "{:.1f}"));
+  properties.add("trigger rate [Hz]", "trigger_rate_hz", rounded("trigger_rate_hz", "", "{:.1f}"));
+  properties.add("dead time fraction", "dead_time_fraction", rounded("dead_time_fraction", "", "{:.4f}"));
   properties.add("fragments", "fragments", number("fragments", "built"));
   properties.add("incomplete", "incomplete", number("fragments", "incomplete"));
   properties.add("chunks built", "chunks_built", number("chunks", "built"));

@@ -93,7 +93,7 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
   MetricsEndpoint metrics(plan);
-  const readout::RunReport report = control::run_readout(
+  readout::RunReport report = control::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
   Json json = control::report_json(report);
   if (application->phase() != readout::Phase::stopped) {
@@ -110,6 +110,7 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
     const Result<bool> found = after(report, json);
     if (!found) return std::unexpected(found.error());
     verified = *found;
+    json["run"]["condition"] = readout::name_of(report.condition);
   }
   if (const auto published = publish(report, json, json_file); !published) return std::unexpected(published.error());
   return exit_code_of_run(report, verified);

@@ -12,8 +12,8 @@
 namespace rodeo::cli {
 
 /// Called once the run has ended and its files are closed: adds to the JSON report, says what it found on stderr, and returns false
-/// if the data did not verify.
-using AfterRun = std::function<Result<bool>(const readout::RunReport&, Json&)>;
+/// if the data did not verify. It may make the run's condition worse.
+using AfterRun = std::function<Result<bool>(readout::RunReport&, Json&)>;
 
 /// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
 Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,

@@ -287,8 +287,13 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A file of the final name is there already, and a closed file is never written over. Move it away, or change the run "
      "number or the directory."},
     {"file.map", failed, "A file could not be mapped into memory; the message has the system's reason."},
-    {"file.not_regular", usage, "A regular file was expected, but the name is that of a directory, a socket or a device."},
+    {"file.not_regular", usage,
+     "A regular file was expected, but the name is that of a directory, a pipe, a socket or a device."},
     {"file.open", failed, "A file could not be opened; the message has the system's reason."},
+    {"file.shrunk", failed,
+     "A file that is read in place was cut short by another program meanwhile, or its disk failed. What was read of it is "
+     "not "
+     "used; a run that plays it ends, with its files closed."},
     {"file.write", failed,
      "A file could not be written; the message has the system's reason. A full disk ends a run in order: files are closed "
      "and readable."},
@@ -396,8 +401,13 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The disk that the file writer writes to is full. The run stops, the files that are open are closed whole, and what "
      "came after is counted "
      "as not written. Free space there, or name another directory."},
+    {"readout.duplicate_consumer", invalid_configuration,
+     "Two consumers have one name. Reports, messages and --set know consumers by their names: give each one of its own."},
     {"readout.duplicate_link", invalid_configuration,
      "A link stands twice in the list of one ROB or in those of two. Every link belongs to one ROB."},
+    {"readout.duplicate_output", invalid_configuration,
+     "Two consumers of a readout would write files of one name, or serve sampled events under one name. Give one of them "
+     "another directory or endpoint."},
     {"readout.duplicate_rob", invalid_configuration,
      "Two ROBs of a readout have the same source id. Fragments could not be told apart."},
     {"readout.link_ids", invalid_configuration,
@@ -418,6 +428,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
      "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
+    {"readout.not_running", refused,
+     "Links are removed and restored while a run goes on. This one is ending: its input has stopped, and what is open is "
+     "built "
+     "as it is."},
     {"readout.recording_links", usage,
      "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into "
      "one."},
@@ -446,6 +460,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "wrong after it. In GBT mode, the trigger's own list tells (readout.builder.trigger_list = true), or 16 bits and more "
      "do; FULL mode "
      "needs the ECR counter in its chunks (l1id_bits = 32)."},
+    {"readout.which_sampler", usage,
+     "Several readouts that offer sampled events run on this host as this user. Say which one with --name."},
     {"readout.workers", invalid_configuration,
      "A builder needs at least one worker, and at most as many as its ROB has links: links are split over workers, and each "
      "needs one."},

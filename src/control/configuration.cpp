@@ -427,7 +427,11 @@ class ConfigurationBuilder {
   void add_absent(const Declared& below, Table& table) {
     const bool array = below.declaration.form == TableDeclaration::Form::array;
     Table::Child child{below.name, array, {}};
-    if (!array && !below.declaration.optional)
+    // A flag that sets one of its keys brings a table that the file leaves out.
+    const std::string keys_of = joined(table.path_, below.name) + ".";
+    const bool set_by_flag =
+        std::ranges::any_of(overrides_, [&](const auto& one) { return one.first.starts_with(keys_of); });
+    if (!array && (!below.declaration.optional || set_by_flag))
       child.elements.push_back(make(below, nullptr, joined(table.path_, below.name), ""));
     table.children_.push_back(std::move(child));
   }

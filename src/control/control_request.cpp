@@ -15,12 +15,16 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{5000};
 
-/// The names of the control sockets that there are; some may have nobody behind them.
+/// The names of the processes that listen; what the dead left behind is removed on the way.
 std::vector<std::string> names_of(const ControlledProcess& kind) {
-  std::vector<std::string> names;
+  std::vector<std::filesystem::path> sockets;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
-    if (entry.path().extension() == kind.extension) names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == kind.extension) sockets.push_back(entry.path());
+  }
+  std::vector<std::string> names;
+  for (const auto& socket : sockets) {
+    if (somebody_listens(socket)) names.push_back(socket.stem().string());
   }
   std::ranges::sort(names);
   return names;

@@ -96,7 +96,12 @@ std::vector<std::string> fault_names() {
 
 std::vector<Key> trigger_keys() {
   return {
-      of_type(KeyType::rate, "rate", "0", "Offered triggers. 0: whenever every card has room."),
+      {.name = "rate",
+       .type = KeyType::rate,
+       .fallback = "0",
+       .help = "Offered triggers. 0: whenever every card has room.",
+       .minimum = 0,
+       .maximum = 1e9},
       choice("spacing", "random", "Distances between offered triggers.", {"random", "periodic"}),
       of_type(KeyType::duration, "simple_dead_time", "0ns", "After each accepted trigger, so long none is."),
       integer("bucket_triggers", "0",

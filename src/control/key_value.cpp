@@ -59,7 +59,7 @@ class Converter {
       case KeyType::real: return real(raw);
       case KeyType::text: return is_text(raw) ? Result<Parameters::Value>{raw.text} : wrong_type(raw);
       case KeyType::choice: return choice(raw);
-      case KeyType::path: return is_text(raw) ? Result<Parameters::Value>{resolved(raw.text)} : wrong_type(raw);
+      case KeyType::path: return is_text(raw) ? path(raw.text) : wrong_type(raw);
       case KeyType::duration: return duration(raw);
       case KeyType::size: return size(raw);
       case KeyType::rate: return rate(raw);
@@ -91,6 +91,11 @@ class Converter {
           "config.out_of_range", fmt::format("{} is {}, but must be {}", path_, quantity(key_, number), range_text(key_))});
     }
     return Parameters::Value{value};
+  }
+
+  Result<Parameters::Value> path(const std::string& text) const {
+    if (text.find('\0') == std::string::npos) return Parameters::Value{resolved(text)};
+    return bad_value({"", "the name holds a NUL character, which no file can have", {}, "take it out"});
   }
 
   std::string resolved(const std::string& text) const {

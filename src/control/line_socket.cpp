@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd_socket.h"
+
 namespace rodeo::control {
 namespace {
 
@@ -131,6 +133,28 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
     clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   accept_clients();
+}
+
+bool somebody_listens(const std::filesystem::path& path) {
+  sockaddr_un address{};
+  try {
+    address = address_of(path);
+  } catch (const SetupError&) {
+    return false;
+  }
+  const base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+  if (errno != ECONNREFUSED) return errno == EAGAIN;  // so many wait to be heard that there must be somebody
+  // Whoever makes a socket holds the lock beside it before and while it is there.
+  const std::string lock_path = path.native() + ".lock";
+  const base::UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  struct stat ours{};
+  struct stat there{};
+  if (::fstat(lock.get(), &ours) != 0 || ::stat(lock_path.c_str(), &there) != 0 || ours.st_ino != there.st_ino) return false;
+  ::unlink(path.c_str());
+  ::unlink(lock_path.c_str());
+  return false;
 }
 
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience) {

@@ -47,6 +47,9 @@ class LineServer {
   std::vector<Client> clients_;
 };
 
+/// Whether somebody listens at `path`. What a dead process left there is removed, with its lock file, if that can be told for certain.
+bool somebody_listens(const std::filesystem::path& path);
+
 /// The client's end: sends a line and returns the one that comes back. Errors "control.unreachable" (nobody listens, or no answer
 /// within `patience`).
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience);

@@ -285,6 +285,7 @@ Result<Trial> try_plugin(Library& library, const TrialSettings& settings) {
     }
     if (std::ranges::all_of(*subjects, [&](const Subject& subject) { return subject.cpu_seconds >= wanted; })) break;
   }
+  if (const auto whole = file->check(); !whole) return std::unexpected(whole.error());
   for (Subject& subject : *subjects) {
     subject.trial.ns_per_chunk = subject.cpu_seconds * 1e9 / static_cast<double>(subject.measured);
     trial.components.push_back(std::move(subject.trial));

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "control/readout_check.h"
 #include "control/tables.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
@@ -86,6 +87,13 @@ bool can_name_a_process(std::string_view name) {
          std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
 }
 
+/// Where a key was set - a place in the file, --set, a variable - else where its table is.
+std::string where_of(const Table& table, std::string_view key) {
+  const auto setting =
+      std::ranges::find_if(table.settings(), [&](const Setting& one) { return one.key.name == key && !one.where.empty(); });
+  return setting == table.settings().end() ? table.where() : setting->where;
+}
+
 readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
   const Parameters& keys = table.parameters();
   readout::RobSettings out;
@@ -95,12 +103,12 @@ readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
     const auto id = read_id(text);
     if (!id) {
       errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text),
-                        table.where(), "write 17 or 0x11"});
+                        where_of(table, "link_ids"), "write 17 or 0x11"});
     }
     out.link_ids.push_back(id.value_or(0));
   }
   out.links_per_group = static_cast<std::uint32_t>(keys.integer("links_per_group"));
-  out.where = table.where();
+  out.where = where_of(table, out.links.empty() ? "source_id" : "links");
   return out;
 }
 
@@ -121,6 +129,21 @@ void follow_generator(const Table& readout, readout::ReadoutSettings& out) {
     readout::ComponentSettings& consumer = out.consumers[i];
     if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
     for (const char* key : {"seed", "crc", "l1id_bits"}) follow(readout.tables("consumer")[i], input, key, consumer);
+  }
+}
+
+/// Consumers that nobody named are called by their type, with a number behind it where that is taken: reports hold them by name.
+void number_consumers(const Table& readout, readout::ReadoutSettings& out) {
+  std::vector<std::string> taken;
+  for (std::size_t i = 0; i < out.consumers.size(); ++i) {
+    if (readout.tables("consumer")[i].given("name")) taken.push_back(out.consumers[i].name);
+  }
+  for (std::size_t i = 0; i < out.consumers.size(); ++i) {
+    if (readout.tables("consumer")[i].given("name")) continue;
+    std::string& name = out.consumers[i].name;
+    for (int number = 2; std::ranges::find(taken, name) != taken.end(); ++number)
+      name = fmt::format("{}_{}", out.consumers[i].type, number);
+    taken.push_back(name);
   }
 }
 
@@ -157,8 +180,8 @@ void refuse_small_slices(const readout::ReadoutSettings& settings, Configuration
 /// A list that is given, and empty, is no list left out.
 void refuse_empty_list(const Table& table, const char* key, ConfigurationErrors& errors) {
   if (!table.given(key) || !table.parameters().fids(key).empty()) return;
-  errors.push_back({"readout.no_links", fmt::format("{}.{} is an empty list: zero links", table.path(), key), table.where(),
-                    fmt::format("name the links, or leave `{}` out", key)});
+  errors.push_back({"readout.no_links", fmt::format("{}.{} is an empty list: zero links", table.path(), key),
+                    where_of(table, key), fmt::format("name the links, or leave `{}` out", key)});
 }
 
 /// The generator resets its event counter, and nothing will tell the builder.
@@ -198,6 +221,7 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
   for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
+  number_consumers(readout, out);
   follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
@@ -206,8 +230,10 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   refuse_small_slices(out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
+  if (errors.empty()) refuse_what_cannot_run(out, errors);
   if (!can_name_a_process(out.name)) {
-    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name), readout.where(),
+    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name),
+                      where_of(readout, "name"),
                       "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
   }
   return out;
@@ -232,6 +258,13 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
 }
 
 }  // namespace
+
+ConfigurationErrors check_readout(const Configuration& configuration) {
+  ConfigurationErrors errors;
+  const readout::ReadoutSettings settings = settings_of(configuration, errors);
+  if (errors.empty()) refuse_what_is_not_there(settings, errors);
+  return errors;
+}
 
 std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
   return plan_of([&](const auto& tables, auto& registry, auto& plugins) {

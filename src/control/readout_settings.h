@@ -23,6 +23,9 @@ struct ReadoutPlan {
   std::string metrics_listen;         ///< empty: no metrics over HTTP
 };
 
+/// What `rodeo readout` would refuse of a configuration with a readout, found without starting it.
+ConfigurationErrors check_readout(const Configuration& configuration);
+
 /// Reads a configuration and loads its plug-ins. All errors at once.
 std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source);
 

@@ -23,6 +23,19 @@ std::string reasons(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
+/// What a file writer should have written and did not; shares and limits that were asked for are no loss.
+std::string unwritten_text(const FragmentConsumer::Status& consumer) {
+  constexpr std::string_view kPrefix = "unwritten_";
+  std::vector<NamedCounter> lost;
+  std::uint64_t sum = 0;
+  for (const NamedCounter& counter : consumer.counters) {
+    if (counter.value == 0 || !counter.name.starts_with(kPrefix) || counter.name.starts_with("unwritten_beyond_")) continue;
+    lost.push_back({counter.name.substr(kPrefix.size()), counter.value});
+    sum += counter.value;
+  }
+  return sum == 0 ? "" : fmt::format("\n  not written {} events for {}{}", sum, consumer.name, reasons(lost));
+}
+
 const char* phase_name(readout::Phase phase) {
   switch (phase) {
     case readout::Phase::prepared: return "prepared";
@@ -123,8 +136,9 @@ std::string report_text(const readout::RunReport& report) {
   for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
+  for (const auto& consumer : report.consumers) out += unwritten_text(consumer);
   if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
-    out += fmt::format("\n  input       the recording is damaged in {} places; rodeo data info says where", damaged);
+    out += fmt::format("\n  input       the recording is damaged in {} places; `rodeo data verify` says where", damaged);
   out += fmt::format("\n  limited by  {}", report.limited_by);
   if (report.verified_chunks + report.mismatches > 0) {
     out += fmt::format("\n  verified    {} chunks in passing, {} mismatches", report.verified_chunks, report.mismatches);

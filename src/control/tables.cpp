@@ -137,7 +137,9 @@ std::vector<TableDeclaration> system_tables() {
        .keys = {{.name = "name",
                  .type = KeyType::text,
                  .fallback = "{type}",
-                 .help = "Name in reports and messages; of use where a type comes twice."}},
+                 .help =
+                     "Name in reports and messages, each of its own. Left out: the type, from the second on with a number: "
+                     "processor_2."}},
        .form = Form::array,
        .component = ComponentKind::consumer,
        .joined = {{"work", ComponentKind::work}}},

@@ -146,7 +146,10 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
 
 void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Place& place) {
   link_ids_.clear();
-  const bool bcids_differ = !rod.status.empty() && (rod.status[0] & fragment_status::kBcidMismatch) != 0;
+  const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
+  const bool bcids_differ = (status & fragment_status::kBcidMismatch) != 0;
+  const bool fragment_flagged =
+      (status & (fragment_status::kBcidMismatch | fragment_status::kL1IdMismatch | fragment_status::kDataCorruption)) != 0;
   const Decoded<void> all = for_each_chunk_record(rod.data.bytes(), [&](const ChunkRecord& record) {
     ++totals_.chunks;
     link_ids_.push_back(record.header.link_id);
@@ -158,6 +161,8 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
     } else if (flagged || (bcids_differ && matches_but_for_bcid(*provable_, record, rod.header.l1id))) {
       ++totals_.flagged_chunks;
     } else {
+      ++totals_.wrong_chunks;
+      totals_.wrong_in_flagged += fragment_flagged ? 1 : 0;
       place.report(offset + record.offset,
                    fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
                                record.header.link_id, record.bytes.size(), rod.header.l1id.value));

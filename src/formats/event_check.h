@@ -29,8 +29,10 @@ struct EventTotals {
   std::uint64_t incomplete_robs = 0;  ///< status is not 0
   std::uint64_t missing_links = 0;    ///< as the fragments say
   std::uint64_t chunks = 0;
-  std::uint64_t flagged_chunks = 0;  ///< not as they were sent, and their header (or the fragment's, for a BCID) says so
-  std::uint64_t proven_chunks = 0;   ///< every byte is what the link sent
+  std::uint64_t flagged_chunks = 0;    ///< not as they were sent, and their header (or the fragment's, for a BCID) says so
+  std::uint64_t wrong_chunks = 0;      ///< not as they were sent, and no header says so: each is a finding
+  std::uint64_t wrong_in_flagged = 0;  ///< of these, in fragments that are flagged for the payload of some chunk
+  std::uint64_t proven_chunks = 0;     ///< every byte is what the link sent
   std::uint64_t rod_data_bytes = 0;
   std::uint64_t compressed_events = 0;
   std::uint64_t events_with_checksum = 0;

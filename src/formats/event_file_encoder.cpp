@@ -24,6 +24,8 @@ std::string make_guid() {
                      words[2] & 0xffff, words[3]);
 }
 
+static constexpr std::uint64_t kMiB = 1 << 20;
+
 EventFileEncoder::EventFileEncoder(EventFileSettings settings, std::uint32_t first_file_number)
     : settings_(std::move(settings)), core_name_(core_file_name(settings_)), file_number_(first_file_number - 1) {}
 
@@ -35,7 +37,7 @@ std::span<const std::byte> EventFileEncoder::begin_file(std::time_t now, const s
   header.file_number = file_number_;
   header.opened = FileTime::of(now);
   header.max_blocks = settings_.max_blocks;
-  header.max_mib = settings_.max_mib;
+  header.max_mib = static_cast<std::uint32_t>((settings_.max_bytes + kMiB - 1) / kMiB);
   header.application = settings_.application;
   header.core_name = core_name_;
   header.run = settings_.run;
@@ -59,7 +61,7 @@ std::span<const std::byte> EventFileEncoder::begin_file(std::time_t now, const s
 bool EventFileEncoder::must_roll_over(std::size_t block_bytes) const {
   if (blocks_in_file_ == 0) return false;
   if (settings_.max_blocks > 0 && blocks_in_file_ >= settings_.max_blocks) return true;
-  return settings_.max_mib > 0 && rounded_mib(block_bytes_in_file_ + block_bytes) > settings_.max_mib;
+  return settings_.max_bytes > 0 && file_bytes_ + kSeparatorBytes + block_bytes + kFileEndBytes > settings_.max_bytes;
 }
 
 std::array<std::byte, kSeparatorBytes> EventFileEncoder::separator(std::uint32_t block_bytes) {

@@ -183,6 +183,11 @@ Result<ScanTotals> scan_events(std::span<const std::byte> file,
   return Scanner(file, found).run();
 }
 
+std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) {
+  const std::size_t at = MarkerSearch(file).next(0);
+  return at < file.size() ? std::optional<std::uint64_t>(at) : std::nullopt;
+}
+
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory,
                                      const std::string& name) {
   // The first pass counts, because the new file's header says what was saved.

@@ -34,6 +34,9 @@ struct ScanTotals {
 /// checksums hold. After damage the scan goes on at the next separator or event that is whole. Survives any bytes.
 Result<ScanTotals> scan_events(std::span<const std::byte> file, const std::function<Result<void>(const FoundEvent&)>& found);
 
+/// Where the first thing begins that looks like an event or the record in front of one; nothing: there is nothing to recover.
+std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
+
 struct RecoverResult {
   ScanTotals scan;
   std::optional<ClosedFile> written;  ///< none if there was no whole event

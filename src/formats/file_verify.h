@@ -48,6 +48,10 @@ struct EventFileReport {
   bool ours() const { return crc != FileCrc::foreign; }
   bool sound() const { return findings.total() == 0; }
 
+  /// Not sound, but what was written: the CRC-32 over the whole file holds, and all that was found are chunks which were wrong before
+  /// they were written. There is nothing that a recovery could mend.
+  bool wrong_as_written() const { return !sound() && crc == FileCrc::holds && findings.total() == totals.wrong_chunks; }
+
   /// What no check here would have noticed, one sentence each; only foreign files have such gaps.
   std::vector<std::string> unprotected() const;
 };

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <set>
-#include <span>
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "readout/rob_links.h"
 
 namespace rodeo::readout {
 namespace {
@@ -28,52 +27,11 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
   throw SetupError(std::move(error));
 }
 
-/// The links of one ROB, checked against what the input delivers and what other ROBs have taken.
-std::vector<BuilderLink> links_of(const RobSettings& rob, std::span<const Fid> input_links, std::set<Fid>& taken) {
-  const std::vector<Fid> fids = rob.links.empty() ? std::vector<Fid>(input_links.begin(), input_links.end()) : rob.links;
-  if (fids.empty()) {
-    throw SetupError({"readout.no_links",
-                      fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value), rob.where,
-                      "name the links, or give the input some"});
-  }
-  if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
-    throw SetupError(
-        {"readout.link_ids",
-         fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(), rob.link_ids.size()),
-         rob.where, "give one id per link, or none: then they follow from the FIDs"});
-  }
-  const std::set<Fid> known(input_links.begin(), input_links.end());
-  std::vector<BuilderLink> links;
-  links.reserve(fids.size());
-  for (std::size_t i = 0; i < fids.size(); ++i) {
-    if (!known.contains(fids[i])) {
-      throw SetupError({"readout.unknown_link",
-                        fmt::format("the input does not deliver link {}, which ROB {:#010x} wants", fid_text(fids[i]),
-                                    rob.source_id.value),
-                        rob.where,
-                        fmt::format("the input has {} links, from {} to {}", input_links.size(),
-                                    input_links.empty() ? "-" : fid_text(input_links.front()),
-                                    input_links.empty() ? "-" : fid_text(input_links.back()))});
-    }
-    if (!taken.insert(fids[i]).second) {
-      throw SetupError({"readout.duplicate_link", fmt::format("link {} is listed twice", fid_text(fids[i])), rob.where,
-                        "a link belongs to one ROB, once"});
-    }
-    links.push_back({.fid = fids[i],
-                     .link_id = rob.link_ids.empty() ? fids[i].default_link_id() : rob.link_ids[i],
-                     .group = rob.links_per_group == 0 ? 0 : static_cast<std::uint32_t>(i) / rob.links_per_group});
-  }
-  return links;
-}
-
 }  // namespace
 
 Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
     : settings_(std::move(settings)) {
-  if (settings_.robs.empty()) {
-    throw SetupError(
-        {"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
-  }
+  check_source_ids(settings_.robs);
   set_run_info(settings_.run);
   make_consumers(registry);
   input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
@@ -110,14 +68,9 @@ void Application::make_robs(const base::ComponentRegistry& registry) {
       return made(registry.make_checker(settings_.checker->type, settings_.checker->parameters), *settings_.checker);
     };
   }
-  std::set<Fid> taken;
-  std::set<SourceId> sources;
+  TakenLinks taken;
   for (const RobSettings& rob : settings_.robs) {
-    if (!sources.insert(rob.source_id).second) {
-      throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value),
-                        rob.where, "every ROB has a source id of its own"});
-    }
-    std::vector<BuilderLink> links = links_of(rob, input_->links(), taken);
+    std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
     const BuilderContext context{.source_id = rob.source_id,
                                  .links = links,
                                  .input = input_.get(),
@@ -249,6 +202,11 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
 }
 
 Result<void> Application::set_link(Fid fid, LinkState state) {
+  if (phase() != Phase::running || end_ns_.load() != 0) {
+    return std::unexpected(Error{"readout.not_running", phase() == Phase::prepared
+                                                            ? "the run has not begun: links are not changed yet"
+                                                            : "the run is ending: links are not changed any more"});
+  }
   for (Rob& rob : robs_) {
     const FragmentBuilder::Status status = rob.builder->status();
     const auto link = std::ranges::find(status.links, fid, &FragmentBuilder::Link::fid);

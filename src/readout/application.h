@@ -52,7 +52,8 @@ class Application {
   /// Totals and the current back-pressure. Any time.
   ReadoutStatus status();
 
-  /// Takes a link out of the build or back into it. Returns an error if no ROB has it or it is in that state already.
+  /// Takes a link out of the build or back into it. Returns an error if no ROB has it, it is in that state already, or
+  /// the run is ending, when builders no longer listen.
   Result<void> set_link(Fid fid, LinkState state);
 
   /// Which stage held the run back most often so far.

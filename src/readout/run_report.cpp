@@ -44,8 +44,24 @@ bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
   return paced && counter_value(status.input, "vetoed", 1) == 0;
 }
 
+/// A failure may be the message of an error: here it stands in a line of its own.
+std::string in_a_line(std::string text) {
+  constexpr std::string_view kPrefix = "error[";
+  for (std::size_t at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at)) {
+    const std::size_t end = text.find("]: ", at);
+    if (end == std::string::npos) break;
+    text.erase(at, end + 3 - at);
+  }
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n')) {
+    const std::size_t next = text.find_first_not_of(" \n", at);
+    text.replace(at, (next == std::string::npos ? text.size() : next) - at, next == std::string::npos ? "" : "; ");
+  }
+  return text;
+}
+
 Condition condition_of(const RunReport& report, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
+  if (report.mismatches > 0) return Condition::wrong;
   const bool whole = counter_value(report.input, "damaged") == 0;
   return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
 }
@@ -56,6 +72,7 @@ const char* name_of(Condition condition) {
   switch (condition) {
     case Condition::good: return "GOOD";
     case Condition::incomplete: return "INCOMPLETE";
+    case Condition::wrong: return "WRONG";
     case Condition::aborted: return "ABORTED";
   }
   return "ABORTED";
@@ -74,7 +91,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.run_number = settings.run.run_number;
   report.seconds = status.seconds;
   report.unix_start = status.unix_start;
-  report.failure = status.failure;
+  report.failure = in_a_line(status.failure);
   report.links = status.links();
   report.limited_by = kept_up(settings, status) ? kLimitedByNothing : limited_by;
   report.incomplete = status.incomplete();

@@ -15,6 +15,7 @@ namespace rodeo::readout {
 enum class Condition : std::uint8_t {
   good,        ///< every fragment complete, no chunk lost
   incomplete,  ///< fragments without all their links, chunks in no fragment, or a damaged input; each is counted by reason
+  wrong,       ///< the verifying processor found bytes that are not what was sent
   aborted,     ///< a failure or the user ended the run before its data were safe
 };
 

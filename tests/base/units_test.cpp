@@ -53,6 +53,7 @@ TEST(Units, NumbersForReadingHaveThreeDigits) {
   EXPECT_EQ(format_quantity(12, "B"), "12 B");
   EXPECT_EQ(format_quantity(12, "/s"), "12/s");
   EXPECT_EQ(format_count(999'600), "1 M");
+  EXPECT_EQ(format_quantity(1e300, "Hz"), "1e+285 PHz");
   EXPECT_EQ(format_count(0), "0");
 }
 

@@ -1,7 +1,9 @@
 // The control socket: who may listen, what happens to bad clients, and what remains after a crash.
 #include "control/line_socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -62,6 +64,35 @@ TEST_F(LineSocketTest, NobodyListeningIsUnreachable) {
 TEST_F(LineSocketTest, AServerThatDoesNotAnswerIsUnreachable) {
   const LineServer server(path());
   EXPECT_EQ(ask(path(), "hello", milliseconds(50)).error().code, "control.unreachable");
+}
+
+TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {
+  const std::filesystem::path lock = path().native() + ".lock";
+  {
+    const LineServer server(path());
+    EXPECT_TRUE(somebody_listens(path()));
+    EXPECT_TRUE(std::filesystem::exists(path()) && std::filesystem::exists(lock));
+  }
+  const auto leave_behind = [&] {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path().c_str());
+    EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ::close(fd);
+    std::ofstream(lock).put(' ');
+  };
+  leave_behind();
+  {
+    const int holder = ::open(lock.c_str(), O_RDWR);
+    ASSERT_EQ(::flock(holder, LOCK_EX), 0);
+    EXPECT_FALSE(somebody_listens(path()));
+    EXPECT_TRUE(std::filesystem::exists(path())) << "whoever holds the lock is about to listen";
+    ::close(holder);
+  }
+  EXPECT_FALSE(somebody_listens(path()));
+  EXPECT_FALSE(std::filesystem::exists(path()) || std::filesystem::exists(lock));
+  EXPECT_FALSE(somebody_listens(path())) << "nothing there at all";
 }
 
 TEST_F(LineSocketTest, ASecondServerOfTheSameNameIsRefused) {

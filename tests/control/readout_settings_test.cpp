@@ -74,6 +74,45 @@ TEST(ReadoutSettings, AnEmptyListOfLinksIsNoListLeftOut) {
   EXPECT_EQ(plan.error().front().code, "readout.no_links");
 }
 
+TEST(ReadoutSettings, ConsumersOfOneTypeAreNumberedAndNamesAreTheirOwn) {
+  const std::string another = "[[readout.consumer]]\ntype = \"processor\"\nwork = \"read\"\n";
+  const auto plan = load(configuration("") + another + another + "name = \"processor_2\"\n");
+  ASSERT_TRUE(plan) << plan.error().front().what;
+  ASSERT_EQ(plan->settings.consumers.size(), 3U);
+  EXPECT_EQ(plan->settings.consumers[0].name, "processor");
+  EXPECT_EQ(plan->settings.consumers[1].name, "processor_3");
+  EXPECT_EQ(plan->settings.consumers[2].name, "processor_2");
+  EXPECT_EQ(first_code(configuration("") + another + "name = \"a\"\n" + another + "name = \"a\"\n"),
+            "readout.duplicate_consumer");
+}
+
+TEST(ReadoutSettings, TwoConsumersDoNotShareAnOutput) {
+  const std::string sampler = "[[readout.consumer]]\ntype = \"event_sampler\"\n";
+  const std::string writer = "[[readout.consumer]]\ntype = \"file_writer\"\n";
+  EXPECT_EQ(first_code(configuration("") + sampler + writer), "");
+  EXPECT_EQ(first_code(configuration("") + sampler + sampler), "readout.duplicate_output");
+  EXPECT_EQ(first_code(configuration("") + sampler + sampler + "endpoint = \"two\"\n"), "");
+  EXPECT_EQ(first_code(configuration("") + writer + writer), "readout.duplicate_output");
+  EXPECT_EQ(first_code(configuration("") + writer + writer + "directory = \"./b/../\"\n"), "readout.duplicate_output");
+  EXPECT_EQ(first_code(configuration("") + writer + writer + "directory = \"b\"\n"), "");
+}
+
+TEST(ReadoutSettings, WhatARunWouldRefuseIsRefusedBefore) {
+  const std::string rob = "[[readout.rob]]\nsource_id = ";
+  EXPECT_EQ(first_code("[readout.input]\ntype = \"generator\"\n"), "readout.no_rob");
+  EXPECT_EQ(first_code(configuration("") + rob + "\"0x610001\"\n"), "readout.duplicate_rob");
+  EXPECT_EQ(first_code(configuration("fids = [\"0x1000000000000000\", \"0x1000000000000000\"]\n")), "readout.bad_generator");
+  EXPECT_EQ(first_code(configuration("", "workers = 5\n")), "readout.workers");
+  const auto plan = load(configuration("") + rob + "\"0x610002\"\n");
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().front().code, "readout.duplicate_link");
+  EXPECT_NE(plan.error().front().what.find("lists no links"), std::string::npos);
+  const std::string ids =
+      "[[readout.rob]]\nsource_id = \"0x610001\"\nlinks = [\"0x1000000000000000\", "
+      "\"0x1000000000010000\"]\nlink_ids = [\"1\", \"1\"]\n";
+  EXPECT_EQ(first_code("[readout.input]\ntype = \"generator\"\nlinks = 4\n" + ids), "readout.duplicate_link");
+}
+
 TEST(ReadoutSettings, NamesOfProcessesAreWords) {
   for (const char* name : {"a b", "\"x\"", "", "a/b", ".hidden", "-x", "a\nb"}) {
     const auto plan = load_readout_text(

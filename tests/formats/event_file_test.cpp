@@ -128,15 +128,38 @@ TEST(EventFile, RollsOverByNumberOfEvents) {
   }
 }
 
+TEST(EventFile, NoFileBecomesLargerThanItsLimitUnlessItHoldsOneEvent) {
+  TemporaryDirectory directory;
+  EventFileSettings limited = settings();
+  limited.max_bytes = 100'000;
+  EventFileWriter writer(directory.path(), limited);
+  for (std::size_t i = 0; i < 200; ++i)
+    ASSERT_TRUE(writer.add(std::vector<std::byte>(1000 + i * 37 % 5000 / 4 * 4)).has_value());
+  ASSERT_TRUE(writer.add(std::vector<std::byte>(200'000)).has_value());
+  ASSERT_TRUE(writer.close().has_value());
+  ASSERT_GE(writer.files().size(), 5u);
+  for (std::size_t i = 0; i + 1 < writer.files().size(); ++i) {
+    const auto size = read_file(writer.files()[i].path).size();
+    EXPECT_LE(size, limited.max_bytes);
+    if (i + 2 < writer.files().size()) {
+      EXPECT_GT(size + 6100, limited.max_bytes) << "the next event would have fitted";
+    }
+  }
+  const std::vector<std::byte> file = read_file(writer.files()[0].path);
+  const auto reader = EventFileReader::open(file);
+  ASSERT_TRUE(reader.has_value());
+  EXPECT_EQ(reader->header().max_mib, 1u);
+}
+
 TEST(EventFile, RollsOverBySizeAndCountsMebibytesRounded) {
   TemporaryDirectory directory;
   EventFileSettings limited = settings();
-  limited.max_mib = 2;
+  limited.max_bytes = 5 << 19;
   EventFileWriter writer(directory.path(), limited);
   const std::vector<std::byte> block(700 * 1024);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(writer.add(block).has_value());
   ASSERT_TRUE(writer.close().has_value());
-  ASSERT_EQ(writer.files().size(), 2u);  // 3 x 700 KiB are 2.05 MiB, 4 are 2.7, which rounds to 3
+  ASSERT_EQ(writer.files().size(), 2u);  // 3 x 700 KiB are 2.05 MiB, 4 are 2.7
   const std::vector<std::byte> file = read_file(writer.files()[1].path);
   const auto end = decode_file_end(std::span(file).last(kFileEndBytes));
   ASSERT_TRUE(end.has_value());

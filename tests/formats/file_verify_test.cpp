@@ -160,8 +160,13 @@ TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheFragmentSaysSo) {
   EXPECT_TRUE(report.sound()) << first_finding(report);
   EXPECT_EQ(report.totals.flagged_chunks, 1u);
   file[at + 9] ^= std::byte{1};
+  EXPECT_FALSE(verify_event_file(file).wrong_as_written()) << "damaged: the CRC does not hold";
   rodeo::test::reseal(file);
-  EXPECT_FALSE(verify_event_file(file).sound());
+  const EventFileReport wrong = verify_event_file(file);
+  EXPECT_FALSE(wrong.sound());
+  EXPECT_TRUE(wrong.wrong_as_written()) << "the file is what was written, and says that the fragment is not right";
+  EXPECT_EQ(wrong.totals.wrong_chunks, 1u);
+  EXPECT_EQ(wrong.totals.wrong_in_flagged, 1u);
 }
 
 TEST(FileVerify, AnUnclosedFileSaysSo) {

@@ -1,40 +1,110 @@
-// After start no data path allocates: every operator new of the process is counted while events flow from input to consumer.
+// After start no data path allocates: everything that the process takes from the heap is counted while events flow from input to consumer.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <new>
+#include <string>
 #include <thread>
 
 #include "base/registry.h"
+#include "readout/application.h"
 #include "readout/bench/build_bench.h"
 #include "readout/bench/prepared_input.h"
 #include "readout/defaults.h"
+#include "readout/input/block_recorder.h"
+
+// What glibc's own are called; they free what each other made.
+extern "C" {
+void* __libc_malloc(std::size_t size);                           // NOLINT
+void* __libc_calloc(std::size_t count, std::size_t size);        // NOLINT
+void* __libc_realloc(void* memory, std::size_t size);            // NOLINT
+void* __libc_memalign(std::size_t alignment, std::size_t size);  // NOLINT
+}
 
 namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<std::uint64_t> allocations{0};
 
-void* counted(std::size_t size) {
+void count() {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
 }
 
 }  // namespace
 
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// Under every way to memory, those of operator new included, plain or aligned: also of libraries, which find these first.
+extern "C" {
+void* malloc(std::size_t size) noexcept {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t number, std::size_t size) noexcept {
+  count();
+  return __libc_calloc(number, size);
+}
+void* realloc(void* memory, std::size_t size) noexcept {
+  count();
+  return __libc_realloc(memory, size);
+}
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
+  count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t size) noexcept {
+  count();
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? 12 : 0;
+}
+}
 
 namespace rodeo::test {
 namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T>
+void keep(T* memory) {
+  asm volatile("" : : "r"(memory) : "memory");
+}
+
+TEST(AllocationCount, SeesEveryWayToMemory) {
+  struct alignas(256) Wide {
+    char bytes[256];
+  };
+  const auto counted = [](auto&& work) {
+    counting.store(true);
+    work();
+    counting.store(false);
+    return allocations.exchange(0);
+  };
+  EXPECT_EQ(counted([] {}), 0U);
+  EXPECT_EQ(counted([] {
+              int* one = new int(1);
+              keep(one);
+              delete one;
+            }),
+            1U);
+  EXPECT_EQ(counted([] {
+              Wide* one = new Wide;
+              keep(one);
+              delete one;
+            }),
+            1U);
+  EXPECT_EQ(counted([] {
+              void* one = std::malloc(10);
+              keep(one);
+              std::free(one);
+            }),
+            1U);
+  EXPECT_GT(counted([] { keep(std::string(100, 'x').data()); }), 0U);
+}
 
 struct Flow {
   const char* name;
@@ -114,6 +184,87 @@ INSTANTIATE_TEST_SUITE_P(Flows, Allocation,
                                            Flow{"gbt_verified", "gbt", 1, false, 1, "verify"},
                                            Flow{"full", "full", 2, false, 1, "read"}),
                          [](const auto& param) { return std::string(param.param.name); });
+
+/// A whole readout, from an input of the product through processor, sampler and writer.
+class WholeReadout : public ::testing::TestWithParam<const char*> {
+ protected:
+  WholeReadout() {
+    std::string name = (fs::temp_directory_path() / "rodeo-allocation-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+    ::setenv("RODEO_RUNTIME_DIR", directory_.c_str(), 1);
+    EXPECT_TRUE(registry_.add_library("built in", readout::register_defaults).has_value());
+  }
+  ~WholeReadout() override {
+    ::unsetenv("RODEO_RUNTIME_DIR");
+    fs::remove_all(directory_);
+  }
+
+  readout::ComponentSettings component(base::ComponentKind kind, const char* type) const {
+    return {
+        .type = type, .name = type, .parameters = readout::parameters_of((*registry_.find(kind, type))->info), .where = {}};
+  }
+
+  readout::ComponentSettings generator(std::int64_t events) const {
+    readout::ComponentSettings input = component(base::ComponentKind::input, "generator");
+    input.parameters.set("links", std::int64_t{24});
+    input.parameters.set("rate", events > 0 ? 0.0 : 20e3);
+    input.parameters.set("events", events);
+    return input;
+  }
+
+  readout::ComponentSettings input(const std::string& type) const {
+    if (type == "generator") return generator(0);
+    const std::string recording = directory_ / "recording";
+    const auto made = registry_.make_input("generator", generator(2000).parameters);
+    EXPECT_TRUE(readout::record_blocks(**made, recording, {}, [] { return false; }).has_value());
+    readout::ComponentSettings file = component(base::ComponentKind::input, "file");
+    file.parameters.set("file", recording);
+    file.parameters.set("rate", 20e3);
+    file.parameters.set("loop", true);
+    file.parameters.set("restamp", std::string("provable"));
+    return file;
+  }
+
+  fs::path directory_;
+  base::ComponentRegistry registry_;
+};
+
+TEST_P(WholeReadout, AllocatesNothingWhileItRuns) {
+  readout::ReadoutSettings settings;
+  settings.name = "allocation";
+  settings.run.readout_name = settings.name;
+  settings.input = input(GetParam());
+  settings.builder = component(base::ComponentKind::builder, "gbt");
+  settings.extractor = component(base::ComponentKind::extractor, "rodeo");
+  settings.robs.resize(1);
+  settings.robs[0].source_id = SourceId{0x610001};
+  for (const char* type : {"processor", "event_sampler", "file_writer"})
+    settings.consumers.push_back(component(base::ComponentKind::consumer, type));
+  settings.consumers[0].parameters.set("work", std::string("release"));
+  settings.consumers[2].parameters.set("directory", directory_.string());
+  readout::Application application(settings, registry_);
+  application.start();
+  const auto wait_until = [&](std::uint64_t fragments) {
+    while (application.status().fragments < fragments) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  wait_until(3000);
+  const std::uint64_t before = application.status().fragments;
+  counting.store(true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  counting.store(false);
+  const std::uint64_t found = allocations.exchange(0);
+  EXPECT_GT(application.status().fragments, before) << "nothing flowed";
+  EXPECT_EQ(found, 0U);
+  application.stop();
+  while (application.phase() != readout::Phase::stopped) {
+    application.step();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(application.status().failure, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Inputs, WholeReadout, ::testing::Values("generator", "file"),
+                         [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
 }  // namespace rodeo::test

@@ -159,6 +159,18 @@ TEST_F(ApplicationTest, LinksAreRemovedAndRestoredByHand) {
   EXPECT_EQ(application.take_messages().size(), 2U);
 }
 
+TEST_F(ApplicationTest, LinksAreNotChangedWhenNobodyWouldObey) {
+  Application application(settings_, registry_);
+  const Fid fid = Fid::of(0, 1, 0, 3);
+  EXPECT_EQ(application.set_link(fid, LinkState::removed).error().code, "readout.not_running");
+  application.start();
+  application.stop();
+  EXPECT_EQ(application.set_link(fid, LinkState::removed).error().code, "readout.not_running");
+  run_to_end(application);
+  EXPECT_EQ(application.set_link(fid, LinkState::removed).error().code, "readout.not_running");
+  EXPECT_EQ(application.status().robs[0].builder.links[3].state, LinkState::active);
+}
+
 TEST_F(ApplicationTest, ASilentLinkIsRemovedByPolicyAndTakenBackWhenItDelivers) {
   settings_.link_policy.remove_after_events = 1000;
   Application application(settings_, registry_);

@@ -227,13 +227,13 @@ TEST_F(Writer, BeginsANewFileByNumberOfEvents) {
 TEST_F(Writer, BeginsANewFileBySizeAcrossItsBuffers) {
   const FragmentPool pool({.links = 100, .chunk_bytes = 500, .links_per_part = 50});
   auto settings = defaults();
-  settings.files.files.max_mib = 1;
+  settings.files.files.max_bytes = 3 << 19;
   start(settings);
   for (Sequence i = 0; i < 100; ++i) writer_->insert(pool.make(i));
   writer_->stop();
   end_.clear();
   EXPECT_EQ(files().size(), 4u);
-  for (const std::string& file : files()) EXPECT_LE(fs::file_size(file), 3u << 19) << "rounded to whole MiB";
+  for (const std::string& file : files()) EXPECT_LE(fs::file_size(file), 3u << 19);
   const auto events = all_events();
   ASSERT_EQ(events.size(), 100u);
   for (Sequence i = 0; i < 100; ++i) expect_equal(events[i], pool.make(i));
@@ -318,6 +318,7 @@ TEST_F(Writer, StopsBeforeTheLastFreeSpaceIsUsed) {
     FAIL() << "started on a disk that counts as full";
   } catch (const SetupError& error) {
     EXPECT_EQ(error.error().code, "readout.disk_full");
+    EXPECT_NE(error.error().what.find("of which `min_free` keeps 1048576 TiB"), std::string::npos) << error.error().what;
   }
   EXPECT_EQ(writing_files(), 0u);
 }
@@ -339,6 +340,7 @@ TEST_F(Writer, ClosesItsFileWholeAtAFileSizeLimit) {
     writer_->stop();
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
     EXPECT_NE(writer_->status().failure.find("full"), std::string::npos) << writer_->status().failure;
+    EXPECT_NE(writer_->status().failure.find("._0001.data was closed"), std::string::npos) << writer_->status().failure;
     const auto events = all_events();
     EXPECT_GT(events.size(), 450u);
     EXPECT_LE(fs::file_size(files().at(0)), 300'000u);

@@ -45,6 +45,22 @@ TEST(RunReport, ADamagedRecordingIsNoGoodRun) {
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete);
 }
 
+TEST(RunReport, AMismatchMakesTheRunWrongHoweverWholeItIs) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.consumers.resize(1);
+  status.consumers[0].counters = {{"verified_chunks", 99}, {"mismatches", 1}};
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.condition, Condition::wrong);
+  EXPECT_STREQ(name_of(report.condition), "WRONG");
+  EXPECT_EQ(make_report({}, status, "nothing", true).condition, Condition::aborted);
+}
+
+TEST(RunReport, AFailureIsOneLineWithoutTheCodeOfAnError) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.failure = "file_writer: error[readout.disk_full]: /data: no space\n  free space there\n";
+  EXPECT_EQ(make_report({}, status, "nothing", false).failure, "file_writer: /data: no space; free space there");
+}
+
 TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
   EXPECT_FALSE(make_report({}, status_of(100, 99, {}), "nothing", false).adds_up());
 }

@@ -27,8 +27,13 @@ def test_a_build_bench_counts_whole_fragments_and_verifies_them(rodeo, options):
     assert result["input_bytes"] >= 96 << 20
 
 
-def test_a_build_bench_without_robs_is_refused(rodeo):
-    assert "there are no ROBs" in rodeo("bench", "build", "--robs", 0, exit_code=None).stderr
+@pytest.mark.parametrize("verb, option, value", [
+    ("build", "--robs", 0), ("build", "--links", 0), ("build", "--chunk-bytes", 0), ("build", "--chunk-bytes", 7), ("build", "--run-length", 0),
+    ("build", "--workers", 0), ("build", "--seconds", "nan"), ("build", "--seconds", 0), ("latency", "--links", 0), ("latency", "--seconds", "inf"),
+    ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
+def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
+    done = rodeo("bench", verb, option, value, exit_code=2)
+    assert "error[cli." in done.stderr and "cli.unexpected" not in done.stderr and option in done.stderr and not done.stdout
 
 
 def test_the_latency_bench_has_every_fragment_in_its_percentiles(rodeo):

@@ -40,6 +40,19 @@ def test_dead_time_is_what_was_offered_and_not_accepted(demo):
     assert report["dead_time_fraction"] == pytest.approx((offered - accepted) / offered, abs=1e-9)
 
 
+def test_a_demo_that_verifies_nothing_does_not_pass(demo):
+    report, done = demo("--set", "readout.consumer[2].fraction=0", exit_code=7)
+    assert report["files_verified"]["events"] == 0
+    assert "nothing was written that could be verified" in done.stderr
+
+
+def test_a_rate_that_no_trigger_has_is_refused_at_once(rodeo):
+    done = rodeo("demo", "--rate", "1e12Hz", exit_code=2)
+    assert "--rate 1 THz" in done.stderr and "at most 1 GHz" in done.stderr
+    (rodeo.directory / "fast.toml").write_text('[[emulator.card]]\ntype = "felix"\n[emulator.trigger]\nrate = "1e12Hz"\n')
+    assert "error[config.out_of_range]" in rodeo("check", "fast.toml", exit_code=3).stderr
+
+
 def test_the_next_demo_removes_the_files_of_the_last(demo):
     first, _ = demo()
     second, _ = demo()

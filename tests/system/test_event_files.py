@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 
 import pytest
@@ -183,6 +184,20 @@ def test_recover_saves_a_file_that_was_never_closed(samples, rodeo):
     assert adler32_of(rodeo, row["saved_to"]) == row["adler32"]
     rodeo("data", "verify", row["saved_to"])
     assert "nothing to recover" in rodeo("data", "recover", row["saved_to"]).stderr
+
+
+@pytest.mark.parametrize("verb", ["info", "list", "dump", "recover", "verify"])
+def test_a_pipe_is_refused_without_waiting_for_its_writer(rodeo, verb):
+    os.mkfifo(rodeo.directory / "pipe")
+    assert "error[file.not_regular]" in rodeo("data", verb, "pipe", exit_code=2, timeout=20).stderr
+
+
+@pytest.mark.parametrize("content", [b"x", bytes(5000)], ids=["one_byte", "zeros"])
+def test_where_there_is_nothing_to_recover_nobody_says_so(rodeo, content):
+    (rodeo.directory / "file.writing").write_bytes(content)
+    done = rodeo("data", "verify", "file.writing", exit_code=7)
+    assert "DAMAGED" in done.stdout and "there is nothing to recover" in done.stderr and "saves" not in done.stderr
+    assert "nothing in it looks like one" in rodeo("data", "recover", "file.writing", exit_code=1).stderr
 
 
 @pytest.mark.parametrize("verb", ["info", "list", "dump", "recover"])

@@ -38,11 +38,17 @@ def test_the_keys_of_a_plugin_are_explained(rodeo):
 
 
 def test_a_configuration_knows_the_keys_of_the_plugins_that_it_names(rodeo):
-    text = '[readout]\nplugins = ["calorimeter"]\n[readout.input]\ntype = "generator"\n[readout.extractor]\ntype = "calorimeter"\n'
+    text = '[readout]\nplugins = ["calorimeter"]\n[[readout.rob]]\nsource_id = "0x610001"\n[readout.input]\ntype = "generator"\n[readout.extractor]\ntype = "calorimeter"\n'
     (rodeo.directory / "good.toml").write_text(text + "bcid_offset = 3\n")
     (rodeo.directory / "bad.toml").write_text(text + "bcid_ofset = 3\n")
     rodeo("check", "good.toml")
     assert "did you mean `bcid_offset`? (integer, default 0)" in rodeo("check", "bad.toml", exit_code=3).stderr
+
+
+@pytest.mark.parametrize("name", ["class", "std", "rodeo", "xor_eq"])
+def test_a_new_plugin_is_not_called_like_a_word_of_the_language(rodeo, name):
+    assert f"{name}_detector" in rodeo("plugin", "new", name, exit_code=2).stderr
+    assert not (rodeo.directory / name).exists()
 
 
 def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(rodeo):
@@ -56,12 +62,13 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
     run("cmake", "--build", "build", cwd=source)
     run("ctest", "--test-dir", "build", cwd=source)
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
-    rodeo("check", source / "my_detector.toml")
 
     # On to a recording, as docs/plugin-tutorial.md does.
     library = source / "build" / "libmy_detector.so"
     recording = source / "my_detector.felix"
+    assert "error[file.open]" in rodeo("check", source / "my_detector.toml", exit_code=3).stderr
     run("build/my_detector_recording", recording, cwd=source)
+    rodeo("check", source / "my_detector.toml")
     tried = plugin_test(rodeo, library, recording)
     assert tried["recording"]["chunks"] == 24 * 10000 and tried["recording"]["links"] == 24 and tried["recording"]["sound"]
     extractor, checker = tried["components"]

@@ -125,7 +125,11 @@ def test_a_full_disk_stops_the_run_with_closed_files(rodeo, tmp_path_factory):
                      "--set", "readout.consumer[2].direct_io=false", "--set", "readout.input.rate=40kHz", "--seconds", 60, "--json", "-", exit_code=1, timeout=120)
         report = json.loads(done.stdout)
         assert report["run"]["condition"] == "ABORTED" and report["run"]["seconds"] < 60
-        assert "file_writer" in report["run"]["failure"]
+        failure = report["run"]["failure"]
+        assert failure.startswith("file_writer: the disk is full") and "min_free" in failure and " free" in failure and "\n" not in failure
+        assert ".data was closed" in failure and ".writing" not in failure and "error[" not in failure
+        unwritten = report["consumers"]["file_writer"]["counters"]["unwritten_disk_full"]
+        assert f"not written {unwritten} events for file_writer: disk_full {unwritten}" in done.stderr
         assert report["files"] and not list(Path(directory).glob("*.writing"))
         assert adds_up(report)
         rodeo("data", "verify", *report["files"])

@@ -39,6 +39,20 @@ def test_the_only_readout_needs_no_name(rodeo):
         assert json.loads(rodeo("readout", "status", "-o", "json").stdout)["run"]["name"] == "test"
 
 
+def test_a_killed_readout_is_not_taken_for_a_running_one(rodeo):
+    with running(rodeo, text=CONFIGURATION.replace('name = "test"', 'name = "dead"'), name="dead") as run:
+        run.process.kill()
+        run.process.wait()
+        sockets = sorted(path.name for path in rodeo.directory.rglob("dead.*"))
+        assert "dead.control" in sockets and "dead.events" in sockets
+        assert "no readout runs" in rodeo("readout", "status", exit_code=4).stderr
+        assert "error[readout.no_sampler]" in rodeo("events", "tail", "--count", 1, exit_code=4).stderr
+    assert not list(rodeo.directory.rglob("dead.control*"))
+    with running(rodeo):
+        assert json.loads(rodeo("readout", "status", "-o", "json").stdout)["run"]["name"] == "test"
+        assert rodeo("events", "tail", "--count", 1, "-o", "json").stdout
+
+
 def test_a_second_readout_of_the_same_name_is_refused(rodeo):
     with running(rodeo):
         done = rodeo("readout", write_configuration(rodeo, name="second.toml"), "--set", "readout.consumer[2].directory=other", "--seconds", 1, exit_code=5)

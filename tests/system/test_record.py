@@ -80,7 +80,9 @@ def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
     assert "file.exists" in rodeo("data", "record", str(there), "--links", "1", exit_code=5).stderr
     assert there.read_text() == "precious"
     assert "recording_links" in rodeo("data", "record", str(tmp_path / "x"), "--links", "500", exit_code=2).stderr
-    assert "fault_missing" in rodeo("data", "record", str(tmp_path / "x"), "--fault", "mising=1", exit_code=3).stderr
+    assert "did you mean `missing`?" in rodeo("data", "record", str(tmp_path / "x"), "--fault", "mising=1", exit_code=2).stderr
+    unknown = rodeo("data", "record", str(tmp_path / "x"), "--fault", "nosuch=1", exit_code=2).stderr
+    assert "there is no fault `nosuch`" in unknown and "out_of_sequence" in unknown and "position" not in unknown
     assert "config.out_of_range" in rodeo("data", "record", str(tmp_path / "x"), "--links", "0", exit_code=3).stderr
     assert "/nowhere/x" in rodeo("data", "record", "/nowhere/x", "--links", "1", exit_code=1).stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["there"]

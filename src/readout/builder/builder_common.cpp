@@ -36,11 +36,19 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
 }
 
 void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next) {
-  const std::uint64_t available = base::available_memory_bytes();
-  if (bytes <= available) return;
+  check_memory(static_cast<double>(bytes), 0, purpose, next);
+}
+
+// Doubles: window, buffers and chunk size multiply beyond 64 bits.
+void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next) {
+  const auto available = static_cast<double>(base::available_memory_bytes());
+  const double with_huge_pages = available + static_cast<double>(arenas > 0 ? base::free_huge_page_bytes() : 0);
+  if (objects <= available && objects + arenas <= with_huge_pages) return;
+  constexpr double kMiB = 1 << 20;
   throw SetupError({"base.memory",
-                    fmt::format("{}: {} MiB are wanted, {} MiB are available", purpose, bytes >> 20, available >> 20), "",
-                    std::string(next)});
+                    fmt::format("{}: {:.0f} MiB are wanted, {:.0f} MiB are available", purpose, (objects + arenas) / kMiB,
+                                (objects > available ? available : with_huge_pages) / kMiB),
+                    "", std::string(next)});
 }
 
 Error without_memory(Error error, std::string_view next) {

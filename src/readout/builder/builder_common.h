@@ -19,6 +19,9 @@ void check_links(const BuilderContext& context, std::uint32_t workers);
 /// Throws SetupError (base.memory) if the machine has less free memory than this; `next` names the keys that make it less.
 void check_memory(std::uint64_t bytes, std::string_view purpose, std::string_view next);
 
+/// The same for all that a builder wants, before it touches any of it: `objects` on plain memory, `arenas` on huge pages too.
+void check_memory(double objects, double arenas, std::string_view purpose, std::string_view next);
+
 /// The same error with what to do.
 Error without_memory(Error error, std::string_view next);
 

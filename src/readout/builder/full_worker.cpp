@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "base/clock.h"
+#include "base/pin.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
@@ -66,7 +67,7 @@ FullWorker::~FullWorker() = default;
 
 void FullWorker::run() {
   base::set_thread_name(fmt::format("rodeo-full-{}", settings_.index));
-  base::pin_thread(settings_.cpu);
+  base::pin_thread_or_warn(settings_.cpu, fmt::format("rodeo-full-{}", settings_.index));
   cpu_.attach();
   pool_.own();
   base::Backoff backoff(settings_.idle);

@@ -35,14 +35,18 @@ std::uint64_t buffers_of(const GbtSettings& settings) {
 constexpr std::string_view kSmaller =
     "make readout.builder.window, readout.builder.buffers or readout.builder.chunk_size smaller, or end other programs";
 
-// Slots and fragments, asked for before they are touched; slices ask for themselves.
-void check_descriptors(const GbtSettings& settings) {
+// All of it, before anything is touched: slots and fragments on plain memory, slices in arenas.
+void check_all_memory(const GbtSettings& settings, std::size_t links) {
   const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
   const std::uint64_t event = sizeof(EventSlot) + sizeof(OpenEvent) + sizeof(WorkerPart) + sizeof(MissingList);
   const std::uint64_t fragment =
       sizeof(BuiltFragment) + parts * sizeof(FragmentPart) + settings.workers * sizeof(Slice*) + 64;
-  check_memory(settings.workers * (window_of(settings) * event + buffers_of(settings) * fragment),
-               "open events and fragments", kSmaller);
+  const double workers = settings.workers;
+  const double objects = workers * (static_cast<double>(window_of(settings) * event) +
+                                    static_cast<double>(buffers_of(settings) * (fragment + sizeof(Slice))));
+  const double slices = workers * static_cast<double>(buffers_of(settings)) *
+                        static_cast<double>(buffer_bytes(settings, settings.links_per_worker(links)));
+  check_memory(objects, slices, "open events, fragments and slices", kSmaller);
 }
 
 }  // namespace
@@ -53,7 +57,7 @@ std::size_t GbtSettings::chunks_per_slice(std::size_t links, std::size_t bytes) 
 
 GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& context) {
   check_links(context, settings.workers);
-  check_descriptors(settings);
+  check_all_memory(settings, context.links.size());
   window_ = window_of(settings);
   // A narrow counter must not take the gap for a round of its own.
   const TriggerFields fields = context.make_extractor()->fields();

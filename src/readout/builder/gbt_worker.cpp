@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/pin.h"
 
 namespace rodeo::readout {
 namespace {
@@ -63,7 +64,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> link
 
 void GbtWorker::run() {
   base::set_thread_name(settings_.thread_name);
-  base::pin_thread(settings_.cpu);
+  base::pin_thread_or_warn(settings_.cpu, settings_.thread_name);
   cpu_.attach();
   window_.pool().own();
   assembler_.own(settings_.index);

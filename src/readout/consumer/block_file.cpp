@@ -60,13 +60,10 @@ Room BlockFile::make_room(std::uint64_t bytes) {
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
   std::uint64_t step = settings_.reserve_step;
   if (settings_.min_free_bytes > 0) {
-    struct statvfs disk{};
     const std::uint64_t wanted = bytes - reserved_ + settings_.min_free_bytes;
-    if (::fstatvfs(fd_, &disk) == 0) {
-      const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-      if (free < wanted) return Room::full;
-      step = std::min(step, free - wanted);
-    }
+    const std::uint64_t free = free_bytes();
+    if (free < wanted) return Room::full;
+    step = std::min(step, free - wanted);
   }
   // A step ahead if the disk has it, else just what is asked for.
   for (const std::uint64_t target : {bytes + step, (bytes + kAlign - 1) / kAlign * kAlign}) {
@@ -84,6 +81,11 @@ Room BlockFile::make_room(std::uint64_t bytes) {
   if (can_reserve_) return Room::full;
   reserved_ = bytes + kLookBytes;
   return Room::unknown;
+}
+
+std::uint64_t BlockFile::free_bytes() const {
+  struct statvfs disk{};
+  return ::fstatvfs(fd_, &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : ~std::uint64_t{0};
 }
 
 BlockFile::Written BlockFile::write(std::span<const std::byte> block) {

@@ -56,6 +56,9 @@ class BlockFile {
   /// After finish(): writes a few bytes at the end or over old ones. The errno, or 0.
   int patch(std::uint64_t offset, std::span<const std::byte> bytes);
 
+  /// Bytes that this user may still write to the file system.
+  std::uint64_t free_bytes() const;
+
   int descriptor() const { return fd_; }
 
  private:

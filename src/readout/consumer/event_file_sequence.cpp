@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "formats/event_file_writer.h"
 #include "formats/file_marks.h"
 
@@ -20,8 +21,23 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + BlockFile::kAlign - 1) / BlockFile::kAlign * BlockFile::kAlign;
 }
 
-std::string full_text(const std::string& path) {
-  return fmt::format("the disk is full ({}): the file was closed with the events that fit", path);
+/// What is free now, and what is kept free.
+std::string space_text(const BlockFile& file, std::uint64_t min_free_bytes) {
+  std::string text = fmt::format("{} free", base::format_size(file.free_bytes()));
+  if (min_free_bytes > 0) text += fmt::format(", of which `min_free` keeps {}", base::format_size(min_free_bytes));
+  return text;
+}
+
+std::string full_text(const BlockFile& file, const std::string& closed_path, std::uint64_t min_free_bytes) {
+  return fmt::format("the disk is full ({}): {} was closed with the events that fit; free space there, or {}",
+                     space_text(file, min_free_bytes), closed_path,
+                     min_free_bytes > 0 ? "give the consumer another `directory` or a smaller `min_free`"
+                                        : "give the consumer another `directory`");
+}
+
+/// In the middle of a sentence about a run.
+std::string in_a_line(const Error& error) {
+  return (error.where.empty() ? "" : error.where + ": ") + error.what + (error.next.empty() ? "" : "; " + error.next);
 }
 
 // The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any
@@ -60,10 +76,12 @@ struct EventFileSequence::Job {
 EventFileSequence::EventFileSequence(Settings settings)
     : settings_(std::move(settings)), buffer_bytes_(aligned(settings_.buffer_bytes)), encoder_(settings_.files) {
   std::error_code error;
-  std::filesystem::create_directories(settings_.directory, error);
   const auto refuse = [&](const std::string& why, const std::string& next) {
     throw SetupError(Error{"readout.cannot_write", why, settings_.directory.string(), next});
   };
+  if (settings_.directory.empty())
+    refuse("the name of the directory for event files is empty", "name one; \".\" is the working directory");
+  std::filesystem::create_directories(settings_.directory, error);
   if (error) refuse(fmt::format("cannot make the directory: {}", error.message()), "name a directory that you may write to");
   const std::string core = formats::core_file_name(settings_.files);
   for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
@@ -111,12 +129,15 @@ Result<void> EventFileSequence::open_file() {
                                               .digest = {},
                                               .ends_seen = 0,
                                               .last_ends = {}});
+  file_->last_ends.reserve(2 * kEndsKept);
   direct_.store(file_->file.direct(), std::memory_order_relaxed);
   if (file_->file.make_room(aligned(header.size() + formats::kFileEndBytes)) == Room::full) {
+    Error error{"readout.disk_full",
+                fmt::format("no space for another file ({})", space_text(file_->file, settings_.disk.min_free_bytes)),
+                settings_.directory.string(), "free space there, or give the consumer another `directory` or `min_free`"};
     ::unlink(file_->file.path().c_str());
     file_.reset();
-    return std::unexpected(
-        Error{"readout.disk_full", "no space for another file", settings_.directory.string(), "free space there"});
+    return std::unexpected(std::move(error));
   }
   put(header);
   return {};
@@ -128,14 +149,14 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   if (encoder_.must_roll_over(bytes)) {
     close_file(false);
     if (Result<void> opened = open_file(); !opened) {
-      give_up(opened.error().message());
+      give_up(in_a_line(opened.error()));
       return Outcome::refused;
     }
   }
   // Room for the event and for the end record after it, so that the file can be closed whatever comes.
   const std::uint64_t end = encoder_.file_bytes() + formats::kSeparatorBytes + bytes;
   if (file_->file.make_room(aligned(end + formats::kFileEndBytes)) == Room::full) {
-    give_up(full_text(file_->file.path()));
+    give_up(full_text(file_->file, file_->closed_path, settings_.disk.min_free_bytes));
     close_file(true);
     return Outcome::refused;
   }
@@ -255,7 +276,7 @@ void EventFileSequence::write(Job& job) {
     if (written.error != 0) {
       disk_failed_ = true;
       const std::string why = means_full(written.error)
-                                  ? full_text(file.file.path())
+                                  ? full_text(file.file, file.closed_path, settings_.disk.min_free_bytes)
                                   : fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error));
       salvage(file, buffer, before + std::min(written.bytes, buffer.used), true);
       const std::lock_guard lock(mutex_);
@@ -266,7 +287,8 @@ void EventFileSequence::write(Job& job) {
     file.digest.update({buffer.memory, buffer.used});
     bytes_written_.fetch_add(buffer.used, std::memory_order_relaxed);
     file.ends_seen += buffer.event_ends.size();
-    file.last_ends.insert(file.last_ends.end(), buffer.event_ends.begin(), buffer.event_ends.end());
+    const auto tail = std::span(buffer.event_ends).last(std::min(buffer.event_ends.size(), kEndsKept));
+    file.last_ends.insert(file.last_ends.end(), tail.begin(), tail.end());
     if (file.last_ends.size() > kEndsKept) file.last_ends.erase(file.last_ends.begin(), file.last_ends.end() - kEndsKept);
   }
   if (job.close) seal(file, job.size);
@@ -279,7 +301,7 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
     problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
   } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32());
              !sealed) {
-    problem = sealed.error().message();
+    problem = in_a_line(sealed.error());
   }
   if (problem.empty()) {
     closed(file, file.ends_seen);

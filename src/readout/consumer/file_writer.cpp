@@ -179,8 +179,9 @@ std::vector<Key> FileWriter::keys() {
        {.name = "max_file_size",
         .type = KeyType::size,
         .fallback = "2GiB",
-        .help = "A file is closed and the next one begun before it becomes larger, in whole MiB. 0: no limit.",
-        .minimum = 0},
+        .help = "A file is closed and the next one begun before it becomes larger; a single event may be. 0: no limit.",
+        .minimum = 0,
+        .maximum = 1e15},
        {.name = "max_file_events",
         .type = KeyType::integer,
         .fallback = "0",
@@ -233,7 +234,6 @@ std::vector<Key> FileWriter::keys() {
 }
 
 std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameters, const RunInfo& run) {
-  constexpr std::uint64_t kMiB = 1 << 20;
   const auto checksum = [&](const char* key) {
     return parameters.text(key) == "adler32" ? formats::ChecksumType::adler32 : formats::ChecksumType::none;
   };
@@ -250,7 +250,6 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
   settings.frame.status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
                                                                                       : formats::StatusPosition::before_data;
   settings.compression_level = static_cast<int>(parameters.integer("compression"));
-  const std::uint64_t max_file = parameters.bytes("max_file_size");
   settings.files = {.directory = parameters.text("directory"),
                     .files = {.project = run.project,
                               .stream_type = run.stream_type,
@@ -259,7 +258,7 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
                               .lumi_block = run.lumi_block,
                               .run = {.run_number = run.run_number},
                               .max_blocks = static_cast<std::uint32_t>(parameters.integer("max_file_events")),
-                              .max_mib = static_cast<std::uint32_t>((max_file + kMiB - 1) / kMiB),
+                              .max_bytes = parameters.bytes("max_file_size"),
                               .provable = run.provable},
                     .disk = {.direct = parameters.boolean("direct_io"), .min_free_bytes = parameters.bytes("min_free")},
                     .buffer_bytes = parameters.bytes("buffer"),

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -30,17 +31,22 @@ Error no_sampler(std::string what, const std::filesystem::path& where) {
 Result<SampleClient> SampleClient::connect(std::string_view readout_name) {
   const std::filesystem::path directory = base::runtime_directory_name();
   if (!readout_name.empty()) return connect_to(directory / (std::string(readout_name) + std::string(kEnding)));
-  std::vector<std::filesystem::path> found;
+  // Connected to find out who is there: the dead leave their sockets behind.
+  std::vector<SampleClient> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    if (entry.path().extension() == kEnding) found.push_back(entry.path());
+    if (entry.path().extension() != kEnding) continue;
+    if (auto client = connect_to(entry.path())) found.push_back(std::move(*client));
   }
   if (found.empty()) return std::unexpected(no_sampler("no running readout offers events", directory));
-  if (found.size() == 1) return connect_to(found.front());
-  std::string names;
-  for (const auto& path : found) names += (names.empty() ? "" : ", ") + path.stem().string();
-  return std::unexpected(
-      Error{"readout.no_sampler", "several readouts offer events: " + names, directory.string(), "choose one with --name"});
+  if (found.size() == 1) return std::move(found.front());
+  std::vector<std::string> names;
+  for (const auto& client : found) names.push_back(client.path_.stem().string());
+  std::ranges::sort(names);
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return std::unexpected(Error{"readout.which_sampler", fmt::format("{} readouts may be meant: {}", names.size(), list),
+                               directory.string(), "--name NAME"});
 }
 
 Result<SampleClient> SampleClient::connect_to(const std::filesystem::path& socket) {

@@ -125,6 +125,11 @@ std::vector<NamedCounter> FileInput::counters() const {
   return all;
 }
 
+std::string FileInput::failure() const {
+  const auto whole = recording_.check();
+  return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
+}
+
 FileInputSettings FileInputSettings::from(const Parameters& p) {
   FileInputSettings s;
   s.file = p.text("file");

@@ -48,6 +48,9 @@ class FileInput final : public DataInput {
   /// "damaged" (places where the recording itself is), "sent", "events" played by the foremost stream, and what the block decoders found wrong, by name.
   std::vector<NamedCounter> counters() const override;
 
+  /// The recording was cut short while it is played: what comes from behind the cut is zeros.
+  std::string failure() const override;
+
  private:
   FileInputSettings settings_;
   Recording recording_;

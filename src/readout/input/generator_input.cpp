@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/pin.h"
 
 namespace rodeo::readout {
 namespace {
@@ -68,7 +69,7 @@ void InternalDataGenerator::start() {
 
 void InternalDataGenerator::run() {
   base::set_thread_name("rodeo-gen");
-  if (generator_.settings().cpu >= 0) base::pin_thread(generator_.settings().cpu);
+  base::pin_thread_or_warn(generator_.settings().cpu, "rodeo-gen");
   cpu_.attach();
   generator_.start(base::steady_now_ns());
   bool finishing = false;

@@ -37,6 +37,7 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
   elinks_ = formats::elinks_of(blocks_, format_);
   if (options.trigger_elink) std::erase(elinks_, *options.trigger_elink);
   read_through();
+  if (const auto whole = check(); !whole) throw SetupError(whole.error());
   if (!damage_.empty()) {
     std::string list;
     for (const NamedCounter& one : damage_) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", one.name, one.value);

@@ -38,6 +38,9 @@ class Recording {
   std::uint64_t chunks() const { return chunks_; }
   std::optional<std::uint16_t> trigger_elink() const { return options_.trigger_elink; }
 
+  /// Error "file.shrunk" once a part of the file could not be read: blocks() has zeros there.
+  Result<void> check() const { return file_.check(); }
+
   /// What is wrong with the recording itself, by name, zeros left out: blocks that are missing or make no sense, an end in the middle of a
   /// chunk or a block.
   const std::vector<NamedCounter>& damage() const { return damage_; }

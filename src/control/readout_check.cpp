@@ -1,0 +1,128 @@
+#include "control/readout_check.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "formats/block_file.h"
+#include "formats/fid.h"
+#include "readout/builder/builder_common.h"
+#include "readout/builder/gbt_builder.h"
+#include "readout/input/file_input.h"
+#include "readout/input/generator_settings.h"
+#include "readout/rob_links.h"
+
+namespace rodeo::control {
+namespace {
+
+using readout::ReadoutSettings;
+
+void add(const SetupError& refused, const std::string& where, ConfigurationErrors& errors) {
+  Error error = refused.error();
+  if (!where.empty() && error.where.find(':') == std::string::npos) error.where = where;
+  errors.push_back(std::move(error));
+}
+
+/// Source ids and links; `links` as for readout::rob_links().
+void check_robs(const ReadoutSettings& settings, std::optional<std::span<const Fid>> input_links,
+                ConfigurationErrors& errors) {
+  try {
+    readout::check_source_ids(settings.robs);
+  } catch (const SetupError& refused) {
+    add(refused, refused.error().where.empty() ? settings.input.where : std::string(), errors);
+    return;
+  }
+  readout::TakenLinks taken;
+  for (const readout::RobSettings& rob : settings.robs) {
+    try {
+      const std::vector<BuilderLink> links = readout::rob_links(rob, input_links, taken);
+      if (links.empty()) continue;
+      const bool gbt = settings.builder.type == "gbt";
+      BuilderContext context;
+      context.source_id = rob.source_id;
+      context.links = links;
+      readout::check_links(context, gbt ? readout::GbtSettings::from(settings.builder.parameters).workers : 1);
+    } catch (const SetupError& refused) {
+      add(refused, rob.where, errors);
+    }
+  }
+}
+
+/// The links of a generator; nothing if another input, or if it is refused itself.
+std::optional<std::vector<Fid>> generator_links(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type != "generator") return std::nullopt;
+  try {
+    return readout::GeneratorSettings::from(settings.input.parameters).links;
+  } catch (const SetupError& refused) {
+    add(refused, settings.input.where, errors);
+    return std::nullopt;
+  }
+}
+
+/// Two that would serve events under one name, or write files of one name.
+void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  std::map<std::string, const readout::ComponentSettings*> outputs;
+  for (const readout::ComponentSettings& consumer : settings.consumers) {
+    const Parameters& keys = consumer.parameters;
+    const bool sampler = consumer.type == "event_sampler";
+    if (!sampler && consumer.type != "file_writer") continue;
+    const std::string target = sampler ? keys.text("endpoint").empty() ? settings.name : keys.text("endpoint")
+                                       : std::filesystem::path(keys.text("directory")).lexically_normal().string();
+    const auto [first, fresh] = outputs.emplace(consumer.type + " " + target, &consumer);
+    if (fresh) continue;
+    errors.push_back({"readout.duplicate_output",
+                      sampler ? fmt::format("consumers `{}` and `{}` would both serve events under the name `{}`",
+                                            first->second->name, consumer.name, target)
+                              : fmt::format("consumers `{}` and `{}` would both write the files of this run into {}",
+                                            first->second->name, consumer.name, target),
+                      consumer.where,
+                      sampler ? "give one of them another `endpoint`" : "give one of them another `directory`"});
+  }
+}
+
+void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  std::map<std::string, int> names;
+  for (const readout::ComponentSettings& consumer : settings.consumers) {
+    if (++names[consumer.name] != 2) continue;
+    errors.push_back({"readout.duplicate_consumer", fmt::format("two consumers are called `{}`", consumer.name),
+                      consumer.where, "give each a `name` of its own: reports and --set know them by it"});
+  }
+}
+
+}  // namespace
+
+void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  check_names(settings, errors);
+  check_outputs(settings, errors);
+  const std::size_t before = errors.size();
+  const auto links = generator_links(settings, errors);
+  if (errors.size() == before) check_robs(settings, links, errors);
+}
+
+void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type != "file") return;
+  const auto input = readout::FileInputSettings::from(settings.input.parameters);
+  const std::string name = input.file.string();
+  const auto refuse = [&](Error error) {
+    error.what = fmt::format("the recording of the input: {}: {}", name, error.what);
+    error.where = settings.input.where;
+    errors.push_back(std::move(error));
+  };
+  const auto file = base::MappedFile::open(name);
+  if (!file) return refuse(file.error());
+  const auto format = formats::detect_block_format(file->bytes());
+  if (!format) return refuse(format.error());
+  std::vector<Fid> links;
+  for (const std::uint16_t elink : formats::elinks_of(file->bytes(), *format)) {
+    if (elink != input.recording.trigger_elink)
+      links.push_back(formats::fid_of_card_elink(input.detector, input.card, elink));
+  }
+  if (const auto whole = file->check(); !whole) return refuse(whole.error());
+  check_robs(settings, links, errors);
+}
+
+}  // namespace rodeo::control

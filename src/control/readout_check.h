@@ -1,0 +1,15 @@
+// What a run would refuse, found without starting one: no memory is taken, no file made, no card touched.
+#pragma once
+
+#include "control/configuration.h"
+#include "readout/settings.h"
+
+namespace rodeo::control {
+
+/// Adds what is wrong with ROBs, links and consumers of these settings, as far as it shows without looking at files and devices.
+void refuse_what_cannot_run(const readout::ReadoutSettings& settings, ConfigurationErrors& errors);
+
+/// The same, with a look at the recording that the input plays: for `rodeo check`. A card's links are known to nobody but the card.
+void refuse_what_is_not_there(const readout::ReadoutSettings& settings, ConfigurationErrors& errors);
+
+}  // namespace rodeo::control

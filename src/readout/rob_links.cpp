@@ -1,0 +1,83 @@
+#include "readout/rob_links.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/error.h"
+
+namespace rodeo::readout {
+namespace {
+
+std::string fid_text(Fid fid) { return fmt::format("{:#018x}", fid.value); }
+
+[[noreturn]] void refuse_taken(const RobSettings& rob, Fid fid, SourceId by) {
+  if (rob.links.empty()) {
+    throw SetupError({"readout.duplicate_link",
+                      fmt::format("ROB {:#010x} lists no links and would take every link of the input, but ROB {:#010x} has "
+                                  "{} already",
+                                  rob.source_id.value, by.value, fid_text(fid)),
+                      rob.where, "give each ROB its `links`"});
+  }
+  throw SetupError({"readout.duplicate_link",
+                    by == rob.source_id ? fmt::format("link {} is listed twice", fid_text(fid))
+                                        : fmt::format("link {} of ROB {:#010x} belongs to ROB {:#010x} already",
+                                                      fid_text(fid), rob.source_id.value, by.value),
+                    rob.where, "a link belongs to one ROB, once"});
+}
+
+}  // namespace
+
+std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::span<const Fid>> input_links,
+                                   TakenLinks& taken) {
+  const bool all = rob.links.empty();
+  if (all && !input_links) return {};
+  const std::vector<Fid> fids = all ? std::vector<Fid>(input_links->begin(), input_links->end()) : rob.links;
+  if (fids.empty()) {
+    throw SetupError({"readout.no_links",
+                      fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value), rob.where,
+                      "name the links, or give the input some"});
+  }
+  if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
+    throw SetupError(
+        {"readout.link_ids",
+         fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(), rob.link_ids.size()),
+         rob.where, "give one id per link, or none: then they follow from the FIDs"});
+  }
+  std::set<Fid> known;
+  if (input_links) known.insert(input_links->begin(), input_links->end());
+  std::vector<BuilderLink> links;
+  links.reserve(fids.size());
+  for (std::size_t i = 0; i < fids.size(); ++i) {
+    if (input_links && !known.contains(fids[i])) {
+      throw SetupError({"readout.unknown_link",
+                        fmt::format("the input does not deliver link {}, which ROB {:#010x} wants", fid_text(fids[i]),
+                                    rob.source_id.value),
+                        rob.where,
+                        fmt::format("the input has {} links, from {} to {}", input_links->size(),
+                                    input_links->empty() ? "-" : fid_text(input_links->front()),
+                                    input_links->empty() ? "-" : fid_text(input_links->back()))});
+    }
+    if (const auto [before, fresh] = taken.emplace(fids[i], rob.source_id); !fresh)
+      refuse_taken(rob, fids[i], before->second);
+    links.push_back({.fid = fids[i],
+                     .link_id = rob.link_ids.empty() ? fids[i].default_link_id() : rob.link_ids[i],
+                     .group = rob.links_per_group == 0 ? 0 : static_cast<std::uint32_t>(i) / rob.links_per_group});
+  }
+  return links;
+}
+
+void check_source_ids(std::span<const RobSettings> robs) {
+  if (robs.empty()) {
+    throw SetupError(
+        {"readout.no_rob", "the readout has no ROB to build", "", "add a [[readout.rob]] table with a source_id"});
+  }
+  std::set<SourceId> sources;
+  for (const RobSettings& rob : robs) {
+    if (sources.insert(rob.source_id).second) continue;
+    throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value),
+                      rob.where, "every ROB has a source id of its own"});
+  }
+}
+
+}  // namespace rodeo::readout
