@@ -55,6 +55,7 @@ void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& 
       build(worker, sequence, {&only, 1}, {&only_missing, 1}, held);
     return;
   }
+  __builtin_prefetch(&parts_[worker][(sequence + kPartsAhead) & mask_], 1);  // a peer has read it last
   parts_[worker][sequence & mask_] = part;
   if (part.missing != 0) missing_[worker][sequence & mask_] = missing;
 }
