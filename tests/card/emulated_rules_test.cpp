@@ -663,7 +663,8 @@ TEST_F(EmulatedFelix, AFullRingHoldsTheCardBackAndLosesNothing) {
   std::this_thread::sleep_for(5ms);
   ASSERT_TRUE(channel_->fill());
   EXPECT_LE(channel_->ready_size(), kPieces) << "what is full and not given back is not written again";
-  for (const auto& [name, count] : emulator_->report().functions[0].counters) EXPECT_NE(name, "blocks_lost") << count;
+  const auto report = emulator_->report();
+  for (const auto& [name, count] : report.functions[0].counters) EXPECT_NE(name, "blocks_lost") << count;
 }
 
 }  // namespace

@@ -290,7 +290,8 @@ TEST_F(FelixCardTest, MemoryThatVanishesAndClientsThatDieHurtNobody) {
     ASSERT_EQ(::ftruncate(host.memory.fd(), 4096), 0);
     ASSERT_TRUE(wait_until([&] {
       host.at(felix::reg("dma_read_pointer")) = host.position();
-      for (const auto& [name, value] : emulator_->report().functions[0].counters) {
+      const auto report = emulator_->report();
+      for (const auto& [name, value] : report.functions[0].counters) {
         if (name == "maps_lost" && value == 1) return true;
       }
       return false;
