@@ -39,7 +39,7 @@ def test_the_table_has_both_megabytes(rodeo):
     assert "valid: " in table
 
 
-@pytest.mark.parametrize("change, says", [(["--rate", "21kHz"], "uplink carries 800"), (["--ports", 10], "10 ports carry 250"),
+@pytest.mark.parametrize("change, says", [(["--rate", "21kHz"], "uplink and 32 ports carry 800"), (["--ports", 10], "10 ports carry 250"),
                                           (["--output", "800Gbps"], "nothing queues")])
 def test_a_formula_outside_its_validity_says_why_and_exits_with_0(formula, change, says):
     found = formula(*LAB, *change)
