@@ -268,6 +268,29 @@ TEST_P(GbtBuilder, LinksThatJumpTogetherAreFollowed) {
   EXPECT_GE(complete, 350U);
 }
 
+TEST_P(GbtBuilder, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
+  GbtFixture fixture(2, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  fixture.input.push({fixture.run(0, L1Id{900}, 10)});
+  fixture.wait_for_fragments(100);
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  std::uint64_t now = 1;
+  std::uint32_t l1 = 910;
+  while (fixture.collector.count() == 100 && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 200; ++i) {
+      fixture.input.set_clock(now += 1'000'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    fixture.input.push({fixture.run(0, L1Id{l1}, 10)});
+    l1 += 10;
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_GT(fixture.collector.count(), 100U) << "what the link brings is built, without the silent one";
+  EXPECT_GE(fixture.lost("out_of_sequence"), 10U) << "but not at once";
+}
+
 TEST_P(GbtBuilder, ALinkThatWasSilentDuringAResetFindsItsEpochByItsNeighbours) {
   for (const std::uint32_t bits : {16U, 24U, 32U}) {
     GbtFixture fixture(3, settings(), bits);

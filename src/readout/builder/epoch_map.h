@@ -40,7 +40,8 @@ struct alignas(base::kCacheLine) WorkerProgress {
   std::atomic<std::uint32_t> links_ahead{0};  ///< links whose ids have left the window
 };
 
-/// Shared by the workers of one builder. Locked: it is asked once per link and reset, never per chunk.
+/// Shared by the workers of one builder. Locked: it is asked where a link begins, jumps or crosses a reset, not where
+/// it goes on.
 class EpochMap {
  public:
   /// `gap`: numbers left free before a new epoch; also how far below the very first event others may begin. `on_start` is called

@@ -387,8 +387,10 @@ Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, 
                            std::uint32_t following) {
   if (!window_.begun()) {
     // The first chunk of the run defines where its window begins, here or, at the same moment, at a peer: only then can it be judged.
-    if (!epochs_.run_first()) tracker.decide(link, id, has_following, following, window_.window(), false);
-    if (epochs_.run_first()) begin_window();
+    Decision first;
+    if (!epochs_.run_first()) first = tracker.decide(link, id, has_following, following, window_.window(), false);
+    if (!epochs_.run_first()) return first;
+    begin_window();
   }
   return tracker.decide(link, id, has_following, following, window_for(link),
                         link.trigger_list || majority_ahead() || nobody_follows(link));

@@ -18,6 +18,10 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
   if (decision.verdict != Verdict::take) return decision;
   // A link goes forward only, whatever epoch it finds itself in: no event gets two of its chunks.
   if (link.synchronised && decision.sequence < link.next) return behind(link, decision.sequence, window);
+  // A small step within the epoch is no more than a run does, whose end epoch_end bounds.
+  const bool moves = !link.synchronised || decision.epoch.resets != link.epoch.resets ||
+                     decision.sequence > link.next + settings_.step_limit;
+  if (!moves) return decision;
   // An id that would have come after the reset which ended its epoch has never been.
   const auto ended_by = epochs_.after(decision.epoch.resets);
   if (ended_by && decision.sequence >= ended_by->first) return {};
