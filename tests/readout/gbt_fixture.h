@@ -235,4 +235,15 @@ class GbtFixture {
   bool running = false;
 };
 
+/// Every fragment is there, whole and proved.
+inline void expect_complete(GbtFixture& fixture, std::size_t fragments) {
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), fragments);
+  for (const SeenFragment& fragment : seen) {
+    EXPECT_EQ(fragment.status, 0U);
+    EXPECT_EQ(fragment.chunks, fixture.fids.size());
+    EXPECT_TRUE(fixture.proves(fragment)) << "L1 id " << fragment.l1id.value;
+  }
+}
+
 }  // namespace rodeo::test

@@ -152,6 +152,22 @@ void EventWindow::force_oldest(std::uint16_t reason) {
   tell_now();
 }
 
+void EventWindow::reach(Sequence end) {
+  if (end > reached_) {
+    // What was opened after the last look is young by itself.
+    const Sequence stale_end = std::min(end, looked_at_);
+    for (Sequence s = std::max(reached_, oldest_); s < stale_end; ++s) events_[s & mask_].opened_at = event_clock_;
+    reached_ = end;
+    reached_at_ = event_clock_;
+  }
+  looked_at_ = head_ + 1;
+}
+
+bool EventWindow::overdue(std::uint64_t timeout_ns) const {
+  if (open_events() == 0 || event_clock_ - events_[oldest_ & mask_].opened_at < timeout_ns) return false;
+  return oldest_ < reached_ || event_clock_ - reached_at_ >= std::max(kLonePatienceNs, 10 * timeout_ns);
+}
+
 void EventWindow::tell_now() {
   told_ = oldest_;
   assembler_.publish(settings_.worker, oldest_ - 1, held_);

@@ -112,10 +112,14 @@ class EventWindow {
   /// Closes the oldest event as it is, for a reason (slot_flag), and tells the peers.
   void force_oldest(std::uint16_t reason);
 
-  /// Age of the oldest open event on the event clock; 0 if none is open.
-  std::uint64_t oldest_age(std::uint64_t event_clock) const {
-    return open_events() != 0 ? event_clock - events_[oldest_ & mask_].opened_at : 0;
-  }
+  /// Says how far others than one lone link have come (the first number beyond), with each look at the clock. Events there are as old as
+  /// they are open, but not older than the others' coming: a link whose numbers run ahead does not make the others late.
+  void reach(Sequence end);
+
+  /// True if the oldest event has been open for so long on the event clock and, where one link alone has come, the others have not moved
+  /// for ten times as long, at least kLonePatienceNs.
+  bool overdue(std::uint64_t timeout_ns) const;
+
   /// Both clocks of what is done next: the event clock opens events, the steady time of the page's hand-over closes them.
   void set_clocks(std::uint64_t event_clock, std::uint64_t page_time_ns) {
     event_clock_ = event_clock;
@@ -127,6 +131,8 @@ class EventWindow {
   const std::atomic<bool>& held() const { return held_; }
 
  private:
+  static constexpr std::uint64_t kLonePatienceNs = 100'000'000;
+
   void open_to(Sequence to);
   void publish_run();
   void publish_oldest();
@@ -149,6 +155,9 @@ class EventWindow {
   Sequence told_ = 0;  // the oldest when the peers were last told
   Sequence head_ = static_cast<Sequence>(-1);
   std::uint32_t active_links_ = 0;
+  Sequence reached_ = 0;          // others than one lone link have come so far
+  std::uint64_t reached_at_ = 0;  // on the event clock
+  Sequence looked_at_ = 0;        // first number that was not open yet when the clock was last looked at
   std::uint64_t event_clock_ = 0;
   std::uint64_t page_time_ns_ = 0;
   std::atomic<bool> held_{false};

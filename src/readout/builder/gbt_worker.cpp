@@ -326,23 +326,6 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   link.history |= 1;
 }
 
-// The id of a link that was elsewhere is near zero.
-bool GbtWorker::untold_restart(const TrackedLink& link, std::uint32_t id) const {
-  if (!link.synchronised || id > settings_.step_limit) return false;
-  const std::int64_t step = tracker_.format().distance(link.expected, id);
-  return step < -std::int64_t{settings_.step_limit} || step > std::int64_t{settings_.step_limit};
-}
-
-void GbtWorker::warn_of_restart() {
-  if (const auto turn = restarts_.turn()) {
-    base::log_warning(
-        "an L1 id of so few bits restarts near 0: an event counter reset cannot be told from a jump, and L1 ids may be "
-        "wrong "
-        "from here on; set readout.builder.trigger_list = true{}",
-        turn.suffix());
-  }
-}
-
 void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id,
                      std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
   if (chunk.size() > settings_.held_chunk_bytes) {
@@ -376,100 +359,6 @@ void GbtWorker::lose(TrackedLink& link, LostCounter reason, std::uint64_t n) {
   if (link.trigger_list) return;  // its entries are no chunks
   lost_.add(reason, n);
   link_counters_[position_of(link)].bad.add(n);
-}
-
-void GbtWorker::begin_window() {
-  window_.begin(*epochs_.run_first());
-  for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
-}
-
-Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
-                           std::uint32_t following) {
-  if (!window_.begun()) {
-    // The first chunk of the run defines where its window begins, here or, at the same moment, at a peer: only then can it be judged.
-    Decision first;
-    if (!epochs_.run_first()) first = tracker.decide(link, id, has_following, following, window_.window(), false);
-    if (!epochs_.run_first()) return first;
-    begin_window();
-  }
-  return tracker.decide(link, id, has_following, following, window_for(link),
-                        link.trigger_list || majority_ahead() || nobody_follows(link));
-}
-
-Window GbtWorker::window_for(const TrackedLink& link) const {
-  Window window = window_.window();
-  for (const TrackedLink& other : links_) {
-    if (&other != &link && other.synchronised && !other.trigger_list && !other.ahead)
-      window.near = std::max(window.near, other.next);  // triggers run ahead of data
-  }
-  if (link.trigger_list) return window;
-  if (list_.exists() && links_.back().synchronised) {
-    window.listed = true;
-    window.limit = links_.back().next - 1;
-    return window;
-  }
-  // Links deliver their runs one after another, and workers read theirs independently of each other.
-  constexpr std::uint64_t kWorkersApart = 256;
-  Sequence newest = window.head;
-  for (const WorkerProgress& worker : progress_) newest = std::max(newest, worker.head.load(std::memory_order_relaxed));
-  window.limit = std::min(newest + epochs_.gap() + settings_.step_limit + (progress_.size() > 1 ? kWorkersApart : 0),
-                          window.oldest + window.size - 1);
-  return window;
-}
-
-// More than half of all links, with those of the other workers, are beyond the others: it is the others that are wrong.
-bool GbtWorker::majority_ahead() const {
-  std::uint32_t ahead = 0;
-  std::uint32_t active = 0;
-  for (const WorkerProgress& worker : progress_) {
-    ahead += worker.links_ahead.load(std::memory_order_relaxed);
-    active += worker.active_links.load(std::memory_order_relaxed);
-  }
-  return 2 * ahead > active;
-}
-
-// A link has long been beyond the others, and they have brought nothing new meanwhile: they are silent, and it is right.
-bool GbtWorker::nobody_follows(const TrackedLink& link) const {
-  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
-  return link.ahead && window_.head() == link.ahead_of &&
-         event_clock_ - link.ahead_since >= std::max(kPatienceNs, 20 * settings_.timeout_ns);
-}
-
-void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
-  link.ahead = ahead;
-  if (ahead) {
-    link.ahead_of = window_.head();
-    link.ahead_since = event_clock_;
-    if (const auto turn = strays_.turn()) {
-      base::log_warning("link {:#x} is beyond all other links and not followed there; its chunks are out of sequence{}",
-                        builder_links_[position_of(link)].link_id, turn.suffix());
-    }
-  }
-  std::atomic<std::uint32_t>& count = progress_[settings_.index].links_ahead;
-  count.store(count.load(std::memory_order_relaxed) + (ahead ? 1U : ~0U), std::memory_order_relaxed);
-}
-
-// Tells the links that are still in the old epoch where it ends.
-void GbtWorker::limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end) {
-  const auto known = std::find_if(ended_epochs_.begin(), ended_epochs_.end(),
-                                  [&](const auto& ended) { return ended.second != 0 && ended.first == from.resets; });
-  if (known == ended_epochs_.end()) {
-    ended_epochs_[ended_epoch_count_++ % ended_epochs_.size()] = {from.resets, end};
-  } else {
-    known->second = std::min(known->second, end);  // each link that crosses tells of it
-  }
-  for (TrackedLink& link : links_) {
-    if (link.synchronised && link.epoch.resets < epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
-  }
-}
-
-// A peer's links may have crossed: what this worker's links bring of older epochs ends where the next one begins.
-void GbtWorker::learn_of_epochs() {
-  epochs_known_ = epochs_.opened();
-  for (TrackedLink& link : links_) {
-    if (!link.synchronised) continue;
-    if (const auto next = epochs_.after(link.epoch.resets)) link.epoch_end = std::min(link.epoch_end, next->first);
-  }
 }
 
 // The list does not fill more than half of the window ahead of the data, nor run on over resets until nobody remembers the first.

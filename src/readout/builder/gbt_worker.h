@@ -89,6 +89,7 @@ class GbtWorker final : private EventWindowHost {
   bool may_read_triggers() const;
 
   void tick(bool drained);
+  Sequence reached_by_others() const;
   bool ahead_of_busy_peer() const;
   void follow_peers();
   void finish();

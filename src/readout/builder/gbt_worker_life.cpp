@@ -19,9 +19,8 @@ void GbtWorker::tick(bool drained) {
     input_clock_ = now;
     window_.set_clocks(event_clock_, base::steady_now_ns());
     follow_peers();
-    while (window_.oldest_age(event_clock_) >= settings_.timeout_ns && window_.open_events() != 0) {
-      window_.force_oldest(slot_flag::kTimedOut);
-    }
+    if (window_.begun()) window_.reach(reached_by_others());
+    while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
     window_.publish_ready();
     window_.tell();
     open_events_.set(window_.open_events());

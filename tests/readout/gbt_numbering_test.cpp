@@ -1,0 +1,391 @@
+// GBT builder: what it makes of the numbers that links give their chunks - flipped bits, jumps, resets, narrow counters - with and without
+// the trigger's own list.
+#include <gtest/gtest.h>
+
+#include "readout/gbt_fixture.h"
+
+namespace rodeo::test {
+namespace {
+
+using readout::GbtSettings;
+
+class GbtNumbering : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  GbtSettings settings() const {
+    GbtSettings made;
+    made.workers = GetParam();
+    made.window = 1024;
+    return made;
+  }
+};
+
+TEST_P(GbtNumbering, AFlippedBitInOneL1IdClosesNoWindow) {
+  for (std::uint32_t bit = 0; bit < 32; ++bit) {
+    for (const std::uint32_t run_length : {1U, 10U}) {
+      GbtFixture fixture(3, settings());
+      fixture.start();
+      fixture.push_all(L1Id::of(7, 100), 20);
+      for (std::uint32_t at = 120; at < 160; at += run_length) {
+        std::vector<ScriptedRun> runs;
+        for (std::size_t link = 0; link < 3; ++link) runs.push_back(fixture.run(link, L1Id::of(7, at), run_length));
+        if (at <= 133 && 133 < at + run_length) {
+          auto& hurt = runs[1].chunks[133 - at];
+          hurt[bit / 8] ^= std::byte{1} << (bit % 8);
+        }
+        fixture.input.push(runs);
+      }
+      fixture.finish();
+      fixture.check_invariants();
+      std::size_t incomplete = 0;
+      std::string where;
+      for (const SeenFragment& fragment : fixture.collector.fragments()) {
+        incomplete += fragment.missing != 0;
+        if (fragment.missing != 0)
+          where += fmt::format(" {}/{}", fragment.l1id.l1(), fragment.missing_links[0] - fixture.link_id(0));
+      }
+      // The event itself misses the chunk. A lone chunk whose id is a small step on is believed, which costs the events between.
+      EXPECT_LE(incomplete, run_length == 1 && bit < 4 ? 9U : 1U)
+          << "bit " << bit << ", runs of " << run_length << ", incomplete:" << where;
+      EXPECT_EQ(fixture.collector.count(), 60U) << "bit " << bit;
+    }
+  }
+}
+
+TEST_P(GbtNumbering, AJumpIsBelievedOnceConfirmedAndTheLinkFindsItsPlaceAgain) {
+  GbtFixture fixture(3, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  // Link 2 loses 200 events and comes back one chunk at a time: the first is held until the second confirms it.
+  for (std::uint32_t l1 = 100; l1 < 400; ++l1) {
+    std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1}, 1), fixture.run(1, L1Id{l1}, 1)};
+    if (l1 >= 300) runs.push_back(fixture.run(2, L1Id{l1}, 1));
+    fixture.input.push(runs);
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.lost("out_of_sequence"), 0U) << "a held chunk is not lost";
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    EXPECT_EQ(fragment.missing, fragment.l1id.value >= 100 && fragment.l1id.value < 300 ? 1U : 0U) << fragment.l1id.value;
+    EXPECT_TRUE(fixture.proves(fragment));
+  }
+}
+
+TEST_P(GbtNumbering, ChunksTooLargeToBeHeldStillConfirmEachOther) {
+  GbtSettings mine = settings();
+  mine.chunk_bytes = 40;
+  GbtFixture fixture(2, mine);
+  fixture.start();
+  // A run that begins at a high id, one large chunk at a time.
+  for (std::uint32_t l1 = 5000; l1 < 5100; ++l1)
+    fixture.input.push({fixture.run(0, L1Id{l1}, 1, 9000), fixture.run(1, L1Id{l1}, 1, 9000)});
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_LE(fixture.lost("out_of_sequence"), 2U) << "the first of each link at most";
+  EXPECT_GE(fixture.collector.count(), 99U);
+}
+
+TEST_P(GbtNumbering, ALinkThatLeavesTheWindowDoesNotDragItAlong) {
+  GbtFixture fixture(3, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  for (std::uint32_t l1 = 100; l1 < 300; ++l1) {
+    fixture.input.push({fixture.run(0, L1Id{l1}, 1), fixture.run(1, L1Id{l1}, 1), fixture.run(2, L1Id{l1 + 500'000}, 1)});
+  }
+  // The next event counter reset brings it back.
+  for (std::uint32_t l1 = 0; l1 < 50; ++l1) fixture.push_all(L1Id::of(1, l1), 1);
+  fixture.finish();
+  fixture.check_invariants();
+  std::size_t complete = 0;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
+  EXPECT_EQ(fixture.collector.count(), 350U);
+  EXPECT_GE(complete, 100U + (GetParam() == 1 ? 49U : 48U));
+}
+
+TEST_P(GbtNumbering, ALoneLinkThatJumpsAheadCostsTheOthersNothing) {
+  for (const bool listed : {false, true}) {
+    GbtSettings mine = settings();
+    mine.window = 8192;
+    mine.trigger_list = listed;
+    GbtFixture fixture(5, mine);
+    fixture.start();
+    if (listed) fixture.push_triggers(L1Id{0}, 400);
+    fixture.push_all(L1Id{0}, 100);
+    for (std::uint32_t l1 = 100; l1 < 400; l1 += 10) {
+      std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1 + 1000}, 10)};
+      for (std::size_t link = 1; link < 5; ++link) runs.push_back(fixture.run(link, L1Id{l1}, 10));
+      fixture.input.push(runs);
+    }
+    fixture.finish();
+    fixture.check_invariants();
+    const auto seen = fixture.collector.fragments();
+    ASSERT_EQ(seen.size(), 400U) << "no event is made of the jump";
+    for (const SeenFragment& fragment : seen) {
+      EXPECT_EQ(fragment.missing, fragment.l1id.value >= 100 ? 1U : 0U) << fragment.l1id.value;
+      EXPECT_TRUE(fixture.proves(fragment));
+    }
+    EXPECT_EQ(fixture.lost("out_of_sequence"), 300U);
+    EXPECT_EQ(fixture.lost("late"), 0U);
+  }
+}
+
+TEST_P(GbtNumbering, ALinkThatRunsAheadMakesNobodyLate) {
+  // Near enough to be followed, so far that its events would be overdue before the others come; beside it one link may be silent.
+  for (const bool one_silent : {false, true}) {
+    GbtFixture fixture(6, settings());
+    fixture.start();
+    fixture.push_all(L1Id{0}, 100);
+    fixture.wait_for_fragments(100);
+    std::uint64_t now = 1;
+    for (std::uint32_t l1 = 100; l1 < 400; ++l1) {
+      std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1 + 100}, 1)};
+      for (std::size_t link = 1; link < (one_silent ? 5U : 6U); ++link) runs.push_back(fixture.run(link, L1Id{l1}, 1));
+      fixture.input.push(runs);
+      fixture.input.set_clock(now += 500'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    fixture.finish();
+    fixture.check_invariants();
+    EXPECT_EQ(fixture.lost("late"), 0U);
+    EXPECT_EQ(fixture.lost("out_of_sequence"), 0U);
+    const auto seen = fixture.collector.fragments();
+    ASSERT_EQ(seen.size(), 500U);
+    for (const SeenFragment& fragment : seen) {
+      const std::uint32_t l1 = fragment.l1id.value;
+      const std::uint32_t leader = l1 < 100 || l1 >= 200 ? 1 : 0;
+      const std::uint32_t others = l1 < 100 ? 5 : l1 >= 400 ? 0 : one_silent ? 4 : 5;
+      EXPECT_EQ(fragment.chunks, leader + others) << l1;
+    }
+  }
+}
+
+TEST_P(GbtNumbering, LinksThatJumpTogetherAreFollowed) {
+  GbtFixture fixture(5, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  for (std::uint32_t l1 = 100; l1 < 400; l1 += 10) fixture.push_all(L1Id{l1 + 500}, 10);
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.lost("late"), 0U);
+  EXPECT_LE(fixture.lost("out_of_sequence"), 100U) << "half of the links must be there before one is believed";
+  std::size_t complete = 0;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
+  EXPECT_GE(complete, 350U);
+}
+
+TEST_P(GbtNumbering, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
+  GbtFixture fixture(2, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  fixture.input.push({fixture.run(0, L1Id{900}, 10)});
+  fixture.wait_for_fragments(100);
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  std::uint64_t now = 1;
+  std::uint32_t l1 = 910;
+  while (fixture.collector.count() == 100 && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 200; ++i) {
+      fixture.input.set_clock(now += 1'000'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    fixture.input.push({fixture.run(0, L1Id{l1}, 10)});
+    l1 += 10;
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_GT(fixture.collector.count(), 100U) << "what the link brings is built, without the silent one";
+  EXPECT_GE(fixture.lost("out_of_sequence"), 10U) << "but not at once";
+}
+
+TEST_P(GbtNumbering, ALinkThatWasSilentDuringAResetFindsItsEpochByItsNeighbours) {
+  for (const std::uint32_t bits : {16U, 24U, 32U}) {
+    GbtFixture fixture(3, settings(), bits);
+    fixture.start();
+    fixture.push_all(L1Id{0}, 350);
+    for (std::uint32_t l1 = 350; l1 < 400; l1 += 10) {
+      fixture.input.push({fixture.run(1, L1Id{l1}, 10), fixture.run(2, L1Id{l1}, 10)});
+    }
+    const auto after = [&](std::uint32_t l1) { return L1Id::of(1, l1); };
+    for (std::uint32_t l1 = 0; l1 < 100; l1 += 10) {
+      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10)});
+    }
+    for (std::uint32_t l1 = 100; l1 < 300; l1 += 10) {
+      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10), fixture.run(0, after(l1), 10)});
+    }
+    fixture.finish();
+    fixture.check_invariants();
+    const auto seen = fixture.collector.fragments();
+    EXPECT_EQ(seen.size(), 700U) << bits << " bits";
+    std::size_t complete = 0;
+    for (const SeenFragment& fragment : seen) {
+      complete += fragment.missing == 0;
+      EXPECT_TRUE(fixture.proves(fragment)) << bits << " bits, L1 id " << fragment.l1id.value;
+    }
+    EXPECT_EQ(complete, 550U) << bits << " bits";
+  }
+}
+
+TEST_P(GbtNumbering, LateChunksOfLowIdsAreNoReset) {
+  for (const std::uint32_t bits : {16U, 24U}) {
+    GbtFixture fixture(2, settings(), bits);
+    fixture.start();
+    // Link 0 lacks 3 and 4 at first, and brings them 600 events later, one after the other.
+    fixture.input.push({fixture.run(0, L1Id{0}, 3), fixture.run(1, L1Id{0}, 3)});
+    fixture.input.push({fixture.run(0, L1Id{5}, 595), fixture.run(1, L1Id{3}, 597)});
+    fixture.input.push({fixture.run(0, L1Id{3}, 2)});
+    fixture.push_all(L1Id{600}, 400);
+    fixture.finish();
+    fixture.check_invariants();
+    const auto seen = fixture.collector.fragments();
+    EXPECT_EQ(seen.size(), 1000U) << bits << " bits";
+    for (const SeenFragment& fragment : seen) EXPECT_TRUE(fixture.proves(fragment)) << "L1 id " << fragment.l1id.value;
+    EXPECT_EQ(fixture.lost("late") + fixture.lost("out_of_sequence"), 2U);
+  }
+}
+
+TEST_P(GbtNumbering, OfTwoChunksWithOneIdTheLaterIsBelieved) {
+  GbtFixture fixture(2, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  // A flipped bit makes 101 of link 0's 100, and its true 101 follows.
+  ScriptedRun hurt = fixture.run(0, L1Id{100}, 24);
+  hurt.chunks[0][0] ^= std::byte{1};
+  fixture.input.push({hurt, fixture.run(1, L1Id{100}, 24)});
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.lost("duplicate"), 1U);
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    EXPECT_EQ(fragment.missing, fragment.l1id.value == 100 ? 1U : 0U) << fragment.l1id.value;
+    EXPECT_TRUE(fixture.proves(fragment)) << fragment.l1id.value;
+  }
+}
+
+TEST_P(GbtNumbering, AnEventCounterResetMayCatchEventsStillOpen) {
+  GbtFixture fixture(3, settings());
+  fixture.start();
+  fixture.push_all(L1Id::of(255, 0), 1000);
+  // Links cross the reset (255 -> 0, the counter wraps) one after the other, with old events open behind them.
+  fixture.input.push({fixture.run(0, L1Id::of(255, 1000), 30), fixture.run(0, L1Id::of(0, 0), 40)});
+  fixture.input.push({fixture.run(1, L1Id::of(255, 1000), 30), fixture.run(1, L1Id::of(0, 0), 10)});
+  fixture.input.push({fixture.run(2, L1Id::of(255, 1000), 10)});
+  fixture.input.push({fixture.run(2, L1Id::of(255, 1010), 20), fixture.run(1, L1Id::of(0, 10), 30)});
+  fixture.input.push({fixture.run(2, L1Id::of(0, 0), 40)});
+  fixture.push_all(L1Id::of(0, 40), 24);
+  fixture.finish();
+  expect_complete(fixture, 1094);
+  fixture.check_invariants();
+}
+
+TEST_P(GbtNumbering, AResetWithLostChunksOnTheFirstLinkCostsOnlyThose) {
+  GbtFixture fixture(2, settings());
+  fixture.start();
+  fixture.push_all(L1Id::of(3, 0), 500);
+  fixture.input.push({fixture.run(0, L1Id::of(4, 2), 18)});  // lost 500..519 of epoch 3 and 0, 1 of epoch 4
+  fixture.input.push({fixture.run(1, L1Id::of(3, 500), 20), fixture.run(1, L1Id::of(4, 0), 20)});
+  fixture.finish();
+  fixture.check_invariants();
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 540U);
+  for (const SeenFragment& fragment : seen) {
+    const bool hit =
+        (fragment.l1id.ecr() == 3 && fragment.l1id.l1() >= 500) || (fragment.l1id.ecr() == 4 && fragment.l1id.l1() < 2);
+    EXPECT_EQ(fragment.missing, hit ? 1U : 0U) << fragment.l1id.ecr() << "/" << fragment.l1id.l1();
+    EXPECT_TRUE(fixture.proves(fragment));
+  }
+}
+
+TEST_P(GbtNumbering, NarrowTriggerCountersWrap) {
+  for (const std::uint32_t bits : {8U, 16U, 24U}) {
+    GbtFixture fixture(3, settings(), bits);
+    fixture.start();
+    const std::uint32_t start = bits == 24 ? 0xffff80 : 0;
+    const std::uint32_t events = bits == 16 ? 70'000 : 1000;
+    for (std::uint32_t at = 0; at < events; at += 50) {
+      std::vector<ScriptedRun> runs;
+      for (std::size_t link = 0; link < 3; ++link) runs.push_back(fixture.run(link, L1Id{start + at}, 50));
+      fixture.input.push(runs);
+    }
+    fixture.finish();
+    fixture.check_invariants();
+    ASSERT_EQ(fixture.collector.count(), events) << bits << " bits";
+    for (const SeenFragment& fragment : fixture.collector.fragments()) {
+      ASSERT_EQ(fragment.status, 0U) << bits << " bits, L1 id " << fragment.l1id.value;
+    }
+  }
+}
+
+TEST_P(GbtNumbering, AnEventThatNoLinkDeliveredIsBuiltEmptyIfTheTriggerListsIt) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned);
+  fixture.start();
+  fixture.push_triggers(L1Id{0}, 30);
+  fixture.push_all(L1Id{0}, 10);
+  fixture.push_all(L1Id{13}, 17);
+  fixture.finish();
+  fixture.check_invariants();
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 30U);
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    const bool empty = i >= 10 && i < 13;
+    EXPECT_EQ(seen[i].l1id.value, i);
+    EXPECT_EQ(seen[i].bcid, fixture.provable.trigger(L1Id{i}).bcid) << "the list knows the BCID of an event without data";
+    EXPECT_EQ(seen[i].status, empty ? fragment_status::kTimeout | fragment_status::kDummy : 0U) << i;
+    EXPECT_EQ(seen[i].missing, empty ? 3U : 0U);
+  }
+}
+
+TEST_P(GbtNumbering, AnEventThatTheTriggerDoesNotListIsFlagged) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned);
+  fixture.start();
+  fixture.push_triggers(L1Id{0}, 20);
+  fixture.push_triggers(L1Id{21}, 19);
+  fixture.push_all(L1Id{0}, 40);
+  fixture.finish();
+  fixture.check_invariants();
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    EXPECT_EQ(fragment.status, fragment.l1id.value == 20 ? fragment_status::kL1IdMismatch : 0U) << fragment.l1id.value;
+  }
+}
+
+TEST_P(GbtNumbering, ANarrowCounterFollowsTheTriggersListOverAReset) {
+  GbtSettings aligned = settings();
+  aligned.trigger_list = true;
+  GbtFixture fixture(3, aligned, 8);
+  fixture.start();
+  // 300 events, a reset, 100 more: the chunks carry eight bits, the list the rest.
+  fixture.push_triggers(L1Id::of(5, 0), 300);
+  for (std::uint32_t l1 = 0; l1 < 300; l1 += 50) fixture.push_all(L1Id::of(5, l1), 50);
+  fixture.push_triggers(L1Id::of(6, 0), 100);
+  for (std::uint32_t l1 = 0; l1 < 100; l1 += 50) fixture.push_all(L1Id::of(6, l1), 50);
+  fixture.finish();
+  fixture.check_invariants();
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 400U);
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    EXPECT_EQ(seen[i].l1id, i < 300 ? L1Id::of(5, i) : L1Id::of(6, i - 300));
+    EXPECT_EQ(seen[i].status, 0U) << i;
+    EXPECT_TRUE(fixture.proves(seen[i])) << i;
+  }
+}
+
+TEST_P(GbtNumbering, AResetThatNobodyTellsOfIsFlagged) {
+  // Eight bits and no list: after 200 events the counter starts again, which could be a jump of 56.
+  GbtFixture fixture(3, settings(), 8);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 200; l1 += 50) fixture.push_all(L1Id::of(0, l1), 50);
+  for (std::uint32_t l1 = 0; l1 < 100; l1 += 50) fixture.push_all(L1Id::of(1, l1), 50);
+  fixture.finish();
+  fixture.check_invariants();
+  std::size_t doubtful = 0;
+  for (const SeenFragment& seen : fixture.collector.fragments())
+    doubtful += (seen.status & fragment_status::kL1IdMismatch) != 0;
+  EXPECT_EQ(doubtful, 1U);
+  EXPECT_GE(fixture.builder->status().incomplete, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, GbtNumbering, ::testing::Values(1U, 2U),
+                         [](const auto& param) { return std::string("W").append(std::to_string(param.param)); });
+
+}  // namespace
+}  // namespace rodeo::test
