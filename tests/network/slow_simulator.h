@@ -45,7 +45,8 @@ class SlowSimulator {
     const std::uint64_t fragment = s_.traffic.event_bytes / s_.topology.readouts / sizes_.segment + 1;
     const auto used = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
     for (Flow& flow : flows_) {
-      flow.sender.start(tcp_, s_.tcp.warm ? std::max(used, tcp_.initial_window) : tcp_.initial_window);
+      flow.sender.start(tcp_, s_.tcp.warm ? std::max(used, tcp_.initial_window) : tcp_.initial_window,
+                        2 * (way_back_ + out_.of(sizes_.header)));
       flow.receiver.start(s_.tcp.warm ? 0 : tcp_.quick_acks);
     }
     for (std::uint32_t rack = 0; rack < s_.topology.racks; ++rack) {

@@ -131,11 +131,34 @@ TEST_F(Sender, TheTailIsProbedAfterTwoRoundTrips) {
   EXPECT_EQ(sender_.state(), TcpSender::State::open);
 }
 
-TEST_F(Sender, ALoneSegmentIsNotProbedBeforeItsDelayedAcknowledgement) {
+TEST_F(Sender, ALoneSegmentIsProbedWhereTheTimeOutWouldBe) {
   start();
   write(0, 2);
   acknowledge(10, 1);
-  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // the time-out, which comes before 2 x 10 + 200
+  sent();
+  EXPECT_EQ(deadline_ms(), 10u + 10 + 200);  // the time-out's, which comes before 2 x 10 + 200
+  expire();
+  EXPECT_EQ(sent(), "1*");
+  EXPECT_EQ(sender_.counts().probes, 1u);
+  EXPECT_EQ(sender_.counts().timeouts, 0u);
+  EXPECT_EQ(sender_.window(), 10u) << "a probe alone says nothing of congestion";
+  expire();
+  EXPECT_EQ(sender_.counts().probes, 1u) << "one probe, then the time-out";
+  EXPECT_EQ(sender_.counts().timeouts, 1u);
+}
+
+TEST_F(Sender, TheHandshakeTellsTheRoundTrip) {
+  sender_.start(tcp_, 10, 1'000'000'000);
+  write(0, 4);
+  sent();
+  EXPECT_EQ(deadline_ms(), 2u * 1 + 2);  // probed after two of its round trips and 2 ms
+  expire();
+  EXPECT_EQ(sent(), "3*");
+  acknowledge(6, 0, {{3, 4}});  // not sooner than the handshake: it is the probe that arrived, so the others are lost
+  EXPECT_EQ(sent(), "0*");
+  acknowledge(7, 1, {{3, 4}});
+  EXPECT_EQ(sent(), "1-2*");
+  EXPECT_EQ(sender_.counts().timeouts, 0u);
 }
 
 TEST_F(Sender, AProbeSendsNewDataIfThereIsSome) {

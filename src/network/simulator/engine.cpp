@@ -76,8 +76,10 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
   const std::uint64_t fragment = scenario.traffic.event_bytes / readouts_count_ / sizes_.segment + 1;
   const auto used_window = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * fragment, tcp_.window_limit));
   const std::uint32_t window = scenario.tcp.warm ? std::max(used_window, tcp_.initial_window) : tcp_.initial_window;
+  // Connections are made in an empty network, before the first event.
+  const Picoseconds handshake = 2 * (way_back_ + node_link_.of(smallest));
   for (Flow& flow : flows_) {
-    if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window);
+    if (tcp_.control != CongestionControl::none) flow.sender.start(tcp_, window, handshake);
   }
   for (Receiving& one : receiving_) one.receiver.start(scenario.tcp.warm ? 0 : tcp_.quick_acks);
   flow_node_.resize(flows_.size());

@@ -4,9 +4,12 @@
 
 namespace rodeo::network {
 
-void TcpSender::start(const TcpParameters& tcp, std::uint32_t window) {
+void TcpSender::start(const TcpParameters& tcp, std::uint32_t window, Picoseconds round_trip) {
   congestion_.window = window;
   variation_ = deviation_max_ = tcp.rto_min;
+  if (round_trip == 0) return;
+  sample_rtt(tcp, round_trip);
+  rtt_min_ = round_trip;
 }
 
 Picoseconds TcpSender::timeout(const TcpParameters& tcp) const {
@@ -385,7 +388,7 @@ void TcpSender::set_timer(const TcpParameters& tcp, Picoseconds now) {
     return;
   }
   if (reordering_wait_ != 0) {
-    deadline_ = tcp.expiry(now, reordering_wait_);
+    deadline_ = tcp.expiry(now, reordering_wait_ + tcp.probe_min);
     timer_ = Timer::reordering;
     return;
   }
@@ -396,10 +399,9 @@ void TcpSender::set_timer(const TcpParameters& tcp, Picoseconds now) {
     // A lone segment's acknowledgement may be delayed at the other end.
     const Picoseconds slack = nxt_ - una_ == 1 ? tcp.rto_min : tcp.probe_min;
     const Picoseconds wait = srtt8_ == 0 ? tcp.rto_initial : (srtt8_ >> 2) + slack;
-    if (wait < rto) {
-      deadline_ = tcp.expiry(now, wait);
-      timer_ = Timer::probe;
-    }
+    // Where the time-out comes earlier, the probe takes its place, and the time-out follows the probe (RFC 8985, section 7.2).
+    deadline_ = tcp.expiry(now, std::min(wait, rto));
+    timer_ = Timer::probe;
   }
 }
 

@@ -41,8 +41,8 @@ class TcpSender {
  public:
   enum class State : std::uint8_t { open, recovery, loss };
 
-  /// The window of the beginning, in segments.
-  void start(const TcpParameters& tcp, std::uint32_t window);
+  /// The window of the beginning, in segments, and the round trip that the three-way handshake has seen; 0: none.
+  void start(const TcpParameters& tcp, std::uint32_t window, Picoseconds round_trip = 0);
 
   /// The application writes segments. What may be sent at once is appended to `runs`; so it is for all of these.
   void write(const TcpParameters& tcp, Picoseconds now, std::uint32_t segments, SegmentRuns& runs);
