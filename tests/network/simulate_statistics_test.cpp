@@ -6,26 +6,12 @@
 #include <cmath>
 #include <vector>
 
+#include "network/lossy_scenario.h"
 #include "network/simulator/random.h"
 #include "network/simulator/simulate.h"
 
 namespace rodeo::network {
 namespace {
-
-Scenario lossy(std::uint64_t seed) {
-  Scenario s;
-  s.topology.readouts = 12;
-  s.topology.nodes = 8;
-  s.topology.uplink_bps = 200'000'000'000;
-  s.traffic.event_bytes = 1'000'000;
-  s.traffic.event_rate_hz = 12'000;
-  s.traffic.arrivals = Arrivals::poisson;
-  s.buffer.shared_bytes = 2'200'000;
-  s.tcp.rto_min_ns = 10'000'000;
-  s.duration_ns = 50'000'000;
-  s.seed = seed;
-  return s;
-}
 
 TEST(Determinism, TheSameSeedGivesTheSameBitsOnEveryMachine) {
   struct Golden {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "network/lossy_scenario.h"
 #include "network/simulator/random.h"
 #include "network/simulator/simulate.h"
 
@@ -216,21 +217,6 @@ TEST(Trains, TellTheSameSeriesAsAnUnseenRunWhenTheyGoBack) {
   EXPECT_EQ(seen.hash, unseen.hash);
   EXPECT_EQ(largest, seen.max_buffer_bytes);
   EXPECT_EQ(samples, 12'000u);
-}
-
-Scenario lossy(std::uint64_t seed) {
-  Scenario s;
-  s.topology.readouts = 12;
-  s.topology.nodes = 8;
-  s.topology.uplink_bps = 200'000'000'000;
-  s.traffic.event_bytes = 1'000'000;
-  s.traffic.event_rate_hz = 12'000;
-  s.traffic.arrivals = Arrivals::poisson;
-  s.buffer.shared_bytes = 2'200'000;
-  s.tcp.rto_min_ns = 10'000'000;
-  s.duration_ns = 50'000'000;
-  s.seed = seed;
-  return s;
 }
 
 /// Two samples of 20 of the same distribution: the Kolmogorov-Smirnov distance exceeds this once in a hundred times.

@@ -12,15 +12,7 @@ namespace {
 
 using readout::GbtSettings;
 
-class GbtBuilder : public ::testing::TestWithParam<std::uint32_t> {
- protected:
-  GbtSettings settings() const {
-    GbtSettings made;
-    made.workers = GetParam();
-    made.window = 1024;
-    return made;
-  }
-};
+class GbtBuilder : public GbtWithWorkers {};
 
 TEST_P(GbtBuilder, BuildsEveryEventOfOrderlyLinks) {
   GbtFixture fixture(12, settings());

@@ -246,4 +246,15 @@ inline void expect_complete(GbtFixture& fixture, std::size_t fragments) {
   }
 }
 
+/// Tests that are made with as many workers as their parameter says.
+class GbtWithWorkers : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  readout::GbtSettings settings() const {
+    readout::GbtSettings made;
+    made.workers = GetParam();
+    made.window = 1024;
+    return made;
+  }
+};
+
 }  // namespace rodeo::test

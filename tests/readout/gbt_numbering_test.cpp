@@ -9,15 +9,7 @@ namespace {
 
 using readout::GbtSettings;
 
-class GbtNumbering : public ::testing::TestWithParam<std::uint32_t> {
- protected:
-  GbtSettings settings() const {
-    GbtSettings made;
-    made.workers = GetParam();
-    made.window = 1024;
-    return made;
-  }
-};
+class GbtNumbering : public GbtWithWorkers {};
 
 TEST_P(GbtNumbering, AFlippedBitInOneL1IdClosesNoWindow) {
   for (std::uint32_t bit = 0; bit < 32; ++bit) {
