@@ -1,6 +1,8 @@
 """The whole stack as a user with a card runs it: our emulated cards as vfio-user devices of a guest, there real PCI devices under vfio-pci, and the unchanged commands."""
 
 import json
+import random
+import re
 import signal
 import time
 
@@ -60,7 +62,7 @@ def guest(rodeo, tmp_path):
     except Unavailable as why:
         pytest.skip(f"no guest with vfio-user here: {why}")
 
-    def run(configuration, script):
+    def run(configuration, script, with_log=False):
         (tmp_path / "cards.toml").write_text(configuration)
         with rodeo.start("emulate", "cards.toml") as emulator:
             try:
@@ -77,7 +79,7 @@ def guest(rodeo, tmp_path):
                 output, errors = emulator.communicate(timeout=scaled(30))
         print(result.log, result.qemu[-2000:], output, errors, f"{result.seconds:.1f} s")
         assert result.status is not None, "the guest did not come to its end"
-        return commands(result.log)
+        return (commands(result.log), result.log) if with_log else commands(result.log)
 
     return run
 
@@ -179,3 +181,48 @@ says rodeo card keep --stop
     assert "500" in first[1]
     assert json.loads(register[1][: register[1].rindex("]") + 1])[0]["value"] >> 20 == 64
     assert "500" not in again[1], "nothing is left to change"
+
+
+CRASHES = """
+pids() { for d in /proc/[0-9]*; do case "$(tr '\\0' ' ' < $d/cmdline 2>/dev/null)" in *"$1"*) echo ${d#/proc/};; esac; done; }
+bystander() { while [ ! -e /over ]; do rodeo card "$@" -o json > /tmp/seen.$1 2>&1; echo "bystander $? $1" >> /bystanders; sleep 0.1; done; }
+transfer() { rodeo card bench dma --id '#0' --time $1 --buffer-size 16MiB --superpage-size 1MiB --patience 5s --error-check none --json /tmp/transfer > /tmp/output 2>&1; echo $? > /ended; }
+bystander status --id '#0' &
+bystander reg read --id '#0' {register} &
+{rounds}
+touch /over
+wait
+for p in $(pids 'rodeo card'); do echo "left over: $p $(tr '\\0' ' ' < /proc/$p/cmdline)"; done | grep -v keep
+sort /bystanders | uniq -c
+says rodeo card bench dma --id '#0' --data-source fee --bytes 4MiB --buffer-size 16MiB --superpage-size 1MiB --patience 30s --json -
+says rodeo card keep --stop
+"""
+
+ROUND = """
+rm -f /ended
+transfer 5s &
+sleep {after}
+for v in {victims}; do kill -9 $(pids "$v") 2>/dev/null; done
+t=0; while [ ! -e /ended ] && [ $t -lt 300 ]; do sleep 0.1; t=$((t + 1)); done
+if [ -e /ended ]; then echo "round {number}: {victims}: transfer ended with $(cat /ended)"; else echo "round {number}: {victims}: transfer hangs"; cat /tmp/output; fi
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("configuration", "register"), [(FELIX, "git_hash"), (CRU, "debug")], ids=["felix", "cru"])
+def test_keeper_owner_and_bystanders_may_be_killed_at_any_time(guest, configuration, register, seed):
+    chance = random.Random(seed)
+    everybody = ["rodeo card keep", "rodeo card bench", "rodeo card status", "rodeo card reg"]
+    victims = [everybody[:1], everybody[:2], *(chance.sample(everybody, chance.randint(1, 3)) for _ in range(3))]
+    rounds = "".join(ROUND.format(number=number, after=round(chance.uniform(1, 4), 1), victims=" ".join(f"'{one}'" for one in killed)) for number, killed in enumerate(victims))
+    said, log = guest(configuration, CRASHES.replace("{register}", register).replace("{rounds}", rounds), with_log=True)
+    assert "hangs" not in log and "left over" not in log
+    for number, killed in enumerate(victims):
+        [status] = re.findall(rf"round {number}: .*: transfer ended with (\d+)", log)
+        # Without its keeper a transfer goes on with the memory that it has; one that only begins then is refused or finds the keeper gone.
+        allowed = {0, 137} if "rodeo card bench" in killed else {0, 1, 4, 5} if "rodeo card keep" in killed else {0}
+        assert int(status) in allowed, (number, killed, status)
+    statuses = {int(status) for status in re.findall(r"bystander (\d+)", log)}
+    assert 0 in statuses and statuses <= {0, 1, 4, 5, 137}
+    assert [status for _, _, status in said] == [0, 0], said
