@@ -11,10 +11,12 @@ import statistics
 from pathlib import Path
 
 import pytest
+from conftest import TIMEOUT_SCALE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="network namespaces and eBPF need root and iproute2"),
+    pytest.mark.skipif(TIMEOUT_SCALE != 1, reason="sanitizers slow the laboratory, and its figures are what is compared"),
 ]
 
 # 8 readouts; nothing but the last link is slow for one port, and 16 x 50 Mb/s fill the uplink for many.
@@ -51,12 +53,12 @@ def words(options):
 FRAME = 1514
 
 
-def simulated(rodeo, options, buffer, in_flight, seconds=20, seed=1):
+def simulated(rodeo, options, buffer, in_flight, seconds=20, seed=1, propagation="20us"):
     """A frame that is being sent gives the simulator's memory free byte by byte, the laboratory's when it is out: what holds n frames there holds
     n - 1/2 here."""
     if buffer is not None:
         buffer = (buffer // FRAME - 0.5) * FRAME
-    given = {**options, **LIKE_THE_LABORATORY, "seed": seed, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else int(buffer)}
+    given = {**options, **LIKE_THE_LABORATORY, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else int(buffer)}
     result = json.loads(rodeo("net", "simulate", *words(given), "--json", "-").stdout)
     return {"drops": result["drops"], "rate_hz": result["events_completed"] / result["virtual_seconds"], "max_buffer_bytes": result["max_buffer_bytes"],
             "timeouts": result["timeouts"] / result["virtual_seconds"], "probes": result["tail_loss_probes"] / result["virtual_seconds"]}
@@ -96,18 +98,17 @@ def test_drops_begin_at_the_same_buffer_to_15_percent(rodeo, options, in_flight)
 
 
 @pytest.mark.parametrize("options, share", [
-    *(pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, share, id=f"250Mbps_100kB_{share}") for share in (0.5, 0.25, 0.16, 0.08)),
-    pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, 0.75, id="250Mbps_100kB_0.75", marks=pytest.mark.xfail(
-        reason="the simulator's time-out comes before the probe of a lone segment, Linux' never does: 0.43 to 0.65", strict=False)),
+    *(pytest.param({**ONE_PORT, "event-size": "100kB", "rate": 290}, share, id=f"250Mbps_100kB_{share}") for share in (0.75, 0.5, 0.25, 0.16, 0.08)),
     pytest.param({**ONE_PORT, "event-size": "500kB", "rate": 58}, 0.2, id="250Mbps_500kB_0.2"),
     *(pytest.param({**SLOW_PORT, "event-size": "100kB", "rate": 58}, share, id=f"50Mbps_100kB_{share}") for share in (0.95, 0.75, 0.5, 0.25)),
 ])
 def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
-    """How far the rate falls when the buffer is `share` of an event: the median of three runs of the laboratory, the mean of three seeds."""
+    """How far the rate falls when the buffer is `share` of an event: the mean of three runs of the laboratory and of three of the
+    simulator. Equal events settle into a sequence of losses that depends on the delay of the path to some microseconds, of which the laboratory's has 5 to 20."""
     buffer = share * 1000 * int(options["event-size"].removesuffix("kB"))
     small = measured(rodeo, options, buffer, 1, seconds=8, repeats=3)
     lab = measured(rodeo, options, None, 1)["rate_hz"] / small["rate_hz"]
-    seeds = [simulated(rodeo, options, buffer, 1, seed=seed) for seed in (1, 2, 3)]
+    seeds = [simulated(rodeo, options, buffer, 1, seed=seed, propagation=delay) for seed, delay in ((1, "5us"), (2, "10us"), (3, "20us"))]
     simulation = simulated(rodeo, options, None, 1)["rate_hz"] / statistics.mean(one["rate_hz"] for one in seeds)
     print(f"collapse by {lab:.2f} in the laboratory, {simulation:.2f} in the simulator: ratio {lab / simulation:.2f}; events/s laboratory "
           f"{[round(run['rate_hz'], 1) for run in small['runs']]}, simulator {[round(one['rate_hz'], 1) for one in seeds]}; per event: probes laboratory "
