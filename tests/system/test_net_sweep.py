@@ -1,6 +1,7 @@
 """`rodeo net sweep`, `plot` and `size`: from a user's file to numbers; killed and taken up again; wrong files."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import signal
@@ -143,17 +144,33 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
     assert found["runs"]["known"] >= before and len(found["rows"]) == 18
 
 
-def test_ctrl_c_ends_a_sweep_with_a_word_and_no_traceback(rodeo):
+def processes_of(session):
+    """Those that run, with their command lines."""
+    found = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, _, one = (directory / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(one) == session and state != "Z":
+                found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
+
+
+@pytest.mark.parametrize("interrupt", [lambda process: os.killpg(process.pid, signal.SIGINT), lambda process: process.terminate()], ids=["ctrl_c", "sigterm"])
+def test_a_sweep_is_ended_with_a_word_and_no_traceback(rodeo, interrupt):
     (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "20s"'))
     with rodeo.start("net", "sweep", "network.toml", start_new_session=True) as process:
         journal_file, deadline = rodeo.directory / "sweep" / "journal.sqlite", time.monotonic() + scaled(60)
         while not journal_file.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.5)
-        os.killpg(process.pid, signal.SIGINT)
+        interrupt(process)
         _, said = process.communicate(timeout=scaled(60))
     assert process.returncode == 6 and said.startswith("interrupted; ")
     assert "Traceback" not in said and "KeyboardInterrupt" not in said
+    deadline = time.monotonic() + scaled(10)
+    while processes_of(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not processes_of(process.pid), "nobody of the sweep is left"
 
 
 def test_points_that_ask_for_too_much_say_so_and_the_others_go_on(net):

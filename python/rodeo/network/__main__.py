@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -279,6 +280,7 @@ def parser():
 
 def main():
     arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # from a batch system it is Ctrl-C
     try:
         return arguments.action(arguments)
     except KeyboardInterrupt:

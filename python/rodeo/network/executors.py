@@ -53,6 +53,23 @@ def _start_server():
         signal.signal(signal.SIGINT, before)
 
 
+@contextlib.contextmanager
+def _uninterrupted():
+    """Ctrl-C waits until this is done: a worker that is just being started is known to nobody who could end it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = []
+    before = {number: signal.signal(number, lambda *_: came.append(True)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
+
+
 class Local:
     """Processes of this machine. Laboratory runs wait until the others are done, and the others wait for them."""
 
@@ -68,8 +85,9 @@ class Local:
             future = concurrent.futures.Future()
             self.queued.append((future, task))
             return future
-        future = self.pool.submit(work, task)
-        self.running.add(future)
+        with _uninterrupted():
+            future = self.pool.submit(work, task)
+            self.running.add(future)
         return future
 
     def wait(self, futures):
