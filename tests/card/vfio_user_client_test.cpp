@@ -1,6 +1,7 @@
 #include "card/pci/vfio_user_client.h"
 
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <sys/socket.h>
 
@@ -189,7 +190,7 @@ TEST_F(VfioUserClient, SaysThatNobodyListens) {
 }
 
 TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
-  bool silent = false;
+  std::atomic<bool> silent = false;
   serve([&](int, const wire::Header&, const wire::Request& request) {
     return silent && std::holds_alternative<wire::RegionRead>(request);
   });
