@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cmath>
 
 namespace rodeo::network {
 
@@ -13,7 +14,7 @@ constexpr std::uint64_t kMixer = 0x9e3779b97f4a7c15;
 void mix(std::uint64_t& hash, std::uint64_t value) { hash = (std::rotl(hash, 23) ^ value) * kMixer; }
 
 Picoseconds interval_of(double rate_hz) {
-  return rate_hz > 0 ? static_cast<Picoseconds>(static_cast<double>(kPicosecondsPerSecond) / rate_hz + 0.5) : 0;
+  return rate_hz > 0 ? static_cast<Picoseconds>(std::llround(static_cast<double>(kPicosecondsPerSecond) / rate_hz)) : 0;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 namespace felix = card_registers::felix;
 namespace cru = card_registers::cru;
 
-constexpr std::uint64_t kQuietNs = 50'000'000;
+constexpr std::uint64_t kQuietNs = 200'000'000;
 constexpr std::uint64_t kLongestStopNs = 2'000'000'000;
 
 [[noreturn]] void fail(Error error) { throw SetupError(std::move(error)); }

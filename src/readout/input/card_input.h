@@ -40,7 +40,7 @@ std::vector<Key> card_input_keys();
 
 /// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for the channel. CRU: heartbeat or time frames of the enabled
 /// links. Each worker walks the card memory and takes its own links; memory goes back at the slowest worker's position, so a readout that does not
-/// keep up fills it, and the card is busy. stop() first stops the card's own generator if it was to start it, takes what still comes until nothing has come for 50 ms (at most
+/// keep up fills it, and the card is busy. stop() first stops the card's own generator if it was to start it, takes what still comes until nothing has come for 200 ms (at most
 /// two seconds), and then stops DMA.
 class CardInput final : public DataInput {
  public:
