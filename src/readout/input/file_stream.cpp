@@ -118,8 +118,9 @@ PollStatus FileStream::poll(Page*& out) {
       std::fill(followers_.begin(), followers_.end(), RecordedIds::Follower{});
     }
     if (!decode_next(allowed, planned, *page)) {
-      // Nothing is due: all up to now is delivered.
-      if (playback_.rate_hz > 0) clock_ns_ = std::max(clock_ns_, now);
+      // Nothing is due: all up to now is delivered, unless a stop holds it back.
+      const bool held = playback_.hold_at.load(std::memory_order_relaxed) != Playback::kNoStop;
+      if (playback_.rate_hz > 0 && !held) clock_ns_ = std::max(clock_ns_, now);
       break;
     }
     clock_ns_ = std::max(clock_ns_, start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * ns_per_byte_));
