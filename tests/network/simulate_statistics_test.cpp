@@ -156,7 +156,7 @@ TEST(Random, HasTheMomentsItPromises) {
   EXPECT_NEAR(exponential / n, 1, 0.01);
   EXPECT_NEAR(normal / n, 0, 0.01);
   EXPECT_NEAR(square / n, 1, 0.02);
-  for (const int count : below) EXPECT_NEAR(count, n / 7, 600);
+  for (const int count : below) EXPECT_NEAR(count, n / 7.0, 600);
 }
 
 TEST(Random, StreamsOfOneSeedDiffer) {

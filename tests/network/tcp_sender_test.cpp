@@ -19,7 +19,8 @@ class Sender : public testing::Test {
  protected:
   void start(std::uint32_t window = 10) { sender_.start(tcp_, window); }
   void write(Picoseconds ms, std::uint32_t segments) { sender_.write(tcp_, ms * kMs, segments, runs_); }
-  void acknowledge(Picoseconds ms, std::uint32_t cumulative, std::vector<SegmentBlock> blocks = {}, bool duplicate = false) {
+  void acknowledge(Picoseconds ms, std::uint32_t cumulative, const std::vector<SegmentBlock>& blocks = {},
+                   bool duplicate = false) {
     Acknowledgement ack;
     ack.cumulative = cumulative;
     ack.duplicate = duplicate;
