@@ -23,6 +23,22 @@ TEST_P(GbtBuilder, BuildsEveryEventOfOrderlyLinks) {
   fixture.check_invariants();
 }
 
+TEST(GbtBuilderWorkers, AnyNumberOfLinksIsSplitOverAnyNumberOfWorkers) {
+  for (std::uint32_t links = 1; links <= 9; ++links) {
+    for (std::uint32_t workers = 1; workers <= links; ++workers) {
+      SCOPED_TRACE(fmt::format("{} links, {} workers", links, workers));
+      GbtSettings settings;
+      settings.workers = workers;
+      settings.window = 1024;
+      GbtFixture fixture(links, settings);
+      fixture.start();
+      fixture.push_all(L1Id{0}, 48);
+      fixture.finish();
+      expect_complete(fixture, 48);
+    }
+  }
+}
+
 TEST_P(GbtBuilder, TakesRunsOfAnyLengthAtAnyPhase) {
   GbtFixture fixture(6, settings());
   fixture.start();

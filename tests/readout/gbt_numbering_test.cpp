@@ -2,6 +2,8 @@
 // the trigger's own list.
 #include <gtest/gtest.h>
 
+#include <fmt/core.h>
+
 #include "readout/gbt_fixture.h"
 
 namespace rodeo::test {
@@ -120,33 +122,48 @@ TEST_P(GbtNumbering, ALoneLinkThatJumpsAheadCostsTheOthersNothing) {
   }
 }
 
+// Near enough to be followed, so far that its events would be overdue before the others come.
+void expect_that_a_leader_makes_nobody_late(const GbtSettings& settings, std::uint32_t links, bool last_is_silent) {
+  SCOPED_TRACE(fmt::format("{} links, {} workers{}", links, settings.workers, last_is_silent ? ", one silent" : ""));
+  GbtFixture fixture(links, settings);
+  fixture.start();
+  fixture.push_all(L1Id{0}, 100);
+  fixture.wait_for_fragments(100);
+  std::uint64_t now = 1;
+  for (std::uint32_t l1 = 100; l1 < 400; ++l1) {
+    std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1 + 100}, 1)};
+    for (std::size_t link = 1; link < links - (last_is_silent ? 1 : 0); ++link)
+      runs.push_back(fixture.run(link, L1Id{l1}, 1));
+    fixture.input.push(runs);
+    fixture.input.set_clock(now += 500'000);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.lost("late"), 0U);
+  EXPECT_EQ(fixture.lost("out_of_sequence"), 0U);
+  const auto seen = fixture.collector.fragments();
+  ASSERT_EQ(seen.size(), 500U);
+  for (const SeenFragment& fragment : seen) {
+    const std::uint32_t l1 = fragment.l1id.value;
+    const std::uint32_t leader = l1 < 100 || l1 >= 200 ? 1 : 0;
+    const std::uint32_t others = l1 >= 400 ? 0 : links - 1 - (last_is_silent && l1 >= 100 ? 1 : 0);
+    EXPECT_EQ(fragment.chunks, leader + others) << l1;
+  }
+}
+
 TEST_P(GbtNumbering, ALinkThatRunsAheadMakesNobodyLate) {
-  // Near enough to be followed, so far that its events would be overdue before the others come; beside it one link may be silent.
-  for (const bool one_silent : {false, true}) {
-    GbtFixture fixture(6, settings());
-    fixture.start();
-    fixture.push_all(L1Id{0}, 100);
-    fixture.wait_for_fragments(100);
-    std::uint64_t now = 1;
-    for (std::uint32_t l1 = 100; l1 < 400; ++l1) {
-      std::vector<ScriptedRun> runs{fixture.run(0, L1Id{l1 + 100}, 1)};
-      for (std::size_t link = 1; link < (one_silent ? 5U : 6U); ++link) runs.push_back(fixture.run(link, L1Id{l1}, 1));
-      fixture.input.push(runs);
-      fixture.input.set_clock(now += 500'000);
-      std::this_thread::sleep_for(std::chrono::microseconds(300));
-    }
-    fixture.finish();
-    fixture.check_invariants();
-    EXPECT_EQ(fixture.lost("late"), 0U);
-    EXPECT_EQ(fixture.lost("out_of_sequence"), 0U);
-    const auto seen = fixture.collector.fragments();
-    ASSERT_EQ(seen.size(), 500U);
-    for (const SeenFragment& fragment : seen) {
-      const std::uint32_t l1 = fragment.l1id.value;
-      const std::uint32_t leader = l1 < 100 || l1 >= 200 ? 1 : 0;
-      const std::uint32_t others = l1 < 100 ? 5 : l1 >= 400 ? 0 : one_silent ? 4 : 5;
-      EXPECT_EQ(fragment.chunks, leader + others) << l1;
-    }
+  expect_that_a_leader_makes_nobody_late(settings(), 2, false);
+  expect_that_a_leader_makes_nobody_late(settings(), 6, false);
+  expect_that_a_leader_makes_nobody_late(settings(), 6, true);
+}
+
+TEST(GbtNumberingOfLinksAlone, ALinkThatRunsAheadMakesNobodyLate) {
+  for (const std::uint32_t links : {2U, 4U}) {
+    GbtSettings one_each;
+    one_each.workers = links;
+    one_each.window = 1024;
+    expect_that_a_leader_makes_nobody_late(one_each, links, false);
   }
 }
 
@@ -189,18 +206,19 @@ TEST_P(GbtNumbering, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
 
 TEST_P(GbtNumbering, ALinkThatWasSilentDuringAResetFindsItsEpochByItsNeighbours) {
   for (const std::uint32_t bits : {16U, 24U, 32U}) {
-    GbtFixture fixture(3, settings(), bits);
+    GbtFixture fixture(4, settings(), bits);  // each has a neighbour at its worker
     fixture.start();
     fixture.push_all(L1Id{0}, 350);
     for (std::uint32_t l1 = 350; l1 < 400; l1 += 10) {
-      fixture.input.push({fixture.run(1, L1Id{l1}, 10), fixture.run(2, L1Id{l1}, 10)});
+      fixture.input.push({fixture.run(1, L1Id{l1}, 10), fixture.run(2, L1Id{l1}, 10), fixture.run(3, L1Id{l1}, 10)});
     }
     const auto after = [&](std::uint32_t l1) { return L1Id::of(1, l1); };
     for (std::uint32_t l1 = 0; l1 < 100; l1 += 10) {
-      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10)});
+      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10), fixture.run(3, after(l1), 10)});
     }
     for (std::uint32_t l1 = 100; l1 < 300; l1 += 10) {
-      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10), fixture.run(0, after(l1), 10)});
+      fixture.input.push({fixture.run(1, after(l1), 10), fixture.run(2, after(l1), 10), fixture.run(3, after(l1), 10),
+                          fixture.run(0, after(l1), 10)});
     }
     fixture.finish();
     fixture.check_invariants();

@@ -112,12 +112,12 @@ class EventWindow {
   /// Closes the oldest event as it is, for a reason (slot_flag), and tells the peers.
   void force_oldest(std::uint16_t reason);
 
-  /// Says how far others than one lone link have come (the first number beyond), with each look at the clock. Events there are as old as
-  /// they are open, but not older than the others' coming: a link whose numbers run ahead does not make the others late.
+  /// Says, with each look at the clock, how far at least two links have come: the first number that only the foremost has reached, or
+  /// none. Up to there an event's age counts from when the second link came; a link whose numbers run ahead makes nobody late.
   void reach(Sequence end);
 
-  /// True if the oldest event has been open for so long on the event clock and, where one link alone has come, the others have not moved
-  /// for ten times as long, at least kLonePatienceNs.
+  /// True if the oldest event is older than the time-out (event clock, ns). Where the foremost link is alone, also the others must have
+  /// stood still for ten time-outs and kLonePatienceNs.
   bool overdue(std::uint64_t timeout_ns) const;
 
   /// Both clocks of what is done next: the event clock opens events, the steady time of the page's hand-over closes them.
@@ -155,7 +155,7 @@ class EventWindow {
   Sequence told_ = 0;  // the oldest when the peers were last told
   Sequence head_ = static_cast<Sequence>(-1);
   std::uint32_t active_links_ = 0;
-  Sequence reached_ = 0;          // others than one lone link have come so far
+  Sequence reached_ = 0;          // at least two links have come so far
   std::uint64_t reached_at_ = 0;  // on the event clock
   Sequence looked_at_ = 0;        // first number that was not open yet when the clock was last looked at
   std::uint64_t event_clock_ = 0;

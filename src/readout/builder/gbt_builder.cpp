@@ -76,10 +76,9 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
                                                                .sort_links = settings.sort_links},
                                            *context.consumer);
 
-  const std::size_t per_worker = settings.links_per_worker(context.links.size());
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
-    const std::size_t first = index * per_worker;
-    const auto links = context.links.subspan(first, std::min(per_worker, context.links.size() - first));
+    const std::size_t first = index * context.links.size() / settings.workers;
+    const auto links = context.links.subspan(first, (index + 1) * context.links.size() / settings.workers - first);
     WorkerEquipment equipment = equip_worker(context, links, settings.trigger_list);
     auto store = SliceStore::create({.buffer_bytes = buffer_bytes(settings, links.size()),
                                      .buffers = buffers,

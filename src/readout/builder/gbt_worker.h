@@ -89,7 +89,7 @@ class GbtWorker final : private EventWindowHost {
   bool may_read_triggers() const;
 
   void tick(bool drained);
-  Sequence reached_by_others() const;
+  Sequence reached_by_others();
   bool ahead_of_busy_peer() const;
   void follow_peers();
   void finish();

@@ -29,6 +29,14 @@ Window GbtWorker::window_for(const TrackedLink& link) const {
     if (&other != &link && other.synchronised && !other.trigger_list && !other.ahead)
       window.near = std::max(window.near, other.next);  // triggers run ahead of data
   }
+  if (window.near == 0 && link.synchronised && active_links_ == 1) {
+    // It is alone here; of the other workers the last is behind no leader.
+    for (const WorkerProgress& peer : progress_) {
+      const Sequence passed = peer.passed.load(std::memory_order_relaxed);
+      if (&peer != &progress_[settings_.index] && passed != 0)
+        window.near = window.near == 0 ? passed + 1 : std::min(window.near, passed + 1);
+    }
+  }
   if (link.trigger_list) return window;
   if (list_.exists() && links_.back().synchronised) {
     window.listed = true;
@@ -99,29 +107,34 @@ void GbtWorker::learn_of_epochs() {
   }
 }
 
-// The first number that at most one link of all has come to. Of two links nobody can say which is wrong, and what the trigger's list
-// names exists.
-Sequence GbtWorker::reached_by_others() const {
-  std::uint32_t active = 0;
+// The first number that at most one link of all workers has come to. Which of two is wrong nobody can say; they wait for each other, too.
+// What the trigger's list names exists.
+Sequence GbtWorker::reached_by_others() {
   Sequence first = 0;
   Sequence second = 0;
+  const auto count = [&](Sequence next) {
+    second = std::max(second, std::min(first, next));
+    first = std::max(first, next);
+  };
+  for (const TrackedLink& link : links_) {
+    if (link.synchronised && !link.removed && !link.trigger_list) count(link.next);
+  }
+  WorkerProgress& mine = progress_[settings_.index];
+  mine.first.store(first, std::memory_order_relaxed);
+  mine.second.store(second, std::memory_order_relaxed);
+  std::uint32_t active = 0;
   for (const WorkerProgress& peer : progress_) {
     const std::uint32_t links = peer.active_links.load(std::memory_order_relaxed);
     active += links;
+    if (&peer == &mine) continue;
+    count(peer.first.load(std::memory_order_relaxed));
+    count(peer.second.load(std::memory_order_relaxed));
+    // A busy peer looks at the clock seldom, but says what it has passed.
     const Sequence passed = peer.passed.load(std::memory_order_relaxed);
-    if (&peer != &progress_[settings_.index] && links > 1 && passed != 0) second = std::max(second, passed + 1);
+    if (links > 1 && passed != 0) second = std::max(second, passed + 1);
   }
-  if (active < 3) return window_.head() + 1;
-  for (const TrackedLink& link : links_) {
-    if (!link.synchronised || link.removed) continue;
-    if (link.trigger_list) {
-      second = std::max(second, link.next);
-    } else {
-      second = std::max(second, std::min(first, link.next));
-      first = std::max(first, link.next);
-    }
-  }
-  return second;
+  if (active < 2) return window_.head() + 1;
+  return list_.exists() && links_.back().synchronised ? std::max(second, links_.back().next) : second;
 }
 
 // The id of a link that was elsewhere is near zero.
