@@ -247,7 +247,7 @@ void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std
 void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
                        bool corrupt, bool has_following, std::uint32_t following) {
   const std::size_t position = position_of(link);
-  if (link.held_count != 0) settle_held(link, position, tracker_.confirms(link.held_id, id), id);
+  if (link.held_count != 0) settle_held(link, position, true, id);
   if (link.id_held) {
     link.id_held = false;
     if (!has_following && tracker_.confirms(link.held_id, id)) {
@@ -343,13 +343,13 @@ void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const st
   link.regular = false;
 }
 
-void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following) {
+void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool has_following, std::uint32_t following) {
   const Held& held = held_[position];
   link.held_count = 0;
   link.regular = link.synchronised;
   const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
   Decision decision;
-  if (confirmed) {
+  if (has_following) {
     decision = decide(link, tracker_, link.held_id, true, following);
   }
   apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);

@@ -75,7 +75,7 @@ class GbtWorker final : private EventWindowHost {
   void warn_of_restart();
   void hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid,
             std::uint8_t felix_status, bool corrupt);
-  void settle_held(TrackedLink& link, std::size_t position, bool confirmed, std::uint32_t following);
+  void settle_held(TrackedLink& link, std::size_t position, bool has_following, std::uint32_t following);
   void lose(TrackedLink& link, LostCounter reason, std::uint64_t n = 1);
   void begin_window();
   Decision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,

@@ -6,6 +6,7 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::uint64_t kHistory = 64;
+constexpr Sequence kLongestUsualStep = 1 << 20;
 constexpr std::uint32_t kNarrowest = 0xffff;  // counters of fewer bits wrap too often to tell a reset from a jump
 
 }  // namespace
@@ -82,10 +83,24 @@ Decision LinkTracker::judge(const TrackedLink& link, std::uint32_t id, bool has_
   if (step < 0) return behind(link, sequence, window);
   if (sequence >= link.epoch_end) return {};
   const bool small = step <= std::int64_t{settings_.step_limit};
-  if (!small && !confirmed) return {has_following ? Verdict::out_of_sequence : Verdict::hold, sequence, link.epoch};
+  if (!small && !confirmed && !sparse(link, step, sequence, window) &&
+      !(has_following && rises(id, following, sequence, window)))
+    return {has_following ? Verdict::out_of_sequence : Verdict::hold, sequence, link.epoch};
   if (sequence > window.limit && !small && !majority_ahead) return {Verdict::out_of_sequence, sequence, link.epoch, true};
   if (sequence < window.oldest) return {Verdict::late, sequence, link.epoch};
   return {Verdict::take, sequence, link.epoch};
+}
+
+// A link that has skipped as much before, and lately: its last 64 events were not all delivered.
+bool LinkTracker::sparse(const TrackedLink& link, std::int64_t step, Sequence sequence, const Window& window) const {
+  return step <= 2 * std::int64_t{link.usual_step} && ~link.history != 0 && sequence <= window.limit;
+}
+
+// The ids of a sparse link rise, within what there is; after a wrong one that is too high they fall back.
+bool LinkTracker::rises(std::uint32_t id, std::uint32_t following, Sequence sequence, const Window& window) const {
+  const std::int64_t on = format_.distance(id, following);
+  return on >= 1 && (!format_.has_ecr() || ((id ^ following) >> 24) == 0) &&
+         sequence + static_cast<Sequence>(on) <= window.limit;
 }
 
 Decision LinkTracker::begin(std::uint32_t id, bool confirmed) const {
@@ -175,6 +190,11 @@ Decision LinkTracker::behind(const TrackedLink& link, Sequence sequence, const W
 
 void LinkTracker::settle(TrackedLink& link, const Decision& decision) const {
   const Sequence skipped = link.synchronised ? decision.sequence - link.next : kHistory;
+  if (~link.history == 0) link.usual_step = 0;
+  if (skipped > settings_.step_limit && link.synchronised && link.epoch.resets == decision.epoch.resets) {
+    const std::uint32_t faded = link.usual_step - link.usual_step / 8;
+    link.usual_step = std::max(faded, static_cast<std::uint32_t>(std::min<Sequence>(skipped, kLongestUsualStep)));
+  }
   link.history = skipped >= kHistory ? 0 : link.history << skipped;
   link.next = decision.sequence;
   if (!link.synchronised || link.epoch.resets != decision.epoch.resets)

@@ -36,6 +36,7 @@ struct TrackedLink {
   bool ahead = false;             ///< its ids are beyond those of all others
   Sequence ahead_of = 0;          ///< the newest event when they went there
   std::uint64_t ahead_since = 0;  ///< on the event clock, ns
+  std::uint32_t usual_step = 0;   ///< of a sparse link: about the longest that it has skipped lately
   Sequence low_pass = 0;          ///< number of L1 id 0 in the pass that low_seen tells of
   bool continuing = false;        ///< its last run said that its chunk goes on in the next
 };
@@ -163,6 +164,8 @@ class LinkTracker {
 
   Decision judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                  const Window& window, bool majority_ahead) const;
+  bool sparse(const TrackedLink& link, std::int64_t step, Sequence sequence, const Window& window) const;
+  bool rises(std::uint32_t id, std::uint32_t following, Sequence sequence, const Window& window) const;
   Decision begin(std::uint32_t id, bool confirmed) const;
   Decision join(std::uint32_t id, bool confirmed, const Window& window) const;
   std::optional<Decision> rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed, const Window& window) const;
