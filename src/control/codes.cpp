@@ -209,9 +209,15 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The configuration file could not be read; the message has the system's reason."},
     {"config.wrong_type", invalid_configuration,
      "A value has another type than its key takes. Quantities with a unit are texts, in quotes: timeout = \"10ms\"."},
-    {"control.bad_json", failed, "A file that should hold JSON does not; the place is line:column."},
+    {"control.bad_json", failed,
+     "What should be JSON is not: a file, or a line on a control socket. The place is line:column. Also refused are numbers "
+     "that no "
+     "double holds, such as 1e400, and values nested more than 100 deep."},
     {"control.emulator", failed,
      "The process with the emulated cards could not be started, or ended at once; what it said stands in the message."},
+    {"control.failed", failed,
+     "A running process could not answer a request on its control socket, for the reason given; it goes on. Please report "
+     "it."},
     {"control.http", failed,
      "The metrics endpoint cannot listen at the address in readout.metrics.listen. Write an IP address of this host and a "
      "free port, for example "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <vector>
 
@@ -51,6 +52,17 @@ std::string refusal(const Error& error) {
 }
 
 std::string reply(Json value) { return Json::object({{"ok", true}, {"reply", std::move(value)}}).dump(0); }
+
+std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer) {
+  try {
+    const Result<Json> request = Json::parse(line);
+    return request ? answer(*request) : refusal(request.error());
+  } catch (const SetupError& refused) {
+    return refusal(refused.error());
+  } catch (const std::exception& failure) {
+    return refusal({"control.failed", fmt::format("the request failed: {}", failure.what()), "", "the process goes on"});
+  }
+}
 
 std::string text_of(const Json& object, std::string_view key) {
   const Json* value = object.find(key);

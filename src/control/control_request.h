@@ -1,6 +1,7 @@
 // Requests and answers on a control socket, as lines of JSON (docs/protocols/control.md): what all processes that have one share.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ namespace rodeo::control {
 std::string refusal(const Error& error);
 /// {"ok": true, "reply": value}
 std::string reply(Json value);
+
+/// What a process answers to one line, which may hold any bytes: `answer`'s, or a refusal if the line is no JSON (control.bad_json) or if something throws
+/// (its own error, else control.failed). Never throws but for want of memory for the refusal itself.
+std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer);
 
 /// A member as text; empty if there is none.
 std::string text_of(const Json& object, std::string_view key);

@@ -380,17 +380,17 @@ Json emulator_report_json(const EmulatorReport& report) {
 }
 
 std::string answer_emulator(Emulator& emulator, const std::string& line, bool& stop) {
-  const Result<Json> request = Json::parse(line);
-  if (!request) return refusal(request.error());
-  const std::string command = text_of(*request, "command");
-  if (command == "status") return reply(emulator_report_json(emulator.report()));
-  if (command == "stop") {
-    stop = true;
-    return reply(Json::object());
-  }
-  if (command == "fault") return inject(emulator, *request);
-  return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
-                  "the commands are status, stop and fault"});
+  return answer_line(line, [&](const Json& request) {
+    const std::string command = text_of(request, "command");
+    if (command == "status") return reply(emulator_report_json(emulator.report()));
+    if (command == "stop") {
+      stop = true;
+      return reply(Json::object());
+    }
+    if (command == "fault") return inject(emulator, request);
+    return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
+                    "the commands are status, stop and fault"});
+  });
 }
 
 std::string emulator_socket_name(const std::string& name) { return name + std::string(kEmulator.extension); }

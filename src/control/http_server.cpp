@@ -8,6 +8,7 @@
 #include <boost/beast/http.hpp>
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -66,7 +67,11 @@ class Session : public std::enable_shared_from_this<Session> {
     if (request.method() != http::verb::get) {
       answer = {.status = 405, .content_type = "text/plain; charset=utf-8", .body = "only GET\n"};
     } else {
-      answer = answer_(std::string(request.target()));
+      try {
+        answer = answer_(std::string(request.target()));
+      } catch (const std::exception& failure) {
+        answer = {.status = 500, .content_type = "text/plain; charset=utf-8", .body = fmt::format("{}\n", failure.what())};
+      }
     }
     response_ = {};
     response_.version(request.version());
@@ -104,7 +109,13 @@ struct HttpServer::Machinery {
     accept();
     thread = std::thread([this] {
       base::set_thread_name("metrics");
-      context.run();
+      // What one connection throws ends that connection; a readout does not end because somebody asked for its metrics.
+      while (!context.stopped()) {
+        try {
+          context.run();
+        } catch (const std::exception&) {
+        }
+      }
     });
   }
 

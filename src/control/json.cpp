@@ -17,25 +17,97 @@ struct Overload : Ts... {
   using Ts::operator()...;
 };
 
-Json from_library(const Library& value) {
-  switch (value.type()) {
-    case Library::value_t::boolean: return Json(value.get<bool>());
-    case Library::value_t::number_integer: return Json(value.get<std::int64_t>());
-    case Library::value_t::number_unsigned: return Json(value.get<std::uint64_t>());
-    case Library::value_t::number_float: return Json(value.get<double>());
-    case Library::value_t::string: return Json(value.get<std::string>());
-    case Library::value_t::array: {
-      Json list = Json::array();
-      for (const Library& element : value) list.push_back(from_library(element));
-      return list;
-    }
-    case Library::value_t::object: {
-      Json object = Json::object();
-      for (const auto& [key, member] : value.items()) object[key] = from_library(member);
-      return object;
-    }
-    default: return {};
+/// Builds the value while the library reads. An error of any kind - a number out of range is one - ends the reading with its place.
+class Builder {
+ public:
+  bool null() { return put({}); }
+  bool boolean(bool value) { return put(Json(value)); }
+  bool number_integer(std::int64_t value) { return put(Json(value)); }
+  bool number_unsigned(std::uint64_t value) { return put(Json(value)); }
+  bool number_float(double value, const std::string&) { return put(Json(value)); }
+  bool string(std::string& value) { return put(Json(std::move(value))); }
+  bool binary(Library::binary_t&) { return false; }  // of other formats than text
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool key(std::string& name) {
+    open_.back().key = std::move(name);
+    return true;
   }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool parse_error(std::size_t byte, const std::string&, const Library::exception& failure) {
+    bad_byte_ = byte;
+    out_of_range_ = dynamic_cast<const Library::out_of_range*>(&failure) != nullptr;
+    return false;
+  }
+
+  Json take() { return std::move(whole_); }
+  std::size_t bad_byte() const { return bad_byte_; }  ///< counted from 1, as the library does
+  bool out_of_range() const { return out_of_range_; }
+
+ private:
+  struct Open {
+    Json value;
+    std::string key;
+  };
+
+  bool put(Json value) {
+    if (open_.empty()) {
+      whole_ = std::move(value);
+    } else if (Open& top = open_.back(); top.value.is_array()) {
+      top.value.push_back(std::move(value));
+    } else {
+      top.value[top.key] = std::move(value);
+    }
+    return true;
+  }
+  bool open(Json empty) {
+    open_.push_back({std::move(empty), {}});
+    return true;
+  }
+  bool close() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return put(std::move(value));
+  }
+
+  std::vector<Open> open_;
+  Json whole_;
+  std::size_t bad_byte_ = 0;
+  bool out_of_range_ = false;
+};
+
+/// The first bracket that is nested deeper than Json::kDeepest, counted from 1; 0 if there is none. Values are written and destroyed by recursion, so that one
+/// line of brackets could use up a thread's stack.
+std::size_t too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > Json::kDeepest) return i + 1;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return 0;
+}
+
+Error bad_json(std::string_view text, std::size_t byte, std::string what) {
+  std::size_t line = 1, column = 1;
+  for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+    column = text[i] == '\n' ? 1 : column + 1;
+    line += text[i] == '\n';
+  }
+  return {"control.bad_json", std::move(what), fmt::format("{}:{}", line, column)};
 }
 
 const Json::Array kNoElements;
@@ -120,17 +192,14 @@ std::string Json::dump(int indent) const {
 }
 
 Result<Json> Json::parse(std::string_view text) {
-  try {
-    return from_library(Library::parse(text.begin(), text.end()));
-  } catch (const Library::parse_error& failure) {
-    std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i + 1 < failure.byte && i < text.size(); ++i) {
-      column = text[i] == '\n' ? 1 : column + 1;
-      line += text[i] == '\n';
-    }
-    return std::unexpected(Error{"control.bad_json", "this is not JSON: the text ends early or has a character out of place",
-                                 fmt::format("{}:{}", line, column)});
-  }
+  if (const std::size_t byte = too_deep(text); byte != 0)
+    return std::unexpected(bad_json(text, byte, fmt::format("values are nested more than {} deep", kDeepest)));
+  Builder builder;
+  if (Library::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+  return std::unexpected(bad_json(text, builder.bad_byte(),
+                                  builder.out_of_range()
+                                      ? "a number is too large"
+                                      : "this is not JSON: the text ends early or has a character out of place"));
 }
 
 }  // namespace rodeo::control

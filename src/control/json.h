@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ class Json {
   using Array = std::vector<Json>;
   using Member = std::pair<std::string, Json>;
   using Object = std::vector<Member>;
+  static constexpr std::size_t kDeepest = 100;  ///< arrays and objects in each other, in text that is parsed
 
   Json() = default;  ///< null
   Json(std::nullptr_t) {}
@@ -72,7 +74,7 @@ class Json {
   /// Text; `indent` 0 gives one line. Bytes that are no UTF-8 are replaced.
   std::string dump(int indent = 2) const;
 
-  /// Error control.bad_json with line and column.
+  /// Any bytes. Error control.bad_json with line and column: also for numbers that no double holds, and for values nested deeper than kDeepest.
   static Result<Json> parse(std::string_view text);
 
  private:

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 #include "base/fd_socket.h"
 
@@ -128,7 +129,12 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
   }
   if (::poll(ready.data(), ready.size(), static_cast<int>(wait.count())) <= 0) return;
   for (std::size_t i = clients_.size(); i-- > 0;) {
-    if (ready[i + 1].revents == 0 || serve_client(clients_[i], answer)) continue;
+    bool keep = false;
+    try {
+      keep = ready[i + 1].revents == 0 || serve_client(clients_[i], answer);
+    } catch (const std::exception&) {  // the connection ends, and the process goes on
+    }
+    if (keep) continue;
     ::close(clients_[i].fd);
     clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
   }

@@ -24,7 +24,7 @@ class LineServer {
   LineServer& operator=(const LineServer&) = delete;
 
   /// Waits up to `wait` for requests and answers those that are there: `answer` gets a line without its end and returns one.
-  /// A client that is slow, silent or sends more than 64 KiB on a line is dropped; it cannot hold up the others.
+  /// A client that is slow, silent or sends more than 64 KiB on a line is dropped; it cannot hold up the others. So is one whose answer throws.
   void serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer);
 
   const std::filesystem::path& path() const { return path_; }

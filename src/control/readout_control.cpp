@@ -27,18 +27,18 @@ std::string change_link(readout::Application& application, const Json& request, 
 }  // namespace
 
 std::string answer_request(readout::Application& application, const std::string& line) {
-  const Result<Json> request = Json::parse(line);
-  if (!request) return refusal(request.error());
-  const std::string command = text_of(*request, "command");
-  if (command == "status") return reply(status_of(application));
-  if (command == "stop") {
-    application.stop();
-    return reply(Json::object());
-  }
-  if (command == "link_remove") return change_link(application, *request, LinkState::removed);
-  if (command == "link_restore") return change_link(application, *request, LinkState::active);
-  return refusal({"control.unknown_command", fmt::format("`{}` is no command of a readout", command), "",
-                  "the commands are status, stop, link_remove and link_restore"});
+  return answer_line(line, [&](const Json& request) {
+    const std::string command = text_of(request, "command");
+    if (command == "status") return reply(status_of(application));
+    if (command == "stop") {
+      application.stop();
+      return reply(Json::object());
+    }
+    if (command == "link_remove") return change_link(application, request, LinkState::removed);
+    if (command == "link_restore") return change_link(application, request, LinkState::active);
+    return refusal({"control.unknown_command", fmt::format("`{}` is no command of a readout", command), "",
+                    "the commands are status, stop, link_remove and link_restore"});
+  });
 }
 
 std::string control_socket_name(const std::string& readout_name) { return readout_name + std::string(kReadout.extension); }

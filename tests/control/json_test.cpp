@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <stdexcept>
 
+#include "control/control_request.h"
+
+using rodeo::control::answer_line;
 using rodeo::control::Json;
+using rodeo::control::reply;
 
 TEST(Json, WritesMembersInTheOrderTheyWereSet) {
   Json object;
@@ -33,4 +38,42 @@ TEST(Json, BrokenTextIsRefusedWithItsPlace) {
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().where.substr(0, 2), "3:");
   EXPECT_FALSE(Json::parse(""));
+}
+
+TEST(Json, NumbersThatNoDoubleHoldsAreRefusedWithTheirPlace) {
+  for (const char* text : {R"({"a": 1e400})", R"({"a": -1e400})", R"([{"a": 1e999999}])"}) {
+    const auto parsed = Json::parse(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().code, "control.bad_json");
+    EXPECT_EQ(parsed.error().what, "a number is too large");
+    EXPECT_EQ(parsed.error().where.substr(0, 2), "1:");
+  }
+  EXPECT_EQ(Json::parse("[\n1e-400,\n1e308]")->elements()[0].number(), 0) << "too small is zero";
+  EXPECT_EQ(Json::parse("[1,\n2e400]").error().where.substr(0, 2), "2:");
+}
+
+TEST(Json, WhatIsNestedTooDeepIsRefused) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(Json::parse(nested(Json::kDeepest)));
+  EXPECT_EQ(Json::parse(nested(Json::kDeepest + 1)).error().where, "1:101");
+  EXPECT_FALSE(Json::parse(nested(30'000)));
+  EXPECT_EQ(Json::parse("\"" + std::string(500, '[') + "\\\"\"")->string().size(), 501U) << "brackets in a text are none";
+  EXPECT_TRUE(Json::parse("[" + std::string(500, ' ') + "[],[],{\"a\":[]}]"));
+}
+
+TEST(Json, AMemberThatStandsTwiceHasItsLastValue) {
+  EXPECT_EQ(Json::parse(R"({"a":1,"b":2,"a":3})")->dump(0), R"({"a":3,"b":2})");
+}
+
+TEST(ControlRequest, ALineOfAnyKindIsAnswered) {
+  const auto asked = [](const std::string& line, const auto& answer) { return *Json::parse(answer_line(line, answer)); };
+  const auto fine = [](const Json& request) { return reply(request); };
+  EXPECT_TRUE(asked("{}", fine).find("ok")->boolean());
+  EXPECT_EQ(asked(R"({"command":"status","x":1e400})", fine).find("code")->string(), "control.bad_json");
+  EXPECT_EQ(asked("\xff\xfe", fine).find("code")->string(), "control.bad_json");
+  EXPECT_EQ(asked(std::string(60'000, '['), fine).find("code")->string(), "control.bad_json");
+  const auto refuses = [](const Json&) -> std::string { throw rodeo::SetupError({"readout.link_state", "no", "", ""}); };
+  EXPECT_EQ(asked("{}", refuses).find("code")->string(), "readout.link_state");
+  const auto throws = [](const Json&) -> std::string { throw std::out_of_range("too far"); };
+  EXPECT_EQ(asked("{}", throws).find("code")->string(), "control.failed");
 }

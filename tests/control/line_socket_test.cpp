@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 namespace rodeo::control {
@@ -137,6 +138,23 @@ TEST_F(LineSocketTest, ALineWithoutEndIsDroppedAndOthersAreServed) {
     }
   });
   ::close(endless);
+}
+
+TEST_F(LineSocketTest, AnAnswerThatThrowsEndsItsConnectionAndNothingElse) {
+  LineServer server(path());
+  std::atomic<bool> done{false};
+  std::thread client([&] {
+    EXPECT_EQ(ask(path(), "throw", milliseconds(5000)).error().code, "control.unreachable");
+    EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "hello");
+    done = true;
+  });
+  while (!done) {
+    server.serve(milliseconds(5), [](const std::string& line) {
+      if (line == "throw") throw std::runtime_error("an answer failed");
+      return line;
+    });
+  }
+  client.join();
 }
 
 TEST_F(LineSocketTest, ASilentClientHoldsNobodyUp) {

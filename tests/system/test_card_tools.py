@@ -15,6 +15,7 @@ import pytest
 from conftest import ROOT, Rodeo, scaled
 from emulated_cards import CARDS, CRU, CRU_1, FELIX, SMALL, emulated
 from running_readout import running
+from sockets import written_to
 
 
 @pytest.fixture(scope="module")
@@ -375,6 +376,8 @@ def test_everything_that_is_wrong_in_a_configuration_is_told_at_once(cards, tmp_
     ('{"cru": {\n"clock": "sun"}}', ":2:1", "clock is one of"),
     ('{"cru": {},\n"links": {\n "feeId": "0x10000"}}', ":3:2", "fee"),
     ('{"cru": {\n "clock": ["ttc"]}}', ":2:2", "text, a number"),
+    ('{"cru": {\n "cruId": 1e400}}', ":2:", "a number is too large"),
+    ("[" * 20000 + "]" * 20000, ":1:101", "nested"),
 ])
 def test_json_that_is_wrong_is_refused_with_its_place(cards, tmp_path, text, place, says):
     file = tmp_path / "bad.json"
@@ -447,6 +450,22 @@ def test_a_fault_that_is_none_is_a_mistake(cards):
     said = cards.rodeo("emulate", "fault", "--id", "cru", "link_dwon", exit_code=2).stderr
     assert "did you mean `link_down`" in said
     assert "there are: " in cards.rodeo("emulate", "fault", "--id", "cru", "xyzzy", exit_code=2).stderr
+
+
+@pytest.mark.parametrize("line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000], ids=["number", "brackets"])
+def test_whatever_is_written_to_its_control_socket_the_emulator_goes_on(cards, line):
+    answer = written_to(cards.rodeo.directory, "test.emulator", line)
+    assert answer["ok"] is False and answer["code"] == "control.bad_json"
+    assert json.loads(cards.rodeo("emulate", "status", "-o", "json").stdout)["seconds"] > 0
+
+
+@pytest.mark.parametrize("check", ["full", "fast"])
+def test_chunks_that_the_card_flags_are_errors_of_a_bench(cards, check):
+    arguments = [FELIX, "--data-source", "fee", "--error-check", check]
+    assert cards.bench(*arguments)["errors"] == 0
+    cards.rodeo("emulate", "fault", "--id", "felix", "truncated_page", "--link", 3)
+    result = cards.bench(*arguments, exit_code=7)
+    assert result["errors"] == 1 and result["counts"]["firmware_truncated"] == 1
 
 
 @pytest.mark.parametrize("card, source", [(CRU, "fee"), (FELIX, "fee")])

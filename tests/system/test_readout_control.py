@@ -4,6 +4,7 @@ import json
 
 import pytest
 from running_readout import CONFIGURATION, adds_up, running, write_configuration
+from sockets import written_to
 
 
 def test_a_link_is_removed_and_taken_back_while_running(rodeo):
@@ -25,6 +26,16 @@ def test_what_a_readout_cannot_do_is_refused(rodeo):
         assert "already" in run.ask("link", "restore", fid, exit_code=5).stderr
         assert "no ROB" in run.ask("link", "remove", "0x1000000fff540000", exit_code=5).stderr
         run.ask("link", "remove", "nonsense", exit_code=2)
+
+
+@pytest.mark.parametrize("line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000, b"\xff\xfe", b'{"command":'], ids=["number", "brackets", "bytes", "cut"])
+def test_whatever_is_written_to_the_control_socket_the_run_goes_on(rodeo, line):
+    with running(rodeo) as run:
+        answer = written_to(rodeo.directory, "test.control", line)
+        assert answer["ok"] is False and answer["code"] == "control.bad_json"
+        assert run.status()["phase"] == "running"
+        report, _ = run.finish()
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
 
 
 def test_stop_ends_a_run_in_order(rodeo):

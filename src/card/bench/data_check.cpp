@@ -132,6 +132,13 @@ struct FelixLinks {
   std::vector<std::uint16_t> elinks;
 };
 
+/// What a bench calls an error: damage on the way here, and chunks that the card itself marked as damaged.
+constexpr bool is_error(formats::BlockCounter counter) {
+  using enum formats::BlockCounter;
+  return formats::is_anomaly(counter) || counter == given_up || counter == firmware_truncated ||
+         counter == firmware_malformed || counter == firmware_crc;
+}
+
 class BlockCheck final : public DataCheck {
  public:
   BlockCheck(FelixLinks links, const DataCheckSettings& settings, bool payload)
@@ -146,16 +153,19 @@ class BlockCheck final : public DataCheck {
     while (!bytes.empty()) {
       buffer_->clear();
       const std::size_t taken = decoder_->decode(bytes, *buffer_);
-      if (taken == 0) break;
+      if (taken == 0) {
+        ++part_of_block_;
+        break;
+      }
       if (payload_) prove();
       bytes = bytes.subspan(taken);
     }
   }
   std::uint64_t errors() const override {
-    std::uint64_t sum = wrong_payload_ + no_block_;
+    std::uint64_t sum = wrong_payload_ + no_block_ + part_of_block_;
     for (std::size_t i = 0; decoder_ && i < formats::kBlockCounters; ++i) {
       const auto counter = static_cast<formats::BlockCounter>(i);
-      if (formats::is_anomaly(counter)) sum += decoder_->counters().read(counter);
+      if (is_error(counter)) sum += decoder_->counters().read(counter);
     }
     return sum;
   }
@@ -165,10 +175,11 @@ class BlockCheck final : public DataCheck {
       const auto counter = static_cast<formats::BlockCounter>(i);
       const std::uint64_t count = decoder_->counters().read(counter);
       const bool shown = counter == formats::BlockCounter::blocks || counter == formats::BlockCounter::chunks;
-      if (shown || (formats::is_anomaly(counter) && count != 0))
+      if (shown || (is_error(counter) && count != 0))
         list.push_back({std::string(formats::kBlockCounterInfo[i].name), count});
     }
     if (no_block_ != 0) list.push_back({"no_block", no_block_});
+    if (part_of_block_ != 0) list.push_back({"part_of_block", part_of_block_});
     if (wrong_payload_ != 0) list.push_back({"payload", wrong_payload_});
     return list;
   }
@@ -192,17 +203,20 @@ class BlockCheck final : public DataCheck {
     ++no_block_;
     return false;
   }
+  /// The payload of every chunk that is said to be whole; the decoder has counted the others.
   void prove() {
-    constexpr std::uint8_t kBad = chunk_status::kFirmwareTruncated | chunk_status::kSoftwareTruncated |
-                                  chunk_status::kFirmwareMalformed | chunk_status::kSoftwareMalformed;
+    constexpr std::uint8_t kCounted = chunk_status::kFirmwareTruncated | chunk_status::kSoftwareTruncated |
+                                      chunk_status::kFirmwareMalformed | chunk_status::kSoftwareMalformed |
+                                      chunk_status::kFirmwareCrc;
     for (const ChunkRun& run : buffer_->runs()) {
+      if (run.link == ttc_link_) continue;
       for (std::uint32_t i = 0; i < run.count; ++i) {
+        if ((run.chunk_status(i) & kCounted) != 0) continue;
         const auto chunk = run.chunk(i);
-        if ((run.chunk_status(i) & kBad) != 0 || chunk.size() < formats::Provable::kHeaderBytes)
-          continue;  // counted by the decoder
         std::uint32_t l1id = 0;
-        std::memcpy(&l1id, chunk.data(), sizeof l1id);
-        if (run.link != ttc_link_ && !provable_.matches(chunk, link_ids_[run.link], L1Id{l1id})) ++wrong_payload_;
+        if (chunk.size() >= sizeof l1id) std::memcpy(&l1id, chunk.data(), sizeof l1id);
+        if (chunk.size() < formats::Provable::kHeaderBytes || !provable_.matches(chunk, link_ids_[run.link], L1Id{l1id}))
+          ++wrong_payload_;
       }
     }
   }
@@ -219,7 +233,8 @@ class BlockCheck final : public DataCheck {
   std::unique_ptr<formats::BlockDecoder> decoder_;
   std::unique_ptr<formats::DecodeBuffer> buffer_;
   std::uint64_t wrong_payload_ = 0;
-  std::uint64_t no_block_ = 0;
+  std::uint64_t no_block_ = 0;       // superpages that begin with none
+  std::uint64_t part_of_block_ = 0;  // superpages that end with one
 };
 
 Result<FelixLinks> felix_links(Card& card, unsigned channel) {
@@ -264,6 +279,17 @@ std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_vie
   return std::nullopt;
 }
 
+std::unique_ptr<DataCheck> make_block_check(std::uint32_t block_bytes, std::vector<std::uint16_t> elinks,
+                                            const DataCheckSettings& settings, std::optional<std::uint16_t> ttc_elink) {
+  FelixLinks links{.format = {.block_bytes = block_bytes}, .elinks = std::move(elinks)};
+  const auto ttc = ttc_elink ? std::ranges::find(links.elinks, *ttc_elink) : links.elinks.end();
+  const auto ttc_index = static_cast<LinkIndex>(ttc == links.elinks.end() ? 0xffff : ttc - links.elinks.begin());
+  auto check = std::make_unique<BlockCheck>(std::move(links), settings,
+                                            settings.level == CheckLevel::full && settings.pattern == PagePattern::provable);
+  check->skip_payload_of(ttc_index);
+  return check;
+}
+
 Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings) {
   const PagePattern pattern = settings.pattern.value_or(pattern_of(card, settings.source));
   if (card.type() == CardType::felix) {
@@ -272,12 +298,9 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
     if (settings.level == CheckLevel::none)
       return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, links->format.block_bytes);
     constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
-    const auto ttc = std::ranges::find(links->elinks, kTtcElink);
-    const auto ttc_index = static_cast<LinkIndex>(ttc == links->elinks.end() ? 0xffff : ttc - links->elinks.begin());
-    auto check = std::make_unique<BlockCheck>(std::move(*links), settings,
-                                              settings.level == CheckLevel::full && pattern == PagePattern::provable);
-    check->skip_payload_of(ttc_index);
-    return check;
+    DataCheckSettings known = settings;
+    known.pattern = pattern;
+    return make_block_check(links->format.block_bytes, std::move(links->elinks), known, kTtcElink);
   }
   if (settings.level == CheckLevel::none)
     return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, 0);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +53,11 @@ class DataCheck {
   /// The first errors in words.
   virtual std::vector<std::string> findings() const { return {}; }
 };
+
+/// FELIX blocks of these E-links (11-bit numbers of the card), whatever their block family. Payload is looked at if the level is full and the pattern provable,
+/// except that of `ttc_elink`, which carries the trigger's own packets.
+std::unique_ptr<DataCheck> make_block_check(std::uint32_t block_bytes, std::vector<std::uint16_t> elinks,
+                                            const DataCheckSettings& settings, std::optional<std::uint16_t> ttc_elink = {});
 
 /// Errors: those of the card, which is asked for its links and block size.
 Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings);

@@ -1,0 +1,123 @@
+// What `rodeo card bench dma` calls an error in FELIX blocks: damage on the way, chunks that the card flags, payload that is not what it must be.
+#include "card/bench/data_check.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "formats/block_encoder.h"
+#include "formats/fid.h"
+#include "formats/provable.h"
+
+namespace rodeo::card {
+namespace {
+
+using formats::BlockFormat;
+using formats::Provable;
+
+constexpr BlockFormat kFormat{formats::BlockFamily::trailer32, 1024};
+constexpr std::uint16_t kElink = 5;
+
+class BlockCheckTest : public ::testing::Test {
+ protected:
+  static std::unique_ptr<DataCheck> check_of(CheckLevel level, std::optional<std::uint16_t> ttc = {}) {
+    return make_block_check(kFormat.block_bytes, {kElink},
+                            {.level = level, .pattern = formats::PagePattern::provable, .seed = 7}, ttc);
+  }
+
+  /// A chunk of so many bytes for the next trigger, right but for what the test does to it.
+  void add(std::size_t bytes, std::uint8_t status = chunk_status::kOk, std::size_t wrong_byte = SIZE_MAX) {
+    const std::uint32_t link = formats::fid_of_card_elink(0, 0, kElink).default_link_id();
+    const Provable provable(7);
+    const L1Id l1id{next_++};
+    std::vector<std::byte> chunk(std::max<std::size_t>(bytes, Provable::kHeaderBytes));
+    Provable::fill(chunk.data(), chunk.size(), provable.header(l1id), provable.key(link, l1id));
+    chunk.resize(bytes);
+    if (wrong_byte < bytes) chunk[wrong_byte] ^= std::byte{1};
+    if (encoder_.full()) encoder_.begin(next_block());
+    encoder_.append(chunk, status, [this] { return next_block(); });
+  }
+
+  std::span<std::byte> next_block() {
+    const std::size_t at = used_;
+    used_ += kFormat.block_bytes;
+    return std::span(memory_).subspan(at, kFormat.block_bytes);
+  }
+
+  /// Everything so far as one superpage; `cut` bytes are missing at its end.
+  void give_to(DataCheck& check, std::size_t cut = 0) {
+    if (!encoder_.full()) encoder_.timeout();
+    const Superpage superpage{
+        .offset = 0, .bytes = static_cast<std::uint32_t>(used_), .received = static_cast<std::uint32_t>(used_)};
+    check.check(superpage, std::span(memory_).first(used_ - cut));
+  }
+
+  static std::uint64_t count_of(const DataCheck& check, std::string_view name) {
+    for (const NamedCount& one : check.counts()) {
+      if (one.name == name) return one.count;
+    }
+    return 0;
+  }
+
+  std::vector<std::byte> memory_ = std::vector<std::byte>(std::size_t{64} << 10);
+  std::size_t used_ = 0;
+  formats::BlockEncoder encoder_{kFormat, kElink};
+  std::uint32_t next_ = 0;
+};
+
+TEST_F(BlockCheckTest, WhatIsRightIsNoError) {
+  const auto check = check_of(CheckLevel::full);
+  for (int i = 0; i < 100; ++i) add(40);
+  add(Provable::kHeaderBytes);
+  add(40, chunk_status::kBusy);
+  give_to(*check);
+  EXPECT_EQ(check->errors(), 0U);
+  EXPECT_EQ(count_of(*check, "chunks"), 102U);
+}
+
+TEST_F(BlockCheckTest, FlaggedChunksAreErrorsOnceEachAtBothLevels) {
+  for (int i = 0; i < 10; ++i) add(40);
+  add(40, chunk_status::kFirmwareTruncated);
+  add(40, chunk_status::kFirmwareMalformed, 12);
+  add(40, chunk_status::kFirmwareCrc, 20);
+  add(3, chunk_status::kFirmwareTruncated);
+  for (const CheckLevel level : {CheckLevel::full, CheckLevel::fast}) {
+    const auto check = check_of(level);
+    give_to(*check);
+    EXPECT_EQ(check->errors(), 4U);
+    EXPECT_EQ(count_of(*check, "firmware_truncated"), 2U);
+    EXPECT_EQ(count_of(*check, "firmware_malformed"), 1U);
+    EXPECT_EQ(count_of(*check, "firmware_crc"), 1U);
+    EXPECT_EQ(count_of(*check, "payload"), 0U) << "the flag is the error";
+  }
+}
+
+TEST_F(BlockCheckTest, WholeChunksWithoutTheirPayloadAreErrors) {
+  const auto check = check_of(CheckLevel::full);
+  add(40);
+  add(3);  // shorter than a header, and nothing says so
+  add(0);
+  add(40, chunk_status::kOk, 39);
+  give_to(*check);
+  EXPECT_EQ(check->errors(), 3U);
+  EXPECT_EQ(count_of(*check, "payload"), 3U);
+}
+
+TEST_F(BlockCheckTest, TheTriggersOwnLinkHasAPayloadOfItsOwn) {
+  const auto check = check_of(CheckLevel::full, kElink);
+  add(3);
+  add(40, chunk_status::kOk, 39);
+  give_to(*check);
+  EXPECT_EQ(check->errors(), 0U);
+}
+
+TEST_F(BlockCheckTest, APartOfABlockIsAnError) {
+  const auto check = check_of(CheckLevel::full);
+  for (int i = 0; i < 100; ++i) add(40);
+  give_to(*check, 24);
+  EXPECT_EQ(check->errors(), 1U);
+  EXPECT_EQ(count_of(*check, "part_of_block"), 1U);
+}
+
+}  // namespace
+}  // namespace rodeo::card

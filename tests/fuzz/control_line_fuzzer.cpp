@@ -1,0 +1,57 @@
+// A line on a control socket and the JSON in it: any bytes are answered, and what is read is what the library itself reads.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "control/control_request.h"
+#include "fuzz/check.h"
+
+namespace {
+
+using rodeo::control::Json;
+
+/// How deep the library's own value is nested.
+std::size_t depth_of(const nlohmann::ordered_json& value) {
+  if (!value.is_structured()) return 0;
+  std::size_t deepest = 0;
+  for (const auto& member : value) deepest = std::max(deepest, depth_of(member));
+  return deepest + 1;
+}
+
+void use(const Json& value) {
+  FUZZ_CHECK(value.elements().empty() || value.is_array());
+  FUZZ_CHECK(value.string().empty() || value.is_string());
+  (void)value.number();
+  (void)value.signed_integer();
+  (void)value.unsigned_integer();
+  for (const Json& element : value.elements()) use(element);
+  for (const auto& [key, member] : value.members()) {
+    FUZZ_CHECK(value.find(key) == &member);
+    use(member);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 4096) return 0;  // the twin below recurses as deep as the text does
+  const std::string line(reinterpret_cast<const char*>(data), size);
+  const auto parsed = Json::parse(line);
+  const auto twin = nlohmann::ordered_json::parse(line, nullptr, false);
+  FUZZ_CHECK(parsed.has_value() == (!twin.is_discarded() && depth_of(twin) <= Json::kDeepest));
+  if (parsed) {
+    FUZZ_CHECK(parsed->dump(0) == twin.dump());
+    FUZZ_CHECK(Json::parse(parsed->dump())->dump(0) == twin.dump());
+    use(*parsed);
+  } else {
+    FUZZ_CHECK(parsed.error().code == "control.bad_json" && !parsed.error().where.empty());
+  }
+  const auto answer = Json::parse(rodeo::control::answer_line(line, [](const Json& request) {
+    const std::string command = rodeo::control::text_of(request, "command");
+    return command.empty() ? rodeo::control::refusal({"control.unknown_command", command, "", ""})
+                           : rodeo::control::reply(request);
+  }));
+  FUZZ_CHECK(answer.has_value() && answer->find("ok") != nullptr);
+  if (!parsed) FUZZ_CHECK(rodeo::control::text_of(*answer, "code") == "control.bad_json");
+  return 0;
+}
