@@ -32,6 +32,7 @@ bool fill(std::uintptr_t address) {
     const std::uintptr_t end = one.end.load(std::memory_order_acquire);
     if (end == 0 || address >= end || address < one.begin.load(std::memory_order_relaxed)) continue;
     const std::uintptr_t page = address & ~(std::uintptr_t{4096} - 1);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the address of a fault is a number
     if (::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
                -1, 0) == MAP_FAILED)
       return false;

@@ -19,7 +19,6 @@ namespace {
 namespace cru = card_registers::cru;
 namespace crorc = card_registers::crorc;
 namespace felix = card_registers::felix;
-using card_registers::Field;
 using card_registers::Register;
 
 constexpr auto kFields = std::to_array<FieldInfo>({

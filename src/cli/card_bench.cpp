@@ -45,7 +45,10 @@ void print_report(OutputFormat format, const Json& json) {
       properties.add(key, key, value.is_array() ? Cell(value.dump(0)) : Cell(value));
       continue;
     }
-    for (const auto& [name, one] : value.members()) properties.add(key + "_" + name, key + "_" + name, Cell(one));
+    for (const auto& [name, one] : value.members()) {
+      const std::string title = fmt::format("{}_{}", key, name);
+      properties.add(title, title, Cell(one));
+    }
   }
   if (format == OutputFormat::json) {
     print(json.dump() + "\n");

@@ -130,9 +130,9 @@ Option& Command::flag(std::string names, bool& value, std::string help) {
   return added;
 }
 
-Option& Command::choice(std::string names, std::string& value, std::vector<std::string> choices, std::string help) {
+Option& Command::choice(std::string names, std::string& value, const std::vector<std::string>& choices, std::string help) {
   std::string list;
-  for (const std::string& choice : choices) list += (list.empty() ? "" : "|") + choice;
+  for (const std::string& choice : choices) list.append(list.empty() ? "" : "|").append(choice);
   Option& added = add(std::move(names), std::move(help), [&value, choices, list](std::string_view text) -> Result<void> {
     if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
       Error error = bad_value(text, "one of " + list);
@@ -354,7 +354,7 @@ class Parser {
     std::vector<std::pair<std::string, std::string>> lines;
     for (const auto& option : command.options_) {
       std::string left;
-      for (const std::string& name : split_names(option->names_)) left += (left.empty() ? "" : ", ") + name;
+      for (const std::string& name : split_names(option->names_)) left.append(left.empty() ? "" : ", ").append(name);
       if (option->names_.starts_with("--")) left = "    " + left;
       if (!option->flag_ && option->names_.starts_with("-")) left += " " + option->value_name_;
       std::string right = option->help_;

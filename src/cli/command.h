@@ -70,7 +70,7 @@ class Command {
   Option& option(std::string names, T& value, std::string help);
   Option& flag(std::string names, bool& value, std::string help);
   /// One of `choices`.
-  Option& choice(std::string names, std::string& value, std::vector<std::string> choices, std::string help);
+  Option& choice(std::string names, std::string& value, const std::vector<std::string>& choices, std::string help);
 
   // Quantities with units, as base/units.h reads them. T: the type named, or std::optional of it.
   template <typename T>

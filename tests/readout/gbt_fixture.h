@@ -89,7 +89,7 @@ class GbtFixture {
  public:
   static constexpr std::uint64_t kSeed = 5;
 
-  explicit GbtFixture(std::uint32_t links, readout::GbtSettings settings = {}, std::uint32_t l1id_bits = 32,
+  explicit GbtFixture(std::uint32_t links, const readout::GbtSettings& settings = {}, std::uint32_t l1id_bits = 32,
                       bool crc = false)
       : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids) {
     for (const Fid fid : fids) builder_links.push_back({fid, fid.default_link_id(), 0});

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -76,6 +76,7 @@ Result<void> start_keeper() {
   if (child == 0) {  // only async-signal-safe calls from here on
     if (::setsid() < 0 || ::fork() != 0) ::_exit(0);
     const int null = ::open("/dev/null", O_RDWR);
+    if (null < 0) ::_exit(1);
     int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
     if (err < 0) err = null;
     ::dup2(null, 0);
@@ -207,6 +208,7 @@ Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& 
     if (!client) return std::unexpected(client.error());
     if (*client == nullptr) return Opened{};
     auto answer = (*client)->ask(request);
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the client goes with what is returned
     if (answer) return Opened{std::move(*client), std::move(*answer)};
     if (answer.error().code != "card.gone" || attempt == kAttempts) return std::unexpected(answer.error());
     std::this_thread::sleep_for(milliseconds{20});
