@@ -25,9 +25,40 @@ GroupTracker::GroupTracker(const Settings& settings, const IdFormat& format, Mis
 Decision GroupTracker::decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed) {
   const Decision decision = place(id, confirmed);
   if (decision.verdict != Verdict::take) return decision;
-  if (!confirmed && surprising(link, decision.sequence)) return {Verdict::hold, decision.sequence, decision.epoch};
+  if (surprising(link, decision.sequence)) {
+    if (!confirmed) return {Verdict::hold, decision.sequence, decision.epoch};
+    if (turn_of_another(link, decision.sequence)) {
+      habits_[link].strays = true;
+      if (!most_stray()) return {Verdict::out_of_sequence, decision.sequence, decision.epoch};
+      // The events are dealt anew.
+      for (Habit& habit : habits_) {
+        habit.times = 0;
+        habit.strays = false;
+      }
+    }
+  }
   accept(link, decision.sequence);
   return decision;
+}
+
+// Another link has long brought this event's turn, and lately.
+bool GroupTracker::turn_of_another(std::uint32_t link, Sequence sequence) const {
+  const std::uint32_t owner = likely_link(sequence);
+  const Habit& habit = habits_[owner];
+  return owner != link && !habit.removed && !habit.strays && habit.times >= kHabit && sequence > habit.last &&
+         sequence - habit.last <= kHabit * habit.step + 2 * std::uint64_t{settings_.step_limit} &&
+         (sequence - habit.last) % habit.step == 0;
+}
+
+bool GroupTracker::most_stray() const {
+  std::size_t active = 0;
+  std::size_t stray = 0;
+  for (const Habit& habit : habits_) {
+    if (habit.removed) continue;
+    ++active;
+    stray += habit.strays ? 1 : 0;
+  }
+  return 2 * stray > active;
 }
 
 bool GroupTracker::contradicts(std::uint32_t link, std::uint32_t id) const {
@@ -76,8 +107,10 @@ Decision GroupTracker::place(std::uint32_t id, bool confirmed) {
 
 bool GroupTracker::agrees(std::uint32_t held_id, std::uint32_t id) const {
   if (format_.has_ecr() && (held_id ^ id) >> 24 != 0) return false;
+  // Half of what a jump leaves between: a chunk of the stream as it was must not speak for one that has just left it.
+  const std::int64_t near = std::max<std::int64_t>(settings_.step_limit / 2, 1);
   const std::int64_t step = format_.distance(held_id, id);
-  return step != 0 && step >= -std::int64_t{settings_.step_limit} && step <= std::int64_t{settings_.step_limit};
+  return step != 0 && step >= -near && step <= near;
 }
 
 void GroupTracker::begin(std::uint32_t ecr, std::uint32_t l1) {

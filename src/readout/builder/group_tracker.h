@@ -35,7 +35,7 @@ class GroupTracker {
   /// The event of a chunk that came on the group's link `link`; with `take` it counts as there. hold: its id is far from anything
   /// (sequence 0); ask again, confirmed, when the group's next chunk agrees. Or (sequence not 0) the link, which has brought every nth
   /// event so far, brings another: ask again, confirmed, with the link's next chunk, unless that one contradicts(). A full window gives
-  /// up its oldest gap.
+  /// up its oldest gap. out_of_sequence: it is the turn of another link that still brings its own, and most links keep to theirs.
   Decision decide(std::uint32_t link, std::uint32_t id, bool confirmed) {
     if (begun_ && id == expected_ && !confirmed && !surprising(link, head_ + 1)) {
       const Decision next{Verdict::take, head_ + 1, epoch_};
@@ -96,6 +96,7 @@ class GroupTracker {
     std::uint64_t step = 0;
     std::uint16_t times = 0;  // in a row, up to kHabit
     bool removed = false;
+    bool strays = false;  // brings events whose turn is another's
 
     Sequence next() const { return last + step; }
     void follow(Sequence sequence) {
@@ -115,6 +116,8 @@ class GroupTracker {
     const Habit& habit = habits_[link];
     return habit.times >= kHabit && sequence != habit.next() && sequence >= epoch_.base && habit.last >= epoch_.base;
   }
+  bool turn_of_another(std::uint32_t link, Sequence sequence) const;
+  bool most_stray() const;
   Decision decide_slowly(std::uint32_t link, std::uint32_t id, bool confirmed);
   Decision place(std::uint32_t id, bool confirmed);
   void begin(std::uint32_t ecr, std::uint32_t l1);
@@ -127,6 +130,7 @@ class GroupTracker {
     came_[(sequence & mask_) >> 6] |= std::uint64_t{1} << (sequence & 63);
     habits_[link].newest = std::max(habits_[link].newest, sequence);
     habits_[link].follow(sequence);
+    habits_[link].strays = false;
     turn_[sequence % turn_.size()] = link;
     while (oldest_ <= head_ && bit(came_, oldest_)) ++oldest_;
   }
