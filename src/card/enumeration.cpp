@@ -1,6 +1,8 @@
 #include "card/enumeration.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -12,6 +14,7 @@ namespace {
 CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, bool with_identity) {
   CardEntry entry{.function = function};
   if (function.id) entry.type = type_of(*function.id);
+  entry.silent = !function.id;
   if (!function.problem.empty()) {
     entry.problem = function.problem;
     return entry;
@@ -20,8 +23,10 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   auto card = source.open(function);
   if (!card) {
     entry.problem = card.error().what;
+    if (card.error().code == "card.unknown_type") entry.silent = false;  // it has answered, and is none of ours
     return entry;
   }
+  entry.silent = false;
   entry.type = (*card)->type();
   entry.function.id = (*card)->found().id;
   entry.identity.endpoint = (*card)->endpoint();
@@ -35,18 +40,49 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   return entry;
 }
 
+constexpr std::size_t kMostAtOnce = 32;
+
+bool is_silent(const CardEntry& entry) { return entry.silent; }
+
 bool may_be_a_card(const pci::FoundFunction& function) { return !function.id || type_of(*function.id) != CardType::unknown; }
 
 std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity) {
-  std::vector<CardEntry> entries;
-  for (const pci::FoundFunction& function : source.functions()) {
-    if (may_be_a_card(function)) entries.push_back(look_at(function, source, with_identity));
+  std::vector<pci::FoundFunction> functions = source.functions();
+  std::erase_if(functions, [](const pci::FoundFunction& function) { return !may_be_a_card(function); });
+  std::vector<CardEntry> entries(functions.size());
+  std::vector<std::size_t> emulated;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].back_end == pci::BackEnd::vfio_user) emulated.push_back(i);
+  }
+  {
+    // A process that stands still is waited for, for seconds: for all of them at once.
+    std::atomic<std::size_t> next{0};
+    const auto ask_emulated = [&] {
+      for (std::size_t i = next++; i < emulated.size(); i = next++)
+        entries[emulated[i]] = look_at(functions[emulated[i]], source, with_identity);
+    };
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < std::min(emulated.size(), kMostAtOnce); ++i) helpers.emplace_back(ask_emulated);
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      if (functions[i].back_end != pci::BackEnd::vfio_user) entries[i] = look_at(functions[i], source, with_identity);
+    }
+    ask_emulated();
   }
   std::ranges::stable_sort(entries, [](const CardEntry& a, const CardEntry& b) {
     return std::tie(a.type, a.function.address) < std::tie(b.type, b.function.address);
   });
   for (unsigned i = 0; i < entries.size(); ++i) entries[i].sequence = i;
   return entries;
+}
+
+/// "0000:3b:00.0, 0000:3c:00.0": of the entries for which it holds.
+template <typename Condition>
+std::string addresses_of(const std::vector<CardEntry>& entries, Condition holds) {
+  std::string list;
+  for (const CardEntry& entry : entries) {
+    if (holds(entry)) list += (list.empty() ? "" : ", ") + entry.function.address.text();
+  }
+  return list;
 }
 
 std::unexpected<Error> not_found(const std::string& text, const std::vector<CardEntry>& entries) {
@@ -77,10 +113,27 @@ Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
       entry.function.any_device = true;
       return entry;
     }
-    return not_found(address->text(), look_at_all(source, false));
+    // No other card is opened for this, hence numbers and types are not told.
+    std::string there;
+    for (const pci::FoundFunction& function : source.functions()) {
+      if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
+    }
+    return std::unexpected(Error{"card.not_found",
+                                 fmt::format("there is no card {}{}", address->text(),
+                                             there.empty() ? ": there is none at all" : "; there are " + there),
+                                 "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
   }
   if (const auto* sequence = std::get_if<SequenceId>(&id)) {
     const auto entries = look_at_all(source, false);
+    if (const std::string silent = addresses_of(entries, &is_silent); !silent.empty())
+      return std::unexpected(
+          Error{"card.unknown_order",
+                fmt::format("which card is #{} is not known: numbers follow the type of the cards, and {} "
+                            "did not say its own",
+                            sequence->number, silent),
+                "",
+                "name the card by its PCI address or serial number; `rodeo card list` says why the other is "
+                "silent, `rodeo card cleanup` removes what dead processes left"});
     if (sequence->number >= entries.size()) return not_found(fmt::format("#{}", sequence->number), entries);
     CardEntry entry = look_at(entries[sequence->number].function, source, true);
     entry.sequence = sequence->number;
@@ -98,8 +151,14 @@ Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
                                    "", "name the card by its PCI address"});
     match = &entry;
   }
-  if (match == nullptr) return not_found(fmt::format("{:04}:{}", serial.serial, serial.endpoint), entries);
-  return *match;
+  if (match != nullptr) return *match;
+  auto error = not_found(fmt::format("{:04}:{}", serial.serial, serial.endpoint), entries);
+  const auto unknown = [](const CardEntry& entry) { return !entry.problem.empty() && !entry.identity.serial; };
+  if (const std::string silent = addresses_of(entries, unknown); !silent.empty())
+    error.error().what =
+        fmt::format("no card that answers has the serial number {:04}:{}, and those of {} are not known: {}", serial.serial,
+                    serial.endpoint, silent, std::ranges::find_if(entries, unknown)->problem);
+  return error;
 }
 
 }  // namespace rodeo::card

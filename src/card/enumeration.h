@@ -17,19 +17,21 @@ struct CardEntry {
   CardType type = CardType::unknown;
   Identity identity = {};
   std::string problem = {};  // why it could not be identified; empty: it could
+  bool silent = false;  // nothing says which type of card it is: numbers of the list are not those that it has otherwise
 };
 
-/// Where functions are looked for and how they are opened; replaced in tests.
+/// Where functions are looked for and how they are opened; replaced in tests. Emulated functions are opened by several threads at once.
 struct CardSource {
   std::function<std::vector<pci::FoundFunction>()> functions = pci::all_functions;
   std::function<Result<std::unique_ptr<Card>>(const pci::FoundFunction&)> open = Card::open;
 };
 
-/// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no cards are left out.
+/// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no cards are left out. Emulated cards, which
+/// may be silent, are asked all at once: the listing waits as long as one of them may take.
 std::vector<CardEntry> list_cards(const CardSource& source = {});
 
-/// The card that is meant. A PCI address opens no other card than that one, and may be that of any device (CardType::unknown): its BARs can be read and written. card.not_found lists what there is; card.ambiguous if a serial number
-/// occurs twice.
+/// The card that is meant. A PCI address opens no other card than that one, and may be that of any device (CardType::unknown): its BARs can be read and written. card.not_found lists what there is, and which cards could have had the serial number but do not answer; card.unknown_order if a number of
+/// the list is meant while the type of a card is not known, because the numbers follow the types; card.ambiguous if a serial number occurs twice.
 Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
 Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
 

@@ -1,6 +1,8 @@
 // `rodeo card list`: which cards there are.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/card.h"
 
 namespace rodeo::cli {
@@ -26,11 +28,14 @@ Cell hash_cell(const std::optional<std::uint32_t>& hash) {
 
 Result<ExitCode> fill(Table& table) {
   ExitCode outcome = ExitCode::done;
-  for (const card::CardEntry& entry : card::list_cards()) {
+  const auto entries = card::list_cards();
+  // --id takes numbers only while the type of every card is known.
+  const bool numbered = std::ranges::none_of(entries, [](const card::CardEntry& entry) { return entry.silent; });
+  for (const card::CardEntry& entry : entries) {
     const std::string& problem = entry.problem.empty() ? entry.function.problem : entry.problem;
     if (!problem.empty()) outcome = ExitCode::partial;
-    table.add_row({Cell(entry.sequence, fmt::format("#{}", entry.sequence)), Cell(card::name_of(entry.type)),
-                   Cell(entry.function.address.text()), serial_cell(entry.identity.serial),
+    table.add_row({numbered ? Cell(entry.sequence, fmt::format("#{}", entry.sequence)) : Cell(Json(), "-", Style::faint),
+                   Cell(card::name_of(entry.type)), Cell(entry.function.address.text()), serial_cell(entry.identity.serial),
                    optional_cell(entry.identity.endpoint),
                    entry.function.numa_node < 0 ? Cell(Json(), "-", Style::faint) : Cell(entry.function.numa_node),
                    hash_cell(entry.identity.firmware_hash), hash_cell(entry.identity.user_logic_hash),
@@ -46,7 +51,10 @@ void add_card_list(Command& card) {
   Command& verb = card.verb("list", "Cards of this host, emulated ones too");
   verb.example("rodeo card list", "the number behind # is what --id takes")
       .example("rodeo card list -o json", "for programs")
-      .paragraph("A card that does not answer is listed with the reason; the exit status is then 6.");
+      .paragraph(
+          "A card that does not answer is listed with the reason; the exit status is then 6. If its type is not known, no "
+          "card has "
+          "a number: numbers follow the types.");
   add_watch(verb, options->watch);
   verb.output(options->format);
   verb.run([options] {

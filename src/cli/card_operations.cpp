@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "card/dma/data_taking.h"
 #include "card/operations/ctp_emulator.h"
 #include "card/operations/loopback_test.h"
 #include "card/operations/pattern_player.h"
@@ -43,6 +44,20 @@ Result<ExitCode> on_card(const std::string& id, Work work) {
   return work(**card);
 }
 
+/// Nobody reads from the card as long as what is returned lives; nothing is held if `while_running`. Errors: card.locked.
+Result<std::vector<card::pci::ByteLock>> undisturbed(card::Card& card, bool while_running, const std::string& what) {
+  if (while_running) return {};
+  auto locks = card::keep_others_from_reading(card);
+  if (locks) return locks;
+  Error error = locks.error().within(what);
+  error.next = "wait until it has ended; --while-running does it nevertheless";
+  return std::unexpected(std::move(error));
+}
+
+Option& add_while_running(Command& verb, bool& while_running) {
+  return verb.flag("--while-running", while_running, "Also while somebody reads data from the card");
+}
+
 struct LoopbackOptions {
   std::string id;
   std::string links = "0-11";
@@ -53,7 +68,7 @@ struct LoopbackOptions {
   std::string mask_low = "0xffffffff";
   bool internal = false;
   bool skip_reset = false;
-  std::chrono::nanoseconds interval = std::chrono::seconds{1};
+  bool while_running = false;
   std::chrono::nanoseconds duration = std::chrono::seconds{1};
   OutputFormat format = OutputFormat::table;
 };
@@ -82,6 +97,9 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
   }
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     std::optional<card::LoopbackTest> test;
+    // What only looks disturbs nobody.
+    const auto alone = undisturbed(card, options.while_running || options.skip_reset, "the test would replace the data");
+    if (!alone) return std::unexpected(alone.error());
     if (!options.skip_reset) {
       auto started = card::LoopbackTest::start(card, settings);
       if (!started) return std::unexpected(started.error());
@@ -129,6 +147,7 @@ void add_loopback(Command& card) {
   verb.flag("--internal", options->internal, "Loop back inside the card");
   verb.flag("--skip-reset", options->skip_reset, "Only look: send nothing, clear nothing");
   verb.duration("--duration", options->duration, "How long errors are counted");
+  add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.paragraph("The links' settings are given back at the end, also after Ctrl-C. Errors end in exit status 7.");
   verb.run([options] { return loopback(*options); });
@@ -143,6 +162,7 @@ struct CtpOptions {
   bool eox = false;
   bool single = false;
   bool status = false;
+  bool while_running = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -166,6 +186,9 @@ Result<ExitCode> ctp(CtpOptions& options) {
     options.settings.bunch_crossings[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
+    const auto alone =
+        undisturbed(card, options.while_running || options.status, "the triggers of what is read would change");
+    if (!alone) return std::unexpected(alone.error());
     const auto done = options.status   ? Result<void>{}
                       : options.eox    ? card::stop_ctp(card)
                       : options.single ? card::send_trigger(card)
@@ -205,6 +228,7 @@ void add_ctp(Command& card) {
   verb.flag("--eox", options->eox, "End the run");
   verb.flag("--single-trigger", options->single, "One trigger; the emulator runs in mode manual");
   verb.flag("--status", options->status, "Change nothing, show what it is set to");
+  add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.run([options] { return ctp(*options); });
 }

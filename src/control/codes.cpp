@@ -159,6 +159,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.refused", failed, "The card's process refused a request; the reason is in the message."},
     {"card.reset", failed, "A card cannot be reset: it has no reset of its own, or another program is resetting it."},
     {"card.timeout", unreachable, "The card did not answer in time. Nothing waits for a card without a limit."},
+    {"card.unknown_order", unreachable,
+     "#N is a place in the list of cards, which is in the order of their types; while a card does not answer, its type and "
+     "so the "
+     "places of the others are not known. Name the card by its PCI address or serial number."},
     {"card.unknown_register", usage,
      "The card has no register of this name; `rodeo card reg list --id ID` shows the names. Byte addresses work too, with "
      "--bar."},

@@ -72,9 +72,10 @@ Json report_json(const readout::RunReport& report) {
                              {"condition", readout::name_of(report.condition)},
                              {"failure", report.failure}});
   out["links"] = report.links;
-  out["offered_rate_hz"] = report.offered_rate_hz;
+  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  out["offered_rate_hz"] = or_null(report.offered_rate_hz);
   out["trigger_rate_hz"] = report.trigger_rate_hz;
-  out["dead_time_fraction"] = report.dead_time_fraction;
+  out["dead_time_fraction"] = or_null(report.dead_time_fraction);
   out["chunks"] = Json::object(
       {{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
   out["limited_by"] = report.limited_by;
@@ -120,9 +121,13 @@ std::string report_text(const readout::RunReport& report) {
   std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
                                 readout::name_of(report.condition), report.seconds);
   if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
-  out += fmt::format("\n  triggers    {} accepted of {} offered, dead time {:.2f} %",
-                     base::format_quantity(report.trigger_rate_hz, "Hz"),
-                     base::format_quantity(report.offered_rate_hz, "Hz"), report.dead_time_fraction * 100);
+  out += fmt::format("\n  triggers    {} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
+  if (report.offered_rate_hz && report.dead_time_fraction) {
+    out += fmt::format(" of {} offered, dead time {:.2f} %", base::format_quantity(*report.offered_rate_hz, "Hz"),
+                       *report.dead_time_fraction * 100);
+  } else {
+    out += "; dead time is not known here";
+  }
   out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built,
                      report.lost(), reasons(report.chunks_lost));
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";

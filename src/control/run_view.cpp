@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "base/units.h"
 
@@ -14,6 +15,7 @@ namespace rodeo::control {
 namespace {
 
 using readout::counter_value;
+using readout::find_counter;
 using readout::Phase;
 using readout::ReadoutStatus;
 
@@ -23,7 +25,7 @@ constexpr int kBarCells = 12;
 
 struct Rates {
   double triggers_hz = 0;
-  double dead_time = 0;
+  std::optional<double> dead_time;  // nothing where the input does not count what was vetoed
   double chunks_hz = 0;
   double fragments_hz = 0;
   double payload_bytes_s = 0;
@@ -53,14 +55,20 @@ Rates rates_between(const ReadoutStatus& before, const ReadoutStatus& now) {
   Rates out;
   const std::uint64_t triggers = counter_value(now.input, "triggers", now.events());
   const std::uint64_t triggers_before = counter_value(before.input, "triggers", before.events());
-  const double vetoed_hz = rate(counter_value(before.input, "vetoed"), counter_value(now.input, "vetoed"));
   out.triggers_hz = rate(triggers_before, triggers);
-  out.dead_time = out.triggers_hz + vetoed_hz > 0 ? vetoed_hz / (out.triggers_hz + vetoed_hz) : 0;
+  if (const NamedCounter* const vetoed = find_counter(now.input, "vetoed")) {
+    const double vetoed_hz = rate(counter_value(before.input, "vetoed"), vetoed->value);
+    out.dead_time = out.triggers_hz + vetoed_hz > 0 ? vetoed_hz / (out.triggers_hz + vetoed_hz) : 0;
+  }
   out.chunks_hz = rate(before.chunks_built(), now.chunks_built());
   out.fragments_hz = rate(before.fragments, now.fragments);
   out.payload_bytes_s = rate(before.payload_bytes(), now.payload_bytes());
   out.written_bytes_s = rate(written_bytes(before), written_bytes(now));
   return out;
+}
+
+std::string dead_time_text(const Rates& rates) {
+  return rates.dead_time ? fmt::format("dead time {:.2f} %", *rates.dead_time * 100) : "dead time is not known here";
 }
 
 class Painter {
@@ -168,9 +176,9 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
   lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run.run_number,
                               phase_text(now.phase), clock_text(now.seconds),
                               paint.dim(now.phase == Phase::running ? "Ctrl-C ends it in order" : "")));
-  const std::string dead_time = fmt::format("dead time {:.2f} %", rates.dead_time * 100);
+  const std::string dead_time = dead_time_text(rates);
   lines.push_back(fmt::format("  triggers   {:>12}   {}", base::format_quantity(rates.triggers_hz, "Hz"),
-                              rates.dead_time > 0.01 ? paint.warn(dead_time) : dead_time));
+                              rates.dead_time.value_or(0) > 0.01 ? paint.warn(dead_time) : dead_time));
   const std::string lost_text = "lost " + with_reasons(lost, summed(now, &FragmentBuilder::Status::lost));
   lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "/s"),
                               count(now.chunks_built()), lost > 0 ? paint.bad(lost_text) : lost_text));
@@ -203,10 +211,10 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
 
 std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
   const Rates rates = rates_between(before, now);
-  return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  dead time {:.2f} %  limited by {}",
+  return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  {}  limited by {}",
                      clock_text(now.seconds), base::format_quantity(rates.triggers_hz, "Hz"),
                      base::format_quantity(rates.chunks_hz, "/s"), base::format_quantity(rates.payload_bytes_s, "B/s"),
-                     count(now.incomplete()), count(lost_chunks(now)), rates.dead_time * 100, now.limited_by);
+                     count(now.incomplete()), count(lost_chunks(now)), dead_time_text(rates), now.limited_by);
 }
 
 RunView::RunView(const readout::ReadoutSettings& settings) : settings_(settings) {

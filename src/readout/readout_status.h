@@ -74,12 +74,17 @@ struct ReadoutStatus {
 };
 
 /// The value of a counter, or `fallback` if there is none of this name.
+inline const NamedCounter* find_counter(const std::vector<NamedCounter>& counters, std::string_view name) {
+  for (const NamedCounter& counter : counters) {
+    if (counter.name == name) return &counter;
+  }
+  return nullptr;
+}
+
 inline std::uint64_t counter_value(const std::vector<NamedCounter>& counters, std::string_view name,
                                    std::uint64_t fallback = 0) {
-  for (const NamedCounter& counter : counters) {
-    if (counter.name == name) return counter.value;
-  }
-  return fallback;
+  const NamedCounter* const counter = find_counter(counters, name);
+  return counter != nullptr ? counter->value : fallback;
 }
 
 /// Adds a counter to one of the same name, or appends it.

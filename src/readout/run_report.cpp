@@ -99,11 +99,12 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   // An input that counts nothing itself is believed to have sent what the builders received.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
   const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
-  const std::uint64_t vetoed = counter_value(status.input, "vetoed");
   report.trigger_rate_hz = per_second(triggers, status.seconds);
-  report.offered_rate_hz = per_second(triggers + vetoed, status.seconds);
-  report.dead_time_fraction =
-      triggers + vetoed > 0 ? static_cast<double>(vetoed) / static_cast<double>(triggers + vetoed) : 0;
+  if (const NamedCounter* const vetoed = find_counter(status.input, "vetoed")) {
+    const std::uint64_t offered = triggers + vetoed->value;
+    report.offered_rate_hz = per_second(offered, status.seconds);
+    report.dead_time_fraction = offered > 0 ? static_cast<double>(vetoed->value) / static_cast<double>(offered) : 0;
+  }
   report.bytes_payload = status.payload_bytes();
   report.bytes_in = counter_value(status.input, "bytes", report.bytes_payload);
   report.latency = status.latency;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,9 @@ struct RunReport {
   std::string failure;
 
   std::uint64_t links = 0;
-  double offered_rate_hz = 0;
+  std::optional<double> offered_rate_hz;  // nothing where the input does not know what was vetoed: a card, a recording
   double trigger_rate_hz = 0;
-  double dead_time_fraction = 0;
+  std::optional<double> dead_time_fraction;  // likewise
 
   std::uint64_t chunks_sent = 0;
   std::uint64_t chunks_built = 0;

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <functional>
+#include <latch>
 
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
@@ -31,7 +35,9 @@ class Cards {
   CardSource source() {
     return {[this] { return functions(); }, [this](const pci::FoundFunction& found) { return open(found); }};
   }
-  int opened = 0;
+  std::atomic<int> opened = 0;
+  std::vector<pci::FoundFunction> more = {};  // emulated ones, which do not answer
+  std::function<void()> before_silence = {};
   const char* second_serial = "0233";
 
  private:
@@ -41,12 +47,19 @@ class Cards {
     found.id = id;
     return found;
   }
-  static std::vector<pci::FoundFunction> functions() {
-    return {function(0x10, 0, cru::kPciId),   function(0x10, 1, cru::kPciId),       function(0x20, 0, {0x8086, 0x1533}),
-            function(0x30, 0, crorc::kPciId), function(0x40, 0, felix::kPciIds[1]), function(0x50, 0, cru::kPciId)};
+  std::vector<pci::FoundFunction> functions() const {
+    std::vector<pci::FoundFunction> all{function(0x10, 0, cru::kPciId),       function(0x10, 1, cru::kPciId),
+                                        function(0x20, 0, {0x8086, 0x1533}),  function(0x30, 0, crorc::kPciId),
+                                        function(0x40, 0, felix::kPciIds[1]), function(0x50, 0, cru::kPciId)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
   }
   Result<std::unique_ptr<Card>> open(const pci::FoundFunction& found) {
     ++opened;
+    if (found.back_end == pci::BackEnd::vfio_user) {
+      if (before_silence) before_silence();
+      return std::unexpected(Error{"card.timeout", "the card did not answer in time"});
+    }
     if (found.address.bus == 0x50) return std::unexpected(Error{"card.timeout", "the card did not answer in time"});
     const auto bars = found.id == crorc::kPciId ? std::span(crorc::kBars)
                       : found.id == cru::kPciId ? std::span<const card_registers::BarSize>(cru::kBars)
@@ -131,12 +144,56 @@ TEST(Enumeration, TheAddressOfAnyDeviceOpensItsBarsAlone) {
 
 TEST(Enumeration, SaysWhichCardsThereAreIfTheNameFitsNone) {
   Cards cards;
-  for (const char* text : {"60:00.0", "#5", "0999"}) {
-    const auto card = find_card(text, cards.source());
-    ASSERT_FALSE(card) << text;
-    EXPECT_EQ(card.error().code, "card.not_found");
-    EXPECT_NE(card.error().what.find("#0 0000:30:00.0"), std::string::npos) << card.error().what;
-  }
+  const auto number = find_card("#5", cards.source());
+  ASSERT_FALSE(number);
+  EXPECT_EQ(number.error().code, "card.not_found");
+  EXPECT_NE(number.error().what.find("#0 0000:30:00.0"), std::string::npos) << number.error().what;
+  cards.opened = 0;
+  const auto address = find_card("60:00.0", cards.source());
+  ASSERT_FALSE(address);
+  EXPECT_EQ(address.error().code, "card.not_found");
+  EXPECT_NE(address.error().what.find("there are 0000:10:00.0, 0000:10:00.1, 0000:30:00.0"), std::string::npos)
+      << address.error().what;
+  EXPECT_EQ(cards.opened, 0) << "an address opens no other card, also if there is none with it";
+}
+
+TEST(Enumeration, ASerialNumberThatASilentCardMayHaveIsNotSaidToBeNowhere) {
+  Cards cards;
+  const auto serial = find_card("0999", cards.source());
+  ASSERT_FALSE(serial);
+  EXPECT_EQ(serial.error().code, "card.not_found");
+  EXPECT_NE(serial.error().what.find("those of 0000:50:00.0 are not known: the card did not answer in time"),
+            std::string::npos)
+      << serial.error().what;
+}
+
+pci::FoundFunction emulated_at(std::uint8_t bus) {
+  pci::FoundFunction found;
+  found.address = {0, bus, 0, 0};
+  found.back_end = pci::BackEnd::vfio_user;
+  return found;
+}
+
+TEST(Enumeration, NumbersMeanNothingWhileTheTypeOfACardIsNotKnown) {
+  Cards cards;
+  cards.more = {emulated_at(0x60)};
+  const auto first = find_card("#0", cards.source());
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, "card.unknown_order");
+  EXPECT_NE(first.error().what.find("0000:60:00.0"), std::string::npos) << first.error().what;
+  EXPECT_EQ(find_card("0233:1", cards.source())->function.address.text(), "0000:10:00.1");
+  const auto entries = list_cards(cards.source());
+  EXPECT_TRUE(entries.back().silent);
+  EXPECT_EQ(std::ranges::count(entries, true, &CardEntry::silent), 1);
+}
+
+TEST(Enumeration, SilentCardsAreWaitedForAllAtOnce) {
+  Cards cards;
+  std::latch all_are_asked(8);
+  for (std::uint8_t bus = 0x60; bus < 0x68; ++bus) cards.more.push_back(emulated_at(bus));
+  cards.before_silence = [&] { all_are_asked.arrive_and_wait(); };  // one after the other, this would never end
+  const auto entries = list_cards(cards.source());
+  EXPECT_EQ(std::ranges::count(entries, true, &CardEntry::silent), 8);
 }
 
 TEST(Enumeration, ASerialNumberThatOccursTwiceNamesNoCard) {

@@ -61,6 +61,21 @@ TEST(RunReportJson, HasEveryDocumentedKey) {
   EXPECT_EQ(json.find("files")->elements().size(), 1U);
 }
 
+TEST(RunReport, DeadTimeThatIsNotKnownIsNowhereZero) {
+  readout::ReadoutStatus status = some_status();
+  std::erase_if(status.input, [](const NamedCounter& counter) { return counter.name == "vetoed"; });
+  const auto report = readout::make_report({}, status, "nothing", false);
+  const Json json = report_json(report);
+  for (const char* key : {"offered_rate_hz", "dead_time_fraction"}) {
+    ASSERT_NE(json.find(key), nullptr) << key;
+    EXPECT_TRUE(json.find(key)->is_null()) << key;
+  }
+  EXPECT_THAT(report_text(report), HasSubstr("accepted; dead time is not known here"));
+  EXPECT_THAT(view_line({}, status), HasSubstr("dead time is not known here"));
+  EXPECT_THAT(view_lines({}, {}, status, {.color = false, .columns = 200}),
+              Contains(HasSubstr("dead time is not known here")));
+}
+
 TEST(RunReportJson, StatusListsEveryLink) {
   const readout::ReadoutStatus status = some_status();
   const Json json = status_json(readout::make_report({}, status, "nothing", false), status);

@@ -28,8 +28,17 @@ TEST(RunReport, ARunWithoutLossIsGood) {
 TEST(RunReport, RatesAndDeadTimeComeFromAcceptedAndVetoedTriggers) {
   const RunReport report = make_report({}, status_of(100, 100, {}), "nothing", false);
   EXPECT_DOUBLE_EQ(report.trigger_rate_hz, 50);
-  EXPECT_DOUBLE_EQ(report.offered_rate_hz, 62.5);
-  EXPECT_DOUBLE_EQ(report.dead_time_fraction, 0.2);
+  EXPECT_DOUBLE_EQ(report.offered_rate_hz.value(), 62.5);
+  EXPECT_DOUBLE_EQ(report.dead_time_fraction.value(), 0.2);
+}
+
+TEST(RunReport, WhereNobodyCountsVetoesDeadTimeIsNotKnown) {
+  ReadoutStatus status = status_of(100, 100, {});
+  std::erase_if(status.input, [](const NamedCounter& counter) { return counter.name == "vetoed"; });
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_DOUBLE_EQ(report.trigger_rate_hz, 50);
+  EXPECT_FALSE(report.offered_rate_hz);
+  EXPECT_FALSE(report.dead_time_fraction);
 }
 
 TEST(RunReport, ALostChunkMakesTheRunIncomplete) {

@@ -244,6 +244,14 @@ def test_a_channel_has_one_owner_whom_others_do_not_disturb(cards):
     refused = cards.card("bench", "dma", "--id", CRU, "--bytes", "1MiB", *SMALL, exit_code=5).stderr
     assert "card.locked" in refused and str(owner.pid) in refused
     assert "card.locked" in cards.card("reset", "--id", CRU, exit_code=5).stderr
+    sources = [cards.register(CRU, f"gbt_link_source[{link}]") for link in range(2)]
+    for disturbing in (["loopback", "--links", "0,1", "--internal", "--duration", "1ms"], ["ctp", "--trigger-period", 400], ["ctp", "--eox"], ["ctp", "--single-trigger"]):
+        said = cards.card(*disturbing, "--id", CRU, exit_code=5).stderr
+        assert "card.locked" in said and str(owner.pid) in said and "--while-running" in said
+    assert [cards.register(CRU, f"gbt_link_source[{link}]") for link in range(2)] == sources
+    cards.card("ctp", "--id", CRU, "--status")
+    cards.card("ctp", "--id", CRU, "--eox", "--while-running")
+    cards.card("loopback", "--id", CRU, "--links", "0,1", "--skip-reset", "--duration", "1ms", exit_code=None)
     cards.card("status", "--id", CRU)
     cards.card("metrics", "--prometheus")
     cards.card("config", "--id", CRU, "--dry-run", "--cru-id", "0x12")

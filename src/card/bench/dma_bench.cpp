@@ -226,6 +226,8 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
         bad_settings(fmt::format("superpages are multiples of 32 KiB, and {} bytes are none", settings.superpage_bytes)));
   if (settings.buffer_bytes / settings.superpage_bytes < 2)
     return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
+  if (auto can_be = DmaChannel::check(card, settings.channel, settings.dma.source); !can_be)
+    return std::unexpected(can_be.error());
   const StayAtCard here(settings.place);
   auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
   if (!memory) return std::unexpected(memory.error());

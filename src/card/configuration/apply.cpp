@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "card/configuration/plan.h"
+#include "card/dma/data_taking.h"
 #include "card/operations/i2c.h"
 #include "card/pci/lock.h"
 #include "card_registers/crorc.h"
@@ -226,14 +227,9 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   if (items.empty()) return std::vector<Difference>{};
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
   if (stops && !options.while_running) {
-    const unsigned channels = card.type() == CardType::cru     ? 1
-                              : card.type() == CardType::crorc ? crorc::kLinks
-                                                               : felix::kToHostDescriptors;
-    for (unsigned channel = 0; channel < channels; ++channel) {
-      auto owner = card.lock(channel, fmt::format("DMA channel {} of {}", channel, card.address().text()));
-      if (!owner) return std::unexpected(owner.error().within("data taking would have to stop"));
-      if (*owner) locks.push_back(std::move(**owner));
-    }
+    auto kept = keep_others_from_reading(card);
+    if (!kept) return std::unexpected(kept.error().within("data taking would have to stop"));
+    locks = std::move(*kept);
   }
   if (card.type() == CardType::cru) {
     if (auto done = apply_cru(card, items); !done) return std::unexpected(done.error());

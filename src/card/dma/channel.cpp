@@ -8,6 +8,7 @@
 
 #include "card/dma/crorc_channel.h"
 #include "card/dma/cru_channel.h"
+#include "card/dma/data_taking.h"
 #include "card/dma/felix_channel.h"
 
 namespace rodeo::card {
@@ -48,32 +49,39 @@ std::optional<DataSource> data_source_of(std::string_view name) {
   return std::nullopt;
 }
 
+Result<void> DmaChannel::check(const Card& card, unsigned channel, DataSource source) {
+  const auto bad = [&](std::string what, std::string next) {
+    return std::unexpected(Error{"card.bad_dma", std::move(what), card.address().text(), std::move(next)});
+  };
+  const unsigned channels = dma_channels_of(card.type());
+  if (channels == 0)
+    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text(),
+                                 "`rodeo card list` shows which cards have"});
+  if (channel >= channels)
+    return bad(fmt::format("a {} has {} DMA channel{}, there is no {}", name_of(card.type()), channels,
+                           channels == 1 ? "" : "s", channel),
+               "count from 0");
+  const bool ddl = source == DataSource::siu || source == DataSource::diu;
+  const std::string what = fmt::format("a {} has no data source {}", name_of(card.type()), name_of(source));
+  if (card.type() == CardType::cru && ddl) return bad(what, "choose fee, ddg or internal");
+  if (card.type() == CardType::crorc && source == DataSource::ddg) return bad(what, "choose fee, siu, diu or internal");
+  if (card.type() == CardType::felix && (ddl || source == DataSource::ddg)) return bad(what, "choose fee or internal");
+  return {};
+}
+
 Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channel, const SharedMemory& memory,
                                                      const DmaSettings& settings) {
   if (settings.page_bytes != 8192)
     return std::unexpected(Error{"card.bad_dma", fmt::format("DMA pages have 8192 bytes, not {}", settings.page_bytes),
                                  card.address().text(), "leave the page size out"});
+  if (auto can_be = check(card, channel, settings.source); !can_be) return std::unexpected(can_be.error());
   std::unique_ptr<DmaChannel> opened;
-  unsigned channels = 1;
   switch (card.type()) {
     case CardType::cru: opened = std::make_unique<CruChannel>(card, channel, memory, settings); break;
-    case CardType::crorc:
-      channels = card_registers::crorc::kLinks;
-      opened = std::make_unique<CrorcChannel>(card, channel, memory, settings);
-      break;
+    case CardType::crorc: opened = std::make_unique<CrorcChannel>(card, channel, memory, settings); break;
     case CardType::felix:
-      channels = card_registers::felix::kToHostDescriptors;
-      opened = std::make_unique<FelixChannel>(card, channel, memory, settings);
-      break;
-    case CardType::unknown: break;
+    case CardType::unknown: opened = std::make_unique<FelixChannel>(card, channel, memory, settings); break;
   }
-  if (opened == nullptr)
-    return std::unexpected(Error{"card.unknown_type", "the card has no DMA that is known here", card.address().text(),
-                                 "`rodeo card list` shows which cards have"});
-  if (channel >= channels)
-    return std::unexpected(Error{
-        "card.bad_dma", fmt::format("a {} has {} DMA channels, there is no {}", name_of(card.type()), channels, channel),
-        card.address().text(), "count from 0"});
   if (settings.check_firmware) {
     const auto built_in = FirmwareTable::built_in();
     if (auto known = rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in); !known)

@@ -83,6 +83,8 @@ struct DmaHealth {
 /// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread.
 class DmaChannel {
  public:
+  /// Whether a card has this channel and this source: card.bad_dma, card.unknown_type. Asks nothing of the card, and needs no memory; open() does the same first.
+  static Result<void> check(const Card& card, unsigned channel, DataSource source);
   /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops what a former owner may have left running, registers the memory. `card` and
   /// `memory` must outlive the channel. Its registers may be used by others at the same time.
   static Result<std::unique_ptr<DmaChannel>> open(Card& card, unsigned channel, const SharedMemory& memory,

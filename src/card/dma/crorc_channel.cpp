@@ -56,9 +56,6 @@ Result<void> CrorcChannel::halt() {
 }
 
 Result<void> CrorcChannel::device_open() {
-  if (settings_.source == DataSource::ddg)
-    return std::unexpected(Error{"card.bad_dma", "a C-RORC has no data source ddg", card_.address().text(),
-                                 "choose fee, siu, diu or internal"});
   if (auto halted = halt(); !halted) return halted;
   // Whatever a former owner left in the card is gone before this memory is there to be written to.
   if (auto done = write(reg("csr"), crorc::kResetCard); !done) return done;

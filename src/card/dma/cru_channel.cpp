@@ -59,9 +59,6 @@ Result<void> CruChannel::halt() {
 }
 
 Result<void> CruChannel::device_open() {
-  if (settings_.source == DataSource::siu || settings_.source == DataSource::diu)
-    return std::unexpected(Error{"card.bad_dma", fmt::format("a CRU has no data source {}", name_of(settings_.source)),
-                                 card_.address().text(), "choose fee, ddg or internal"});
   // A former owner that was killed may have left the card running.
   if (auto halted = halt(); !halted) return halted;
   return find_links();
@@ -132,7 +129,12 @@ Result<void> CruChannel::take_counts(std::size_t from) {
     const auto id =
         static_cast<unsigned>((operations_[from].offset - reg("superpages_done").offset) / reg("superpages_done").stride);
     Link& link = *std::ranges::find(links_, id, &Link::id);
-    link.counted = static_cast<std::uint32_t>(operations_[from].value) - link.done;
+    const auto done = static_cast<std::uint32_t>(operations_[from].value);
+    link.counted = done - link.done;
+    if (link.counted > UINT32_MAX / 2)
+      return misbehaved(DmaCounter::count_jumps,
+                        fmt::format("link {} went back from {} superpages that are done to {}, as after a reset", link.id,
+                                    link.done, done));
     if (link.counted > link.queue.size())
       return misbehaved(DmaCounter::count_jumps, fmt::format("link {} says that {} superpages are done, but it has {}",
                                                              link.id, link.counted, link.queue.size()));

@@ -52,9 +52,6 @@ Result<void> FelixChannel::wait_done(bool done) {
 }
 
 Result<void> FelixChannel::device_open() {
-  if (settings_.source != DataSource::fee && settings_.source != DataSource::internal)
-    return std::unexpected(Error{"card.bad_dma", fmt::format("a FELIX has no data source {}", name_of(settings_.source)),
-                                 card_.address().text(), "choose fee or internal"});
   if (auto done = set_enabled(false); !done) return done;
   if (auto done = wait_done(true); !done) return done;
   const auto block = card_.read64(reg("block_bytes"));
