@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/variant.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -153,9 +154,11 @@ class PyDma {
 
 nb::list list_cards() {
   nb::list rows;
-  for (const card::CardEntry& entry : card::list_cards()) {
+  const auto entries = card::list_cards();
+  const bool numbered = std::ranges::none_of(entries, [](const card::CardEntry& entry) { return entry.silent; });
+  for (const card::CardEntry& entry : entries) {
     nb::dict row;
-    row["sequence"] = entry.sequence;
+    row["sequence"] = numbered ? std::optional(entry.sequence) : std::nullopt;
     row["type"] = std::string(card::name_of(entry.type));
     row["pci_address"] = entry.function.address.text();
     row["serial"] = entry.identity.serial;

@@ -82,9 +82,10 @@ card::RegisterSpace register_space(const card::Card& card) {
   return {&card.map(), card.type() == card::CardType::crorc, card.type() == card::CardType::felix ? 8U : 4U};
 }
 
-Result<void> check_interval(std::chrono::nanoseconds interval) {
+Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option) {
   if (interval >= std::chrono::milliseconds{1}) return {};
-  return std::unexpected(Error{"cli.bad_value", "--watch takes a millisecond or more", {}, "1s shows a change as it comes"});
+  return std::unexpected(
+      Error{"cli.bad_value", fmt::format("{} takes a millisecond or more", option), {}, "1s shows a change as it comes"});
 }
 
 Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format,

@@ -41,8 +41,8 @@ Result<std::unique_ptr<card::Card>> open_card(const std::string& id);
 Result<ExitCode> each_card(const std::vector<std::string>& ids,
                            const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work);
 
-/// "0,1,8-10" as a bit mask; links 0 to 31. Error cli.bad_value.
-Result<std::uint32_t> link_mask(std::string_view text);
+/// "0,1,8-10" as a bit mask; links 0 to `last`, at most 31. Error cli.bad_value.
+Result<std::uint32_t> link_mask(std::string_view text, unsigned last = 31);
 
 /// The table of firmware that is built in, upstream's local list where there is one, and the user's file (may be empty).
 Result<card::FirmwareTable> firmware_table(const std::string& file);
@@ -50,8 +50,8 @@ Result<card::FirmwareTable> firmware_table(const std::string& file);
 /// What register names and addresses mean on a card.
 card::RegisterSpace register_space(const card::Card& card);
 
-/// Whether a `--watch` can be; error cli.bad_value.
-Result<void> check_interval(std::chrono::nanoseconds interval);
+/// Whether a `--watch`, or another time between two readings, can be; error cli.bad_value.
+Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option = "--watch");
 
 /// What a verb prints once, or again and again.
 using Snapshot = std::function<Result<ExitCode>(Table& table)>;

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
 #include "card/configuration/apply.h"
 #include "card/firmware.h"
+#include "card_registers/cru.h"
 #include "cli/card.h"
 #include "control/card_file.h"
 
@@ -16,15 +18,12 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
   card::FirmwareTable table = card::FirmwareTable::built_in();
   for (const std::string& name : {std::string("/etc/o2.d/readoutcard/o2-roc-fw-list.json"), file}) {
     if (name.empty()) continue;
-    std::ifstream stream(name);
-    if (!stream) {
-      if (name == file)
-        return std::unexpected(
-            Error{"config.unreadable", "cannot read the list of firmware", name, "is the name right, and may you read it?"});
+    const auto text = control::read_text_file(name);
+    if (!text) {
+      if (name == file) return std::unexpected(text.error().within("the list of firmware"));
       continue;
     }
-    const std::string text(std::istreambuf_iterator<char>(stream), {});
-    const auto json = Json::parse(text);
+    const auto json = Json::parse(*text);
     if (!json || !json->is_object())
       return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name,
                                    R"(for example {"f71faa86": "v3.18.1"})"});
@@ -85,12 +84,13 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   }
   std::vector<Error> errors;
   if (options.links) {
-    const auto mask = link_mask(*options.links);
-    if (!mask) return std::unexpected(mask.error());
     if (card.type() != card::CardType::cru)
       return std::unexpected(Error{"card.wrong_type", "--links is for CRU cards", card.address().text(),
                                    "name E-links with --set linkN.elinks=MASK"});
-    for (unsigned link = 0; link < 12; ++link) {
+    constexpr unsigned kLinks = card_registers::cru::kLinks;
+    const auto mask = link_mask(*options.links, kLinks - 1);
+    if (!mask) return std::unexpected(mask.error());
+    for (unsigned link = 0; link < kLinks; ++link) {
       if (auto done = control::set_card_setting(*settings, fmt::format("link{}.enabled", link),
                                                 (*mask >> link & 1) != 0 ? "true" : "false", "--links");
           !done)
@@ -134,13 +134,26 @@ Result<void> write_text(const std::string& file, const std::string& text) {
   return {};
 }
 
+/// The kind of configuration that a file's name says; TOML for a name without one, as - and /dev/stdout.
+Result<control::CardFileFormat> kind_of(const std::string& file) {
+  const std::string kind = std::filesystem::path(file).extension().string();
+  if (!kind.empty() && kind != ".toml" && kind != ".ini" && kind != ".cfg" && kind != ".json")
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--generate {}: {} is no kind of configuration", file, kind),
+                                 {},
+                                 "there are .toml, and upstream's .ini (.cfg) and .json"});
+  return control::card_file_format(file);
+}
+
 Result<ExitCode> config(Options& options) {
+  const auto generated = kind_of(options.generate);
+  if (!generated) return std::unexpected(generated.error());
   if (!options.make_template.empty()) {
     const card::CardSettings settings = options.make_template == "cru"     ? card::CardSettings(card::CruSettings{})
                                         : options.make_template == "crorc" ? card::CardSettings(card::CrorcSettings{})
                                                                            : card::CardSettings(card::FelixSettings{});
     const std::string file = options.generate.empty() ? "-" : options.generate;
-    if (auto written = write_text(file, control::write_card_file(settings, control::card_file_format(file))); !written)
+    if (auto written = write_text(file, control::write_card_file(settings, *generated)); !written)
       return std::unexpected(written.error());
     return ExitCode::done;
   }
@@ -154,9 +167,7 @@ Result<ExitCode> config(Options& options) {
     if (!card) return std::unexpected(card.error());
     const auto settings = card::read_settings(**card);
     if (!settings) return std::unexpected(settings.error());
-    if (auto written =
-            write_text(options.generate, control::write_card_file(*settings, control::card_file_format(options.generate)));
-        !written)
+    if (auto written = write_text(options.generate, control::write_card_file(*settings, *generated)); !written)
       return std::unexpected(written.error());
     return ExitCode::done;
   }

@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
+#include "base/runtime_dir.h"
 #include "cli/card.h"
 
 namespace rodeo::cli {
@@ -44,6 +48,20 @@ Result<ExitCode> fill(Table& table) {
   return outcome;
 }
 
+/// Where emulated cards would be looked for, if that is no place where any can be: a misspelt directory has no cards either.
+void say_if_there_is_no_directory() {
+  const std::filesystem::path directory = base::runtime_directory_name();
+  std::error_code failure;
+  const auto status = std::filesystem::status(directory, failure);
+  if (std::filesystem::is_directory(status)) return;
+  const bool named = std::getenv("RODEO_RUNTIME_DIR") != nullptr;
+  if (std::filesystem::exists(status)) {
+    fmt::print(stderr, "no emulated cards: the runtime directory {} is no directory\n", directory.native());
+  } else if (named) {
+    fmt::print(stderr, "no emulated cards: there is no runtime directory {}\n", directory.native());
+  }
+}
+
 }  // namespace
 
 void add_card_list(Command& card) {
@@ -58,6 +76,7 @@ void add_card_list(Command& card) {
   add_watch(verb, options->watch);
   verb.output(options->format);
   verb.run([options] {
+    say_if_there_is_no_directory();
     return print_or_watch({{"#", "sequence"},
                            {"type", "type"},
                            {"PCI address", "pci_address"},

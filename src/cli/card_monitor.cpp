@@ -266,6 +266,7 @@ Result<ExitCode> metrics(const Options& options) {
 // Triggers
 
 Result<ExitCode> triggers(const Options& options, bool with_header) {
+  if (auto possible = check_interval(options.interval, "--interval"); !possible) return std::unexpected(possible.error());
   struct Before {
     std::string address;
     card::TriggerCounts counts;

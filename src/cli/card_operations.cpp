@@ -11,15 +11,18 @@
 #include "card/operations/pattern_player.h"
 #include "card/operations/siu.h"
 #include "card/operations/user_logic.h"
+#include "card_registers/cru.h"
 #include "cli/card.h"
 #include "control/stop_signals.h"
 
 namespace rodeo::cli {
 
-Result<std::uint32_t> link_mask(std::string_view text) {
+Result<std::uint32_t> link_mask(std::string_view text, unsigned last_link) {
   const auto bad = [&](std::string_view part) {
-    return std::unexpected(Error{
-        "cli.bad_value", fmt::format("`{}` is no link or range of links", part), {}, "links are 0 to 31, as in 0,1,8-10"});
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("`{}` is no link or range of links", part),
+                                 {},
+                                 fmt::format("links are 0 to {}, as in 0,1,8-10", last_link)});
   };
   std::uint32_t mask = 0;
   while (true) {
@@ -27,7 +30,7 @@ Result<std::uint32_t> link_mask(std::string_view text) {
     const std::size_t dash = part.find('-');
     const auto first = card::parse_number(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : card::parse_number(part.substr(dash + 1));
-    if (!first || !last || *first > *last || *last > 31) return bad(part);
+    if (!first || !last || *first > *last || *last > last_link) return bad(part);
     for (std::uint64_t link = *first; link <= *last; ++link) mask |= 1U << link;
     if (part.size() == text.size()) return mask;
     text.remove_prefix(part.size() + 1);
@@ -82,7 +85,7 @@ Result<std::uint32_t> mask_of(const std::string& text) {
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
   card::LoopbackSettings settings;
-  const auto links = link_mask(options.links);
+  const auto links = link_mask(options.links, card_registers::cru::kLinks - 1);
   if (!links) return std::unexpected(links.error());
   settings.links = *links;
   settings.internal = options.internal;

@@ -5,6 +5,7 @@
 
 #include "cli/verbs.h"
 #include "control/configuration.h"
+#include "control/emulator_settings.h"
 #include "control/library.h"
 #include "control/network_settings.h"
 #include "control/readout_settings.h"
@@ -69,6 +70,10 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     const bool has_readout =
         std::ranges::any_of(tables, [](const control::TableDeclaration& table) { return table.path == "readout"; });
     ConfigurationErrors errors = has_readout ? control::check_readout(*configuration) : ConfigurationErrors{};
+    if (configuration->table("emulator") != nullptr) {
+      if (const auto cards = control::emulator_of(*configuration); !cards)
+        errors.insert(errors.end(), cards.error().begin(), cards.error().end());
+    }
     if (const auto job = control::network_job(*configuration); !job)
       errors.insert(errors.end(), job.error().begin(), job.error().end());
     if (!errors.empty()) configuration = std::unexpected(std::move(errors));

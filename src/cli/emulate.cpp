@@ -183,6 +183,12 @@ Result<ExitCode> fault(const TalkOptions& options) {
     return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no fault", options.kind), "",
                                  nearest.empty() ? "there are: " + all : nearest});
   }
+  if (options.kind == "temperature" && !(options.value >= emulator::kColdest && options.value <= emulator::kHottest))
+    return std::unexpected(Error{
+        "cli.bad_value",
+        fmt::format("--value {}: expected {} to {} degrees Celsius", options.value, emulator::kColdest, emulator::kHottest),
+        {},
+        "95 if left out"});
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
@@ -233,7 +239,7 @@ void add_emulate(Command& root) {
   injects.option("--id", talk->id, "Address of the function, name of the card, or name:endpoint").required();
   injects.option("--link", talk->link, "Link, where the fault has one");
   injects.duration("--duration", talk->duration, "It ends by itself after so long (link_down)");
-  injects.option("--value", talk->value, "Degrees Celsius, of `temperature`");
+  injects.option("--value", talk->value, "Degrees Celsius, of `temperature`: -50 to 150");
   name(injects);
   injects.paragraph(fault_list());
   injects.run([talk] { return fault(*talk); });

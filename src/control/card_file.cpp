@@ -281,12 +281,21 @@ Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::p
 }
 
 Result<CardFile> read_card_file(const std::filesystem::path& file) {
+  const auto text = read_text_file(file);
+  if (!text) return std::unexpected(text.error());
+  return parse_card_file(*text, file);
+}
+
+Result<std::string> read_text_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const bool directory = std::filesystem::is_directory(file, ignored);
   std::ifstream stream(file, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream.is_open() || stream.bad())
-    return std::unexpected(
-        Error{"config.unreadable", "cannot read the file", file.string(), "is the name right, and may you read it?"});
-  return parse_card_file(text, file);
+  std::ostringstream text;
+  if (!directory && stream.is_open() && stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
+  if (directory || !stream.is_open() || stream.bad() || !text)
+    return std::unexpected(Error{"config.unreadable", directory ? "it is a directory" : "cannot read the file",
+                                 file.string(), "is the name right, and may you read it?"});
+  return std::move(text).str();
 }
 
 std::vector<Error> check_card_file(const CardFile& file) {

@@ -199,8 +199,11 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
   }
 }
 
-ScheduledFault fault_of(const Table& table) {
+ScheduledFault fault_of(const Table& table, ConfigurationErrors& errors) {
   const Parameters& keys = table.parameters();
+  if (const auto every = keys.duration("every"); every.count() > 0 && every < kShortestFaultPeriod)
+    errors.push_back({"emulator.bad_fault", fmt::format("{}.every is at least 1ms", table.path()), table.where(),
+                      "leave it out for a fault that happens once"});
   return {.fault = {.kind = *fault_kind(keys.text("kind")),
                     .link = static_cast<unsigned>(keys.integer("link")),
                     .value = keys.real("value"),
@@ -235,6 +238,18 @@ std::string inject(Emulator& emulator, const Json& request) {
   return reply(Json::object());
 }
 
+/// An address that functions of both cards have, however it was written; empty if there is none.
+std::string shared_address(const emulator::CardSettings& one, const emulator::CardSettings& other) {
+  for (unsigned i = 0; i < one.endpoints; ++i) {
+    for (unsigned j = 0; j < other.endpoints; ++j) {
+      const auto mine = function_address(one.address, i);
+      const auto theirs = function_address(other.address, j);
+      if (mine && theirs && *mine == *theirs) return *mine;
+    }
+  }
+  return {};
+}
+
 /// Cards that could not be told apart, and faults that would never happen.
 void check_together(const EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
   for (std::size_t i = 0; i < settings.cards.size(); ++i) {
@@ -245,7 +260,7 @@ void check_together(const EmulatorSettings& settings, std::span<const Table> fau
         errors.push_back({"emulator.bad_card", fmt::format("two cards have the {} {}", what, value), card.where,
                           fmt::format("the other stands at {}", other.where)});
       };
-      if (card.address == other.address) same("address", card.address);
+      if (const std::string address = shared_address(card, other); !address.empty()) same("address", address);
       if (card.name == other.name) same("name", card.name);
       if (card.serial == other.serial && card.type == other.type) same("serial number", std::to_string(card.serial));
     }
@@ -276,11 +291,15 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
   const auto tables = tables_for(source.file);
   const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
   if (!configuration) return std::unexpected(configuration.error());
-  const Table* const emulator = configuration->table("emulator");
+  return emulator_of(*configuration);
+}
+
+std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration) {
+  const Table* const emulator = configuration.table("emulator");
   const bool serves = emulator != nullptr && !emulator->table("trigger")->parameters().text("serve").empty();
   if (emulator == nullptr || (emulator->tables("card").empty() && !serves)) {
     return std::unexpected(ConfigurationErrors{Error{"config.missing_key", "there is no [[emulator.card]] to emulate",
-                                                     source.file.string(), "see examples/felix-card.toml"}});
+                                                     configuration.file.string(), "see examples/felix-card.toml"}});
   }
   ConfigurationErrors errors;
   EmulatorSettings settings;
@@ -297,7 +316,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
   }
   for (const Table& table : emulator->tables("card")) settings.cards.push_back(card_of(table, errors));
   read_trigger(*emulator->table("trigger"), settings, errors);
-  for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table));
+  for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table, errors));
   check_together(settings, emulator->tables("fault"), errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   return settings;

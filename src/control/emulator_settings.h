@@ -15,6 +15,10 @@ namespace rodeo::control {
 /// [emulator] and all below it.
 std::vector<TableDeclaration> emulator_tables();
 
+/// What the emulator's part of a configuration says. All errors at once: everything that `rodeo emulate` refuses before it makes anything.
+/// config.missing_key if there is nothing to emulate.
+std::expected<emulator::EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration);
+
 /// Reads the emulator's part of a configuration. All errors at once; config.missing_key if there is no [emulator].
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
 

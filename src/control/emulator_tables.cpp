@@ -163,7 +163,7 @@ std::vector<TableDeclaration> emulator_tables() {
             integer("endpoint", "0", "Endpoint of the card.", 0, 1),
             integer("link", "0", "Link, where the fault has one.", 0, 31),
             of_type(KeyType::duration, "at", "0s", "Time after the start."),
-            of_type(KeyType::duration, "every", "0s", "Again each so often. 0s: once."),
+            of_type(KeyType::duration, "every", "0s", "Again each so often, at least 1ms. 0s: once."),
             of_type(KeyType::duration, "duration", "0s",
                     "Of link_down, stuck_fifo and removal: it ends after so long. 0s: it stays."),
             {.name = "value",

@@ -108,6 +108,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
         case CardType::felix: {
           identity.type = "FELIX";
           identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
+          identity.links = card.felix.links;
           FelixSourceSettings source = card.felix;
           source.connector += endpoint;
           functions_.push_back(std::make_unique<FelixCard>(FelixSettings{.identity = identity,
@@ -122,6 +123,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
         case CardType::cru:
           identity.type = "CRU";
           identity.pci = card_registers::cru::kPciId;
+          identity.links = card_registers::cru::kLinks;
           functions_.push_back(
               std::make_unique<CruCard>(CruSettings{.identity = identity,
                                                     .source = card.rdh,
@@ -137,6 +139,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
         case CardType::crorc:
           identity.type = "C-RORC";
           identity.pci = card_registers::crorc::kPciId;
+          identity.links = card_registers::crorc::kLinks;
           functions_.push_back(
               std::make_unique<CrorcCard>(CrorcSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
           break;
@@ -179,24 +182,31 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
     return std::unexpected(Error{"emulator.no_such_card", fmt::format("there is no function `{}` here", id), "",
                                  "name an address (3b:00.0), a card by its name, or name:endpoint"});
   }
-  if (!function->inject(fault)) {
-    return std::unexpected(Error{
-        "emulator.no_such_fault",
-        fmt::format("{} ({}) has no fault {} on link {}", id, function->identity().type, fault_name(fault.kind), fault.link),
-        {},
-        "`rodeo emulate fault --help` says which faults which card has"});
-  }
+  const auto& identity = function->identity();
+  const auto refused = [](std::string what, std::string next) {
+    return std::unexpected(Error{"emulator.no_such_fault", std::move(what), {}, std::move(next)});
+  };
+  if (fault.kind == FaultKind::temperature && !(fault.value >= kColdest && fault.value <= kHottest))
+    return refused(fmt::format("a card has {} to {} degrees Celsius, not {}", kColdest, kHottest, fault.value), "");
+  if (fault.link >= identity.links)
+    return refused(fmt::format("{} ({}) has no link {}", id, identity.type, fault.link),
+                   fmt::format("links are 0 to {}", identity.links - 1));
+  if (!function->inject(fault))
+    return refused(fmt::format("{} ({}) has no fault {}", id, identity.type, fault_name(fault.kind)),
+                   "`rodeo emulate fault --help` lists the faults and says what they are on which card");
   faults_.fetch_add(1, std::memory_order_relaxed);
-  base::log_info("fault {} on {} (link {})", fault_name(fault.kind), function->identity().address, fault.link);
+  if (const auto turn = told_[static_cast<std::size_t>(fault.kind)].turn())
+    base::log_info("fault {} on {} (link {}){}", fault_name(fault.kind), identity.address, fault.link, turn.suffix());
   return {};
 }
 
 void Emulator::apply(Due& due, std::uint64_t now_ns) {
   const ScheduledFault& scheduled = due.scheduled;
-  const auto done = inject(fmt::format("{}:{}", scheduled.card, scheduled.endpoint), scheduled.fault);
+  const std::string by_name = fmt::format("{}:{}", scheduled.card, scheduled.endpoint);
+  const auto done = inject(find(by_name) != nullptr ? by_name : scheduled.card, scheduled.fault);
   if (!done) {
-    if (const auto by_address = inject(scheduled.card, scheduled.fault); !by_address)
-      base::log_warning("{}", by_address.error().message());
+    if (const auto turn = told_[static_cast<std::size_t>(scheduled.fault.kind)].turn())
+      base::log_warning("{}{}", done.error().message(), turn.suffix());
   }
   if (scheduled.every.count() > 0) {
     due.at_ns = now_ns + static_cast<std::uint64_t>(scheduled.every.count());

@@ -1,6 +1,7 @@
 // An emulator process: cards from plain settings, the trigger authority that they follow, the schedule of faults, the report.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "emulator/crorc_card.h"
 #include "emulator/cru_card.h"
 #include "emulator/fault.h"
@@ -73,7 +75,8 @@ class Emulator {
   /// A few milliseconds while data are taken, here or by others that follow; longer while nothing goes on.
   std::chrono::milliseconds next_poll() const;
 
-  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint.
+  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint. Errors: emulator.no_such_card, emulator.no_such_fault
+  /// (the card has no such fault, link or temperature).
   Result<void> inject(const std::string& id, const Fault& fault);
 
   EmulatorReport report() const;
@@ -107,6 +110,7 @@ class Emulator {
   std::vector<Due> schedule_;
   std::uint64_t start_ns_ = 0;
   std::atomic<std::uint64_t> faults_{0};
+  std::array<base::LogThrottle, kFaultKinds> told_;  // by kind: a schedule may make a thousand a second
 };
 
 /// "0000:3b:00.0" from what people write; the function number plus `endpoint`. Error emulator.bad_address.

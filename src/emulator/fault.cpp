@@ -25,6 +25,8 @@ constexpr std::array kFaults{
     FaultInfo{FaultKind::replug, "replug", "it is there again, as after power-on"},
 };
 
+static_assert(kFaults.size() == kFaultKinds);
+
 }  // namespace
 
 std::span<const FaultInfo> fault_infos() { return kFaults; }

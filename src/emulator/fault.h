@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -26,6 +27,8 @@ enum class FaultKind : std::uint8_t {
   replug,
 };
 
+inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::replug) + 1;
+
 struct FaultInfo {
   FaultKind kind;
   std::string_view name;
@@ -43,6 +46,12 @@ struct Fault {
   double value = 0;                      ///< degrees Celsius for `temperature`
   std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal, temperature; 0: until told otherwise
 };
+
+/// A fault that happens again and again does so at most this often.
+inline constexpr std::chrono::nanoseconds kShortestFaultPeriod = std::chrono::milliseconds{1};
+/// What `value` of a temperature may be, in degrees Celsius.
+inline constexpr double kColdest = -50;
+inline constexpr double kHottest = 150;
 
 /// A fault with its time.
 struct ScheduledFault {

@@ -47,6 +47,7 @@ class PciFunction : public Device {
     std::string type = {};
     std::string address = {};
     unsigned endpoint = 0;
+    unsigned links = 0;  ///< that can fail: 0 to links - 1
     card_registers::PciId pci = {};
     std::filesystem::path directory = {};  ///< of sockets and locks; empty: no socket and no thread, only talk() and turn()
     base::IdlePolicy idle = base::IdlePolicy::sleep;

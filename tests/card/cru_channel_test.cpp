@@ -286,6 +286,17 @@ TEST_F(CruChannelTest, ResetsOnlyWhileStopped) {
   EXPECT_EQ(channel_->reset(ResetLevel::internal_siu).error().code, "card.bad_dma");
 }
 
+TEST_F(CruChannelTest, ACountThatGoesBackIsSaidToHaveGoneBack) {
+  start();
+  push_and_fill(2);
+  cru_.done[0] -= 1;
+  const auto filled = channel_->fill();
+  ASSERT_FALSE(filled);
+  EXPECT_EQ(filled.error().code, "card.misbehaved");
+  EXPECT_NE(filled.error().what.find("went back"), std::string::npos) << filled.error().what;
+  EXPECT_EQ(channel_->read(DmaCounter::count_jumps), 1u);
+}
+
 TEST_F(CruChannelTest, ACountThatJumpsIsAnErrorAndNoLoop) {
   start();
   push_and_fill(2);

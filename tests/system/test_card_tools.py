@@ -467,6 +467,44 @@ def test_whatever_is_written_to_its_control_socket_the_emulator_goes_on(cards, l
     assert json.loads(cards.rodeo("emulate", "status", "-o", "json").stdout)["seconds"] > 0
 
 
+def test_a_fault_that_cannot_be_says_what_could(cards):
+    fault = lambda *arguments, code: cards.rodeo("emulate", "fault", "--id", *arguments, exit_code=code).stderr
+    assert "links are 0 to 11" in fault("cru", "link_down", "--link", 12, code=5)
+    assert "links are 0 to 3" in fault("felix", "link_down", "--link", 4, code=5)
+    assert "-50 to 150" in fault("felix", "temperature", "--value", 1000, code=2)
+    assert "has no fault bad_packet_counter" in fault("felix", "bad_packet_counter", code=5)
+    answer = written_to(cards.rodeo.directory, "test.emulator", b'{"command":"fault","id":"felix","kind":"temperature","value":1000}')
+    assert answer["ok"] is False and "-50 to 150" in answer["what"]
+
+
+def test_what_a_tool_cannot_do_is_said_with_what_it_can(cards, tmp_path):
+    assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "3-0", "--dry-run", exit_code=2).stderr
+    assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "12", "--dry-run", exit_code=2).stderr
+    assert ".yaml is no kind" in cards.card("config", "--id", CRU, "--generate", tmp_path / "x.yaml", exit_code=2).stderr
+    assert ".yaml is no kind" in cards.card("config", "--template", "cru", "--generate", tmp_path / "x.yaml", exit_code=2).stderr
+    assert not (tmp_path / "x.yaml").exists()
+    for arguments in (["config", tmp_path], ["firmware", "--firmware-list", tmp_path]):
+        said = cards.card(*arguments, "--id", CRU, exit_code=3).stderr
+        assert said.startswith("error[config.unreadable]") and "directory" in said
+    assert "--interval takes" in cards.card("triggers", "--id", CRU, "--interval", "0s", exit_code=2).stderr
+
+
+def test_a_runtime_directory_that_is_none_is_said(rodeo, tmp_path):
+    (tmp_path / "file").write_text("")
+    for name, says in (("file", "is no directory"), ("missing", "there is no runtime directory")):
+        rodeo.environment["RODEO_RUNTIME_DIR"] = str(tmp_path / name)
+        assert says in rodeo("card", "list").stderr
+
+
+def test_a_bench_whose_data_end_before_it_does_has_no_data(rodeo):
+    with emulated(rodeo, CARDS.replace("wait_for = 1", "wait_for = 1\nlimit = 1000")) as cards:
+        arguments = ["bench", "dma", "--id", FELIX, "--data-source", "fee", *SMALL]
+        said = cards.card(*arguments, "--time", "3s", "--patience", "4s", exit_code=4).stderr
+        assert "error[card.no_data]" in said and "bytes had come before" in said
+        said = cards.card(*arguments, "--time", "300ms", "--patience", "20s", exit_code=4).stderr
+        assert "error[card.no_data]" in said and "no data in 0." in said
+
+
 @pytest.mark.parametrize("check", ["full", "fast"])
 def test_chunks_that_the_card_flags_are_errors_of_a_bench(cards, check):
     arguments = [FELIX, "--data-source", "fee", "--error-check", check]

@@ -91,6 +91,42 @@ def test_all_errors_of_all_files_are_told(rodeo, write):
     assert "error[config.missing_key]: second.toml:1:1: readout.input.type is required\n" in done.stderr
 
 
+CARD = """
+[[emulator.card]]
+type = "felix"
+name = "felix"
+address = "0000:3b:00.0"
+serial = 712
+endpoints = 2
+links = 4
+"""
+FAULT = """
+[[emulator.fault]]
+kind = "link_down"
+card = "felix"
+link = 3
+"""
+
+
+@pytest.mark.parametrize("text, says", [
+    (CARD + 'link_speed = "100Gbps"\n', "link_speed is at most"),
+    (CARD + 'chunk_size = "4"\n', "chunks are of 8 bytes"),
+    (CARD + CARD.replace("3b", "3c").replace("712", "713"), "two cards have the name felix"),
+    (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("3b", "3c"), "two cards have the serial number 712"),
+    (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("0000:3b:00.0", "3b:00.1").replace("712", "713").replace("endpoints = 2", "endpoints = 1"), "two cards have the address 0000:3b:00.1"),
+    (CARD + FAULT.replace('card = "felix"', 'card = "nobody"'), "there is no card `nobody`"),
+    (CARD + FAULT.replace("link = 3", "link = 4"), "has 2 endpoints of 4 links"),
+    (CARD + FAULT + 'every = "1ns"\n', "every is at least 1ms"),
+    ('[emulator]\nname = "nothing"\n', "there is no [[emulator.card]]"),
+])
+def test_check_refuses_what_the_emulator_refuses(rodeo, write, text, says):
+    rodeo("check", write(CARD + FAULT))
+    file = write(text)
+    for verb in ("check", "emulate"):
+        done = rodeo(verb, file, exit_code=3)
+        assert says in done.stderr and "run.toml" in done.stderr
+
+
 def test_errors_for_programs(rodeo, write):
     done = rodeo("check", write("[readout.input]\ntype = 3\n"), "-o", "json", exit_code=3)
     [report] = json.loads(done.stdout)

@@ -18,21 +18,27 @@ namespace rodeo::card {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr unsigned kTries = 8;
 
+/// The best of kTries: whatever else runs on the machine takes from some of them, and adds to none. Goes round in the memory from one to the next.
 template <typename Work>
 double per_second(std::size_t bytes, std::chrono::milliseconds time, Work work) {
-  const std::uint64_t begin = base::steady_now_ns();
-  const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
-  std::uint64_t done = 0;
-  std::uint64_t now = begin;
-  while (now < end) {
-    for (std::size_t at = 0; at + kPiece <= bytes && now < end; at += kPiece) {
+  double best = 0;
+  std::size_t at = 0;
+  for (unsigned i = 0; i < kTries; ++i) {
+    const std::uint64_t begin = base::steady_now_ns();
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()) / kTries;
+    std::uint64_t done = 0;
+    std::uint64_t now = begin;
+    do {
       work(at);
       done += kPiece;
+      at = at + 2 * kPiece <= bytes ? at + kPiece : 0;
       now = base::steady_now_ns();
-    }
+    } while (now < end);
+    best = std::max(best, static_cast<double>(done) / (static_cast<double>(std::max<std::uint64_t>(now - begin, 1)) * 1e-9));
   }
-  return static_cast<double>(done) / (static_cast<double>(now - begin) * 1e-9);
+  return best;
 }
 
 /// Takes one message; polls first, then sleeps. False at the end of the connection.
@@ -71,8 +77,8 @@ double store_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time
   const double rate = per_second(memory.size(), time, [&](std::size_t at) {
     auto* to = reinterpret_cast<__m128i*>(memory.data() + at);
     for (std::size_t i = 0; i < kPiece / sizeof(__m128i); ++i) _mm_stream_si128(to + i, value);
+    _mm_sfence();
   });
-  _mm_sfence();
   return rate;
 }
 

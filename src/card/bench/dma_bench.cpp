@@ -54,11 +54,15 @@ class Run {
       }
       if (!over_) rest();
     }
-    const std::uint64_t end_ns = last_data_ns_;
-    const double cpu = cpu_at_data_ - cpu_begin_;
+    const std::uint64_t end_ns = base::steady_now_ns();
+    const double cpu = base::process_cpu_seconds() - cpu_begin_;
+    const std::uint64_t moved = bytes_;
     if (auto stopped = channel_.stop(); !stopped) return std::unexpected(stopped.error());
     take_rest();
-    return result(end_ns, cpu);
+    if (time_is_over_) {
+      if (auto came = data_came_to_the_end(end_ns); !came) return std::unexpected(came.error());
+    }
+    return result(end_ns, cpu, moved);
   }
 
  private:
@@ -81,13 +85,12 @@ class Run {
         cpu_begin_ = base::process_cpu_seconds();
       }
       last_data_ns_ = now;
-      data_bytes_ = bytes_;
-      cpu_at_data_ = base::process_cpu_seconds();
     } else if (auto alive = look_for_life(now); !alive) {
       return alive;
     }
     if (settings_.bytes != 0 && bytes_ >= settings_.bytes) over_ = true;
-    if (settings_.time.count() != 0 && now - begin_ns_ >= static_cast<std::uint64_t>(settings_.time.count())) over_ = true;
+    if (!over_ && settings_.time.count() != 0 && now - begin_ns_ >= static_cast<std::uint64_t>(settings_.time.count()))
+      over_ = time_is_over_ = true;
     if (settings_.stop && settings_.stop()) over_ = true;
     tell(now);
     return {};
@@ -126,6 +129,20 @@ class Run {
         "see that links are enabled and triggers come: rodeo card status, rodeo card triggers"});
   }
 
+  /// A run of a given time has read to its end: no pause of half the patience or more stands there, and something came at all.
+  Result<void> data_came_to_the_end(std::uint64_t end_ns) const {
+    const std::uint64_t quiet = end_ns - last_data_ns_;
+    const auto patience = static_cast<std::uint64_t>(settings_.patience.count());
+    if (patience == 0 || (bytes_ != 0 && quiet < patience / 2)) return {};
+    const std::string what =
+        bytes_ == 0 ? fmt::format("no data in {:.1f} s", static_cast<double>(end_ns - begin_ns_) * 1e-9)
+                    : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
+                                  static_cast<double>(quiet) * 1e-9, static_cast<double>(end_ns - begin_ns_) * 1e-9, bytes_);
+    return std::unexpected(Error{"card.no_data", what, card_.address().text(),
+                                 "see that links are enabled and triggers come: rodeo card status, rodeo card triggers; "
+                                 "--patience says how long a pause may be"});
+  }
+
   void rest() const {
     nanoseconds pause = kShortestPause;
     if (settings_.pause) {
@@ -161,14 +178,14 @@ class Run {
     }
   }
 
-  DmaBenchResult result(std::uint64_t end_ns, double cpu) const {
+  DmaBenchResult result(std::uint64_t end_ns, double cpu, std::uint64_t bytes_at_end) const {
     DmaBenchResult result;
     result.bytes = bytes_;
     result.superpages = superpages_;
     result.looks = looks_;
-    const bool several = end_ns > first_data_ns_ && first_data_ns_ != 0;
+    const bool several = last_data_ns_ > first_data_ns_ && first_data_ns_ != 0;
     const std::uint64_t span = several ? end_ns - first_data_ns_ : end_ns - begin_ns_;
-    const std::uint64_t moved = several ? data_bytes_ - first_bytes_ : bytes_;
+    const std::uint64_t moved = several ? bytes_at_end - first_bytes_ : bytes_;
     result.seconds = static_cast<double>(span) * 1e-9;
     if (span != 0) {
       result.bytes_per_second = static_cast<double>(moved) / result.seconds;
@@ -198,6 +215,7 @@ class Run {
   std::vector<std::uint64_t> pushed_ns_;
   base::LatencyHistogram latency_;
   bool over_ = false;
+  bool time_is_over_ = false;
   bool over_by_sink_ = false;
   std::uint64_t begin_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
@@ -206,12 +224,10 @@ class Run {
   std::uint64_t told_ns_ = 0;
   std::uint64_t told_bytes_ = 0;
   std::uint64_t first_bytes_ = 0;
-  std::uint64_t data_bytes_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t superpages_ = 0;
   std::uint64_t looks_ = 0;
   double cpu_begin_ = 0;
-  double cpu_at_data_ = 0;
 };
 
 Error bad_settings(std::string what) {

@@ -22,9 +22,10 @@ struct DmaBenchSettings {
   DataCheckSettings check = {};  ///< superpage size, source and number are filled in
   std::uint64_t buffer_bytes = std::uint64_t{1} << 30;
   std::uint32_t superpage_bytes = 1U << 20;
-  std::uint64_t bytes = 0;                                     ///< to read; 0: until told to stop
-  std::chrono::nanoseconds time{0};                            ///< to read for; 0: no limit
-  std::chrono::nanoseconds patience{std::chrono::seconds{5}};  ///< without data; then card.no_data
+  std::uint64_t bytes = 0;           ///< to read; 0: until told to stop
+  std::chrono::nanoseconds time{0};  ///< to read for; 0: no limit
+  std::chrono::nanoseconds patience{
+      std::chrono::seconds{5}};  ///< without data; then card.no_data (zero: wait for ever); half of it at the end of `time`
   /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 2 ms. Zero: none.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
@@ -50,7 +51,7 @@ struct DmaBenchProgress {
 struct DmaBenchResult {
   std::uint64_t bytes = 0;
   std::uint64_t superpages = 0;
-  double seconds = 0;  ///< from the first to the last look that found data
+  double seconds = 0;  ///< from the first look that found data to the end
   double bytes_per_second = 0;
   double driver_cpu_fraction = 0;  ///< CPU time of the whole process per wall-clock time, checks included
   std::uint64_t errors = 0;
