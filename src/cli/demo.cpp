@@ -131,7 +131,18 @@ class EmulatorView {
     set(status.input, "triggers", accepted);
     set(status.input, "vetoed", number_of(*trigger, "offered") - accepted);
     std::uint64_t chunks = 0;
-    for (const Json& function : functions->elements()) chunks += number_of(function, "chunks");
+    std::uint64_t chunks_cut_off = 0;
+    std::uint64_t triggers_cut_off = 0;
+    for (const Json& function : functions->elements()) {
+      chunks += number_of(function, "chunks");
+      if (const Json* counters = function.find("counters")) {
+        chunks_cut_off += number_of(*counters, "chunks_cut_off");
+        triggers_cut_off += number_of(*counters, "triggers_cut_off");
+      }
+    }
+    if (chunks_cut_off > 0) set(status.input, "chunks_cut_off", chunks_cut_off);
+    if (triggers_cut_off > 0) set(status.input, "triggers_cut_off", triggers_cut_off);
+    if (const Json* seconds = trigger->find("offering_seconds")) status.trigger_seconds = seconds->number();
     // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
     if (last) set(status.input, "sent", chunks);
     status.input_cpu_seconds = report_.find("cpu_seconds") == nullptr ? 0 : report_.find("cpu_seconds")->number();

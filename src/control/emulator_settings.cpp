@@ -367,6 +367,7 @@ Json emulator_report_json(const EmulatorReport& report) {
       {"faults", report.faults},
       {"trigger",
        Json::object({{"seconds", trigger.seconds},
+                     {"offering_seconds", trigger.offering_seconds},
                      {"offered", trigger.offered},
                      {"accepted", trigger.accepted},
                      {"rate_hz", trigger.seconds > 0 ? static_cast<double>(trigger.accepted) / trigger.seconds : 0},

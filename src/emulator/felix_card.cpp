@@ -20,7 +20,10 @@ using card_registers::Field;
 constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
-constexpr std::uint64_t kLongestEndNs = 500'000'000;  // a driver waits for two seconds
+constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut off at a time
+// A channel that ends has so long, counted in the time that this process ran: one that was stopped has not used any of it. A driver waits for two seconds.
+constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
+constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
 }  // namespace
 
@@ -148,8 +151,7 @@ void FelixCard::reset_card() {
   interrupt_enable_ = 0;
   generating_ = true;
   full_ = running_ = false;
-  source_.clear();
-  open_blocks_ = false;
+  clear_source();
   triggers_->set_ready(false);
 }
 
@@ -170,13 +172,11 @@ bool FelixCard::obey_commands() {
     answered(felix::reg("dma_reset"));
   }
   if (taken(felix::reg("dma_fifo_flush"))) {
-    source_.clear();
-    open_blocks_ = false;
+    clear_source();
     answered(felix::reg("dma_fifo_flush"));
   }
   if (taken(felix::reg("soft_reset"))) {
-    source_.clear();
-    open_blocks_ = false;
+    clear_source();
     answered(felix::reg("soft_reset"));
   }
   if (taken(felix::reg("register_reset"))) {
@@ -229,7 +229,7 @@ void FelixCard::begin(unsigned index) {
 /// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
 /// to take them.
 bool FelixCard::ends_in_order(unsigned index) {
-  if (!following_ || index >= felix::kToHostDescriptors || !bus_master()) return false;
+  if ((!following_ && !open_blocks_) || index >= felix::kToHostDescriptors || !bus_master()) return false;
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (i != index && channels_[i].running) return false;
   }
@@ -240,6 +240,10 @@ bool FelixCard::ends_in_order(unsigned index) {
 
 void FelixCard::end(unsigned index) {
   channels_[index].running = channels_[index].ending = false;
+  // What nobody takes any more would come to the next reader, who does not expect it.
+  if (std::none_of(channels_.begin(), channels_.begin() + felix::kToHostDescriptors,
+                   [](const Channel& channel) { return channel.running; }))
+    clear_source();
   at(felix::reg("dma_status"), index).store(kDone, std::memory_order_release);
 }
 
@@ -266,7 +270,7 @@ bool FelixCard::update_channel(unsigned index) {
       begin(index);
     } else if (!channel.ending && ends_in_order(index)) {
       channel.ending = true;
-      end_by_ns_ = base::steady_now_ns() + kLongestEndNs;
+      ending_ns_ = 0;
     } else if (!channel.ending) {
       end(index);
     }
@@ -375,6 +379,8 @@ bool FelixCard::obey() {
 bool FelixCard::work() {
   bool any = obey();
   const std::uint64_t now = base::steady_now_ns();
+  ending_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
+  turn_ns_ = now;
   for (unsigned link = 0; link < settings_.source.links; ++link) {
     source_.enable(link, enabled_[link].load(std::memory_order_relaxed));
     if (link_up_at_ns_[link] != 0 && now >= link_up_at_ns_[link]) {
@@ -409,6 +415,11 @@ bool FelixCard::work() {
     triggers_->set_ready(false);
     return true;
   };
+  const auto cut_off = [&] {
+    end_cut_off();
+    return end_those();
+  };
+  if (ending && (!running || (!following_ && !open_blocks_))) return cut_off();
   // A generator that was switched off leaves blocks open, which still go out.
   if (!running || (!following_ && !open_blocks_)) return any;
 
@@ -417,16 +428,18 @@ bool FelixCard::work() {
       (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0) {
     interrupts().raise(kBusyVector);
   }
-  if (ending && (most == 0 || now > end_by_ns_)) return end_those();
-  if (most == 0) return any;
+  // There is no room, and a driver that waits for the end makes none: the open blocks have theirs, the triggers have not.
+  const bool hopeless = ending && (most == 0 || ending_ns_ > kLongestEndNs);
+  if (hopeless && !open_blocks_fit()) return cut_off();
+  if (most == 0 && !hopeless) return any;
   ranges_.clear();
   // What the links have not carried yet waits with the front-ends, who are busy when that is more than fifo_triggers.
   const std::uint64_t carried = std::min(most, source_.triggers_on_links(now));
-  const std::uint64_t count = following_ && carried > 0 ? triggers_->take(carried, ranges_) : 0;
-  const bool last_taken = held && carried > 0 && count == 0;
+  const std::uint64_t count = following_ && carried > 0 && !hopeless ? triggers_->take(carried, ranges_) : 0;
+  const bool last_taken = held && carried > 0 && count == 0 && !hopeless;
   if (last_taken) following_ = false;
-  const bool last = ending && last_taken;
-  if (last && !open_blocks_) return end_those();
+  const bool last = ending && (last_taken || !following_ || hopeless);
+  if (last && !open_blocks_) return hopeless ? cut_off() : end_those();
   if (count == 0 && !last && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
     return any;
   {
@@ -452,7 +465,41 @@ bool FelixCard::work() {
   chunks_.store(source_.chunks(), std::memory_order_relaxed);
   occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
   triggers_->done(count);
+  if (hopeless) return cut_off();
   return last ? end_those() : true;
+}
+
+/// Open blocks are as many as links send, at most, and each goes out whole.
+bool FelixCard::open_blocks_fit() const {
+  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    open[channel_of_[link].load(std::memory_order_relaxed)] +=
+        source_.open_blocks(link) * settings_.source.format.block_bytes;
+  }
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (channels_[i].running && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
+  }
+  return true;
+}
+
+/// What was accepted and cannot be written any more is lost under a name.
+void FelixCard::end_cut_off() {
+  if (following_) {
+    ranges_.clear();
+    std::uint64_t left = 0;
+    while (const std::uint64_t taken = triggers_->take(kDropTurn, ranges_)) {
+      left += taken;
+      triggers_->done(taken);
+      ranges_.clear();
+    }
+    triggers_cut_off_.fetch_add(left, std::memory_order_relaxed);
+  }
+  clear_source();
+}
+
+void FelixCard::clear_source() {
+  chunks_cut_off_.fetch_add(source_.clear(), std::memory_order_relaxed);
+  open_blocks_ = false;
 }
 
 bool FelixCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::running); }
@@ -487,7 +534,8 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.running = running_;
   report.triggers = triggers_seen_;
   report.bytes = bytes_;
-  report.chunks = chunks_;
+  const std::uint64_t chunks_cut_off = chunks_cut_off_;
+  report.chunks = chunks_ - std::min<std::uint64_t>(chunks_, chunks_cut_off);
   report.superpages = bytes_ / settings_.source.format.block_bytes;
   const auto add = [&](const char* name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
@@ -501,6 +549,8 @@ void FelixCard::report_card(FunctionReport& report) const {
   add("dma_faults", dma_faults_);
   add("from_host_bytes", from_host_bytes_);
   add("link_occupied_us", occupied_us_);
+  add("chunks_cut_off", chunks_cut_off);
+  add("triggers_cut_off", triggers_cut_off_);
 }
 
 }  // namespace rodeo::emulator

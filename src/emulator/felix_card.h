@@ -61,6 +61,9 @@ class FelixCard final : public PciFunction, private BlockSink {
   bool obey_commands();
   bool update_channel(unsigned index);
   bool ends_in_order(unsigned index);
+  void end_cut_off();
+  void clear_source();
+  bool open_blocks_fit() const;
   void begin(unsigned index);
   void end(unsigned index);
   void publish(unsigned index);
@@ -90,7 +93,8 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::uint64_t last_append_ns_ = 0;
   bool open_blocks_ = false;
   bool following_ = false;       // takes triggers
-  std::uint64_t end_by_ns_ = 0;  // of a channel that is ending
+  std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread
+  std::uint64_t ending_ns_ = 0;  // that this process has spent on a channel that is ending
   std::atomic<std::uint64_t> triggers_seen_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> from_host_bytes_{0};
@@ -100,6 +104,8 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> blocks_lost_{0};
   std::atomic<std::uint64_t> chunks_{0};
   std::atomic<std::uint64_t> occupied_us_{0};
+  std::atomic<std::uint64_t> chunks_cut_off_{0};
+  std::atomic<std::uint64_t> triggers_cut_off_{0};
 };
 
 }  // namespace rodeo::emulator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emulator/pattern.h"
 #include "formats/fid.h"
@@ -83,6 +84,7 @@ void FelixSource::occupy(std::size_t lane, std::uint64_t now_ns) {
 }
 
 void FelixSource::emit(Elink& elink, BlockSink& sink) {
+  elink.chunks_inside = 0;
   const std::span<std::byte> block(elink.memory, settings_.format.block_bytes);
   if (corrupt_[elink.link]) {
     corrupt_[elink.link] = false;
@@ -103,6 +105,7 @@ void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink
     emit(elink, sink);
     encoder.begin({elink.memory, settings_.format.block_bytes});
   }
+  ++elink.chunks_inside;
   if (encoder.full()) emit(elink, sink);
   ++chunks_;
 }
@@ -123,6 +126,7 @@ std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::siz
     at += stride;
   }
   encoder.wrote_wholes(count, bytes);
+  elink.chunks_inside += count;
   chunks_ += count;
   return count;
 }
@@ -230,11 +234,14 @@ bool FelixSource::flush(BlockSink& sink) {
   return any;
 }
 
-void FelixSource::clear() {
+std::uint64_t FelixSource::clear() {
+  std::uint64_t chunks = 0;
   for (Elink& elink : elinks_) {
     const auto number = elink.encoder.elink();
     elink.encoder = BlockEncoder(settings_.format, number);
+    chunks += std::exchange(elink.chunks_inside, 0);
   }
+  return chunks;
 }
 
 }  // namespace rodeo::emulator

@@ -67,8 +67,8 @@ class FelixSource {
   void append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
   /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while. True if there was one.
   bool flush(BlockSink& sink);
-  /// Forgets what is in open blocks.
-  void clear();
+  /// Forgets what is in open blocks; says how many chunks ended in one of them, and so never got out.
+  std::uint64_t clear();
 
   // Faults, each of the next block or chunk of the link.
   void corrupt_block(unsigned link) { corrupt_[link] = true; }
@@ -84,7 +84,8 @@ class FelixSource {
     unsigned link;
     unsigned bit;  // in enabled_
     std::uint32_t link_id;
-    std::byte* memory;  // its open block
+    std::byte* memory;                // its open block
+    std::uint64_t chunks_inside = 0;  // that end in it
   };
 
   template <std::size_t kBytes, typename TrailerWord>

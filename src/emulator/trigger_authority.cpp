@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace rodeo::emulator {
 namespace {
@@ -98,7 +99,7 @@ bool TriggerAuthority::hold(std::uint64_t now_ns) {
 
 void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (!started() || now_ns < now_ns_) return;
-  now_ns_ = now_ns;
+  const std::uint64_t passed = now_ns - std::exchange(now_ns_, now_ns);
   const auto now = static_cast<double>(now_ns);
   // While functions are switched on and off nothing is offered: that is not dead time.
   if (now_ns < held_until_ns_ || !enough_ready()) {
@@ -109,6 +110,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   const auto limit_left = [&] {
     return settings_.limit == 0 ? std::numeric_limits<std::uint64_t>::max() : settings_.limit - report_.accepted;
   };
+  if (limit_left() > 0) offering_ns_ += passed;
   if (settings_.ecr_period.count() > 0 && settings_.rate_hz <= 0 && now_ns >= next_ecr_ns_) {
     event_counter_reset();
     next_ecr_ns_ = now_ns + static_cast<std::uint64_t>(settings_.ecr_period.count());
@@ -183,6 +185,7 @@ TriggerReport TriggerAuthority::report() const {
   const std::lock_guard lock(mutex_);
   TriggerReport report = report_;
   report.seconds = started() ? static_cast<double>(now_ns_ - start_ns_) * 1e-9 : 0;
+  report.offering_seconds = static_cast<double>(offering_ns_) * 1e-9;
   ledger_.report(report);
   return report;
 }

@@ -75,6 +75,7 @@ class TriggerAuthority final : public TriggerHub {
   TriggerLedger ledger_;
   std::uint64_t start_ns_ = 0;
   std::uint64_t now_ns_ = 0;
+  std::uint64_t offering_ns_ = 0;
   double next_ns_ = 0;
   std::uint64_t next_ecr_ns_ = 0;
   std::uint64_t held_until_ns_ = 0;

@@ -32,7 +32,8 @@ struct TriggerLinkReport {
 };
 
 struct TriggerReport {
-  double seconds = 0;  ///< since the first trigger could have been
+  double seconds = 0;           ///< since the first trigger could have been
+  double offering_seconds = 0;  ///< of these, in which triggers were offered; 0 in a process that follows
   std::uint64_t offered = 0;
   std::uint64_t accepted = 0;  ///< by the authority; of a process that follows one: received
   std::uint64_t vetoed_busy = 0;

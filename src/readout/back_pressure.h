@@ -11,6 +11,7 @@
 namespace rodeo::readout {
 
 inline constexpr const char* kLimitedByNothing = "nothing";
+inline constexpr const char* kLimitedByInput = "input";  ///< triggers were refused though nothing behind the input was full
 
 /// The first cause of back-pressure between two looks at the same run: the name of a consumer, "builder", or "nothing".
 std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now);

@@ -36,8 +36,9 @@ struct RobStatus {
 /// Totals since the start of the run.
 struct ReadoutStatus {
   Phase phase = Phase::prepared;
-  double seconds = 0;     ///< from the start of the input to its end, or until now
-  double unix_start = 0;  ///< wall-clock time of the start, seconds
+  double seconds = 0;          ///< from the start of the input to its end, or until now
+  double unix_start = 0;       ///< wall-clock time of the start, seconds
+  double trigger_seconds = 0;  ///< in which the triggers that the input counts were offered; 0: the run's
 
   std::vector<NamedCounter> input;
   double input_cpu_seconds = 0;

@@ -44,6 +44,12 @@ bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
   return paced && counter_value(status.input, "vetoed", 1) == 0;
 }
 
+/// Triggers found the input busy, though nothing behind it was full: it, or what feeds it, had not enough of the machine.
+bool held_back(const ReadoutStatus& status) {
+  const std::uint64_t vetoed = counter_value(status.input, "vetoed");
+  return vetoed > 0 && vetoed * 100 >= counter_value(status.input, "triggers") + vetoed;
+}
+
 /// A failure may be the message of an error: here it stands in a line of its own.
 std::string in_a_line(std::string text) {
   constexpr std::string_view kPrefix = "error[";
@@ -59,10 +65,13 @@ std::string in_a_line(std::string text) {
   return text;
 }
 
-Condition condition_of(const RunReport& report, bool aborted) {
+/// While a run goes on, what is under way is in no counter yet.
+Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
-  if (report.mismatches > 0) return Condition::wrong;
-  const bool whole = counter_value(report.input, "damaged") == 0;
+  if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
+  const bool whole = counter_value(report.input, "damaged") == 0 && counter_value(report.input, "chunks_cut_off") == 0 &&
+                     counter_value(report.input, "triggers_cut_off") == 0 &&
+                     counter_value(report.input, "cards_cut_off") == 0;
   return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
 }
 
@@ -94,15 +103,17 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.failure = in_a_line(status.failure);
   report.links = status.links();
   report.limited_by = kept_up(settings, status) ? kLimitedByNothing : limited_by;
+  if (report.limited_by == kLimitedByNothing && held_back(status)) report.limited_by = kLimitedByInput;
   report.incomplete = status.incomplete();
   report.chunks_built = status.chunks_built();
   // An input that counts nothing itself is believed to have sent what the builders received.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
   const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
-  report.trigger_rate_hz = per_second(triggers, status.seconds);
+  const double trigger_seconds = status.trigger_seconds > 0 ? status.trigger_seconds : status.seconds;
+  report.trigger_rate_hz = per_second(triggers, trigger_seconds);
   if (const NamedCounter* const vetoed = find_counter(status.input, "vetoed")) {
     const std::uint64_t offered = triggers + vetoed->value;
-    report.offered_rate_hz = per_second(offered, status.seconds);
+    report.offered_rate_hz = per_second(offered, trigger_seconds);
     report.dead_time_fraction = offered > 0 ? static_cast<double>(vetoed->value) / static_cast<double>(offered) : 0;
   }
   report.bytes_payload = status.payload_bytes();
@@ -113,7 +124,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
   add_robs(report, status);
   add_consumers(report, status);
-  report.condition = condition_of(report, aborted);
+  report.condition = condition_of(report, status.phase == Phase::stopped, aborted);
   return report;
 }
 

@@ -15,9 +15,9 @@ namespace rodeo::readout {
 
 enum class Condition : std::uint8_t {
   good,        ///< every fragment complete, no chunk lost
-  incomplete,  ///< fragments without all their links, chunks in no fragment, or a damaged input; each is counted by reason
-  wrong,       ///< the verifying processor found bytes that are not what was sent
-  aborted,     ///< a failure or the user ended the run before its data were safe
+  incomplete,  ///< fragments without all their links, chunks in no fragment, a damaged input, or one that was cut off; each is counted by reason
+  wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
+  aborted,  ///< a failure or the user ended the run before its data were safe
 };
 
 const char* name_of(Condition condition);

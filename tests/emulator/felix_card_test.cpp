@@ -74,6 +74,49 @@ TEST_F(FelixCardTest, NothingIsWrittenBeyondTheReadPointer) {
   EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U, 1U) << "and it is busy";
 }
 
+TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 16);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  ASSERT_TRUE(
+      wait_until([&] { return (host.client.read<std::uint64_t>(2, felix::reg("dma_busy_status").offset) & 1U) != 0; }));
+  // Nobody makes room: what is accepted by now cannot all go out.
+  ASSERT_TRUE(host.disable());
+  prover.prove(host.take());
+  const auto report = emulator_->report();
+  const auto counter = [&](std::string_view name) {
+    for (const auto& [one, value] : report.functions[0].counters) {
+      if (one == name) return value;
+    }
+    return std::uint64_t{0};
+  };
+  EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
+  EXPECT_EQ(report.functions[0].chunks, prover.chunks());
+  EXPECT_GT(counter("triggers_cut_off"), 0U);
+  EXPECT_EQ(6 * report.trigger.accepted, prover.chunks() + counter("chunks_cut_off") + 6 * counter("triggers_cut_off"));
+}
+
+TEST_F(FelixCardTest, BlocksThatAreOpenAtTheEndGoOut) {
+  auto card = felix();
+  card.flush = 1h;  // never by themselves
+  auto all = settings(card);
+  all.trigger.limit = 30;  // the last chunks of a link begin in one block and end in the next
+  start(std::move(all));
+  FelixHost host(socket(), 1 << 16);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].triggers == 30; }));
+  host.client.write<std::uint64_t>(2, felix::reg("generator_control").offset, 0);
+  // Until the card has noticed that nothing more comes, and has only the blocks left.
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().trigger.followers.at(0).ready == 0; }));
+  ASSERT_TRUE(host.disable());
+  prover.prove(host.take());
+  EXPECT_EQ(prover.chunks(), 180U);
+  EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
+  EXPECT_EQ(emulator_->report().functions[0].chunks, 180U);
+}
+
 TEST_F(FelixCardTest, LongChunksAndWideTrailersGoOverBlocks) {
   auto card = felix();
   card.felix.full_mode = true;

@@ -163,6 +163,10 @@ TEST(TriggerAuthority, EndpointsThatAreSwitchedOffOneAfterTheOtherEndWithTheSame
   EXPECT_EQ(ids_of_first, ids_of_second);
   EXPECT_EQ(authority.report().dead_time_fraction(), 0);
   EXPECT_FALSE(ids_of(take_all(authority, second, kStart + 200'000'000)).empty()) << "the pause ends by itself";
+  const auto report = authority.report();
+  EXPECT_NEAR(static_cast<double>(report.offered) / report.offering_seconds, 1e5, 1e3)
+      << "the time in which nothing was offered is none of it";
+  EXPECT_LT(report.offering_seconds, report.seconds);
 }
 
 TEST(TriggerAuthority, WithFewerReadyThanAreWaitedForNothingIsOffered) {

@@ -18,6 +18,8 @@ namespace {
 
 using testing::SeenChunk;
 
+constexpr std::uint64_t kMs = 1'000'000;
+
 // Spans over memory of the test; knows what was given back. Filled before the walk, or while it goes on.
 class ScriptedSource final : public SpanSource {
  public:
@@ -26,10 +28,14 @@ class ScriptedSource final : public SpanSource {
   std::size_t given_back = 0;
   bool stopped = false;
   std::optional<Error> fails;
+  std::optional<Error> stop_fails;
   bool starts = true;
 
   Result<void> start() override { return starts ? Result<void>{} : std::unexpected(Error{"card.gone", "the card is gone"}); }
-  void stop() override { stopped = true; }
+  Result<void> stop() override {
+    stopped = true;
+    return stop_fails ? std::unexpected(*stop_fails) : Result<void>{};
+  }
   Result<std::optional<CardSpan>> next() override {
     if (fails) return std::unexpected(*fails);
     if (handed == filled.size()) return std::nullopt;
@@ -218,6 +224,74 @@ TEST(CardStream, AFullRingLeavesSpansWithTheCardUntilThereIsRoom) {
   EXPECT_EQ(seen.size(), 2u * 60'000u);
 }
 
+TEST(CardSpans, AFullRingIsNoSilenceOfTheCard) {
+  Card card(2);
+  card.connect();
+  card.blocks.add_events(0, 60'000);
+  card.blocks.flush();
+  card.fill(1);
+  auto fast = card.stream(0, 2);
+  auto slow = card.stream(1, 2);
+  std::vector<SeenChunk> seen;
+  read_all(*fast, seen);
+  card.spans->stop(50 * kMs, 60'000 * kMs);
+  std::uint64_t now = base::steady_now_ns();
+  for (int i = 0; i < 1000; ++i) card.spans->pump(now += kMs);
+  EXPECT_FALSE(card.source->stopped) << "the card still has what there is no room for";
+  for (int i = 0; i < 10; ++i) {
+    read_all(*slow, seen);
+    read_all(*fast, seen);
+  }
+  EXPECT_EQ(seen.size(), 2U * 60'000U);
+}
+
+TEST(CardSpans, APauseOfTheReaderIsNoSilenceOfTheCard) {
+  Card card(1);
+  card.connect();
+  auto stream = card.stream(0, 1);
+  std::uint64_t now = 1000 * kMs;
+  card.spans->pump(now);
+  card.spans->stop(200 * kMs, 2000 * kMs);
+  for (int i = 0; i < 5; ++i) card.spans->pump(now += 300 * kMs);
+  EXPECT_FALSE(card.source->stopped);
+  for (int i = 0; i < 200; ++i) card.spans->pump(now += kMs);
+  EXPECT_TRUE(card.source->stopped);
+  card.spans->pump(now += kMs);
+  EXPECT_TRUE(card.spans->ended());
+  EXPECT_FALSE(card.spans->cut_off());
+}
+
+TEST(CardSpans, ACardThatDoesNotEndIsCutOffAtTheLimitAndThatIsSaid) {
+  Card card(1);
+  card.connect();
+  auto stream = card.stream(0, 1);
+  card.blocks.add_events(0, 24);
+  card.blocks.flush();
+  std::uint64_t now = 1000 * kMs;
+  card.spans->pump(now);
+  card.spans->stop(200 * kMs, 2000 * kMs);
+  for (int i = 0; i < 2001 && !card.source->stopped; ++i) {
+    card.fill(1);
+    card.spans->pump(now += kMs);
+  }
+  EXPECT_TRUE(card.source->stopped);
+  while (!card.spans->ended()) card.spans->pump(now += kMs);
+  EXPECT_TRUE(card.spans->cut_off());
+  EXPECT_FALSE(card.spans->failure());
+}
+
+TEST(CardSpans, AStopThatFailsIsAFailure) {
+  Card card(1);
+  card.connect();
+  auto stream = card.stream(0, 1);
+  card.source->stop_fails = Error{"card.timeout", "DMA descriptor 0 did not stop"};
+  card.spans->stop(0, 0);
+  for (std::uint64_t now = 1000 * kMs; !card.spans->ended() && now < 2000 * kMs; now += kMs) card.spans->pump(now);
+  ASSERT_TRUE(card.spans->ended());
+  ASSERT_TRUE(card.spans->failure());
+  EXPECT_EQ(card.spans->failure()->code, "card.timeout");
+}
+
 TEST(CardStream, EndsWhenItWasStoppedAndAllIsRead) {
   Card card(1);
   card.connect();
@@ -267,7 +341,6 @@ TEST(CardSpans, TheClockStandsStillWhileTheWholeCardDoes) {
   card.blocks.add_events(0, 24);
   card.blocks.flush();
   card.fill(1);
-  constexpr std::uint64_t kMs = 1'000'000;
   std::uint64_t now = 1000 * kMs;
   card.spans->pump(now);
   const std::uint64_t begin = card.spans->clock_ns();
@@ -281,7 +354,6 @@ TEST(CardSpans, TheClockNeverLeaps) {
   Card card(1);
   card.connect();
   auto stream = card.stream(0, 1);
-  constexpr std::uint64_t kMs = 1'000'000;
   card.spans->pump(1000 * kMs);
   const std::uint64_t begin = card.spans->clock_ns();
   card.blocks.add_events(0, 24);

@@ -71,7 +71,35 @@ TEST(RunReport, AFailureIsOneLineWithoutTheCodeOfAnError) {
 }
 
 TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
-  EXPECT_FALSE(make_report({}, status_of(100, 99, {}), "nothing", false).adds_up());
+  ReadoutStatus status = status_of(100, 99, {});
+  EXPECT_FALSE(make_report({}, status, "nothing", false).adds_up());
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::good) << "the chunk may be under way";
+  status.phase = Phase::stopped;
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::wrong);
+}
+
+TEST(RunReport, AnInputThatWasCutOffIsNoGoodRun) {
+  for (const char* counter : {"chunks_cut_off", "triggers_cut_off", "cards_cut_off"}) {
+    ReadoutStatus status = status_of(100, 100, {});
+    status.input.push_back({counter, 1});
+    EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete) << counter;
+  }
+}
+
+TEST(RunReport, OfferedAndAcceptedAreOfTheTimeInWhichTriggersWereOffered) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.trigger_seconds = 2.5;
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_DOUBLE_EQ(report.offered_rate_hz, 50);
+  EXPECT_DOUBLE_EQ(report.trigger_rate_hz, 40);
+}
+
+TEST(RunReport, DeadTimeWithoutBackPressureIsTheInputs) {
+  ReadoutStatus status = status_of(100, 100, {});
+  EXPECT_EQ(make_report({}, status, "nothing", false).limited_by, "input");
+  EXPECT_EQ(make_report({}, status, "builder", false).limited_by, "builder");
+  status.input = {{"sent", 100}, {"triggers", 100}, {"vetoed", 1}};
+  EXPECT_EQ(make_report({}, status, "nothing", false).limited_by, "nothing") << "less than a hundredth";
 }
 
 TEST(RunReport, LossesOfSeveralRobsAreAddedByReason) {

@@ -1,6 +1,10 @@
 """The demo, end to end, with small numbers: what a newcomer sees first, and what its report promises."""
 
 import json
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +48,43 @@ def test_a_demo_that_verifies_nothing_does_not_pass(demo):
     report, done = demo("--set", "readout.consumer[2].fraction=0", exit_code=7)
     assert report["files_verified"]["events"] == 0
     assert "nothing was written that could be verified" in done.stderr
+
+
+def emulator_of(demo):
+    """The pid of the emulated card's process, once there is one."""
+    deadline = time.monotonic() + scaled(20)
+    while time.monotonic() < deadline:
+        children = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.01)
+    raise AssertionError("the demo has no emulator")
+
+
+def test_an_emulator_that_stands_still_over_the_end_of_a_run_loses_nothing(rodeo):
+    with rodeo.start("demo", "--rate", "20kHz", "--links", 24, "--seconds", 1.5, "--json", "-") as demo:
+        emulator = emulator_of(demo)
+        time.sleep(0.7)
+        deadline = time.monotonic() + scaled(60)
+        out = None
+        while out is None and time.monotonic() < deadline:
+            try:
+                os.kill(emulator, signal.SIGSTOP)
+                time.sleep(0.25)
+                os.kill(emulator, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+            try:
+                out, err = demo.communicate(timeout=0.07)
+            except subprocess.TimeoutExpired:
+                continue
+        assert out is not None, "the demo did not end"
+    report = json.loads(out)
+    assert demo.returncode == 0 and report["run"]["condition"] == "GOOD", err
+    assert report["chunks"]["sent"] == report["chunks"]["built"] == 24 * report["fragments"]["built"] > 0, err
+    assert report["fragments"]["incomplete"] == 0 and report["chunks"]["lost"] == {}
+    assert "cut_off" not in json.dumps(report["input"])
+    assert report["offered_rate_hz"] == pytest.approx(20e3, rel=0.02)
 
 
 def test_a_rate_that_no_trigger_has_is_refused_at_once(rodeo):

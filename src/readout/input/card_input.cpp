@@ -25,7 +25,8 @@ namespace felix = card_registers::felix;
 namespace cru = card_registers::cru;
 
 constexpr std::uint64_t kQuietNs = 200'000'000;
-constexpr std::uint64_t kLongestStopNs = 2'000'000'000;
+constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // of a card that is not ours to switch off
+constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // of one whose generator was
 
 [[noreturn]] void fail(Error error) { throw SetupError(std::move(error)); }
 
@@ -213,7 +214,8 @@ void CardInput::stop() {
       if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", done.error().message());
     }
   }
-  for (Endpoint& endpoint : endpoints_) endpoint.spans->stop(kQuietNs, kLongestStopNs);
+  for (Endpoint& endpoint : endpoints_)
+    endpoint.spans->stop(kQuietNs, settings_.start_generator ? kLongestDrainNs : kLongestStopNs);
 }
 
 std::vector<NamedCounter> CardInput::counters() const {
@@ -234,6 +236,10 @@ std::vector<NamedCounter> CardInput::counters() const {
   std::uint64_t bytes = 0;
   for (const Endpoint& endpoint : endpoints_) bytes += endpoint.spans->bytes();
   std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
+  // A card whose data do not end by themselves is cut off by right.
+  const auto cut_off = [](const Endpoint& endpoint) { return endpoint.spans->ended() && endpoint.spans->cut_off(); };
+  if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
+    all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
   all.insert(all.end(), anomalies.begin(), anomalies.end());
   return all;
 }

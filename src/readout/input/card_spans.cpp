@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
-
 namespace rodeo::readout {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kLongestStep = kMillisecond;      // of the clock, however long nobody looked
-constexpr std::uint64_t kFlowing = 5 * kMillisecond;      // data came this recently: the card is alive
-constexpr std::uint64_t kPatience = 1000 * kMillisecond;  // without any data, until the clock goes on nevertheless
+constexpr std::uint64_t kLongestStep = kMillisecond;         // of the clock, however long nobody looked
+constexpr std::uint64_t kFlowing = 5 * kMillisecond;         // data came this recently: the card is alive
+constexpr std::uint64_t kPatience = 1000 * kMillisecond;     // without any data, until the clock goes on nevertheless
+constexpr std::uint64_t kLongestLook = 20 * kMillisecond;    // between two looks, that counts as silence
+constexpr std::uint64_t kLongestPause = 100 * kMillisecond;  // of the same, that counts as time of a stop
 constexpr int kSpansPerPump = 64;
 
 }  // namespace
@@ -27,7 +27,7 @@ Result<void> CardSpans::start() {
 void CardSpans::stop(std::uint64_t quiet_ns, std::uint64_t limit_ns) {
   quiet_ns_ = quiet_ns;
   limit_ns_ = limit_ns;
-  stop_asked_ns_.store(base::steady_now_ns(), std::memory_order_release);
+  stop_asked_.store(true, std::memory_order_release);
   // A card that never started (or failed to) has nothing to wait for, and nobody pumps it.
   if (!started_.load(std::memory_order_acquire)) ended_.store(true, std::memory_order_release);
 }
@@ -40,25 +40,35 @@ void CardSpans::pump(std::uint64_t now_ns) {
     source_->give_back();
     ++returned_;
   }
-  const bool data = fetch(now_ns);
-  const std::uint64_t asked = stop_asked_ns_.load(std::memory_order_acquire);
-  if (asked != 0 && !data && now_ns > asked) {
-    const std::uint64_t quiet_since = std::max(asked, last_data_ns_);
-    const bool enough = now_ns - quiet_since >= quiet_ns_ || now_ns - asked >= limit_ns_;
+  const Fetched fetched = fetch(now_ns);
+  if (!ended() && stop_asked_.load(std::memory_order_acquire)) {
+    // Long pauses are this process's or the machine's, and no sign of silence.
+    const std::uint64_t passed = last_look_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_look_ns_);
+    stopping_ns_ += std::min(passed, kLongestPause);
+    silent_ns_ = fetched == Fetched::nothing ? silent_ns_ + std::min(passed, kLongestLook) : 0;
     if (source_stopped_) {
-      ended_.store(true, std::memory_order_release);
-    } else if (enough) {
-      source_->stop();  // what it had filled comes with the next fetch
-      source_stopped_ = true;
+      if (fetched == Fetched::nothing) ended_.store(true, std::memory_order_release);
+    } else if (silent_ns_ >= quiet_ns_) {
+      stop_source();
+    } else if (stopping_ns_ >= limit_ns_) {
+      cut_off_ = true;
+      stop_source();
     }
-  } else if (asked != 0 && now_ns > asked && now_ns - asked >= limit_ns_ && !source_stopped_) {
-    source_->stop();
-    source_stopped_ = true;
   }
+  last_look_ns_ = std::max(last_look_ns_, now_ns);
   pumping_.clear(std::memory_order_release);
 }
 
-bool CardSpans::fetch(std::uint64_t now_ns) {
+// What it had filled comes with the next fetch.
+void CardSpans::stop_source() {
+  source_stopped_ = true;
+  if (auto stopped = source_->stop(); !stopped) {
+    failure_ = std::move(stopped.error());
+    ended_.store(true, std::memory_order_release);
+  }
+}
+
+CardSpans::Fetched CardSpans::fetch(std::uint64_t now_ns) {
   std::uint64_t published = published_.load(std::memory_order_relaxed);
   bool data = false;
   for (int i = 0; i < kSpansPerPump && published - returned_ < kSlots; ++i) {
@@ -66,7 +76,7 @@ bool CardSpans::fetch(std::uint64_t now_ns) {
     if (!next) {
       failure_ = std::move(next.error());
       ended_.store(true, std::memory_order_release);
-      return data;
+      return Fetched::nothing;
     }
     if (!*next) break;
     Slot& slot = slots_[published & kMask];
@@ -77,8 +87,9 @@ bool CardSpans::fetch(std::uint64_t now_ns) {
     published_.store(++published, std::memory_order_release);
     data = true;
   }
+  const bool full = published - returned_ >= kSlots;
   advance_clock(now_ns, data);
-  return data;
+  return data ? Fetched::data : full ? Fetched::no_room : Fetched::nothing;
 }
 
 void CardSpans::advance_clock(std::uint64_t now_ns, bool data) {

@@ -27,7 +27,8 @@ class SpanSource {
   /// Lets the card fill memory.
   virtual Result<void> start() = 0;
   /// Ends the filling; what is filled by then still comes from next().
-  virtual void stop() = 0;
+  /// An Error says that what it still had may be lost.
+  virtual Result<void> stop() = 0;
   /// The next filled span, without blocking; nothing if there is none yet. An Error ends the input.
   virtual Result<std::optional<CardSpan>> next() = 0;
   /// The oldest span that was not given back yet goes back to the card.
@@ -64,9 +65,12 @@ class CardSpans {
   /// `now_ns` is a steady time read before the call.
   void pump(std::uint64_t now_ns);
 
-  /// The application: no more data are wanted. What the card has filled is still fetched; ended() becomes true when nothing came for
-  /// `quiet_ns`, at the latest after `limit_ns`.
+  /// The application: no more data are wanted. What the card has filled is still fetched. The source is stopped when it had nothing for `quiet_ns`, at the latest after
+  /// `limit_ns`; ended() becomes true when what it had filled until then is published. Both times are spent looking: longer than 20 ms between two
+  /// looks counts as 20 ms of silence (100 ms of the limit), and a ring that is full is no silence.
   void stop(std::uint64_t quiet_ns, std::uint64_t limit_ns);
+  /// It was still bringing data when `limit_ns` was over: what it had not written by then is not here. After ended().
+  bool cut_off() const { return cut_off_; }
   /// True once no span will come after the published ones.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
@@ -87,7 +91,9 @@ class CardSpans {
   static constexpr std::uint64_t kSlots = 4096;
   static constexpr std::uint64_t kMask = kSlots - 1;
 
-  bool fetch(std::uint64_t now_ns);
+  enum class Fetched : std::uint8_t { data, nothing, no_room };
+  Fetched fetch(std::uint64_t now_ns);
+  void stop_source();
   void advance_clock(std::uint64_t now_ns, bool data);
 
   std::unique_ptr<SpanSource> source_;
@@ -103,12 +109,16 @@ class CardSpans {
   std::uint64_t returned_ = 0;
   std::uint64_t last_pump_ns_ = 0;
   std::uint64_t last_data_ns_ = 0;
+  std::uint64_t last_look_ns_ = 0;
+  std::uint64_t silent_ns_ = 0;    // of looking, since the last data
+  std::uint64_t stopping_ns_ = 0;  // of looking, since a stop was asked for
   bool source_stopped_ = false;
+  bool cut_off_ = false;
   std::optional<Error> failure_;
   base::Gauge<std::uint64_t> held_bytes_;
   base::Gauge<std::uint64_t> bytes_;
 
-  std::atomic<std::uint64_t> stop_asked_ns_{0};
+  std::atomic<bool> stop_asked_{false};
   std::uint64_t quiet_ns_ = 0;
   std::uint64_t limit_ns_ = 0;
 };

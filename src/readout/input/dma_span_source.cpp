@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/clock.h"
-#include "base/log.h"
 
 namespace rodeo::readout {
 namespace {
@@ -31,10 +30,13 @@ Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::unique_ptr<card:
   return source;
 }
 
-void DmaSpanSource::stop() {
-  if (stopped_) return;
+Result<void> DmaSpanSource::stop() {
+  if (stopped_) return {};
   stopped_ = true;
-  if (auto done = reader_->stop(); !done) base::log_warning("{}", done.error().message());
+  // A card that stands still (an emulator can) answers when it goes on: from then on the channel's short patience counts.
+  std::array<std::byte, 2> vendor{};
+  (void)card_->function().read(card::pci::kConfigurationRegion, 0, vendor);
+  return reader_->stop();
 }
 
 Result<std::optional<CardSpan>> DmaSpanSource::next() {

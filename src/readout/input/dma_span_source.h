@@ -28,7 +28,7 @@ class DmaSpanSource final : public SpanSource {
   static Result<std::unique_ptr<DmaSpanSource>> open(std::unique_ptr<card::Card> card, const Settings& settings);
 
   Result<void> start() override { return reader_->start(); }
-  void stop() override;
+  Result<void> stop() override;
   Result<std::optional<CardSpan>> next() override;
   void give_back() override;
   std::uint64_t memory_bytes() const override { return memory_.bytes().size(); }
