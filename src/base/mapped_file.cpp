@@ -29,7 +29,8 @@ Result<MappedFile> MappedFile::open(const std::string& path, Access access) {
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
     return S_ISDIR(status.st_mode)
-               ? failed("file.not_regular", "is a directory, not a file", "name the files in it: " + path + "/*")
+               ? failed("file.not_regular", "is a directory, not a file",
+                        "name the files in it: " + path + (path.ends_with('/') ? "*" : "/*"))
                : failed("file.not_regular", "is not a regular file", "copy what it delivers to a file first");
   }
   MappedFile file;

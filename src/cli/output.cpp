@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace rodeo::cli {
 
@@ -199,19 +201,40 @@ Result<void> check_json_target(const std::string& file) {
   return {};
 }
 
+namespace {
+
+/// errno says why not.
+bool write_and_close(std::FILE* out, const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  const int error = errno;
+  const bool closed = std::fclose(out) == 0;
+  if (!written) errno = error;
+  return written && closed;
+}
+
+}  // namespace
+
 Result<void> write_json(const std::string& file, const Json& value) {
   const std::string text = value.dump() + "\n";
   if (file == "-") {
     print(text);
     return {};
   }
-  std::FILE* out = std::fopen(file.c_str(), "we");
-  bool good = out != nullptr;
-  if (good) {
-    good = std::fwrite(text.data(), 1, text.size(), out) == text.size();
-    good = std::fclose(out) == 0 && good;
+  // A file takes its name when it is whole: a full disk leaves what was there before. What is no plain file (a pipe, a link), or lies in a directory that takes no
+  // new one, is written as it is.
+  std::error_code ignored;
+  const auto type = std::filesystem::symlink_status(file, ignored).type();
+  if (type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found) {
+    const std::string part = fmt::format("{}.{}.part", file, ::getpid());
+    if (std::FILE* out = std::fopen(part.c_str(), "wxe"); out != nullptr) {
+      if (write_and_close(out, text) && std::rename(part.c_str(), file.c_str()) == 0) return {};
+      const int error = errno;
+      (void)::unlink(part.c_str());
+      return cannot_write(file, error);
+    }
   }
-  if (!good) return cannot_write(file, errno);
+  std::FILE* out = std::fopen(file.c_str(), "we");
+  if (out == nullptr || !write_and_close(out, text)) return cannot_write(file, errno);
   return {};
 }
 

@@ -92,7 +92,7 @@ void print(std::string_view text);
 /// Whether write_json() will be able to open the file (error cli.output); leaves no file behind.
 Result<void> check_json_target(const std::string& file);
 
-/// Writes a JSON value for programs: to stdout if `file` is "-", else to the file (error cli.output).
+/// Writes a JSON value for programs: to stdout if `file` is "-", else to the file (error cli.output), which is there whole or as it was before.
 Result<void> write_json(const std::string& file, const Json& value);
 
 }  // namespace rodeo::cli

@@ -70,18 +70,28 @@ Result<ExitCode> write_plugin(const Options& options) {
     return std::unexpected(Error{
         "cli.exists", fmt::format("{} is there already", directory.string()), {}, "choose another name, or --directory"});
   }
+  // Whatever is made is removed again if not all of it can be: what is half there would be refused at the next try.
+  fs::path made = fs::absolute(directory).lexically_normal();
+  if (!made.has_filename()) made = made.parent_path();
+  while (made.has_parent_path() && !fs::exists(made.parent_path(), failure)) made = made.parent_path();
+  const auto undo = [&](const fs::path& path, const std::string& why) {
+    std::error_code ignored;
+    fs::remove_all(made, ignored);
+    return std::unexpected(
+        Error{"cli.output", fmt::format("cannot write {}: {}", path.string(), why), {}, "nothing of it is left"});
+  };
   fs::create_directories(directory, failure);
-  if (failure)
-    return std::unexpected(Error{"cli.output", fmt::format("cannot make {}: {}", directory.string(), failure.message())});
+  if (failure) return undo(directory, failure.message());
+  std::string written;
   for (const TemplateFile& file : plugin_template()) {
     const fs::path path = directory / with_name(file.name, name);
     std::ofstream out(path, std::ios::binary);
     out << with_name(file.text, name);
     out.close();
-    if (!out)
-      return std::unexpected(Error{"cli.output", fmt::format("cannot write {}: {}", path.string(), std::strerror(errno))});
-    print(path.string() + "\n");
+    if (!out) return undo(path, std::strerror(errno));
+    written += path.string() + "\n";
   }
+  print(written);
   fmt::print(
       stderr,
       "next: cd {} && cmake -S . -B build && cmake --build build && ctest --test-dir build    (README.md has the rest)\n",

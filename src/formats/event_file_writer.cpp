@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace rodeo::formats {
 namespace {
@@ -72,6 +73,11 @@ EventFileWriter::~EventFileWriter() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+void EventFileWriter::discard() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (std::exchange(unsealed_, false)) ::unlink(path_of(encoder_.writing_name()).c_str());
+}
+
 Result<void> EventFileWriter::put(std::span<const std::byte> bytes) {
   digest_.update(bytes);
   return write_all(fd_, bytes, path_of(encoder_.writing_name()));
@@ -91,6 +97,7 @@ Result<void> EventFileWriter::open_file() {
                                  "save its events: rodeo data recover " + path});
   }
   if (fd_ < 0) return failed(path, "cannot make the file", errno);
+  unsealed_ = true;
   digest_ = {};
   return put(header);
 }
@@ -102,6 +109,7 @@ Result<void> EventFileWriter::close_file(bool last) {
   if (auto done = seal_event_file(path_of(encoder_.writing_name()), closed, encoder_.crc_offset(), digest_.crc32()); !done) {
     return done;
   }
+  unsealed_ = false;
   files_.push_back(
       {closed, encoder_.file_bytes(), encoder_.blocks_in_file(), digest_.adler32_when_sealed(encoder_.crc_offset())});
   return {};

@@ -45,6 +45,9 @@ class EventFileWriter {
   /// Ends the sequence; without an event there is one file without events.
   Result<void> close();
 
+  /// Removes the file that is open, or that could not be closed: for a writer whose events are still elsewhere.
+  void discard();
+
   const std::vector<ClosedFile>& files() const { return files_; }
 
  private:
@@ -59,6 +62,7 @@ class EventFileWriter {
   FileDigest digest_;
   std::vector<ClosedFile> files_;
   int fd_ = -1;
+  bool unsealed_ = false;  // there is a file of ours that ends in .writing
 };
 
 }  // namespace rodeo::formats

@@ -201,8 +201,11 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   if (result.scan.events == 0) return result;
   EventFileWriter writer(directory, settings_like(result.scan, name, run_number));
   const auto saved = scan_events(file, [&](const FoundEvent& event) { return writer.add(event.stored); });
-  if (!saved) return std::unexpected(saved.error());
-  if (auto closed = writer.close(); !closed) return std::unexpected(closed.error());
+  Result<void> done = saved ? writer.close() : std::unexpected(saved.error());
+  if (!done) {
+    writer.discard();
+    return std::unexpected(done.error());
+  }
   result.written = writer.files().front();
   return result;
 }

@@ -44,6 +44,7 @@ struct RecoverResult {
 
 /// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are
 /// those of the damaged file as far as they could be read. `name` is the damaged file's, without directory and ending.
+/// A file that cannot be written to its end (a full disk) is removed again: its events are still in the damaged one.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name);
 
 }  // namespace rodeo::formats

@@ -1,0 +1,58 @@
+"""A disk that is full leaves nothing half-made behind. A limit on the size of files stands for it: writes fail in the same way, and it takes no rights."""
+
+import json
+import resource
+import signal
+
+import pytest
+from conftest import ROOT
+from running_readout import write_configuration
+
+
+def full_after(size):
+    """Options of a command whose files cannot grow beyond `size` bytes."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return {"preexec_fn": limit}
+
+
+def test_a_recovery_that_finds_no_room_leaves_nothing(rodeo):
+    report = json.loads(rodeo("readout", write_configuration(rodeo), "--seconds", 0.5, "--json", "-").stdout)
+    whole = rodeo.directory / report["files"][0]
+    damaged = rodeo.directory / "cut._0001.writing"
+    damaged.write_bytes(whole.read_bytes()[:-100])
+    before = damaged.read_bytes()
+    done = rodeo("data", "recover", damaged, exit_code=1, **full_after(len(before) // 2))
+    assert "error[file.write]" in done.stderr
+    assert not list(rodeo.directory.rglob("*recovered*")) and damaged.read_bytes() == before
+    rodeo("data", "recover", damaged)
+    rodeo("data", "verify", *rodeo.directory.rglob("*recovered*.data"))
+
+
+@pytest.mark.parametrize("directory", ["detector", "deep/er/detector"])
+def test_a_plugin_that_finds_no_room_leaves_nothing(rodeo, directory):
+    done = rodeo("plugin", "new", "detector", "--directory", directory, exit_code=1, **full_after(1000))
+    assert "error[cli.output]" in done.stderr and done.stdout == ""
+    assert list(rodeo.directory.iterdir()) == []
+    rodeo("plugin", "new", "detector", "--directory", directory)
+    assert (rodeo.directory / directory / "README.md").stat().st_size > 0
+
+
+def test_a_report_that_finds_no_room_leaves_what_was_there(rodeo):
+    command = ["net", "formula", "--event-size", "5MB", "--rate", "12kHz", "--json", "x.json"]
+    done = rodeo(*command, exit_code=1, **full_after(16))
+    assert "error[cli.output]" in done.stderr and list(rodeo.directory.iterdir()) == []
+    rodeo(*command)
+    before = (rodeo.directory / "x.json").read_text()
+    rodeo(*command, exit_code=1, **full_after(16))
+    assert (rodeo.directory / "x.json").read_text() == before and len(list(rodeo.directory.iterdir())) == 1
+
+
+def test_the_examples_that_write_do_not_fill_a_disk():
+    for example in (ROOT / "examples").glob("*.toml"):
+        text = example.read_text()
+        ends = 'type = "file"' in text and "\nloop = true" not in text  # a recording that is played once
+        if 'type = "file_writer"' in text and not ends:
+            assert any(key in text for key in ("fraction = ", "max_rate = ", "max_bytes = ")), example.name
