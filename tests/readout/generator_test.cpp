@@ -301,6 +301,23 @@ TEST(Generator, AStallOfItsOwnIsNoDeadTime) {
   EXPECT_EQ(run.counted(GeneratorCounter::triggers), 80'001U) << "it caught up";
 }
 
+TEST(Generator, WhatItDidNotComeToBeforeTheEndIsDeadTimeAndNamed) {
+  GeneratorSettings s = settings_with(24);
+  s.rate_hz = 2e3;
+  GeneratedRun run(s);
+  run.generator->advance(kStart);
+  // A machine that gives it no time: the next call is the end.
+  EXPECT_TRUE(run.generator->behind(kStart + 1000 * kMs));
+  run.generator->end_offering(kStart + 1000 * kMs);
+  EXPECT_FALSE(run.generator->behind(kStart + 1000 * kMs));
+  EXPECT_EQ(run.counted(GeneratorCounter::triggers), 1U);
+  EXPECT_EQ(run.counted(GeneratorCounter::overdue), 2000U);
+  EXPECT_EQ(run.counted(GeneratorCounter::vetoed), 2000U);
+  while (!run.generator->finish(kStart + 1000 * kMs)) read_all(*run.stream, run.chunks);
+  read_all(*run.stream, run.chunks);
+  EXPECT_EQ(run.chunks.size(), 24U) << "and what was accepted is sent";
+}
+
 TEST(Generator, WithoutARateIsLimitedByMemoryAlone) {
   GeneratorSettings s = settings_with(24);
   s.rate_hz = GeneratorSettings::kUnlimited;

@@ -90,7 +90,7 @@ TEST(RunReport, OfferedAndAcceptedAreOfTheTimeInWhichTriggersWereOffered) {
   ReadoutStatus status = status_of(100, 100, {});
   status.trigger_seconds = 2.5;
   const RunReport report = make_report({}, status, "nothing", false);
-  EXPECT_DOUBLE_EQ(report.offered_rate_hz, 50);
+  EXPECT_DOUBLE_EQ(report.offered_rate_hz.value(), 50);
   EXPECT_DOUBLE_EQ(report.trigger_rate_hz, 40);
 }
 

@@ -102,6 +102,20 @@ def test_a_stopped_process_loses_nothing(rodeo):
     assert report["chunks"]["lost"] == {} and report["fragments"]["incomplete"] == 0 and adds_up(report)
 
 
+def test_a_process_that_has_little_time_says_what_it_did_not_come_to(rodeo):
+    with running(rodeo, "readout.input.rate=100kHz", "readout.input.links=192", "readout.consumer[2].fraction=0") as run:
+        for _ in range(40):  # it runs for a tenth of the time
+            run.process.send_signal(signal.SIGSTOP)
+            time.sleep(0.045)
+            run.process.send_signal(signal.SIGCONT)
+            time.sleep(0.005)
+        report, _ = run.finish()
+    assert report["run"]["condition"] == "GOOD" and adds_up(report)
+    assert report["offered_rate_hz"] == pytest.approx(100e3, rel=0.05), "what is set, over the run's time"
+    assert report["input"]["triggers"] + report["input"]["vetoed"] == pytest.approx(100e3 * report["run"]["seconds"], rel=0.05)
+    assert report["input"]["overdue"] <= report["input"]["vetoed"]
+
+
 def test_faults_of_every_kind_add_up(rodeo):
     faults = ["missing=0.01", "duplicate=0.01", "late=0.003", "corrupt=0.01", "l1id=0.003", "truncated=0.01", "jump=0.001", "out_of_sequence=0.003", "bcid=0.003"]
     settings = [part for fault in faults for part in ("--set", f"readout.input.fault_{fault}")]

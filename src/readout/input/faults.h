@@ -26,14 +26,16 @@ enum class GeneratorCounter : std::uint8_t {
   not_occupied,  ///< chunks that a link had no data for
   vetoed,        ///< triggers refused while busy
   triggers,      ///< accepted
+  overdue,       ///< triggers, also in `vetoed`, that were due before the end and that the generator did not come to
   count,
 };
 
 /// Names in reports, in the order of GeneratorCounter.
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(GeneratorCounter::count)> kGeneratorCounterNames = {
-    "fault_missing", "fault_duplicate",       "fault_late", "fault_corrupt", "fault_l1id",   "fault_truncated",
-    "fault_jump",    "fault_out_of_sequence", "fault_bcid", "fault_silent",  "not_occupied", "vetoed",
-    "triggers"};
+    "fault_missing", "fault_duplicate", "fault_late",   "fault_corrupt",
+    "fault_l1id",    "fault_truncated", "fault_jump",   "fault_out_of_sequence",
+    "fault_bcid",    "fault_silent",    "not_occupied", "vetoed",
+    "triggers",      "overdue"};
 
 class FaultPlan {
  public:

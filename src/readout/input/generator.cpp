@@ -74,6 +74,13 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   return std::max(next, now_ns + 1);
 }
 
+void Generator::end_offering(std::uint64_t end_ns) {
+  if (!behind(end_ns)) return;
+  const std::uint64_t overdue = schedule_.veto_until(end_ns);
+  counters_.add(GeneratorCounter::vetoed, overdue);
+  counters_.add(GeneratorCounter::overdue, overdue);
+}
+
 bool Generator::exhausted() const {
   return schedule_.exhausted() &&
          std::none_of(feeds_.begin(), feeds_.end(), [](const auto& feed) { return feed->holds_late_chunks(); });

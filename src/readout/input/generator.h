@@ -39,6 +39,13 @@ class Generator {
   /// The work of one call is bounded. Streams see the data, then the clock.
   std::uint64_t advance(std::uint64_t now_ns);
 
+  /// Triggers that were due up to then are neither accepted nor vetoed yet.
+  bool behind(std::uint64_t end_ns) const {
+    return schedule_.paced() && !schedule_.exhausted() && schedule_.due_ns() <= end_ns;
+  }
+  /// Nothing is offered after this. What was due before, and did not get its turn, is refused: dead time, and counted as overdue.
+  void end_offering(std::uint64_t end_ns);
+
   /// True once all triggers asked for are accepted and no chunk is held back any more.
   bool exhausted() const;
 

@@ -16,6 +16,7 @@ namespace {
 
 // Waking up more often costs a laptop more than it brings: a chunk waits for its run longer than this anyway.
 constexpr std::uint64_t kShortestSleep = 200'000;
+constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // after a stop
 
 void sleep_until(std::uint64_t time_ns) {
   timespec until{};
@@ -67,22 +68,36 @@ void InternalDataGenerator::start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
+void InternalDataGenerator::stop() {
+  std::uint64_t going_on = 0;
+  stop_ns_.compare_exchange_strong(going_on, base::steady_now_ns(), std::memory_order_acq_rel);
+}
+
 void InternalDataGenerator::run() {
   base::set_thread_name("rodeo-gen");
   base::pin_thread_or_warn(generator_.settings().cpu, "rodeo-gen");
   cpu_.attach();
   generator_.start(base::steady_now_ns());
   bool finishing = false;
+  std::uint64_t last_ns = 0;
   while (!abandoned_.load(std::memory_order_acquire)) {
     const std::uint64_t now = base::steady_now_ns();
-    finishing = finishing || stopping_.load(std::memory_order_acquire) || generator_.exhausted();
     if (finishing) {
       if (generator_.finish(now)) break;
       sleep_until(now + kShortestSleep);
       continue;
     }
-    const std::uint64_t next = generator_.advance(now);
-    if (next > now && !generator_.exhausted()) sleep_until(std::max(next, now + kShortestSleep));
+    // What was due when the stop came still gets its turn, if it can soon.
+    const std::uint64_t stop = stop_ns_.load(std::memory_order_acquire);
+    const std::uint64_t end = stop == 0 ? now : std::max(stop, last_ns);
+    if (generator_.exhausted() || (stop != 0 && (!generator_.behind(end) || now > end + kLongestCatchUp))) {
+      if (stop != 0) generator_.end_offering(end);
+      finishing = true;
+      continue;
+    }
+    last_ns = end;
+    const std::uint64_t next = generator_.advance(end);
+    if (next > end && !generator_.exhausted()) sleep_until(std::max(stop == 0 ? next : now, now + kShortestSleep));
   }
   cpu_.detach();
 }

@@ -27,7 +27,7 @@ class InternalDataGenerator final : public DataInput {
   std::unique_ptr<DataStream> open(std::span<const Fid> links) override;
   std::unique_ptr<DataStream> open_trigger_list() override;
   void start() override;
-  void stop() override { stopping_.store(true, std::memory_order_release); }
+  void stop() override;
   std::vector<NamedCounter> counters() const override;
   double cpu_seconds() const override { return cpu_.seconds(); }
 
@@ -36,7 +36,7 @@ class InternalDataGenerator final : public DataInput {
 
   Generator generator_;
   std::vector<bool> taken_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> stop_ns_{0};  // when it was told to stop; 0: it was not
   std::atomic<bool> abandoned_{false};
   base::ThreadCpu cpu_;
   std::thread thread_;
