@@ -73,7 +73,7 @@ Result<void> apply_switch(const Options& options, network::SwitchBuffer& buffer)
     if (!buffer.shared_bytes && !options.dedicated) buffer.dedicated_bytes_per_port = 0;
   }
   if (options.dedicated) buffer.dedicated_bytes_per_port = *options.dedicated;
-  if (options.port_limit) buffer.port_limit_bytes = *options.port_limit;
+  if (options.port_limit) buffer.port_limit_bytes = options.port_limit;
   if (options.dynamic_threshold) buffer.dynamic_threshold = *options.dynamic_threshold;
   for (const auto& [given, to] : {std::pair{&options.cell, &buffer.cell_bytes},
                                   std::pair{&options.cell_metadata, &buffer.first_cell_metadata_bytes}}) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -39,7 +38,7 @@ std::string shown(const Cell& cell) {
 }
 
 std::string csv_field(const Json& value) {
-  const std::string text = value.is_null() ? "" : value.is_string() ? value.string() : value.dump(0);
+  std::string text = value.is_null() ? "" : value.is_string() ? value.string() : value.dump(0);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
