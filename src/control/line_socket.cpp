@@ -132,7 +132,8 @@ void LineServer::serve(std::chrono::milliseconds wait, const std::function<std::
     bool keep = false;
     try {
       keep = ready[i + 1].revents == 0 || serve_client(clients_[i], answer);
-    } catch (const std::exception&) {  // the connection ends, and the process goes on
+    } catch (const std::exception&) {
+      keep = false;  // the connection ends, and the process goes on
     }
     if (keep) continue;
     ::close(clients_[i].fd);
@@ -149,6 +150,7 @@ bool somebody_listens(const std::filesystem::path& path) {
     return false;
   }
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return false;
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
   if (errno != ECONNREFUSED) return errno == EAGAIN;  // so many wait to be heard that there must be somebody
   // Whoever makes a socket holds the lock beside it before and while it is there.

@@ -173,7 +173,7 @@ void refuse_small_slices(const readout::ReadoutSettings& settings, Configuration
       return;
     }
   } catch (const SetupError&) {
-    // What is wrong with them is said when they are made.
+    return;  // what is wrong with them is said when they are made
   }
 }
 

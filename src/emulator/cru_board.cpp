@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "emulator/cru_card.h"
 
+#include <cmath>
+
 namespace rodeo::emulator {
 namespace {
 
@@ -28,7 +30,7 @@ std::uint32_t ascii_serial(unsigned serial) {
 }  // namespace
 
 void CruCard::set_temperature(double celsius) {
-  registers().set(cru::reg("temperature"), static_cast<std::uint64_t>((celsius + 265) * 1024 / 693 + 0.5) & 0x3ff);
+  registers().set(cru::reg("temperature"), static_cast<std::uint64_t>(std::llround((celsius + 265) * 1024 / 693)) & 0x3ff);
 }
 
 double CruCard::run_seconds() const { return static_cast<double>(base::steady_now_ns() - power_on_ns_) * 1e-9; }

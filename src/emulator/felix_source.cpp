@@ -11,7 +11,6 @@
 namespace rodeo::emulator {
 
 using formats::BlockEncoder;
-using formats::BlockHeader;
 using formats::Provable;
 
 FelixSource::FelixSource(FelixSourceSettings settings)
@@ -64,7 +63,8 @@ std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
 
 /// 8b/10b has a character a byte. A GBT E-link frames a chunk by two characters; a FULL link by two words of four, and pads it to a word.
 double FelixSource::wire_bytes(std::size_t chunk_bytes) const {
-  return settings_.full_mode ? static_cast<double>((chunk_bytes + 3) / 4 * 4 + 8) : static_cast<double>(chunk_bytes + 2);
+  return settings_.full_mode ? static_cast<double>(((chunk_bytes + 3) & ~std::size_t{3}) + 8)
+                             : static_cast<double>(chunk_bytes + 2);
 }
 
 std::uint64_t FelixSource::triggers_on_links(std::uint64_t now_ns) const {

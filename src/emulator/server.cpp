@@ -111,7 +111,7 @@ void Server::obey() {
     try {
       listen();
     } catch (const SetupError&) {
-      // Somebody put something under the socket's name: the card stays away.
+      listener_.reset();  // somebody put something under the socket's name: the card stays away
     }
   }
   if (order != Order::stop) order_.store(Order::none, std::memory_order_release);
