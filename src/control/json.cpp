@@ -194,12 +194,13 @@ std::string Json::dump(int indent) const {
 Result<Json> Json::parse(std::string_view text) {
   if (const std::size_t byte = too_deep(text); byte != 0)
     return std::unexpected(bad_json(text, byte, fmt::format("values are nested more than {} deep", kDeepest)));
+  constexpr const char* kNoJson = "this is not JSON: the text ends early or has a character out of place";
+  // The library takes this byte for the end of the text, whatever follows; in JSON it is nowhere allowed.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
+    return std::unexpected(bad_json(text, nul + 1, kNoJson));
   Builder builder;
   if (Library::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
-  return std::unexpected(bad_json(text, builder.bad_byte(),
-                                  builder.out_of_range()
-                                      ? "a number is too large"
-                                      : "this is not JSON: the text ends early or has a character out of place"));
+  return std::unexpected(bad_json(text, builder.bad_byte(), builder.out_of_range() ? "a number is too large" : kNoJson));
 }
 
 }  // namespace rodeo::control

@@ -61,6 +61,11 @@ TEST(Json, WhatIsNestedTooDeepIsRefused) {
   EXPECT_TRUE(Json::parse("[" + std::string(500, ' ') + "[],[],{\"a\":[]}]"));
 }
 
+TEST(Json, ANulByteIsNoEndOfTheText) {
+  EXPECT_EQ(Json::parse(std::string_view("{}\0{\n", 5)).error().where, "1:3");
+  EXPECT_FALSE(Json::parse(std::string_view("1\0", 2)));
+}
+
 TEST(Json, AMemberThatStandsTwiceHasItsLastValue) {
   EXPECT_EQ(Json::parse(R"({"a":1,"b":2,"a":3})")->dump(0), R"({"a":3,"b":2})");
 }

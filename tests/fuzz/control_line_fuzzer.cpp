@@ -38,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string line(reinterpret_cast<const char*>(data), size);
   const auto parsed = Json::parse(line);
   const auto twin = nlohmann::ordered_json::parse(line, nullptr, false);
-  FUZZ_CHECK(parsed.has_value() == (!twin.is_discarded() && depth_of(twin) <= Json::kDeepest));
+  const bool has_nul = line.find('\0') != std::string::npos;  // where the library's reading ends
+  FUZZ_CHECK(parsed.has_value() == (!twin.is_discarded() && !has_nul && depth_of(twin) <= Json::kDeepest));
   if (parsed) {
     FUZZ_CHECK(parsed->dump(0) == twin.dump());
     FUZZ_CHECK(Json::parse(parsed->dump())->dump(0) == twin.dump());
