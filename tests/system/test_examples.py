@@ -3,9 +3,10 @@
 import contextlib
 import json
 import shutil
+import time
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, scaled
 from running_emulator import emulated
 from running_readout import adds_up
 
@@ -57,3 +58,16 @@ def test_emulated_cards_of_an_example_are_there(rodeo, example):
 
 def test_every_example_is_run_by_something():
     assert set(ALL) == set(EXAMPLES) | set(EMULATED)
+
+
+def test_the_time_frames_of_the_cru_example_can_be_looked_at(rodeo):
+    """They are larger than what a sampler shows by default."""
+    shutil.copy(ROOT / "examples" / "cru.toml", rodeo.directory)
+    with emulated(rodeo, "cru.toml"), rodeo.start("readout", "cru.toml", "--seconds", 60) as readout:
+        deadline = time.monotonic() + scaled(30)
+        while rodeo("readout", "status", exit_code=None).returncode != 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shown = rodeo("events", "tail", "--count", 1, "--patience", "20s").stdout
+        readout.terminate()
+        readout.communicate(timeout=scaled(30))
+    assert "12 chunks" in shown
