@@ -1,11 +1,10 @@
 // The CRU's other registers: identity, I2C, clocks, links, counters, trigger emulation. What they show lives.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/clock.h"
 #include "emulator/cru_card.h"
-
-#include <cmath>
 
 namespace rodeo::emulator {
 namespace {
