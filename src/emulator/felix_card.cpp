@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "base/clock.h"
@@ -15,7 +16,6 @@ namespace rodeo::emulator {
 namespace {
 
 namespace felix = card_registers::felix;
-using card_registers::Field;
 
 constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
 constexpr std::uint64_t kDone = felix::kDone.mask();
@@ -57,7 +57,8 @@ FelixCard::~FelixCard() {
 }
 
 void FelixCard::set_temperature(double celsius) {
-  registers().set(felix::reg("temperature"), static_cast<std::uint64_t>((celsius + 273.15) * 4096 / 503.975 + 0.5) & 0xfff);
+  registers().set(felix::reg("temperature"),
+                  static_cast<std::uint64_t>(std::llround((celsius + 273.15) * 4096 / 503.975)) & 0xfff);
 }
 
 void FelixCard::define_registers() {

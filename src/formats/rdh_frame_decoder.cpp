@@ -124,7 +124,8 @@ std::size_t RdhFrameDecoder::decode(std::uint8_t link_id, std::span<const std::b
     if (at != begin && (out.runs().size() >= kRunsPerCall || !out.has_room(two_frames))) return at - begin;
     const std::span<const std::byte> rest = superpage.subspan(at);
     Rdh page;
-    if (rest.size() < kRdhBytes || !(page = Rdh::read(rest.data())).plausible() || page.offset_next() > rest.size() ||
+    if (rest.size() >= kRdhBytes) page = Rdh::read(rest.data());
+    if (rest.size() < kRdhBytes || !page.plausible() || page.offset_next() > rest.size() ||
         page.memory_size() > page.offset_next()) {
       counters_.add(bad_rdh);
       counters_.add(skipped_bytes, rest.size());

@@ -544,7 +544,7 @@ const std::vector<ScenarioSetting>& settings() {
 std::span<const ScenarioSetting> scenario_settings() { return settings(); }
 
 std::string readable(const ScenarioSetting& setting, const Scenario& scenario) {
-  const std::string text = setting.text(scenario);
+  std::string text = setting.text(scenario);
   double number = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc{} || !std::isfinite(number))
     return text;  // a word

@@ -169,7 +169,8 @@ Result<void> check(const Topology& topology, const Traffic& traffic) {
   if (auto checked = check_shape(topology); !checked) return checked;
   const double rate = traffic.event_rate_hz;
   const double bits = 8 * wire_bytes_per_event(topology, traffic);
-  const double nodes_per_rack = topology.nodes / topology.racks;
+  const std::uint32_t whole_nodes_per_rack = topology.nodes / topology.racks;
+  const double nodes_per_rack = whole_nodes_per_rack;
   if (auto ok = carries("a rack's uplink", topology.uplink_bps, rate * bits, rate); !ok) return ok;
   if (auto ok = carries("a node's link", topology.node_link_bps, rate * bits / nodes_per_rack, rate); !ok) return ok;
   if (auto ok =

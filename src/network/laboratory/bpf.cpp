@@ -44,6 +44,7 @@ BpfProgram& BpfProgram::emit(int code, Reg to, Reg from, std::int16_t offset, st
 BpfProgram& BpfProgram::set(Reg to, std::int32_t value) { return emit(BPF_ALU64 | BPF_MOV | BPF_K, to, Reg::r0, 0, value); }
 BpfProgram& BpfProgram::move(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
 BpfProgram& BpfProgram::add(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0); }
+// NOLINTNEXTLINE(misc-redundant-expression): two of the parts are 0
 BpfProgram& BpfProgram::add(Reg to, std::int32_t value) { return emit(BPF_ALU64 | BPF_ADD | BPF_K, to, Reg::r0, 0, value); }
 BpfProgram& BpfProgram::subtract(Reg from, Reg reg) { return emit(BPF_ALU64 | BPF_SUB | BPF_X, from, reg, 0, 0); }
 BpfProgram& BpfProgram::multiply(Reg to, Reg by) { return emit(BPF_ALU64 | BPF_MUL | BPF_X, to, by, 0, 0); }
@@ -68,6 +69,7 @@ BpfProgram& BpfProgram::atomic_add(Reg address, std::int16_t offset, Reg reg, bo
   return emit(BPF_STX | BPF_ATOMIC | BPF_DW, address, reg, offset, fetch ? BPF_ADD | BPF_FETCH : BPF_ADD);
 }
 BpfProgram& BpfProgram::wide(Reg to, int source, int map) {
+  // NOLINTNEXTLINE(misc-redundant-expression): two of the parts are 0
   emit(BPF_LD | BPF_DW | BPF_IMM, to, static_cast<Reg>(source), 0, map);
   return emit(0, Reg::r0, Reg::r0, 0, 0);
 }

@@ -1,9 +1,9 @@
 #include "network/simulator/simulate.h"
 
 #include <fmt/core.h>
-#include <time.h>
 
 #include <chrono>
+#include <ctime>
 
 #include "network/simulator/engine.h"
 #include "network/simulator/train_run.h"

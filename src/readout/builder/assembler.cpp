@@ -150,6 +150,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     }
   }
   if (settings_.sort_links) sort_by_link(*fragment);
+  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what nobody names is not assembled
   fragment->l1id = named->l1id;
   fragment->bcid = named->bcid;
   fragment->trigger_type = named->trigger_type;
