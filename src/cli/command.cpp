@@ -355,8 +355,8 @@ class Parser {
     for (const auto& option : command.options_) {
       std::string left;
       for (const std::string& name : split_names(option->names_)) left.append(left.empty() ? "" : ", ").append(name);
-      if (option->names_.starts_with("--")) left = "    " + left;
-      if (!option->flag_ && option->names_.starts_with("-")) left += " " + option->value_name_;
+      if (option->names_.starts_with("--")) left.insert(0, "    ");
+      if (!option->flag_ && option->names_.starts_with("-")) left.append(" ").append(option->value_name_);
       std::string right = option->help_;
       if (option->required_) right += " (required)";
       if (!option->fallback_.empty()) right += fmt::format(" (default {})", option->fallback_);

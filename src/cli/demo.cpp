@@ -210,7 +210,7 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
 }
 
 Result<std::filesystem::path> write_configuration(const control::DemoDirectory& directory) {
-  const std::filesystem::path path = directory.path() / "demo.toml";
+  std::filesystem::path path = directory.path() / "demo.toml";
   std::ofstream file(path);
   file << control::example_text("demo.toml");
   file.close();

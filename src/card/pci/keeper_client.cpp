@@ -208,11 +208,11 @@ Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& 
     if (!client) return std::unexpected(client.error());
     if (*client == nullptr) return Opened{};
     auto answer = (*client)->ask(request);
-    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the client goes with what is returned
     if (answer) return Opened{std::move(*client), std::move(*answer)};
     if (answer.error().code != "card.gone" || attempt == kAttempts) return std::unexpected(answer.error());
     std::this_thread::sleep_for(milliseconds{20});
   }
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): the client goes with what is returned
 }
 
 Result<void> keep_function(const Address& address, bool keep) {

@@ -57,8 +57,8 @@ void TrainRun::tell(std::size_t samples) {
 }
 
 void TrainRun::save(bool exact) {
-  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): saved_ owns it
   saved_.push_back({std::make_unique<Engine>(*engine_), engine_->now(), held_.size(), exact});
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): saved_ owns it
 }
 
 /// A time before the oldest event under way, with something to spare for what trains know of times.
