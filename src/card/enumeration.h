@@ -26,12 +26,15 @@ struct CardSource {
   std::function<Result<std::unique_ptr<Card>>(const pci::FoundFunction&)> open = Card::open;
 };
 
-/// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no cards are left out. Emulated cards, which
-/// may be silent, are asked all at once: the listing waits as long as one of them may take.
+/// All cards. One that does not answer is a row with a problem; the listing never fails. Functions that are certainly no
+/// cards are left out. Emulated cards, which may be silent, are asked all at once: the listing waits as long as one of them
+/// may take.
 std::vector<CardEntry> list_cards(const CardSource& source = {});
 
-/// The card that is meant. A PCI address opens no other card than that one, and may be that of any device (CardType::unknown): its BARs can be read and written. card.not_found lists what there is, and which cards could have had the serial number but do not answer; card.unknown_order if a number of
-/// the list is meant while the type of a card is not known, because the numbers follow the types; card.ambiguous if a serial number occurs twice.
+/// The card that is meant. A PCI address opens no other card than that one, and may be that of any device
+/// (CardType::unknown): its BARs can be read and written. card.not_found lists what there is, and which cards could have had
+/// the serial number but do not answer; card.unknown_order if a number of the list is meant while the type of a card is not
+/// known, because the numbers follow the types; card.ambiguous if a serial number occurs twice.
 Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
 Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
 

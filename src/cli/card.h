@@ -36,8 +36,8 @@ Result<std::vector<card::CardEntry>> select_cards(const std::vector<std::string>
 
 Result<std::unique_ptr<card::Card>> open_card(const std::string& id);
 
-/// Works on each card in turn. One that fails is reported on stderr and the others go on; the status is then `partial`, or the error's own if there is
-/// no card that worked.
+/// Works on each card in turn. One that fails is reported on stderr and the others go on; the status is then `partial`, or
+/// the error's own if there is no card that worked.
 Result<ExitCode> each_card(const std::vector<std::string>& ids,
                            const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work);
 

@@ -82,8 +82,8 @@ struct Rows {
   }
 };
 
-/// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all groups. `first`: nothing was
-/// printed before.
+/// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all
+/// groups. `first`: nothing was printed before.
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
   const auto links = link_mask(options.links);
   if (!links) return std::unexpected(links.error());

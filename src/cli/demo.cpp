@@ -1,5 +1,5 @@
-// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, builder, verifying processor, sampler, event files - and then
-// the files read back byte by byte.
+// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, builder, verifying
+// processor, sampler, event files - and then the files read back byte by byte.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -219,8 +219,8 @@ Result<void> write_json(const std::string& file, const Json& value) {
     print(text);
     return {};
   }
-  // A file takes its name when it is whole: a full disk leaves what was there before. What is no plain file (a pipe, a link), or lies in a directory that takes no
-  // new one, is written as it is.
+  // A file takes its name when it is whole: a full disk leaves what was there before. What is no plain file (a pipe, a
+  // link), or lies in a directory that takes no new one, is written as it is.
   std::error_code ignored;
   const auto type = std::filesystem::symlink_status(file, ignored).type();
   if (type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found) {

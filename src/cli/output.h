@@ -59,7 +59,8 @@ class Table {
   std::string csv(bool header = true) const;
   std::string text(bool colours) const;
 
-  /// On stdout, in the format asked for. What is printed again and again is one stream: JSON a line each time, CSV with its header the first time only.
+  /// On stdout, in the format asked for. What is printed again and again is one stream: JSON a line each time, CSV with its
+  /// header the first time only.
   void print(OutputFormat format) const;
   void print_next(OutputFormat format, bool first) const;
 

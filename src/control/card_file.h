@@ -1,5 +1,5 @@
-// Configurations of cards in files: our TOML, and the `ini` and `json` files of the public ReadoutCard driver. All three have the same sections, so that a
-// file of one kind can be written as another.
+// Configurations of cards in files: our TOML, and the `ini` and `json` files of the public ReadoutCard driver. All three
+// have the same sections, so that a file of one kind can be written as another.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,9 @@ Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::p
 /// FELIX card's if there is a [felix], else as a CRU's.
 std::vector<Error> check_card_file(const CardFile& file);
 
-/// Changes what the file names; the rest of `settings` (as a rule: what the card has) stays. Sections of other types of card are passed over, sections and keys
-/// that nobody knows are errors (config.unknown_key, with the nearest), so is a file without a section for this card (config.missing_key). Keys are ours or upstream's.
+/// Changes what the file names; the rest of `settings` (as a rule: what the card has) stays. Sections of other types of card
+/// are passed over, sections and keys that nobody knows are errors (config.unknown_key, with the nearest), so is a file
+/// without a section for this card (config.missing_key). Keys are ours or upstream's.
 Result<void> apply_card_file(const CardFile& file, card::CardSettings& settings);
 
 /// One setting: "clock", "links.gbt_mux", "link3.fee_id". Errors: config.unknown_key, config.bad_value.

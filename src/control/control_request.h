@@ -15,8 +15,9 @@ std::string refusal(const Error& error);
 /// {"ok": true, "reply": value}
 std::string reply(Json value);
 
-/// What a process answers to one line, which may hold any bytes: `answer`'s, or a refusal if the line is no JSON (control.bad_json) or if something throws
-/// (its own error, else control.failed). Never throws but for want of memory for the refusal itself.
+/// What a process answers to one line, which may hold any bytes: `answer`'s, or a refusal if the line is no JSON
+/// (control.bad_json) or if something throws (its own error, else control.failed). Never throws but for want of memory for
+/// the refusal itself.
 std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer);
 
 /// A member as text; empty if there is none.
@@ -30,8 +31,8 @@ struct ControlledProcess {
   std::string_view start;       ///< how one is started
 };
 
-/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: control.unreachable, which_code, and what it refuses
-/// with the code it gives. Waits five seconds at most.
+/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: control.unreachable,
+/// which_code, and what it refuses with the code it gives. Waits five seconds at most.
 Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request);
 
 }  // namespace rodeo::control

@@ -77,8 +77,8 @@ class Builder {
   bool out_of_range_ = false;
 };
 
-/// The first bracket that is nested deeper than Json::kDeepest, counted from 1; 0 if there is none. Values are written and destroyed by recursion, so that one
-/// line of brackets could use up a thread's stack.
+/// The first bracket that is nested deeper than Json::kDeepest, counted from 1; 0 if there is none. Values are written and
+/// destroyed by recursion, so that one line of brackets could use up a thread's stack.
 std::size_t too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;

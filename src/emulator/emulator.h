@@ -75,8 +75,8 @@ class Emulator {
   /// A few milliseconds while data are taken, here or by others that follow; longer while nothing goes on.
   std::chrono::milliseconds next_poll() const;
 
-  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint. Errors: emulator.no_such_card, emulator.no_such_fault
-  /// (the card has no such fault, link or temperature).
+  /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint. Errors:
+  /// emulator.no_such_card, emulator.no_such_fault (the card has no such fault, link or temperature).
   Result<void> inject(const std::string& id, const Fault& fault);
 
   EmulatorReport report() const;

@@ -20,8 +20,8 @@ namespace felix = card_registers::felix;
 constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
-constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut off at a time
-// A channel that ends has so long, counted in the time that this process ran: one that was stopped has not used any of it. A driver waits for two seconds.
+// A channel that ends has so long, counted in the time that this process ran: one that was stopped has not used any of it. A
+// driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
 constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
@@ -215,7 +215,8 @@ void FelixCard::begin(unsigned index) {
   channel.client = *owner;
   channel.start = channel.position = channel.read = start;
   channel.end = end;
-  // A read pointer ahead of the start leaves only what lies before it free; at either end, all memory is. One that is nowhere in the memory frees nothing.
+  // A read pointer ahead of the start leaves only what lies before it free; at either end, all memory is. One that is
+  // nowhere in the memory frees nothing.
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
   if (!from_host && read > start && read < end) channel.read = read;
   channel.lost_reader = !from_host && (read < start || read > end);
@@ -225,27 +226,6 @@ void FelixCard::begin(unsigned index) {
   channel.running = true;
   at(felix::reg("dma_position"), index).store(start, std::memory_order_release);
   at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
-}
-
-/// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
-/// to take them.
-bool FelixCard::ends_in_order(unsigned index) {
-  if ((!following_ && !open_blocks_) || index >= felix::kToHostDescriptors || !bus_master()) return false;
-  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (i != index && channels_[i].running) return false;
-  }
-  const Channel& channel = channels_[index];
-  DmaMaps::Use use(maps());
-  return !channel.stuck && use.owner(channel.start, channel.end - channel.start) == channel.client;
-}
-
-void FelixCard::end(unsigned index) {
-  channels_[index].running = channels_[index].ending = false;
-  // What nobody takes any more would come to the next reader, who does not expect it.
-  if (std::none_of(channels_.begin(), channels_.begin() + felix::kToHostDescriptors,
-                   [](const Channel& channel) { return channel.running; }))
-    clear_source();
-  at(felix::reg("dma_status"), index).store(kDone, std::memory_order_release);
 }
 
 /// Positions are there for the host after the data are.
@@ -468,39 +448,6 @@ bool FelixCard::work() {
   triggers_->done(count);
   if (hopeless) return cut_off();
   return last ? end_those() : true;
-}
-
-/// Open blocks are as many as links send, at most, and each goes out whole.
-bool FelixCard::open_blocks_fit() const {
-  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
-  for (unsigned link = 0; link < settings_.source.links; ++link) {
-    open[channel_of_[link].load(std::memory_order_relaxed)] +=
-        source_.open_blocks(link) * settings_.source.format.block_bytes;
-  }
-  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (channels_[i].running && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
-  }
-  return true;
-}
-
-/// What was accepted and cannot be written any more is lost under a name.
-void FelixCard::end_cut_off() {
-  if (following_) {
-    ranges_.clear();
-    std::uint64_t left = 0;
-    while (const std::uint64_t taken = triggers_->take(kDropTurn, ranges_)) {
-      left += taken;
-      triggers_->done(taken);
-      ranges_.clear();
-    }
-    triggers_cut_off_.fetch_add(left, std::memory_order_relaxed);
-  }
-  clear_source();
-}
-
-void FelixCard::clear_source() {
-  chunks_cut_off_.fetch_add(source_.clear(), std::memory_order_relaxed);
-  open_blocks_ = false;
 }
 
 bool FelixCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::running); }

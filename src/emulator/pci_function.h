@@ -38,8 +38,8 @@ struct FunctionReport {
   std::vector<std::pair<std::string, std::uint64_t>> counters = {};
 };
 
-/// One function with its server. A card derives from it, fills the register file in its constructor, and calls start() as the last thing there, stop()
-/// as the first thing in its destructor.
+/// One function with its server. A card derives from it, fills the register file in its constructor, and calls start() as
+/// the last thing there, stop() as the first thing in its destructor.
 class PciFunction : public Device {
  public:
   struct Identity {
@@ -104,7 +104,8 @@ class PciFunction : public Device {
   bool bus_master() const { return bus_master_.load(std::memory_order_relaxed); }
   /// Whose access is being served: in register behaviour only.
   ClientId current_client() const { return current_client_; }
-  /// In register behaviour: `action` runs when the write is done, with mutex() held and the DMA thread not in work(); the write is answered after it.
+  /// In register behaviour: `action` runs when the write is done, with mutex() held and the DMA thread not in work(); the
+  /// write is answered after it.
   void after_write(std::function<void()> action) { after_write_ = std::move(action); }
   /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
   std::unique_lock<std::mutex> pause();

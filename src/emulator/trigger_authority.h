@@ -1,4 +1,5 @@
-// Who assigns Level-1 ids: offered triggers pass busy and dead time, those that are left get consecutive ids, and every follower is told the same.
+// Who assigns Level-1 ids: offered triggers pass busy and dead time, those that are left get consecutive ids, and every
+// follower is told the same.
 #pragma once
 
 #include <chrono>

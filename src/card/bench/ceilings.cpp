@@ -20,7 +20,8 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr unsigned kTries = 8;
 
-/// The best of kTries: whatever else runs on the machine takes from some of them, and adds to none. Goes round in the memory from one to the next.
+/// The best of kTries: whatever else runs on the machine takes from some of them, and adds to none. Goes round in the memory
+/// from one to the next.
 template <typename Work>
 double per_second(std::size_t bytes, std::chrono::milliseconds time, Work work) {
   double best = 0;

@@ -21,8 +21,8 @@ using formats::PagePattern;
 
 constexpr std::size_t kLine = 64;
 
-/// Two lines a superpage. A counting pattern without headers is checked exactly; whatever else is there must differ from what the same lines held
-/// when the superpage came the last time.
+/// Two lines a superpage. A counting pattern without headers is checked exactly; whatever else is there must differ from
+/// what the same lines held when the superpage came the last time.
 class LineCheck final : public DataCheck {
  public:
   LineCheck(PagePattern pattern, std::uint32_t superpage_bytes, std::size_t superpages, std::uint32_t block_bytes)

@@ -54,8 +54,8 @@ class DataCheck {
   virtual std::vector<std::string> findings() const { return {}; }
 };
 
-/// FELIX blocks of these E-links (11-bit numbers of the card), whatever their block family. Payload is looked at if the level is full and the pattern provable,
-/// except that of `ttc_elink`, which carries the trigger's own packets.
+/// FELIX blocks of these E-links (11-bit numbers of the card), whatever their block family. Payload is looked at if the
+/// level is full and the pattern provable, except that of `ttc_elink`, which carries the trigger's own packets.
 std::unique_ptr<DataCheck> make_block_check(std::uint32_t block_bytes, std::vector<std::uint16_t> elinks,
                                             const DataCheckSettings& settings, std::optional<std::uint16_t> ttc_elink = {});
 

@@ -83,10 +83,12 @@ struct DmaHealth {
 /// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread.
 class DmaChannel {
  public:
-  /// Whether a card has this channel and this source: card.bad_dma, card.unknown_type. Asks nothing of the card, and needs no memory; open() does the same first.
+  /// Whether a card has this channel and this source: card.bad_dma, card.unknown_type. Asks nothing of the card, and needs
+  /// no memory; open() does the same first.
   static Result<void> check(const Card& card, unsigned channel, DataSource source);
-  /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops what a former owner may have left running, registers the memory. `card` and
-  /// `memory` must outlive the channel. Its registers may be used by others at the same time.
+  /// Checks the firmware (card.firmware), takes the channel's lock (card.locked if it has an owner), stops what a former
+  /// owner may have left running, registers the memory. `card` and `memory` must outlive the channel. Its registers may be
+  /// used by others at the same time.
   static Result<std::unique_ptr<DmaChannel>> open(Card& card, unsigned channel, const SharedMemory& memory,
                                                   const DmaSettings& settings = {});
   virtual ~DmaChannel() = default;
@@ -95,8 +97,8 @@ class DmaChannel {
 
   /// Resets the card's DMA and starts it; takes 210 ms for a CRU. Ignored if started.
   Result<void> start();
-  /// From now on pushes are refused. What the card has filled, also in part, comes to the ready queue with ready = true; the rest with ready = false.
-  /// Ignored if stopped.
+  /// From now on pushes are refused. What the card has filled, also in part, comes to the ready queue with ready = true; the
+  /// rest with ready = false. Ignored if stopped.
   Result<void> stop();
   /// card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);

@@ -12,7 +12,8 @@ namespace rodeo::card {
 /// DMA channels of a card of this type; 0 if it has none that are known here.
 unsigned dma_channels_of(CardType type);
 
-/// Takes the lock of every DMA channel of the card, for as long as what is returned lives. Does not wait. Error card.locked, with who it is, if somebody owns one.
+/// Takes the lock of every DMA channel of the card, for as long as what is returned lives. Does not wait. Error card.locked,
+/// with who it is, if somebody owns one.
 Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card);
 
 }  // namespace rodeo::card

@@ -56,7 +56,8 @@ std::string keeper_program() {
   return "rodeo";
 }
 
-/// What the new keeper says on its pipe: "ready", or its refusal. It is a process of its own: session, directory and terminal are not its starter's.
+/// What the new keeper says on its pipe: "ready", or its refusal. It is a process of its own: session, directory and
+/// terminal are not its starter's.
 Result<void> start_keeper() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)

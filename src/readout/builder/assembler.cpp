@@ -75,8 +75,9 @@ inline void Assembler::ask_ahead(Sequence sequence, Sequence end) const {
   }
 }
 
-// One worker assembles at a time, as many events as all have passed. Who finds the lock taken goes on: whoever has it looks again after letting go
-// (sequentially consistent order: either that look sees what was passed, or the lock is free for the one who passed it).
+// One worker assembles at a time, as many events as all have passed. Who finds the lock taken goes on: whoever has it looks
+// again after letting go (sequentially consistent order: either that look sees what was passed, or the lock is free for the
+// one who passed it).
 void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held) {
   if (settings_.workers == 1) return;
   passed_[worker].sequence.store(passed);

@@ -38,10 +38,12 @@ struct CardInputSettings {
 
 std::vector<Key> card_input_keys();
 
-/// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for the channel. CRU: heartbeat or time frames of the enabled
-/// links. Each worker walks the card memory and takes its own links; memory goes back at the slowest worker's position, so a readout that does not
-/// keep up fills it, and the card is busy. stop() first stops the card's own generator if it was to start it, takes what still comes until 200 ms of looking have brought nothing, and then stops DMA. At the latest
-/// it does so after a minute - named by "cards_cut_off" - or, where the generator is not its own and data never end, after two seconds.
+/// `type = "card"`. Opens the cards and owns their DMA channels. FELIX: chunks of the E-links that are enabled for the
+/// channel. CRU: heartbeat or time frames of the enabled links. Each worker walks the card memory and takes its own links;
+/// memory goes back at the slowest worker's position, so a readout that does not keep up fills it, and the card is busy.
+/// stop() first stops the card's own generator if it was to start it, takes what still comes until 200 ms of looking have
+/// brought nothing, and then stops DMA. At the latest it does so after a minute - named by "cards_cut_off" - or, where the
+/// generator is not its own and data never end, after two seconds.
 class CardInput final : public DataInput {
  public:
   /// Throws SetupError: no such card, a channel that has an owner, no link enabled, no memory.

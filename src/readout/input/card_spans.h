@@ -65,9 +65,10 @@ class CardSpans {
   /// `now_ns` is a steady time read before the call.
   void pump(std::uint64_t now_ns);
 
-  /// The application: no more data are wanted. What the card has filled is still fetched. The source is stopped when it had nothing for `quiet_ns`, at the latest after
-  /// `limit_ns`; ended() becomes true when what it had filled until then is published. Both times are spent looking: longer than 20 ms between two
-  /// looks counts as 20 ms of silence (100 ms of the limit), and a ring that is full is no silence.
+  /// The application: no more data are wanted. What the card has filled is still fetched. The source is stopped when it had
+  /// nothing for `quiet_ns`, at the latest after `limit_ns`; ended() becomes true when what it had filled until then is
+  /// published. Both times are spent looking: longer than 20 ms between two looks counts as 20 ms of silence (100 ms of the
+  /// limit), and a ring that is full is no silence.
   void stop(std::uint64_t quiet_ns, std::uint64_t limit_ns);
   /// It was still bringing data when `limit_ns` was over: what it had not written by then is not here. After ended().
   bool cut_off() const { return cut_off_; }

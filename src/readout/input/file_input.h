@@ -45,7 +45,8 @@ class FileInput final : public DataInput {
   void start() override;
   void stop() override;
 
-  /// "damaged" (places where the recording itself is), "sent", "events" played by the foremost stream, and what the block decoders found wrong, by name.
+  /// "damaged" (places where the recording itself is), "sent", "events" played by the foremost stream, and what the block
+  /// decoders found wrong, by name.
   std::vector<NamedCounter> counters() const override;
 
   /// The recording was cut short while it is played: what comes from behind the cut is zeros.

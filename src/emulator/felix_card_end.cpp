@@ -1,0 +1,71 @@
+// How the channels of an emulated FELIX card end: behind the triggers that were accepted, with the open blocks, or cut off under a name.
+#include <algorithm>
+#include <array>
+
+#include "card_registers/felix.h"
+#include "emulator/felix_card.h"
+
+namespace rodeo::emulator {
+namespace {
+
+namespace felix = card_registers::felix;
+
+constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut off at a time
+
+}  // namespace
+
+/// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
+/// to take them.
+bool FelixCard::ends_in_order(unsigned index) {
+  if ((!following_ && !open_blocks_) || index >= felix::kToHostDescriptors || !bus_master()) return false;
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (i != index && channels_[i].running) return false;
+  }
+  const Channel& channel = channels_[index];
+  DmaMaps::Use use(maps());
+  return !channel.stuck && use.owner(channel.start, channel.end - channel.start) == channel.client;
+}
+
+void FelixCard::end(unsigned index) {
+  channels_[index].running = channels_[index].ending = false;
+  // What nobody takes any more would come to the next reader, who does not expect it.
+  if (std::none_of(channels_.begin(), channels_.begin() + felix::kToHostDescriptors,
+                   [](const Channel& channel) { return channel.running; }))
+    clear_source();
+  at(felix::reg("dma_status"), index).store(felix::kDone.mask(), std::memory_order_release);
+}
+
+/// Open blocks are as many as links send, at most, and each goes out whole.
+bool FelixCard::open_blocks_fit() const {
+  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    open[channel_of_[link].load(std::memory_order_relaxed)] +=
+        source_.open_blocks(link) * settings_.source.format.block_bytes;
+  }
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (channels_[i].running && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
+  }
+  return true;
+}
+
+/// What was accepted and cannot be written any more is lost under a name.
+void FelixCard::end_cut_off() {
+  if (following_) {
+    ranges_.clear();
+    std::uint64_t left = 0;
+    while (const std::uint64_t taken = triggers_->take(kDropTurn, ranges_)) {
+      left += taken;
+      triggers_->done(taken);
+      ranges_.clear();
+    }
+    triggers_cut_off_.fetch_add(left, std::memory_order_relaxed);
+  }
+  clear_source();
+}
+
+void FelixCard::clear_source() {
+  chunks_cut_off_.fetch_add(source_.clear(), std::memory_order_relaxed);
+  open_blocks_ = false;
+}
+
+}  // namespace rodeo::emulator
