@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,6 +13,10 @@
 
 namespace rodeo::emulator {
 namespace {
+
+// A millisecond's worth of copying, and ten: less than any buffer worth its name.
+constexpr std::uint64_t kLookEveryBytes = 8 << 20;
+constexpr std::uint64_t kMayBeAheadBytes = 64 << 20;
 
 std::filesystem::path cards_directory(const std::filesystem::path& wanted) {
   std::filesystem::path directory = wanted;
@@ -79,7 +84,12 @@ TriggerHub& Emulator::hub() {
   return *link_;
 }
 
-Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
+Emulator::Emulator(EmulatorSettings settings)
+    : settings_(std::move(settings)),
+      shares_({.processors = std::max(1U, std::thread::hardware_concurrency()),
+               .threads_each = 1,
+               .look_every = kLookEveryBytes,
+               .may_be_ahead = kMayBeAheadBytes}) {
   if (settings_.follow.empty()) {
     authority_ = std::make_unique<TriggerAuthority>(trigger_of(settings_));
   } else {
@@ -99,7 +109,8 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                      .endpoint = endpoint,
                                      .directory = directory,
                                      .idle = settings_.idle,
-                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
+                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()],
+                                     .shares = &shares_};
       // A card that drops what it cannot keep is never busy.
       const bool drops = card.type == CardType::cru && card.drop;
       auto triggers = std::make_unique<TriggerSource>(hub(), fmt::format("{}:{}", card.name, endpoint),

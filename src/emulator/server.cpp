@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -24,21 +25,41 @@ constexpr std::size_t kMaxClients = 256;
 constexpr auto kPatience = std::chrono::seconds{10};
 constexpr auto kSpin = std::chrono::microseconds{50};
 constexpr off_t kServerByte = 255;  // of the lock file
+// A client keeps two threads busy, its own and ours. Some milliseconds of accesses may be between two that compete.
+constexpr unsigned kThreadsOfClient = 2;
+constexpr std::uint64_t kLookEvery = 32;
+constexpr std::uint64_t kMayBeAhead = 128;
 
 }  // namespace
 
 struct Server::Client {
   Client(base::UniqueFd connection, ClientId id, Server& server)
-      : socket(std::move(connection)), session(id, server.device_, server.maps_, server.interrupts_) {}
+      : socket(std::move(connection)),
+        session(id, server.device_, server.maps_, server.interrupts_),
+        shares(server.shares_),
+        share(shares.join()) {}
+  ~Client() {
+    if (thread.joinable()) thread.join();
+    shares.leave(share);
+  }
 
   base::UniqueFd socket;
   Session session;
+  FairShares& shares;
+  FairShares::Member& share;
   std::atomic<bool> over{false};
   std::jthread thread;  // ends before the others go
 };
 
 Server::Server(Device& device, DmaMaps& maps, Interrupts& interrupts, Options options)
-    : device_(device), maps_(maps), interrupts_(interrupts), options_(std::move(options)) {
+    : device_(device),
+      maps_(maps),
+      interrupts_(interrupts),
+      options_(std::move(options)),
+      shares_({.processors = std::max(1U, std::thread::hardware_concurrency()),
+               .threads_each = kThreadsOfClient,
+               .look_every = kLookEvery,
+               .may_be_ahead = kMayBeAhead}) {
   take_address();
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_)
@@ -229,12 +250,16 @@ void Server::converse(Client& client) {
     if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed) break;
     if (got.bytes == 0) continue;  // a signal
     session.received(got.bytes, fds);
+    std::uint64_t messages = 0;
     while (session.take_message()) {
+      ++messages;
       if (session.reply_bytes() > kSendAbove) reply();
     }
     if (session.reply_bytes() > 0) reply();
+    shares_.take_turn(client.share, messages);
   }
   (void)::shutdown(socket, SHUT_RDWR);
+  shares_.rest(client.share);
   client.over.store(true, std::memory_order_release);
   wake();
 }

@@ -11,12 +11,13 @@
 
 #include "base/fd_socket.h"
 #include "base/thread.h"
+#include "emulator/fair_shares.h"
 #include "emulator/session.h"
 
 namespace rodeo::emulator {
 
 /// Listens from the constructor to the destructor on a thread of its own, and speaks with each client on one of its own: an answer costs what a bare
-/// exchange over a socket costs, and nobody waits for another. Throws SetupError: emulator.address_taken, base.socket.
+/// exchange over a socket costs. Nobody waits for another, but where processors are few, those who are ahead of others that want as much (FairShares). Throws SetupError: emulator.address_taken, base.socket.
 class Server {
  public:
   struct Options {
@@ -66,6 +67,8 @@ class Server {
   base::UniqueFd wake_;
   ClientId next_client_ = 1;
   std::atomic<std::size_t> client_count_{0};
+
+  FairShares shares_;  // of clients that access registers as fast as they can
 
   mutable std::mutex mutex_;  // of what follows
   std::list<Client> clients_;

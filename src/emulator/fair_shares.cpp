@@ -1,0 +1,81 @@
+#include "emulator/fair_shares.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace rodeo::emulator {
+namespace {
+
+constexpr std::uint64_t kForgottenNs = 20'000'000;  // who has not looked for so long is away
+constexpr double kSlowerByFar = 4;
+constexpr double kNewest = 0.25;  // share of the newest in the smoothed time of a piece
+
+}  // namespace
+
+FairShares::Member& FairShares::join() {
+  const std::lock_guard lock(mutex_);
+  return members_.emplace_back();
+}
+
+void FairShares::leave(Member& member) {
+  const std::lock_guard lock(mutex_);
+  members_.remove_if([&](const Member& one) { return &one == &member; });
+}
+
+bool FairShares::competes(const Member& other, const Member& member, std::uint64_t now_ns) const {
+  return !other.resting_ && other.looked_ns_ + kForgottenNs > now_ns && other.ns_each_ <= kSlowerByFar * member.ns_each_;
+}
+
+/// After a pause: what the others did meanwhile is not owed.
+void FairShares::catch_up(Member& member, std::uint64_t now_ns) const {
+  bool any = false;
+  std::uint64_t least = 0;
+  for (const Member& other : members_) {
+    if (&other == &member || other.resting_ || other.looked_ns_ + kForgottenNs <= now_ns) continue;
+    least = any ? std::min(least, other.done_) : other.done_;
+    any = true;
+  }
+  if (any) member.done_ = std::max(member.done_, least);
+}
+
+bool FairShares::ahead(const Member& member, std::uint64_t now_ns) const {
+  unsigned competing = 1;
+  std::uint64_t least = member.done_;
+  for (const Member& other : members_) {
+    if (&other == &member || !competes(other, member, now_ns)) continue;
+    ++competing;
+    least = std::min(least, other.done_);
+  }
+  return competing * settings_.threads_each > settings_.processors && member.done_ - least > settings_.may_be_ahead;
+}
+
+bool FairShares::look(Member& member, std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  if (member.resting_ || member.looked_ns_ + kForgottenNs <= now_ns) {
+    catch_up(member, now_ns);
+  } else if (member.not_counted_ > 0) {
+    const double ns_each = static_cast<double>(now_ns - member.looked_ns_) / static_cast<double>(member.not_counted_);
+    member.ns_each_ = member.ns_each_ == 0 ? ns_each : member.ns_each_ + kNewest * (ns_each - member.ns_each_);
+  }
+  member.resting_ = false;
+  member.done_ += member.not_counted_;
+  member.not_counted_ = 0;
+  member.looked_ns_ = now_ns;
+  return ahead(member, now_ns);
+}
+
+void FairShares::take_turn(Member& member, std::uint64_t work) {
+  if (!worked(member, work)) return;
+  for (unsigned waits = 0; look(member, base::steady_now_ns()) && waits < kMostWaits; ++waits)
+    std::this_thread::sleep_for(kWait);
+}
+
+void FairShares::rest(Member& member) {
+  if (member.resting_) return;
+  const std::lock_guard lock(mutex_);
+  member.resting_ = true;
+}
+
+}  // namespace rodeo::emulator
