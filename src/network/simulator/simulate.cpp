@@ -5,7 +5,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "network/simulator/engine.h"
+#include "network/simulator/engine/engine.h"
 #include "network/simulator/train_run.h"
 
 namespace rodeo::network {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "network/simulator/engine.h"
+#include "network/simulator/engine/engine.h"
 
 namespace rodeo::network {
 

@@ -8,22 +8,22 @@
 //        └── next window ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
 //
 // No global queue of events is needed; the order that counts (per card, uplink, switch and node) is the order of time.
+//
+// Each stage's members are defined in a file of its own, and instantiated at its end, for packets and for trains of them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <vector>
 
+#include "network/simulator/engine/connections.h"
+#include "network/simulator/engine/stations.h"
+#include "network/simulator/engine/tasks.h"
 #include "network/simulator/heads.h"
 #include "network/simulator/latencies.h"
-#include "network/simulator/packet.h"
-#include "network/simulator/ring.h"
 #include "network/simulator/simulate.h"
-#include "network/simulator/supervisor.h"
-#include "network/simulator/switch_memory.h"
-#include "network/simulator/tcp_receiver.h"
-#include "network/simulator/tcp_sender.h"
 #include "network/simulator/timer_wheel.h"
 
 namespace rodeo::network {
@@ -58,171 +58,69 @@ class SimulationEngine {
 
  private:
   using Item = Packet<kTrain>;
-
-  /// What a readout answers to a request, on its way through a connection.
-  struct Fragment {
-    std::uint32_t end;  ///< number behind its last segment
-    std::uint32_t event;
-    std::uint32_t last_payload;
-  };
-
-  /// The end of a connection at the node, on one cache line.
-  struct alignas(64) Receiving {
-    TcpReceiver receiver;
-    std::uint32_t fragment_end = 0;  ///< of the fragment that is arriving
-    bool arriving = false;           ///< there is one
-  };
-
-  /// A connection, seen from the readout.
-  struct alignas(64) Flow {
-    std::uint64_t deferred = 0;    ///< window in which something of it waits for its turn
-    std::uint32_t oldest_end = 0;  ///< end of fragments.front()
-    std::uint32_t answers = 0;     ///< requests that the readout is working on
-    TcpSender sender;
-    Ring<Fragment> fragments;    ///< not yet acknowledged
-    std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
-    std::uint64_t dropped = 0;
-    std::uint64_t fragments_done = 0;
-  };
-
-  /// Segments that wait for a readout's card.
-  struct CardRun {
-    Picoseconds departure;  ///< of the first segment's last bit; of the last segment's if they go as a train
-    std::uint32_t flow;
-    std::uint32_t number;
-    std::uint32_t count;
-    std::uint32_t last_payload;
-    bool whole;  ///< goes as a train
-  };
-
-  struct Answer {
-    Picoseconds time;
-    std::uint32_t flow;
-    std::uint32_t event;
-  };
-
-  struct Readout {
-    Ring<CardRun> card;
-    Picoseconds card_free = 0;
-    Ring<Answer> answers;
-    Picoseconds service_free = 0;
-    Picoseconds last_answer = 0;
-    Random jitter{0, 0};
-  };
-
-  struct Uplink {
-    Ring<Item> queue;
-    Picoseconds free = 0;
-  };
-
-  struct Pending {
-    Picoseconds time;
-    std::uint32_t event;
-    std::uint32_t next_readout;
-  };
-
-  struct Node {
-    Ring<Pending> pending;  ///< events that still ask some readouts
-    Ring<Returning> back;
-    Ring<Acknowledgement> blocks;
-    Picoseconds card_free = 0;
-    Picoseconds request_time = kNever;
-    Picoseconds request_earliest = 0;
-    Picoseconds service_free = 0;
-    std::uint32_t outstanding = 0;  ///< fragments asked for
-    std::uint64_t hash = 0;
-    std::uint64_t in_network = 0;  ///< bytes (cells) on their way to it, where trains must know
-    Random processing;
-  };
-
-  struct Event {
-    std::uint64_t bytes;
-    Picoseconds assigned;
-    std::uint32_t remaining;
-    std::uint32_t node;
-    bool lost;
-    Picoseconds begun = 0;  ///< with trains: when its first one began to leave the switch
-  };
-
-  struct Rack {
-    Rack(const Scenario& scenario, const PacketSizes& sizes, LinkTime in, LinkTime out, std::uint32_t number);
-    Supervisor supervisor;
-    SwitchMemory<kTrain> memory;
-    std::uint64_t hash = 0;
-    std::uint64_t in_network = 0;  ///< to all its nodes
-    std::uint64_t drops_reported = 0;
-    Picoseconds reported = 0;
-  };
-
-  /// What a readout has to do in this window, where order counts.
-  enum class Kind : std::uint8_t { returning, answer, timer, request };
-  struct Task {
-    Picoseconds time;
-    Kind kind;
-    std::uint32_t flow;
-    std::uint32_t what;  ///< answer, request: the event; returning: its place in returned_
-    bool operator<(const Task& other) const {
-      if (time != other.time) return time < other.time;
-      if (kind != other.kind) return kind < other.kind;
-      return flow < other.flow;
-    }
-  };
-
-  struct Returned {
-    Returning one;
-    Acknowledgement blocks;
-  };
-
-  struct DelayedAck {
-    Picoseconds time;
-    std::uint32_t flow;
-  };
+  using Rack = network::Rack<kTrain>;
+  using Uplink = network::Uplink<kTrain>;
 
   std::uint32_t readout_of(std::uint32_t flow) const { return flow % readouts_count_; }
   std::uint32_t node_of(std::uint32_t flow) const { return flow_node_[flow]; }
   std::uint32_t rack_of(std::uint32_t node) const { return node / nodes_per_rack_; }
-  std::uint32_t fragment_bytes(const Event& event, std::uint32_t readout) const;
+  std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
+  // setup.cpp
+  std::uint32_t largest_train(std::uint64_t packets) const;
+
+  // windows.cpp
   void step(Picoseconds begin);
+  void choose_windows();
+  Picoseconds next_happening() const;
+
+  // requests.cpp
   void run_supervisors();
+  void assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes);
+  void plan_request(std::uint32_t node, Picoseconds earliest);
+  void send_requests(std::uint32_t node);
   void run_requests();
   void ask_in_long_window(std::uint32_t node);
-  void acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow, std::uint32_t cumulative,
-                         std::uint32_t count);
-  void train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run, std::uint32_t last_payload);
-  void run_readouts();
-  void run_core();
-  void run_switches();
-  void run_nodes();
 
-  void assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes);
-  void do_task(const Task& task);
+  // readouts.cpp
+  void run_readouts();
   void add_task(const Task& task);
+  void do_task(const Task& task);
   void on_returning(Picoseconds now, const Returning& one, const Acknowledgement& ack);
   void on_request(Picoseconds now, std::uint32_t flow, std::uint32_t event);
+  std::uint32_t fragment_bytes(const Event& event, std::uint32_t readout) const;
   void answer(Picoseconds now, std::uint32_t flow, std::uint32_t event);
-  void drop_acknowledged(Flow& flow);
-  void hand_to_card(Picoseconds now, std::uint32_t flow);
   void after_sender(std::uint32_t flow);
+
+  // cards.cpp
+  bool goes_as_train(std::uint32_t node) const;
+  void hand_to_card(Picoseconds now, std::uint32_t flow);
+  void train_to_card(Picoseconds now, std::uint32_t flow, const SegmentRun& run, std::uint32_t last_payload);
+
+  // core.cpp
+  void run_core();
   void into_uplink(Picoseconds arrival, std::uint32_t flow, PacketWord word, std::uint32_t count);
+
+  // switches.cpp
+  void run_switches();
   void into_switch(std::uint32_t rack, std::uint32_t input, const Item& item);
   void offer(std::uint32_t rack, std::uint32_t input, Picoseconds now, PacketWord word, std::uint32_t count, bool& split);
+  void report_occupancy(std::uint32_t rack, Picoseconds until);
+
+  // nodes.cpp
+  void run_nodes();
   void run_node(std::uint32_t node);
   void deliver(std::uint32_t node, const Item& item);
   void finish_fragments(std::uint32_t node, Picoseconds now, std::uint32_t flow);
-  void send_requests(std::uint32_t node);
-  void plan_request(std::uint32_t node, Picoseconds earliest);
+  void acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow, std::uint32_t cumulative,
+                         std::uint32_t count);
   void send_back(std::uint32_t node, Picoseconds now, std::uint32_t flow, const Acknowledgement& ack, std::uint32_t count,
                  std::uint32_t event);
-  void report_occupancy(std::uint32_t rack, Picoseconds until);
-  std::uint32_t largest_train(std::uint64_t packets) const;
-  void choose_windows();
+
   void note(Picoseconds now) {
     mattered_ = std::max(mattered_, now);
     disturbed_ = true;
   }
-  Picoseconds next_happening() const;
-  bool goes_as_train(std::uint32_t node) const;
   void leave_network(std::uint32_t node, std::uint64_t cells) {
     if (!count_in_network_) return;
     nodes_[node].in_network -= cells;
@@ -241,7 +139,6 @@ class SimulationEngine {
     }
   }
   void fetch_fragments(std::uint32_t flow) const { __builtin_prefetch(&flows_[flow].fragments, 1); }
-  std::uint64_t ack_bytes(std::uint32_t blocks) const { return sizes_.header + (blocks == 0 ? 0 : 4 + 8 * blocks); }
 
   const Scenario scenario_;
   const Observers& observers_;
@@ -317,8 +214,5 @@ class SimulationEngine {
   Picoseconds first_completed_ = 0;
   Latencies latency_;
 };
-
-extern template class SimulationEngine<false>;
-extern template class SimulationEngine<true>;
 
 }  // namespace rodeo::network

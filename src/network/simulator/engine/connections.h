@@ -1,0 +1,46 @@
+// The connections of an event-building network, one from each readout to each filter node: fragments on their way, and TCP at both ends.
+#pragma once
+
+#include <cstdint>
+
+#include "network/simulator/ring.h"
+#include "network/simulator/tcp_receiver.h"
+#include "network/simulator/tcp_sender.h"
+
+namespace rodeo::network {
+
+/// What a readout answers to a request, on its way through a connection.
+struct Fragment {
+  std::uint32_t end;  ///< number behind its last segment
+  std::uint32_t event;
+  std::uint32_t last_payload;
+};
+
+/// The end of a connection at the node, on one cache line.
+struct alignas(64) Receiving {
+  TcpReceiver receiver;
+  std::uint32_t fragment_end = 0;  ///< of the fragment that is arriving
+  bool arriving = false;           ///< there is one
+};
+
+/// A connection, seen from the readout.
+struct alignas(64) Flow {
+  std::uint64_t deferred = 0;    ///< window in which something of it waits for its turn
+  std::uint32_t oldest_end = 0;  ///< end of fragments.front()
+  std::uint32_t answers = 0;     ///< requests that the readout is working on
+  TcpSender sender;
+  Ring<Fragment> fragments;    ///< not yet acknowledged
+  std::uint64_t received = 0;  ///< index in fragments of the first that is not there as a whole
+  std::uint64_t dropped = 0;
+  std::uint64_t fragments_done = 0;
+
+  /// Forgets the fragments that are acknowledged as a whole.
+  void drop_acknowledged() {
+    while (!before(sender.unacknowledged(), oldest_end) && !fragments.empty()) {
+      fragments.pop();
+      if (!fragments.empty()) oldest_end = fragments.front().end;
+    }
+  }
+};
+
+}  // namespace rodeo::network
