@@ -87,7 +87,7 @@ constexpr auto kFields = std::to_array<FieldInfo>({
     {"CRU", Group::packets, "wrapper", "totalPacketsPerSec", "packets/s", "gauge", "packets in the last second"},
     {"FELIX", Group::packets, "channel", "blocksSent", "blocks", "counter",
      "blocks written since the channel's start; not upstream's"},
-    {"FELIX", Group::packets, "channel", "blocksDropped", "dropped", "counter", "blocks that found no room; not upstream's"},
+    {"FELIX", Group::packets, "channel", "blocksDropped", "dropped", "counter", "blocks that the card lost; not upstream's"},
 
     {"CRU", Group::onu, "onu", "onuStickyValue", "sticky", "gauge", "bit set: was bad since the last clear"},
     {"CRU", Group::onu, "onu", "onuAddress", "address", "gauge", "address of the ONU"},

@@ -19,6 +19,7 @@
 #include "control/emulator_settings.h"
 #include "control/examples.h"
 #include "control/readout_settings.h"
+#include "emulator/chunk_books.h"
 #include "formats/file_verify.h"
 
 namespace rodeo::cli {
@@ -109,7 +110,7 @@ std::uint64_t number_of(const Json& object, std::string_view key) {
   return found == nullptr ? 0 : static_cast<std::uint64_t>(found->number());
 }
 
-/// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent, CPU time. Asked twice a second, and at the end.
+/// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a second, and at the end.
 class EmulatorView {
  public:
   explicit EmulatorView(const control::EmulatorProcess& emulator) : emulator_(emulator) {}
@@ -133,18 +134,31 @@ class EmulatorView {
     std::uint64_t chunks = 0;
     std::uint64_t chunks_cut_off = 0;
     std::uint64_t triggers_cut_off = 0;
+    std::vector<NamedCounter> lost;
     for (const Json& function : functions->elements()) {
       chunks += number_of(function, "chunks");
-      if (const Json* counters = function.find("counters")) {
-        chunks_cut_off += number_of(*counters, "chunks_cut_off");
-        triggers_cut_off += number_of(*counters, "triggers_cut_off");
+      const Json* const counters = function.find("counters");
+      if (counters == nullptr) continue;
+      chunks_cut_off += number_of(*counters, "chunks_cut_off");
+      triggers_cut_off += number_of(*counters, "triggers_cut_off");
+      for (const std::string_view name : emulator::kChunkLosses) {
+        if (const std::uint64_t value = number_of(*counters, name); value > 0)
+          readout::add_counter(lost, {fmt::format("card_{}", name.substr(name.find('_') + 1)), value});
       }
+    }
+    std::uint64_t triggers_missed = 0;
+    if (const Json* followers = trigger->find("followers")) {
+      for (const Json& follower : followers->elements()) triggers_missed += number_of(follower, "missed");
     }
     if (chunks_cut_off > 0) set(status.input, "chunks_cut_off", chunks_cut_off);
     if (triggers_cut_off > 0) set(status.input, "triggers_cut_off", triggers_cut_off);
+    if (triggers_missed > 0) set(status.input, "triggers_missed", triggers_missed);
     if (const Json* seconds = trigger->find("offering_seconds")) status.trigger_seconds = seconds->number();
     // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
-    if (last) set(status.input, "sent", chunks);
+    if (last) {
+      set(status.input, "sent", chunks);
+      status.lost_before = std::move(lost);
+    }
     status.input_cpu_seconds = report_.find("cpu_seconds") == nullptr ? 0 : report_.find("cpu_seconds")->number();
   }
 

@@ -142,6 +142,9 @@ std::string report_text(const readout::RunReport& report) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
   for (const auto& consumer : report.consumers) out += unwritten_text(consumer);
+  if (const auto losses = report.input_losses(); !losses.empty())
+    out +=
+        fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
   if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
     out += fmt::format("\n  input       the recording is damaged in {} places; `rodeo data verify` says where", damaged);
   out += fmt::format("\n  limited by  {}", report.limited_by);

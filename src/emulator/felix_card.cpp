@@ -313,22 +313,25 @@ std::uint64_t FelixCard::triggers_that_fit() const {
   return static_cast<std::uint64_t>(fit);
 }
 
-void FelixCard::block(unsigned link, std::span<const std::byte> block) {
+BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
   Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
   if (!channel.running) {
     channel.dropped.store(channel.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return;
+    blocks_dropped_.store(blocks_dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return BlockFate::dropped;
   }
   if (channel.memory.size() < block.size()) {
     channel.memory =
         use_->find(channel.client, channel.position, std::min<std::uint64_t>(channel.end - channel.position, kTurnBytes));
   }
+  BlockFate fate = BlockFate::sent;
   if (channel.memory.size() >= block.size()) {
     copy_out(channel.memory.data(), block.data(), block.size());
     channel.memory = channel.memory.subspan(block.size());
   } else if (!use_->write(channel.client, channel.position, block)) {
     // Over the border of two maps is fine; into nothing is what an IOMMU would stop.
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    fate = BlockFate::unmapped;
   }
   channel.position += block.size();
   if (channel.position == channel.end) {
@@ -336,8 +339,24 @@ void FelixCard::block(unsigned link, std::span<const std::byte> block) {
     channel.even_dma = !channel.even_dma;
     channel.memory = {};
   }
+  if (fate == BlockFate::unmapped) return fate;
   channel.sent.store(channel.sent.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   bytes_.store(bytes_.load(std::memory_order_relaxed) + block.size(), std::memory_order_relaxed);
+  return fate;
+}
+
+void FelixCard::lost(unsigned link) {
+  channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// What the source has counted, for other threads to read.
+void FelixCard::keep_books() {
+  const ChunkBooks& books = source_.books();
+  for (std::size_t i = 0; i < kBlockFates; ++i) chunks_[i].store(books.chunks[i], std::memory_order_relaxed);
+  chunks_cut_short_.store(books.cut_short, std::memory_order_relaxed);
+  chunks_link_down_.store(books.link_down, std::memory_order_relaxed);
+  blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
+  blocks_corrupted_.store(source_.blocks_corrupted(), std::memory_order_relaxed);
 }
 
 /// What the host sends is taken as fast as it comes.
@@ -442,8 +461,7 @@ bool FelixCard::work() {
     if (channels_[i].running) publish(i);
   }
   triggers_seen_.fetch_add(count, std::memory_order_relaxed);
-  blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
-  chunks_.store(source_.chunks(), std::memory_order_relaxed);
+  keep_books();
   occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
   triggers_->done(count);
   if (hopeless) return cut_off();
@@ -482,22 +500,22 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.running = running_;
   report.triggers = triggers_seen_;
   report.bytes = bytes_;
-  const std::uint64_t chunks_cut_off = chunks_cut_off_;
-  report.chunks = chunks_ - std::min<std::uint64_t>(chunks_, chunks_cut_off);
+  report.chunks = chunks_[static_cast<std::size_t>(BlockFate::sent)];
   report.superpages = bytes_ / settings_.source.format.block_bytes;
-  const auto add = [&](const char* name, std::uint64_t value) {
+  const auto add = [&](std::string_view name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
   };
-  std::uint64_t dropped = 0;
-  for (const Channel& channel : channels_) dropped += channel.dropped;
-  add("blocks_dropped", dropped);
+  add("blocks_dropped", blocks_dropped_);
   add("blocks_lost", blocks_lost_);
+  add("blocks_corrupted", blocks_corrupted_);
   add("bad_descriptors", bad_descriptors_);
   add("bad_read_pointers", bad_read_pointers_);
   add("dma_faults", dma_faults_);
   add("from_host_bytes", from_host_bytes_);
   add("link_occupied_us", occupied_us_);
-  add("chunks_cut_off", chunks_cut_off);
+  for (std::size_t i = 1; i < kBlockFates; ++i) add(kChunkCounters[i], chunks_[i]);
+  add("chunks_link_down", chunks_link_down_);
+  add("chunks_cut_short", chunks_cut_short_);
   add("triggers_cut_off", triggers_cut_off_);
 }
 

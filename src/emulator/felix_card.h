@@ -53,8 +53,8 @@ class FelixCard final : public PciFunction, private BlockSink {
     bool lost_reader = false;  // the read pointer was nowhere in the memory when the channel was enabled
     bool ending = false;       // disabled, and still written to until its triggers are done
     std::atomic<std::uint64_t> sent{0};
-    std::atomic<std::uint64_t> dropped{0};
-    std::span<std::byte> memory;  // from `position` on, while a Use lives
+    std::atomic<std::uint64_t> dropped{0};  // as the register has it: lost ones too
+    std::span<std::byte> memory;            // from `position` on, while a Use lives
   };
 
   std::atomic_ref<std::uint64_t> at(const card_registers::Register& reg, unsigned index = 0);
@@ -70,7 +70,9 @@ class FelixCard final : public PciFunction, private BlockSink {
   void publish(unsigned index);
   std::uint64_t free_bytes(const Channel& channel) const;
   std::uint64_t triggers_that_fit() const;
-  void block(unsigned link, std::span<const std::byte> block) override;
+  BlockFate block(unsigned link, std::span<const std::byte> block) override;
+  void lost(unsigned link) override;
+  void keep_books();
   void drain_from_host(Channel& channel);
   void set_temperature(double celsius);
   void define_registers();
@@ -102,10 +104,14 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
   std::atomic<std::uint64_t> dma_faults_{0};
+  // What the source counts, for other threads.
+  std::array<std::atomic<std::uint64_t>, kBlockFates> chunks_{};
+  std::atomic<std::uint64_t> chunks_cut_short_{0};
+  std::atomic<std::uint64_t> chunks_link_down_{0};
   std::atomic<std::uint64_t> blocks_lost_{0};
-  std::atomic<std::uint64_t> chunks_{0};
+  std::atomic<std::uint64_t> blocks_corrupted_{0};
+  std::atomic<std::uint64_t> blocks_dropped_{0};
   std::atomic<std::uint64_t> occupied_us_{0};
-  std::atomic<std::uint64_t> chunks_cut_off_{0};
   std::atomic<std::uint64_t> triggers_cut_off_{0};
 };
 

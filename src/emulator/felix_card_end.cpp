@@ -64,7 +64,8 @@ void FelixCard::end_cut_off() {
 }
 
 void FelixCard::clear_source() {
-  chunks_cut_off_.fetch_add(source_.clear(), std::memory_order_relaxed);
+  source_.clear();
+  keep_books();
   open_blocks_ = false;
 }
 

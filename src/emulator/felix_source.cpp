@@ -83,31 +83,33 @@ void FelixSource::occupy(std::size_t lane, std::uint64_t now_ns) {
   pacer_.carry(lane, now_ns, bytes);
 }
 
-void FelixSource::emit(Elink& elink, BlockSink& sink) {
-  elink.chunks_inside = 0;
+void FelixSource::emit(Elink& elink, BlockSink& sink, bool goes_on) {
   const std::span<std::byte> block(elink.memory, settings_.format.block_bytes);
-  if (corrupt_[elink.link]) {
-    corrupt_[elink.link] = false;
-    elink.memory[2] ^= std::byte{0xff};
-  }
-  if (lose_[elink.link]) {
-    lose_[elink.link] = false;
+  BlockFate fate = BlockFate::lost;
+  if (std::exchange(lose_[elink.link], false)) {
     ++blocks_lost_;
-    return;
+    sink.lost(elink.link);
+  } else {
+    const bool corrupt = std::exchange(corrupt_[elink.link], false);
+    if (corrupt) elink.memory[2] ^= std::byte{0xff};
+    fate = sink.block(elink.link, block);
+    if (corrupt && fate == BlockFate::sent) {
+      ++blocks_corrupted_;
+      fate = BlockFate::corrupted;
+    }
   }
-  sink.block(elink.link, block);
+  elink.books.ends(fate, goes_on, books_);
 }
 
 void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status) {
   BlockEncoder& encoder = elink.encoder;
   if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+  elink.books.begins(1);
   while (!encoder.push(chunk, status)) {
-    emit(elink, sink);
+    emit(elink, sink, true);
     encoder.begin({elink.memory, settings_.format.block_bytes});
   }
-  ++elink.chunks_inside;
-  if (encoder.full()) emit(elink, sink);
-  ++chunks_;
+  if (encoder.full()) emit(elink, sink, false);
 }
 
 /// As many whole chunks of equal size as fit into the open block, from trigger `first` on; returns how many. `kBytes` 0: the size is `bytes`.
@@ -126,8 +128,7 @@ std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::siz
     at += stride;
   }
   encoder.wrote_wholes(count, bytes);
-  elink.chunks_inside += count;
-  chunks_ += count;
+  elink.books.begins(count);
   return count;
 }
 
@@ -148,7 +149,7 @@ void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, B
   for (std::size_t i = 0; i < count; ++i) {
     if (uniform && !truncate_[elink.link] && !encoder.full()) {
       const std::size_t done = append_wholes(elink, i);
-      if (encoder.full()) emit(elink, sink);
+      if (encoder.full()) emit(elink, sink, false);
       if (done > 0) {
         i += done - 1;
         continue;
@@ -216,7 +217,11 @@ void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (std::size_t i = 0; i < detector_elinks; ++i) {
     Elink& elink = elinks_[i];
-    if (!up_[elink.link] || (enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
+    if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
+    if (!up_[elink.link]) {
+      books_.link_down += headers_.size();
+      continue;
+    }
     append_provable(elink, triggers, sink);
     if (pacer_.paced()) occupy(i, now_ns);
   }
@@ -228,20 +233,18 @@ bool FelixSource::flush(BlockSink& sink) {
   for (Elink& elink : elinks_) {
     if (elink.encoder.full()) continue;
     elink.encoder.timeout();
-    emit(elink, sink);
+    emit(elink, sink, false);
     any = true;
   }
   return any;
 }
 
-std::uint64_t FelixSource::clear() {
-  std::uint64_t chunks = 0;
+void FelixSource::clear() {
   for (Elink& elink : elinks_) {
     const auto number = elink.encoder.elink();
     elink.encoder = BlockEncoder(settings_.format, number);
-    chunks += std::exchange(elink.chunks_inside, 0);
+    elink.books.ends(BlockFate::cut_off, false, books_);
   }
-  return chunks;
 }
 
 }  // namespace rodeo::emulator

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "emulator/chunk_books.h"
 #include "emulator/link_pacer.h"
 #include "emulator/trigger_range.h"
 #include "formats/block_encoder.h"
@@ -35,7 +36,10 @@ struct FelixSourceSettings {
 class BlockSink {
  public:
   virtual ~BlockSink() = default;
-  virtual void block(unsigned link, std::span<const std::byte> block) = 0;
+  /// Says what became of it: sent, dropped or unmapped.
+  virtual BlockFate block(unsigned link, std::span<const std::byte> block) = 0;
+  /// A fault has lost one.
+  virtual void lost(unsigned link) = 0;
 };
 
 /// One thread. Never allocates after construction, except that `headers_` may grow once.
@@ -67,16 +71,17 @@ class FelixSource {
   void append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
   /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while. True if there was one.
   bool flush(BlockSink& sink);
-  /// Forgets what is in open blocks; says how many chunks ended in one of them, and so never got out.
-  std::uint64_t clear();
+  /// Forgets what is in open blocks: cut off.
+  void clear();
 
   // Faults, each of the next block or chunk of the link.
   void corrupt_block(unsigned link) { corrupt_[link] = true; }
   void truncate_chunk(unsigned link) { truncate_[link] = true; }
   void lose_block(unsigned link) { lose_[link] = true; }
 
-  std::uint64_t chunks() const { return chunks_; }
+  const ChunkBooks& books() const { return books_; }
   std::uint64_t blocks_lost() const { return blocks_lost_; }
+  std::uint64_t blocks_corrupted() const { return blocks_corrupted_; }
 
  private:
   struct Elink {
@@ -84,8 +89,8 @@ class FelixSource {
     unsigned link;
     unsigned bit;  // in enabled_
     std::uint32_t link_id;
-    std::byte* memory;                // its open block
-    std::uint64_t chunks_inside = 0;  // that end in it
+    std::byte* memory;  // its open block
+    OpenBlockBooks books = {};
   };
 
   template <std::size_t kBytes, typename TrailerWord>
@@ -94,7 +99,8 @@ class FelixSource {
   void append_provable(Elink& elink, std::span<const TriggerRange> triggers, BlockSink& sink);
   void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
-  void emit(Elink& elink, BlockSink& sink);
+  /// `goes_on`: the last chunk in the block has its rest in the next one.
+  void emit(Elink& elink, BlockSink& sink, bool goes_on);
   std::size_t chunk_bytes_of(std::uint64_t key) const;
   double wire_bytes(std::size_t chunk_bytes) const;
   void occupy(std::size_t lane, std::uint64_t now_ns);
@@ -113,8 +119,9 @@ class FelixSource {
   std::array<bool, kMaxLinks> corrupt_{};
   std::array<bool, kMaxLinks> truncate_{};
   std::array<bool, kMaxLinks> lose_{};
-  std::uint64_t chunks_ = 0;
+  ChunkBooks books_;
   std::uint64_t blocks_lost_ = 0;
+  std::uint64_t blocks_corrupted_ = 0;
 };
 
 }  // namespace rodeo::emulator

@@ -32,7 +32,7 @@ struct FunctionReport {
   std::uint64_t superpages = 0;  ///< filled (CRU, C-RORC), or blocks written (FELIX)
   std::uint64_t bytes = 0;       ///< written to clients' memory
   std::uint64_t triggers = 0;    ///< triggers or heartbeat frames that data were made for
-  std::uint64_t chunks = 0;      ///< made (FELIX)
+  std::uint64_t chunks = 0;      ///< sent (FELIX): what was lost is in counters
   std::uint64_t requests = 0;
   bool running = false;
   /// Losses and oddities, by name; only those that are not 0.

@@ -1,6 +1,8 @@
 #include "readout/run_report.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "readout/back_pressure.h"
 
@@ -65,13 +67,17 @@ std::string in_a_line(std::string text) {
   return text;
 }
 
+/// Counters of inputs that say that data are missing, or were there and could not be read.
+constexpr std::array<std::string_view, 14> kInputLosses{
+    "card_lost_packets", "sequence_gaps",   "lost_blocks",   "bad_marker",    "bad_trailer",
+    "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes", "chunks_cut_off",
+    "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
+
 /// While a run goes on, what is under way is in no counter yet.
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
-  const bool whole = counter_value(report.input, "damaged") == 0 && counter_value(report.input, "chunks_cut_off") == 0 &&
-                     counter_value(report.input, "triggers_cut_off") == 0 &&
-                     counter_value(report.input, "cards_cut_off") == 0;
+  const bool whole = report.input_losses().empty();
   return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
 }
 
@@ -93,6 +99,14 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
+std::vector<NamedCounter> RunReport::input_losses() const {
+  std::vector<NamedCounter> losses;
+  for (const NamedCounter& counter : input) {
+    if (counter.value > 0 && std::ranges::find(kInputLosses, counter.name) != kInputLosses.end()) losses.push_back(counter);
+  }
+  return losses;
+}
+
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,
                       bool aborted) {
   RunReport report;
@@ -108,6 +122,10 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.chunks_built = status.chunks_built();
   // An input that counts nothing itself is believed to have sent what the builders received.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());
+  for (const NamedCounter& lost : status.lost_before) {
+    report.chunks_sent += lost.value;
+    add_counter(report.chunks_lost, lost);
+  }
   const std::uint64_t triggers = counter_value(status.input, "triggers", status.events());
   const double trigger_seconds = status.trigger_seconds > 0 ? status.trigger_seconds : status.seconds;
   report.trigger_rate_hz = per_second(triggers, trigger_seconds);

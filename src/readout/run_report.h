@@ -15,7 +15,7 @@ namespace rodeo::readout {
 
 enum class Condition : std::uint8_t {
   good,        ///< every fragment complete, no chunk lost
-  incomplete,  ///< fragments without all their links, chunks in no fragment, a damaged input, or one that was cut off; each is counted by reason
+  incomplete,  ///< fragments without all their links, chunks in no fragment, an input that lost data or was cut off; each is counted by reason
   wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
   aborted,  ///< a failure or the user ended the run before its data were safe
 };
@@ -35,10 +35,13 @@ struct RunReport {
   double trigger_rate_hz = 0;
   std::optional<double> dead_time_fraction;  // likewise
 
-  std::uint64_t chunks_sent = 0;
+  std::uint64_t chunks_sent =
+      0;  ///< by the sources, where they say what was lost on the way to the input; else by the input
   std::uint64_t chunks_built = 0;
   std::vector<NamedCounter> chunks_lost;  ///< by reason, zeros left out
   std::uint64_t lost() const;
+  /// What the input found to be missing or unreadable in what it was given, by name: lost in a card, on a link, in a recording.
+  std::vector<NamedCounter> input_losses() const;
   /// sent == built + every reason. False means a defect of Rodeo or of a plug-in, and the run is not to be trusted.
   bool adds_up() const { return chunks_sent == chunks_built + lost(); }
 

@@ -84,6 +84,7 @@ TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
   // Nobody makes room: what is accepted by now cannot all go out.
   ASSERT_TRUE(host.disable());
   prover.prove(host.take());
+  prover.finish();
   const auto report = emulator_->report();
   const auto counter = [&](std::string_view name) {
     for (const auto& [one, value] : report.functions[0].counters) {
@@ -95,6 +96,48 @@ TEST_F(FelixCardTest, WhatAnEndCutsOffIsCountedAndNotSent) {
   EXPECT_EQ(report.functions[0].chunks, prover.chunks());
   EXPECT_GT(counter("triggers_cut_off"), 0U);
   EXPECT_EQ(6 * report.trigger.accepted, prover.chunks() + counter("chunks_cut_off") + 6 * counter("triggers_cut_off"));
+}
+
+TEST_F(FelixCardTest, ChunksInBlocksThatAreLostWereNotSent) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  for (const FaultKind kind : {FaultKind::dropped_superpage, FaultKind::corrupt_rdh}) {
+    for (const unsigned link : {0U, 1U}) {
+      run(host, prover, prover.chunks() + 20'000);
+      ASSERT_TRUE(emulator_->inject("felix", {.kind = kind, .link = link}).has_value());
+    }
+  }
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 1}).has_value());
+  run(host, prover, prover.chunks() + 100'000);
+  host.client.write<std::uint64_t>(2, felix::reg("generator_control").offset, 0);
+  ASSERT_TRUE(wait_until([&] {
+    prover.prove(host.take());
+    return emulator_->report().trigger.followers.at(0).ready == 0;
+  }));
+  ASSERT_TRUE(host.disable());
+  prover.prove(host.take());
+  prover.finish();
+  const auto report = emulator_->report();
+  const auto counter = [&](std::string_view name) {
+    for (const auto& [one, value] : report.functions[0].counters) {
+      if (one == name) return value;
+    }
+    return std::uint64_t{0};
+  };
+  const std::uint64_t lost = counter("chunks_lost") + counter("chunks_corrupted");
+  EXPECT_EQ(counter("blocks_lost"), 2U);
+  EXPECT_EQ(counter("blocks_corrupted"), 2U);
+  EXPECT_GT(lost, 4U) << "a block that is full holds 24 chunks of 40 bytes";
+  EXPECT_GT(counter("chunks_link_down"), 0U);
+  EXPECT_EQ(report.functions[0].chunks, prover.chunks());
+  EXPECT_EQ(6 * report.functions[0].triggers, prover.chunks() + lost + counter("chunks_link_down"));
+  // The last block of a link that went down has no successor that shows a gap.
+  EXPECT_EQ(
+      prover.counters().read(formats::BlockCounter::cut_by_gap) + prover.counters().read(formats::BlockCounter::unfinished),
+      counter("chunks_cut_short"));
+  EXPECT_EQ(prover.wrong(), 0U);
 }
 
 TEST_F(FelixCardTest, BlocksThatAreOpenAtTheEndGoOut) {

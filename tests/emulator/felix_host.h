@@ -112,6 +112,13 @@ class FelixProver {
     }
   }
 
+  /// Chunks that are still open are cut short, and count.
+  void finish() {
+    decoder_.finish(buffer_);
+    chunks_ += buffer_.runs().size();
+    buffer_.clear();
+  }
+
   std::uint64_t chunks() const { return chunks_; }
   std::uint64_t wrong() const { return wrong_; }
   std::uint64_t gaps() const { return gaps_; }

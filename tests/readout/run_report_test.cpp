@@ -79,11 +79,23 @@ TEST(RunReport, AChunkThatNobodyCountsIsNoticed) {
 }
 
 TEST(RunReport, AnInputThatWasCutOffIsNoGoodRun) {
-  for (const char* counter : {"chunks_cut_off", "triggers_cut_off", "cards_cut_off"}) {
+  for (const char* counter : {"chunks_cut_off", "triggers_cut_off", "triggers_missed", "cards_cut_off", "card_lost_packets",
+                              "sequence_gaps", "lost_blocks", "bad_marker", "packet_gaps", "lost_pages", "bad_rdh"}) {
     ReadoutStatus status = status_of(100, 100, {});
     status.input.push_back({counter, 1});
     EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete) << counter;
   }
+}
+
+TEST(RunReport, WhatTheSourcesLostIsSentAndLostByName) {
+  ReadoutStatus status = status_of(90, 90, {});
+  status.lost_before = {{"card_lost", 7}, {"card_dropped", 3}};
+  status.phase = Phase::stopped;
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.chunks_sent, 100U);
+  EXPECT_EQ(report.lost(), 10U);
+  EXPECT_TRUE(report.adds_up());
+  EXPECT_EQ(report.condition, Condition::incomplete);
 }
 
 TEST(RunReport, OfferedAndAcceptedAreOfTheTimeInWhichTriggersWereOffered) {

@@ -105,7 +105,8 @@ inline constexpr Register kRegisters[]{
      24, 0x10},
     {"blocks_sent", 2, 0x4800, 8, Access::read,
      "blocks written to the host's memory since the channel's enable; defined here", 4, 0x10},
-    {"blocks_dropped", 2, 0x4840, 8, Access::read, "blocks that found no room; defined here", 4, 0x10},
+    {"blocks_dropped", 2, 0x4840, 8, Access::read, "blocks that the card lost since the channel's enable; defined here", 4,
+     0x10},
     {"generator_control", 2, 0x4900, 8, Access::read_write, "bit 0: the internal generator feeds the links; defined here"},
 };
 

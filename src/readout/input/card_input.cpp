@@ -234,12 +234,17 @@ std::vector<NamedCounter> CardInput::counters() const {
     }
   }
   std::uint64_t bytes = 0;
-  for (const Endpoint& endpoint : endpoints_) bytes += endpoint.spans->bytes();
+  std::uint64_t lost = 0;
+  for (const Endpoint& endpoint : endpoints_) {
+    bytes += endpoint.spans->bytes();
+    if (endpoint.spans->ended()) lost += endpoint.spans->lost_packets();
+  }
   std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
   // A card whose data do not end by themselves is cut off by right.
   const auto cut_off = [](const Endpoint& endpoint) { return endpoint.spans->ended() && endpoint.spans->cut_off(); };
   if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
+  if (lost > 0) all.push_back({"card_lost_packets", lost});
   all.insert(all.end(), anomalies.begin(), anomalies.end());
   return all;
 }

@@ -33,6 +33,8 @@ class SpanSource {
   virtual Result<std::optional<CardSpan>> next() = 0;
   /// The oldest span that was not given back yet goes back to the card.
   virtual void give_back() = 0;
+  /// After stop(): packets (pages, blocks) that the card itself says it has lost since start(), where it counts them.
+  virtual std::uint64_t lost_packets() const { return 0; }
   /// Bytes that the card may fill, all together.
   virtual std::uint64_t memory_bytes() const = 0;
 };
@@ -85,6 +87,8 @@ class CardSpans {
     return static_cast<double>(held_bytes_.get()) / static_cast<double>(source_->memory_bytes());
   }
   std::uint64_t bytes() const { return bytes_.get(); }
+  /// See SpanSource; after ended().
+  std::uint64_t lost_packets() const { return source_->lost_packets(); }
   /// What ended the input before its time; after ended().
   const std::optional<Error>& failure() const { return failure_; }
 

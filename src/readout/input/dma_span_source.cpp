@@ -30,13 +30,29 @@ Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::unique_ptr<card:
   return source;
 }
 
+Result<void> DmaSpanSource::start() {
+  auto started = reader_->start();
+  // A FELIX channel counts from its enable, a CRU goes on.
+  if (started) dropped_at_start_ = card_->type() == card::CardType::felix ? std::uint64_t{0} : dropped_packets();
+  return started;
+}
+
+std::optional<std::uint64_t> DmaSpanSource::dropped_packets() {
+  const auto health = channel_->health();
+  return health ? health->dropped_packets : std::nullopt;
+}
+
 Result<void> DmaSpanSource::stop() {
   if (stopped_) return {};
   stopped_ = true;
   // A card that stands still (an emulator can) answers when it goes on: from then on the channel's short patience counts.
   std::array<std::byte, 2> vendor{};
   (void)card_->function().read(card::pci::kConfigurationRegion, 0, vendor);
-  return reader_->stop();
+  auto stopped = reader_->stop();
+  const auto dropped = dropped_packets();
+  // The registers that count have 32 bits.
+  if (dropped && dropped_at_start_) lost_packets_ = static_cast<std::uint32_t>(*dropped - *dropped_at_start_);
+  return stopped;
 }
 
 Result<std::optional<CardSpan>> DmaSpanSource::next() {

@@ -27,10 +27,11 @@ class DmaSpanSource final : public SpanSource {
   /// Takes the channel's lock and registers the memory.
   static Result<std::unique_ptr<DmaSpanSource>> open(std::unique_ptr<card::Card> card, const Settings& settings);
 
-  Result<void> start() override { return reader_->start(); }
+  Result<void> start() override;
   Result<void> stop() override;
   Result<std::optional<CardSpan>> next() override;
   void give_back() override;
+  std::uint64_t lost_packets() const override { return lost_packets_; }
   std::uint64_t memory_bytes() const override { return memory_.bytes().size(); }
 
   card::DmaChannel& channel() { return *channel_; }
@@ -47,6 +48,7 @@ class DmaSpanSource final : public SpanSource {
   DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory memory);
 
   Result<std::optional<CardSpan>> is_there();
+  std::optional<std::uint64_t> dropped_packets();
 
   std::unique_ptr<card::Card> card_;
   card::DmaMemory memory_;
@@ -57,6 +59,8 @@ class DmaSpanSource final : public SpanSource {
   std::uint64_t silent_since_ns_ = 0;  // or since the card was asked last; 0: it is not silent
   std::optional<Error> failure_;       // of a superpage that could not be given back
   bool stopped_ = false;
+  std::optional<std::uint64_t> dropped_at_start_;  // what the card had counted
+  std::uint64_t lost_packets_ = 0;
 };
 
 }  // namespace rodeo::readout

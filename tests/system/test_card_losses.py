@@ -1,0 +1,185 @@
+"""What an emulated card loses: never counted as sent, under a name at the card or in the readout, to the chunk; the run is not GOOD and says where."""
+
+import json
+import time
+
+import pytest
+from conftest import scaled
+from running_emulator import emulated, emulator_report
+from running_readout import adds_up
+
+FELIX = """
+[emulator]
+name = "cards"
+[[emulator.card]]
+type = "felix"
+name = "card"
+address = "0000:3b:00.0"
+links = {links}
+elinks_per_link = {elinks}
+chunk_size = {chunk_size}
+[emulator.trigger]
+rate = "4kHz"
+
+[readout]
+name = "reader"
+[readout.input]
+type = "card"
+cards = ["3b:00.0"]
+memory = "16MiB"
+superpage = "256KiB"
+start_generator = true
+[readout.builder]
+type = "gbt"
+chunk_size = "4KiB"
+timeout = "2s"
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+name = "processor"
+work = "verify"
+seed = 1
+"""
+
+
+def configure(rodeo, text):
+    (rodeo.directory / "losses.toml").write_text(text)
+    return "losses.toml"
+
+
+def felix(rodeo, links=2, elinks=4, chunk_size=40):
+    return configure(rodeo, FELIX.format(links=links, elinks=elinks, chunk_size=chunk_size))
+
+
+def function_of(rodeo):
+    return emulator_report(rodeo)["functions"][0]
+
+
+def fault(rodeo, kind, *arguments, link=0):
+    rodeo("emulate", "fault", "--id", "card", kind, "--link", link, *arguments)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + scaled(30)
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def read(rodeo, configuration, during=None, seconds=1.2):
+    """A run, with something that happens to its card once data come; the report, what is said, and what the card says."""
+    with rodeo.start("readout", configuration, "--seconds", seconds, "--json", "-") as reader:
+        if during is not None:
+            wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
+            during()
+        out, err = reader.communicate(timeout=scaled(60))
+    assert reader.returncode == 0, err
+    report = json.loads(out)
+    assert adds_up(report), err
+    return report, err, function_of(rodeo)
+
+
+def lost(card):
+    names = ["chunks_dropped", "chunks_lost", "chunks_corrupted", "chunks_unmapped", "chunks_link_down", "chunks_cut_off"]
+    return sum(card["counters"].get(name, 0) for name in names)
+
+
+def check_books(report, card, links):
+    """Every chunk of every trigger is sent or lost by name, and what was sent is built or lost by name."""
+    assert card["triggers"] * links == card["chunks"] + lost(card), card
+    assert card["chunks"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values()), (card, report)
+    assert report["verified"]["mismatches"] == 0
+
+
+# Chunks of 40 bytes lie whole in a block, or go over two; those of 3000 bytes go over several: one is cut short whatever block is lost.
+@pytest.mark.parametrize("chunk_size", [40, 3000])
+@pytest.mark.parametrize("kind, name, said", [("dropped_superpage", "lost", "lost_blocks"), ("corrupt_rdh", "corrupted", "bad_marker")])
+def test_chunks_in_a_block_that_a_felix_card_loses_were_not_sent(rodeo, kind, name, said, chunk_size):
+    configuration = felix(rodeo, chunk_size=chunk_size)
+    with emulated(rodeo, configuration):
+        def during():
+            fault(rodeo, kind, link=0)
+            fault(rodeo, kind, link=1)
+
+        report, err, card = read(rodeo, configuration, during)
+    check_books(report, card, 8)
+    assert card["counters"][f"blocks_{name}"] == 2
+    # Each lost block holds the begin of some chunk (40 bytes), or nothing but the middle of one that is cut short.
+    assert card["counters"].get(f"chunks_{name}", 0) + card["counters"].get("chunks_cut_short", 0) > 0
+    assert report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] > 0, err
+    assert "data were lost before they came here" in err and said in err
+    if kind == "dropped_superpage":
+        assert report["input"]["card_lost_packets"] == 2
+
+
+@pytest.mark.parametrize("kind, counter", [("dropped_superpage", "card_lost_packets"), ("corrupt_rdh", "bad_marker")])
+def test_the_first_block_of_the_only_link_is_missed_though_no_other_link_has_its_events(rodeo, kind, counter):
+    configuration = felix(rodeo, links=1, elinks=1)
+    with emulated(rodeo, configuration):
+        fault(rodeo, kind)
+        report, err, card = read(rodeo, configuration)
+    check_books(report, card, 1)
+    assert lost(card) > 0 and report["input"][counter] == 1
+    assert report["run"]["condition"] == "INCOMPLETE" and counter in err, err
+
+
+def test_chunks_of_a_link_that_is_down_are_counted_and_missing(rodeo):
+    configuration = felix(rodeo)
+    with emulated(rodeo, configuration):
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "link_down", "--duration", "100ms", link=1))
+    check_books(report, card, 8)
+    assert card["counters"]["chunks_link_down"] > 0 and card["counters"]["chunks_link_down"] % 4 == 0
+    assert report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] > 0, err
+
+
+def test_blocks_for_a_channel_that_nobody_has_enabled_were_not_sent(rodeo):
+    configuration = felix(rodeo)
+    with emulated(rodeo, configuration):
+        rodeo("card", "reg", "write", "--id", "3b:00.0", "link_channel[1]", "2")
+        report, err, card = read(rodeo, configuration)
+    check_books(report, card, 8)
+    # They are no part of the run, which says so: it has the links of its channel.
+    assert report["links"] == 4 and report["run"]["condition"] == "GOOD", err
+    assert card["counters"]["chunks_dropped"] == 4 * card["triggers"] and card["counters"]["blocks_dropped"] > 0
+
+
+def test_a_truncated_chunk_is_sent_and_flagged(rodeo):
+    configuration = felix(rodeo)
+    with emulated(rodeo, configuration):
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "truncated_page"))
+    check_books(report, card, 8)
+    assert lost(card) == 0 and report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] == 1, err
+
+
+def test_a_channel_that_stands_still_loses_nothing(rodeo):
+    configuration = felix(rodeo)
+    with emulated(rodeo, configuration):
+        def during():
+            fault(rodeo, "stuck_fifo")
+            time.sleep(0.2)
+            fault(rodeo, "stuck_fifo")
+
+        report, err, card = read(rodeo, configuration, during)
+    check_books(report, card, 8)
+    assert lost(card) == 0 and report["run"]["condition"] == "GOOD", err
+
+
+def test_the_demo_names_what_its_card_lost(rodeo):
+    with rodeo.start("demo", "--links", 16, "--rate", "5kHz", "--seconds", 3, "--json", "-") as demo:
+        def demo_card():
+            done = rodeo("emulate", "status", "-o", "json", exit_code=None)
+            return json.loads(done.stdout)["functions"][0] if done.returncode == 0 else None
+
+        wait_for(lambda: demo.poll() is not None or (demo_card() or {"triggers": 0})["triggers"] > 200)
+        rodeo("emulate", "fault", "--id", "felix", "dropped_superpage", "--link", 0)
+        rodeo("emulate", "fault", "--id", "felix", "corrupt_rdh", "--link", 1)
+        out, err = demo.communicate(timeout=scaled(60))
+    report = json.loads(out)
+    assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report), err
+    assert report["chunks"]["lost"]["card_lost"] > 0 and report["chunks"]["lost"]["card_corrupted"] > 0
+    assert report["chunks"]["sent"] == 16 * report["fragments"]["built"]
+    assert "card_lost" in err and "DOES NOT ADD UP" not in err
+    assert demo.returncode == 0 and report["files_verified"]["mismatches"] == 0, err
