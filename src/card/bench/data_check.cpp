@@ -26,27 +26,31 @@ constexpr std::size_t kLine = 64;
 class LineCheck final : public DataCheck {
  public:
   LineCheck(PagePattern pattern, std::uint32_t superpage_bytes, std::size_t superpages, std::uint32_t block_bytes)
-      : pattern_(pattern), superpage_bytes_(superpage_bytes), block_bytes_(block_bytes), last_(superpages + 1) {}
+      : pattern_(pattern), superpage_bytes_(superpage_bytes), block_bytes_(block_bytes), seen_(superpages + 1) {}
 
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
     if (bytes.size() < kLine) return;
     if (pattern_ == PagePattern::cru_internal) return check_counter(superpage, bytes);
-    Lines now{};
-    std::memcpy(now.data(), bytes.data(), kLine);
     const std::size_t place = superpage.offset / superpage_bytes_;
-    if (place < last_.size()) {
-      if (last_[place] == now) ++stale_;
-      last_[place] = now;
-    }
+    const bool blocks = block_bytes_ != 0 && bytes.size() % block_bytes_ == 0;
     // The last line: of the last block where there are blocks (what follows in it may be padding), else of the superpage.
-    if (block_bytes_ != 0 && bytes.size() % block_bytes_ == 0) {
+    const std::span<const std::byte> last = bytes.last(blocks ? block_bytes_ : kLine).first(kLine);
+    if (place < seen_.size()) {
+      Lines now{};
+      std::memcpy(now.first.data(), bytes.data(), kLine);
+      // Only of provable data is it known that no two blocks begin alike.
+      if (blocks && pattern_ == PagePattern::provable) std::memcpy(now.last.data(), last.data(), kLine);
+      if (seen_[place].first == now.first || (now.last != Line{} && seen_[place].last == now.last)) ++stale_;
+      seen_[place] = now;
+    }
+    if (blocks) {
       std::uint32_t header = 0;
-      std::memcpy(&header, bytes.data() + bytes.size() - block_bytes_, sizeof header);
+      std::memcpy(&header, last.data(), sizeof header);
       const std::uint32_t marker = header >> 16;
       if (marker != 0xabcd && marker != 0xabce && (marker & 0xff) != 0xce) ++bad_last_;
     } else {
       std::uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + bytes.size() - kLine, sizeof word);
+      std::memcpy(&word, last.data(), sizeof word);
       sink_ ^= word;
     }
   }
@@ -60,7 +64,11 @@ class LineCheck final : public DataCheck {
   }
 
  private:
-  using Lines = std::array<std::uint64_t, kLine / 8>;
+  using Line = std::array<std::uint64_t, kLine / 8>;
+  struct Lines {
+    Line first{};
+    Line last{};
+  };
 
   void check_counter(const Superpage& superpage, std::span<const std::byte> bytes) {
     const std::size_t link = superpage.link < 0 ? 0 : static_cast<std::size_t>(superpage.link) % next_.size();
@@ -77,7 +85,7 @@ class LineCheck final : public DataCheck {
   PagePattern pattern_;
   std::uint32_t superpage_bytes_;
   std::uint32_t block_bytes_;
-  std::vector<Lines> last_;
+  std::vector<Lines> seen_;  // in each superpage, the last time
   std::array<std::uint32_t, 256> next_{};
   std::array<bool, 256> known_{};
   std::uint64_t stale_ = 0;
