@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "emulator/copy_out.h"
+#include "emulator/copies_done.h"
 #include "formats/rdh.h"
 
 namespace rodeo::emulator {

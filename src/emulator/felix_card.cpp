@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "emulator/copy_out.h"
+#include "emulator/copies_done.h"
 
 namespace rodeo::emulator {
 namespace {
@@ -326,7 +326,11 @@ BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
   }
   BlockFate fate = BlockFate::sent;
   if (channel.memory.size() >= block.size()) {
-    copy_out(channel.memory.data(), block.data(), block.size());
+    if (reinterpret_cast<std::uintptr_t>(channel.memory.data()) % 64 == 0) {
+      kernels_.copy_block(channel.memory.data(), block.data(), block.size());
+    } else {
+      std::memcpy(channel.memory.data(), block.data(), block.size());
+    }
     channel.memory = channel.memory.subspan(block.size());
   } else if (!use_->write(channel.client, channel.position, block)) {
     // Over the border of two maps is fine; into nothing is what an IOMMU would stop.

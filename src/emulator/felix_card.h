@@ -78,6 +78,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   void define_registers();
 
   FelixSettings settings_;
+  FelixKernels kernels_ = felix_kernels();
   FelixSource source_;
   std::unique_ptr<TriggerSource> triggers_;
   std::vector<TriggerRange> ranges_;

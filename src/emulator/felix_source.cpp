@@ -20,14 +20,15 @@ FelixSource::FelixSource(FelixSourceSettings settings)
              std::size_t{settings.links} * (settings.full_mode ? 1 : settings.elinks_per_link)) {
   const unsigned per_link = settings_.full_mode ? 1 : settings_.elinks_per_link;
   const std::size_t count = std::size_t{settings_.links} * per_link + (settings_.ttc_link ? 1 : 0);
-  memory_.resize((count + 1) * settings_.format.block_bytes);
+  memory_.resize(count * settings_.format.block_bytes / sizeof(Line));
+  auto* const memory = reinterpret_cast<std::byte*>(memory_.data());
   chunk_.resize(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max) + 64);
   elinks_.reserve(count);
   const auto add = [&](std::uint16_t number) {
     elinks_.push_back({BlockEncoder(settings_.format, number), static_cast<unsigned>(number >> 6),
                        static_cast<unsigned>(number & 0x3f),
                        formats::fid_of_card_elink(settings_.detector, settings_.connector, number).default_link_id(),
-                       memory_.data() + elinks_.size() * settings_.format.block_bytes});
+                       memory + elinks_.size() * settings_.format.block_bytes});
   };
   for (unsigned link = 0; link < settings_.links; ++link) {
     for (unsigned elink = 0; elink < per_link; ++elink) add(static_cast<std::uint16_t>(link << 6 | elink));
@@ -112,6 +113,49 @@ void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink
   if (encoder.full()) emit(elink, sink, false);
 }
 
+/// Bytes `from` to `from + bytes` of a chunk.
+void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header,
+                             std::uint64_t key) const {
+  const auto word = [&](std::size_t index) { return index == 0 ? header : key + (index - 1) * Provable::kStep; };
+  // What ends or begins amid a word, and the header.
+  const auto piece = [&](std::size_t most) {
+    const std::uint64_t value = word(from / 8) >> (8 * (from % 8));
+    const std::size_t here = std::min({most, bytes, 8 - from % 8});
+    std::memcpy(to, &value, here);
+    to += here;
+    from += here;
+    bytes -= here;
+  };
+  if (from < 8 || from % 8 != 0) piece(8);
+  if (from < 8 && bytes > 0) piece(8);
+  const std::size_t words = bytes / 8;
+  if (words > 0) {
+    kernels_.words(to, words, word(from / 8));
+    to += 8 * words;
+    from += 8 * words;
+    bytes -= 8 * words;
+  }
+  if (bytes > 0) piece(bytes);
+}
+
+/// Without CRC: written where it belongs.
+void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
+                                std::uint8_t status) {
+  BlockEncoder& encoder = elink.encoder;
+  if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+  elink.books.begins(1);
+  std::size_t from = 0;
+  for (bool complete = false; !complete;) {
+    if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+    const std::size_t part = std::min(bytes - from, encoder.room_for_part());
+    complete = part == bytes - from;
+    write_part(encoder.position(), from, part, header, key);
+    encoder.wrote_part(part, complete, status);
+    from += part;
+    if (encoder.full()) emit(elink, sink, !complete);
+  }
+}
+
 /// As many whole chunks of equal size as fit into the open block, from trigger `first` on; returns how many. `kBytes` 0: the size is `bytes`.
 template <std::size_t kBytes, typename TrailerWord>
 std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first, std::size_t bytes) {
@@ -144,8 +188,9 @@ std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first) {
 void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, BlockSink& sink) {
   BlockEncoder& encoder = elink.encoder;
   const std::size_t count = headers_.size();
-  for (std::size_t i = 0; i < count; ++i) keys_[i] = provable_.key(elink.link_id, L1Id{l1ids_[i]});
-  const bool uniform = settings_.chunk_bytes_max <= settings_.chunk_bytes && !settings_.crc;
+  kernels_.keys(provable_, elink.link_id, l1ids_, keys_.data());
+  const bool uniform = settings_.chunk_bytes_max <= settings_.chunk_bytes && !settings_.crc &&
+                       settings_.chunk_bytes >= Provable::kHeaderBytes;
   for (std::size_t i = 0; i < count; ++i) {
     if (uniform && !truncate_[elink.link] && !encoder.full()) {
       const std::size_t done = append_wholes(elink, i);
@@ -155,31 +200,16 @@ void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, B
         continue;
       }
     }
-    const std::uint64_t key = keys_[i];
-    const std::size_t bytes = chunk_bytes_of(key);
-    std::span<std::byte> chunk(chunk_.data(), bytes);
-    if (settings_.crc || bytes < 16) {
-      provable_.write(chunk, elink.link_id, L1Id{l1ids_[i]});
+    const std::size_t bytes = chunk_bytes_of(keys_[i]);
+    const bool truncated = std::exchange(truncate_[elink.link], false);
+    const std::uint8_t status = truncated ? chunk_status::kFirmwareTruncated : chunk_status::kOk;
+    const std::size_t sent = truncated ? bytes / 2 : bytes;
+    if (settings_.crc) {
+      provable_.write({chunk_.data(), bytes}, elink.link_id, L1Id{l1ids_[i]});
+      push(elink, {chunk_.data(), sent}, sink, status);
     } else {
-      // Through a piece of memory of its own: a chunk that does not fit into its block.
-      const std::size_t even = bytes & ~std::size_t{15};
-      stream_provable<false>(chunk.data(), even, headers_[i], key);
-      if (even < bytes) {
-        std::array<std::byte, 32> end;
-        const std::uint64_t next = key + (even / 8 - 1) * Provable::kStep;
-        std::memcpy(end.data(), &next, 8);
-        const std::uint64_t after = next + Provable::kStep;
-        std::memcpy(end.data() + 8, &after, 8);
-        std::memcpy(chunk.data() + even, end.data(), bytes - even);
-      }
+      push_provable(elink, sent, headers_[i], keys_[i], sink, status);
     }
-    std::uint8_t status = chunk_status::kOk;
-    if (truncate_[elink.link]) {
-      truncate_[elink.link] = false;
-      chunk = chunk.first(chunk.size() / 2);
-      status = chunk_status::kFirmwareTruncated;
-    }
-    push(elink, chunk, sink, status);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/chunk_books.h"
+#include "emulator/felix_kernels.h"
 #include "emulator/link_pacer.h"
 #include "emulator/trigger_range.h"
 #include "formats/block_encoder.h"
@@ -32,7 +33,7 @@ struct FelixSourceSettings {
       0;  ///< line speed of a link (FULL mode) or E-link (GBT), 8b/10b; 0: as fast as memory takes it
 };
 
-/// Where complete blocks go.
+/// Where complete blocks go. They are aligned to 64 bytes.
 class BlockSink {
  public:
   virtual ~BlockSink() = default;
@@ -99,6 +100,9 @@ class FelixSource {
   void append_provable(Elink& elink, std::span<const TriggerRange> triggers, BlockSink& sink);
   void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
+  void push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
+                     std::uint8_t status);
+  void write_part(std::byte* to, std::size_t from, std::size_t bytes, std::uint64_t header, std::uint64_t key) const;
   /// `goes_on`: the last chunk in the block has its rest in the next one.
   void emit(Elink& elink, BlockSink& sink, bool goes_on);
   std::size_t chunk_bytes_of(std::uint64_t key) const;
@@ -107,7 +111,11 @@ class FelixSource {
 
   FelixSourceSettings settings_;
   formats::Provable provable_;
-  std::vector<std::byte> memory_;
+  FelixKernels kernels_ = felix_kernels();
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> memory_;  // of the open blocks
   std::vector<Elink> elinks_;
   LinkPacer pacer_;                     // a lane an E-link of the detector
   std::vector<std::uint64_t> headers_;  // of the triggers of one append()

@@ -24,9 +24,14 @@ void BlockEncoder::put(TrailerType type, std::uint32_t flags_and_length) {
 
 void BlockEncoder::copy(std::span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
-  at_ += bytes.size();
-  const std::size_t padding = -bytes.size() & (format_.trailer_bytes() - 1);
-  std::memset(at_, 0, padding);
+  pad(bytes.size());
+}
+
+/// `bytes` are there; zeros up to where a trailer may stand.
+void BlockEncoder::pad(std::size_t bytes) {
+  at_ += bytes;
+  const std::size_t padding = -bytes & (format_.trailer_bytes() - 1);
+  if (padding > 0) std::memset(at_, 0, padding);
   at_ += padding;
 }
 
@@ -46,25 +51,27 @@ void BlockEncoder::begin(std::span<std::byte> block) {
 bool BlockEncoder::push(std::span<const std::byte>& rest, std::uint8_t status) {
   if (full()) return false;
   // Room is a multiple of the trailer, so what fits under one trailer needs no padding unless it ends the chunk.
-  const std::size_t fits = room() - format_.trailer_bytes();
-  const std::size_t taken = std::min(fits, rest.size());
+  const std::size_t taken = std::min(room_for_part(), rest.size());
   const bool complete = taken == rest.size();
-  copy(rest.first(taken));
+  if (taken > 0) std::memcpy(at_, rest.data(), taken);
   rest = rest.subspan(taken);
+  wrote_part(taken, complete, status);
+  return complete;
+}
+
+void BlockEncoder::wrote_part(std::size_t bytes, bool complete, std::uint8_t status) {
+  assert(!full() && (complete ? bytes <= room_for_part() : bytes == room_for_part()));
+  pad(bytes);
   const TrailerType type =
       in_chunk_ ? (complete ? TrailerType::last : TrailerType::middle) : (complete ? TrailerType::both : TrailerType::first);
-  put(type, static_cast<std::uint32_t>(taken) | (complete ? flags(status) : 0));
+  put(type, static_cast<std::uint32_t>(bytes) | (complete ? flags(status) : 0));
   in_chunk_ = !complete;
   if (complete) close_if_no_room_for_data();
-  return complete;
 }
 
 void BlockEncoder::wrote(std::size_t bytes, std::uint8_t status) {
   assert(!in_chunk_ && room_for(bytes) != nullptr);
-  at_ += bytes;
-  const std::size_t padding = -bytes & (format_.trailer_bytes() - 1);
-  if (padding > 0) std::memset(at_, 0, padding);
-  at_ += padding;
+  pad(bytes);
   put(TrailerType::both, static_cast<std::uint32_t>(bytes) | flags(status));
   close_if_no_room_for_data();
 }

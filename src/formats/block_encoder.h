@@ -40,6 +40,11 @@ class BlockEncoder {
   /// last trailer.
   bool push(std::span<const std::byte>& rest, std::uint8_t status = chunk_status::kOk);
 
+  /// push() for a chunk that is written in place, piece by piece: at most room_for_part() bytes of it may be written at position(), then wrote_part() follows.
+  /// A piece that is not the chunk's last MUST fill that room. Requires !full().
+  std::size_t room_for_part() const { return room() - format_.trailer_bytes(); }
+  void wrote_part(std::size_t bytes, bool complete, std::uint8_t status = chunk_status::kOk);
+
   /// Where a whole chunk of `bytes` may be written in place, or nullptr if it would have to be split. Requires !in_chunk();
   /// wrote() follows before any other call.
   std::byte* room_for(std::size_t bytes) {
@@ -91,6 +96,7 @@ class BlockEncoder {
   void put(TrailerType type, std::uint32_t flags_and_length);
   std::uint32_t flags(std::uint8_t status) const;
   void copy(std::span<const std::byte> bytes);
+  void pad(std::size_t bytes);
   void close_if_no_room_for_data();
 
   BlockFormat format_;

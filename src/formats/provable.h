@@ -28,6 +28,8 @@ struct ProvableTrigger {
 class Provable {
  public:
   static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+  static constexpr std::uint64_t kKeyFactor = 0xd1342543de82ef95;  ///< of key()
+  static constexpr std::uint64_t kMixFactor = 0xe9846af9b1a615d;   ///< of the mixing in it
   static constexpr std::size_t kHeaderBytes = 8;
   static constexpr std::uint8_t kMark = 0xc5;
 
@@ -46,7 +48,7 @@ class Provable {
   }
 
   std::uint64_t key(std::uint32_t link_id, L1Id l1id) const {
-    return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * 0xd1342543de82ef95);
+    return mix(seed_ + (std::uint64_t{link_id} << 32 | l1id.value) * kKeyFactor);
   }
 
   /// Bytes 0..7 of every chunk of one trigger.
@@ -100,9 +102,9 @@ class Provable {
 
   static constexpr std::uint64_t mix(std::uint64_t x) {
     x ^= x >> 32;
-    x *= 0xe9846af9b1a615d;
+    x *= kMixFactor;
     x ^= x >> 32;
-    x *= 0xe9846af9b1a615d;
+    x *= kMixFactor;
     return x ^ x >> 28;
   }
 
