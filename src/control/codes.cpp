@@ -275,7 +275,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"emulator.bad_card", invalid_configuration,
      "The settings of an emulated card do not fit together; the message says which."},
     {"emulator.bad_fault", invalid_configuration,
-     "A scheduled fault names a card, endpoint or link that the configuration does not have, so it would never happen."},
+     "A scheduled fault names a card, endpoint or link that the configuration does not have, or a kind or duration that "
+     "there is not on such "
+     "a card, so it would never happen."},
     {"emulator.bad_trigger", invalid_configuration,
      "The keys of emulator.trigger do not fit together; the message says which. A process either assigns triggers, and may "
      "serve them, or follows."},

@@ -250,8 +250,59 @@ std::string shared_address(const emulator::CardSettings& one, const emulator::Ca
   return {};
 }
 
+std::string names_of_faults(CardType type) {
+  std::string names;
+  for (const FaultInfo& info : fault_infos()) {
+    if (has_fault(type, info.kind)) names += fmt::format("{}{}", names.empty() ? "" : ", ", info.name);
+  }
+  return names;
+}
+
+/// The card that a fault means, by its name or the address of a function; that function is then its endpoint.
+const emulator::CardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
+  const auto wanted = function_address(fault.card);
+  for (const emulator::CardSettings& card : settings.cards) {
+    if (card.name == fault.card) return &card;
+    for (unsigned endpoint = 0; wanted && endpoint < card.endpoints; ++endpoint) {
+      const auto address = function_address(card.address, endpoint);
+      if (!address || *address != *wanted) continue;
+      if (endpoint > 0) fault.endpoint = endpoint;
+      fault.card = card.name;
+      return &card;
+    }
+  }
+  return nullptr;
+}
+
+/// A fault that would never happen, or not as it is written.
+void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, const Table& table,
+                 ConfigurationErrors& errors) {
+  const auto wrong = [&](std::string what, std::string next) {
+    errors.push_back({"emulator.bad_fault", std::move(what), table.where(), std::move(next)});
+  };
+  const Fault& fault = scheduled.fault;
+  const emulator::CardSettings* const card = card_of_fault(settings, scheduled);
+  if (card == nullptr) {
+    std::string names;
+    for (const emulator::CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
+    return wrong(fmt::format("there is no card `{}` for this fault", scheduled.card), "there are: " + names);
+  }
+  const unsigned links = links_of(*card);
+  if (scheduled.endpoint >= card->endpoints || (fault_has_link(fault.kind) && fault.link >= links))
+    wrong(fmt::format("card `{}` ({}) has {} endpoint{} of {} links, and the fault is for endpoint {}, link {}", card->name,
+                      name_of(card->type), card->endpoints, card->endpoints == 1 ? "" : "s", links, scheduled.endpoint,
+                      fault.link),
+          fmt::format("count from 0: links are 0 to {}", links - 1));
+  if (!has_fault(card->type, fault.kind))
+    wrong(fmt::format("card `{}` ({}) has no fault {}", card->name, name_of(card->type), fault_name(fault.kind)),
+          "it has: " + names_of_faults(card->type));
+  if (fault.duration.count() > 0 && !fault_has_duration(fault.kind))
+    wrong(fmt::format("the fault {} has no duration", fault_name(fault.kind)),
+          "leave it out; link_down, stuck_fifo and removal have one");
+}
+
 /// Cards that could not be told apart, and faults that would never happen.
-void check_together(const EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
+void check_together(EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
   for (std::size_t i = 0; i < settings.cards.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const emulator::CardSettings& card = settings.cards[i];
@@ -265,23 +316,7 @@ void check_together(const EmulatorSettings& settings, std::span<const Table> fau
       if (card.serial == other.serial && card.type == other.type) same("serial number", std::to_string(card.serial));
     }
   }
-  for (std::size_t i = 0; i < settings.faults.size(); ++i) {
-    const std::string& wanted = settings.faults[i].card;
-    const auto is_wanted = [&](const emulator::CardSettings& card) { return card.name == wanted || card.address == wanted; };
-    const auto card = std::ranges::find_if(settings.cards, is_wanted);
-    if (card == settings.cards.end()) {
-      std::string names;
-      for (const emulator::CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
-      errors.push_back({"emulator.bad_fault", fmt::format("there is no card `{}` for this fault", wanted), faults[i].where(),
-                        "there are: " + names});
-    } else if (settings.faults[i].endpoint >= card->endpoints || settings.faults[i].fault.link >= card->links) {
-      errors.push_back(
-          {"emulator.bad_fault",
-           fmt::format("card `{}` has {} endpoints of {} links, and the fault is for endpoint {}, link {}", wanted,
-                       card->endpoints, card->links, settings.faults[i].endpoint, settings.faults[i].fault.link),
-           faults[i].where(), "count from 0"});
-    }
-  }
+  for (std::size_t i = 0; i < settings.faults.size(); ++i) check_fault(settings, settings.faults[i], faults[i], errors);
 }
 
 }  // namespace

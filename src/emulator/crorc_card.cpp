@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "emulator/copies_done.h"
+#include "emulator/dma_writer.h"
 #include "formats/rdh.h"
 
 namespace rodeo::emulator {
@@ -148,6 +150,7 @@ void CrorcCard::reset_channel(Channel& channel) {
   channel.receiving = channel.loopback = channel.generator = false;
   channel.answers.clear();
   channel.source.restart();
+  channel.books.cut_off();
 }
 
 void CrorcCard::reset_card() {
@@ -162,13 +165,14 @@ void CrorcCard::reset_card() {
 /// The payload is there; then size and count, in this order.
 void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
   copies_done();
-  const std::uint32_t filled = channel.filled;
+  const bool given_back = complete_superpage(number, channel, use);
+  channel.books.superpage_ends(given_back, channel.filled);
+  (given_back ? superpages_ : lost_superpages_).fetch_add(1, std::memory_order_relaxed);
+}
+
+bool CrorcCard::complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
   channel.bytes = 0;
-  if (channel.lose) {
-    channel.lose = false;
-    lost_superpages_.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
+  if (std::exchange(channel.lose, false)) return false;
   std::uint32_t count = channel.count++;
   if (channel.wrong_index) {
     channel.wrong_index = false;
@@ -179,12 +183,12 @@ void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use
   const auto memory = use.find(channel.client, info, sizeof(crorc::Completion));
   if (memory.size() < sizeof(crorc::Completion) || info % sizeof(crorc::Completion) != 0) {
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
-    return;
+    return false;
   }
   auto* const words = reinterpret_cast<std::uint32_t*>(memory.data());
-  std::atomic_ref(words[0]).store(filled, std::memory_order_release);
+  std::atomic_ref(words[0]).store(channel.filled, std::memory_order_release);
   std::atomic_ref(words[1]).store(count, std::memory_order_release);
-  superpages_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 bool CrorcCard::fill(unsigned number, Channel& channel) {
@@ -194,6 +198,7 @@ bool CrorcCard::fill(unsigned number, Channel& channel) {
   const auto frame_register = static_cast<std::uint32_t>(registers().get(crorc::reg("time_frame"), number));
   const std::uint32_t time_frame = crorc::kTimeFrameLength.of(frame_register);
   const std::uint32_t before = channel.filled;
+  DmaWriter writer(use, channel.client, bounce_, dma_faults_);
   while (channel.filled - before < kBudget) {
     const std::size_t bytes = channel.source.next_page_bytes(dynamic);
     const std::uint32_t room = channel.bytes - channel.filled;
@@ -201,15 +206,10 @@ bool CrorcCard::fill(unsigned number, Channel& channel) {
       report_superpage(number, channel, use);
       break;
     }
-    const std::uint64_t address = channel.address + channel.filled;
-    const auto memory = use.find(channel.client, address, bytes);
-    if (memory.size() >= bytes) {
-      channel.source.write_page(memory.data(), dynamic, time_frame);
-    } else {
-      channel.source.write_page(bounce_.data(), dynamic, time_frame);
-      if (!use.write(channel.client, address, std::span(bounce_).first(bytes)))
-        dma_faults_.fetch_add(1, std::memory_order_relaxed);
-    }
+    if (!channel.source.in_frame()) channel.books.begins();
+    const bool there = writer.write(channel.address + channel.filled, bytes, room,
+                                    [&](std::byte* page) { channel.source.write_page(page, dynamic, time_frame); });
+    channel.books.page(there && !channel.source.page_is_damaged(), !channel.source.in_frame());
     channel.filled += static_cast<std::uint32_t>(bytes);
     channel.packets.store(channel.packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
@@ -273,12 +273,30 @@ bool CrorcCard::inject_card(const Fault& fault) {
 void CrorcCard::report_card(FunctionReport& report) const {
   report.running = running_;
   report.triggers = frames_;
-  report.bytes = bytes_;
   report.superpages = superpages_;
+  std::uint64_t bytes_lost = 0, pages_lost = 0, lost = 0, corrupted = 0, cut_off = 0;
+  {
+    const std::lock_guard lock(mutex());
+    for (const Channel& channel : channels_) {
+      const FrameBooks& books = channel.books;
+      report.chunks += books.sent();
+      lost += books.lost();
+      corrupted += books.corrupted();
+      cut_off += books.cut_off_frames();
+      pages_lost += books.pages_lost();
+      bytes_lost += books.bytes_lost();
+    }
+  }
+  report.bytes = bytes_ - std::min<std::uint64_t>(bytes_, bytes_lost);
   const auto add = [&](const char* name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
   };
   add("superpages_lost", lost_superpages_);
+  add("pages_lost", pages_lost);
+  add("bytes_lost", bytes_lost);
+  add("frames_lost", lost);
+  add("frames_corrupted", corrupted);
+  add("frames_cut_off", cut_off);
   add("descriptors_refused", refused_pushes_);
   add("dma_faults", dma_faults_);
 }

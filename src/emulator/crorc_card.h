@@ -8,6 +8,7 @@
 
 #include "card_registers/crorc.h"
 #include "emulator/flash_chip.h"
+#include "emulator/frame_books.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
 
@@ -53,6 +54,7 @@ class CrorcCard final : public PciFunction {
     std::uint64_t up_at_ns = 0;
     std::deque<std::uint32_t> answers;
     RdhSource source;
+    FrameBooks books;
     std::atomic<std::uint64_t> packets{0};
     std::uint64_t packets_at_start = 0;
     std::uint64_t rate_packets = 0;
@@ -63,6 +65,7 @@ class CrorcCard final : public PciFunction {
   void reset_channel(Channel& channel);
   void command(Channel& channel, std::uint32_t code);
   void report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
+  bool complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
   bool fill(unsigned number, Channel& channel);
 
   CrorcSettings settings_;

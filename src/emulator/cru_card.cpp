@@ -2,9 +2,11 @@
 #include "emulator/cru_card.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "emulator/copies_done.h"
+#include "emulator/dma_writer.h"
 #include "formats/rdh.h"
 
 namespace rodeo::emulator {
@@ -110,8 +112,10 @@ void CruCard::reset_links() {
     link.index = 0;
     link.empty = 0;
     link.open = link.starved = false;
-    link.source.restart(false);
+    link.held = 0;
   }
+  cut_off_frames();
+  for (Link& link : links_) link.source.restart(false);
   frames_due_ = frames_done_ = 0;
 }
 
@@ -119,6 +123,7 @@ void CruCard::start_dma() {
   dma_on_ = true;
   registers().set(cru::reg("dma_control"), cru::kDmaStart);
   start_ns_ = base::steady_now_ns();
+  cut_off_frames();
   frames_due_ = frames_done_ = 0;
   for (Link& link : links_) link.source.restart(false);
 }
@@ -127,9 +132,12 @@ void CruCard::start_dma() {
 void CruCard::stop_dma() {
   dma_on_ = false;
   for (Link& link : links_) {
-    if (link.open) close(link);
+    if (link.open && link.filled > 0) close(link);
+    link.open = false;
+    link.held = 0;
     link.waiting.clear();
   }
+  cut_off_frames();
   following_ = false;
   triggers_->set_ready(false);
 }
@@ -165,15 +173,21 @@ void CruCard::reset_card() {
   triggers_->set_ready(false);
 }
 
-/// The superpage's payload is there: its size goes into the FIFO, then it is counted.
+/// The superpage's payload is there: its size goes into the FIFO, then it is counted. Or it is lost: what comes next goes where it was, and the
+/// host gets one superpage less back, always the last: it takes those that come in the order in which it gave them.
 void CruCard::close(Link& link) {
   copies_done();
-  link.open = false;
-  if (link.lose) {
-    link.lose = false;
+  const bool lose = std::exchange(link.lose, false);
+  const std::uint64_t pages_lost = link.books.pages_lost();
+  link.books.superpage_ends(!lose, link.filled);
+  if (lose) {
     lost_superpages_.fetch_add(1, std::memory_order_relaxed);
+    lost_pages_.fetch_add(link.books.pages_lost() - pages_lost, std::memory_order_relaxed);
+    link.filled = 0;
+    ++link.held;
     return;
   }
+  link.open = false;
   std::uint8_t index = link.index++;
   if (link.wrong_index) {
     link.wrong_index = false;
@@ -184,13 +198,16 @@ void CruCard::close(Link& link) {
   superpages_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool CruCard::link_active(unsigned number) const {
-  const Link& link = links_[number];
-  if (!dma_on_ || link.stuck) return false;
-  if (internal_) return true;
+/// Of the links, not of the internal generator.
+bool CruCard::link_enabled(unsigned number) const { return (data_taking_ || following_) && (enabled_ >> number & 1U) != 0; }
+
+bool CruCard::link_fed(unsigned number) const {
   const std::uint32_t generator = generator_;
-  const bool fed = (generator >> 31 & 1U) != 0 ? (generator & 2U) != 0 : link.up;
-  return (data_taking_ || following_) && fed && (enabled_ >> number & 1U) != 0;
+  return (generator >> 31 & 1U) != 0 ? (generator & 2U) != 0 : links_[number].up;
+}
+
+bool CruCard::link_active(unsigned number) const {
+  return dma_on_ && (internal_ || (link_enabled(number) && link_fed(number)));
 }
 
 bool CruCard::frames_due(const Link& link) const {
@@ -219,6 +236,7 @@ void CruCard::take_frames(std::uint64_t now_ns) {
   if (!taking && following_ && ((held && count == 0 && !frames_left()) || now_ns > end_by_ns_)) {
     following_ = false;
     triggers_->set_ready(false);
+    cut_off_due();
   }
   frames_due_ += count;
   if (settings_.drop) triggers_->done(count);
@@ -232,18 +250,64 @@ void CruCard::drop_frames(Link& link) {
                                   (settings_.source.page_bytes - formats::kRdhBytes) +
                               1;
   link.dropped_frames += frames;
+  dropped_frames_ += frames;
   dropped_pages_.fetch_add(frames * pages, std::memory_order_relaxed);
   link.source.skip_to(first_kept);
 }
 
+/// A link that sends nothing has no part in the frames that are due meanwhile.
+void CruCard::skip_frames(unsigned number) {
+  Link& link = links_[number];
+  if (link.source.in_frame() || link.source.frame() >= frames_due_) return;
+  if (!internal_ && link_enabled(number) && !link_fed(number)) frames_link_down_ += frames_due_ - link.source.frame();
+  link.source.skip_to(frames_due_);
+}
+
+/// Frames that are due and not begun will not come. Of a link that has no part in the run none is due.
+void CruCard::cut_off_due() {
+  for (unsigned number = 0; number < kLinks; ++number) {
+    const RdhSource& source = links_[number].source;
+    const std::uint64_t next = source.frame() + (source.in_frame() ? 1 : 0);
+    const bool takes_part = settings_.paced && !internal_ && (enabled_ >> number & 1U) != 0;
+    if (takes_part && frames_due_ > next) frames_cut_off_ += frames_due_ - next;
+  }
+  frames_due_ = frames_done_ = 0;
+}
+
+/// Nor will the rest of what is under way. With mutex() held.
+void CruCard::cut_off_frames() {
+  cut_off_due();
+  for (Link& link : links_) link.books.cut_off();
+}
+
+/// The internal generator's, as much as lies in one map. Returns the bytes.
+std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t budget) {
+  constexpr std::size_t kPiece = 32;
+  const std::uint32_t room = link.current.bytes - link.filled;
+  const std::uint64_t address = link.current.address + link.filled;
+  const auto memory = use.find(link.current.client, address, std::min<std::uint64_t>(room, budget));
+  if (memory.empty()) {
+    dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    return room;
+  }
+  if (const std::size_t bytes = memory.size() & ~(kPiece - 1); bytes > 0) {
+    link.source.write_pattern(memory.data(), bytes);
+    return bytes;
+  }
+  DmaWriter(use, link.current.client, bounce_, dma_faults_).write(address, kPiece, kPiece, [&](std::byte* piece) {
+    link.source.write_pattern(piece, kPiece);
+  });
+  return kPiece;
+}
+
 bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget) {
-  if (!internal_ && !frames_due(link)) return false;
+  if (link.stuck || (!internal_ && !frames_due(link))) return false;
   // The internal generator is behind the links.
   const std::uint64_t now = pacer_.paced() && !internal_ ? base::steady_now_ns() : 0;
   if (now != 0 && !pacer_.is_free(number, now)) return false;
   if (!link.open) {
     const std::lock_guard lock(mutex());
-    if (link.waiting.empty()) {
+    if (link.waiting.size() <= link.held) {
       if (!link.starved) ++link.empty;
       link.starved = true;
       return false;
@@ -258,24 +322,13 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
     const std::lock_guard lock(mutex());
     close(link);
   };
-  const std::uint32_t filled_before = link.filled;
-  std::span<std::byte> memory;
-  while (link.filled - filled_before < budget) {
-    const std::uint32_t room = link.current.bytes - link.filled;
-    const std::uint64_t address = link.current.address + link.filled;
+  DmaWriter writer(use, link.current.client, bounce_, dma_faults_);
+  std::size_t written = 0;
+  while (written < budget) {
     if (internal_) {
-      memory = use.find(link.current.client, address, std::min<std::uint64_t>(room, budget));
-      const std::size_t bytes = memory.empty() ? room : memory.size() & ~std::size_t{31};
-      if (memory.empty()) {
-        dma_faults_.fetch_add(1, std::memory_order_relaxed);
-      } else if (bytes > 0) {
-        link.source.write_pattern(memory.data(), bytes);
-      } else {
-        link.source.write_pattern(bounce_.data(), 32);
-        if (!use.write(link.current.client, address, std::span(bounce_).first(32)))
-          dma_faults_.fetch_add(1, std::memory_order_relaxed);
-      }
-      link.filled += static_cast<std::uint32_t>(bytes == 0 ? 32 : bytes);
+      const std::size_t bytes = write_pattern(link, use, budget);
+      written += bytes;
+      link.filled += static_cast<std::uint32_t>(bytes);
       if (link.filled >= link.current.bytes) {
         link.filled = link.current.bytes;
         finish();
@@ -284,20 +337,18 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
       continue;
     }
     if (!frames_due(link) || (now != 0 && !pacer_.is_free(number, now))) break;
+    const std::uint32_t room = link.current.bytes - link.filled;
     const std::size_t bytes = link.source.next_page_bytes(dynamic_offset_);
     if (bytes > room || (link.filled > 0 && link.source.begins_superpage(time_frame_length_))) {
       finish();
       break;
     }
-    if (memory.size() < bytes) memory = use.find(link.current.client, address, room);
-    if (memory.size() >= bytes) {
-      link.source.write_page(memory.data(), dynamic_offset_, time_frame_length_);
-      memory = memory.subspan(bytes);
-    } else {
-      link.source.write_page(bounce_.data(), dynamic_offset_, time_frame_length_);
-      if (!use.write(link.current.client, address, std::span(bounce_).first(bytes)))
-        dma_faults_.fetch_add(1, std::memory_order_relaxed);
-    }
+    if (!link.source.in_frame()) link.books.begins();
+    const bool there = writer.write(link.current.address + link.filled, bytes, room, [&](std::byte* page) {
+      link.source.write_page(page, dynamic_offset_, time_frame_length_);
+    });
+    link.books.page(there && !link.source.page_is_damaged(), !link.source.in_frame());
+    written += bytes;
     link.filled += static_cast<std::uint32_t>(bytes);
     if (now != 0) {
       pacer_.carry(number, now, static_cast<double>(bytes));
@@ -307,7 +358,7 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
     link.pages.store(link.pages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!link.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  bytes_.store(bytes_.load(std::memory_order_relaxed) + (link.filled - filled_before), std::memory_order_relaxed);
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + written, std::memory_order_relaxed);
   return true;
 }
 
@@ -339,7 +390,7 @@ bool CruCard::work() {
     const unsigned number = (next_link_ + i) % kLinks;
     Link& link = links_[number];
     if (!link_active(number)) {
-      if (settings_.paced && !link.source.in_frame()) link.source.skip_to(frames_due_);
+      if (settings_.paced) skip_frames(number);
       continue;
     }
     if (settings_.paced) drop_frames(link);
@@ -389,14 +440,33 @@ bool CruCard::inject_card(const Fault& fault) {
 void CruCard::report_card(FunctionReport& report) const {
   report.running = running_;
   report.triggers = frames_;
-  report.bytes = bytes_;
   report.superpages = superpages_;
+  std::uint64_t bytes_lost = 0, lost = 0, corrupted = 0, cut_off = frames_cut_off_;
+  {
+    const std::lock_guard lock(mutex());
+    for (const Link& link : links_) {
+      report.chunks += link.books.sent();
+      lost += link.books.lost();
+      corrupted += link.books.corrupted();
+      cut_off += link.books.cut_off_frames();
+      bytes_lost += link.books.bytes_lost();
+    }
+  }
+  report.bytes = bytes_ - std::min<std::uint64_t>(bytes_, bytes_lost);
+  const std::uint64_t pages_lost = lost_pages_;
   const auto add = [&](const char* name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
   };
-  add("pages", pages_);
+  add("pages", pages_ - std::min<std::uint64_t>(pages_, pages_lost));
   add("pages_dropped", dropped_pages_);
   add("superpages_lost", lost_superpages_);
+  add("pages_lost", pages_lost);
+  add("bytes_lost", bytes_lost);
+  add("frames_dropped", dropped_frames_);
+  add("frames_lost", lost);
+  add("frames_corrupted", corrupted);
+  add("frames_cut_off", cut_off);
+  add("frames_link_down", frames_link_down_);
   add("descriptors_refused", refused_pushes_);
   add("dma_faults", dma_faults_);
   add("link_occupied_us", occupied_us_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "card_registers/cru.h"
+#include "emulator/frame_books.h"
 #include "emulator/link_pacer.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
@@ -69,6 +70,8 @@ class CruCard final : public PciFunction {
     bool stuck = false;
     bool lose = false;  // faults of the next superpage
     bool wrong_index = false;
+    std::uint32_t held = 0;  // superpages that it keeps for good: one for each that it has lost
+    FrameBooks books;        // its sums change under mutex(), the rest is the DMA thread's
     std::uint64_t up_at_ns = 0;
     // The DMA thread's.
     RdhSource source;
@@ -89,11 +92,17 @@ class CruCard final : public PciFunction {
   void push(std::uint32_t link, std::uint32_t pages);
   void close(Link& link);
   bool fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget);
+  std::size_t write_pattern(Link& link, DmaMaps::Use& use, std::size_t budget);
+  bool link_enabled(unsigned number) const;
+  bool link_fed(unsigned number) const;
   bool link_active(unsigned number) const;
   bool frames_due(const Link& link) const;
   void take_frames(std::uint64_t now_ns);
   bool frames_left() const;
   void drop_frames(Link& link);
+  void skip_frames(unsigned number);
+  void cut_off_due();
+  void cut_off_frames();
   double run_seconds() const;
   std::uint64_t ctp_triggers(const card_registers::Register& divisor) const;
   std::uint32_t datapath(const card_registers::Register& reg) const;
@@ -135,6 +144,10 @@ class CruCard final : public PciFunction {
   std::atomic<std::uint64_t> refused_pushes_{0};
   std::atomic<std::uint64_t> lost_superpages_{0};
   std::atomic<std::uint64_t> dropped_pages_{0};
+  std::atomic<std::uint64_t> lost_pages_{0};  // in lost superpages
+  std::atomic<std::uint64_t> dropped_frames_{0};
+  std::atomic<std::uint64_t> frames_link_down_{0};
+  std::atomic<std::uint64_t> frames_cut_off_{0};  // that were due and not begun
 };
 
 }  // namespace rodeo::emulator

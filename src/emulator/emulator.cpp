@@ -79,6 +79,15 @@ Result<std::string> function_address(const std::string& text, unsigned endpoint)
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
 }
 
+unsigned links_of(const CardSettings& card) {
+  switch (card.type) {
+    case CardType::felix: return card.felix.links;
+    case CardType::cru: return std::min(card.links, unsigned{card_registers::cru::kLinks});
+    case CardType::crorc: return std::min(card.links, unsigned{card_registers::crorc::kLinks});
+  }
+  return 0;
+}
+
 TriggerHub& Emulator::hub() {
   if (authority_) return *authority_;
   return *link_;
@@ -105,8 +114,10 @@ Emulator::Emulator(EmulatorSettings settings)
       const auto address = function_address(card.address, endpoint);
       if (!address) throw SetupError(Error{address.error().code, address.error().what, card.where, address.error().next});
       PciFunction::Identity identity{.name = card.name,
+                                     .type = std::string(name_of(card.type)),
                                      .address = *address,
                                      .endpoint = endpoint,
+                                     .links = links_of(card),
                                      .directory = directory,
                                      .idle = settings_.idle,
                                      .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()],
@@ -117,9 +128,7 @@ Emulator::Emulator(EmulatorSettings settings)
                                                       drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
       switch (card.type) {
         case CardType::felix: {
-          identity.type = "FELIX";
           identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
-          identity.links = card.felix.links;
           FelixSourceSettings source = card.felix;
           source.connector += endpoint;
           functions_.push_back(std::make_unique<FelixCard>(FelixSettings{.identity = identity,
@@ -132,9 +141,7 @@ Emulator::Emulator(EmulatorSettings settings)
           break;
         }
         case CardType::cru:
-          identity.type = "CRU";
           identity.pci = card_registers::cru::kPciId;
-          identity.links = card_registers::cru::kLinks;
           functions_.push_back(
               std::make_unique<CruCard>(CruSettings{.identity = identity,
                                                     .source = card.rdh,
@@ -148,9 +155,7 @@ Emulator::Emulator(EmulatorSettings settings)
                                         std::move(triggers)));
           break;
         case CardType::crorc:
-          identity.type = "C-RORC";
           identity.pci = card_registers::crorc::kPciId;
-          identity.links = card_registers::crorc::kLinks;
           functions_.push_back(
               std::make_unique<CrorcCard>(CrorcSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
           break;
@@ -199,7 +204,7 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
   };
   if (fault.kind == FaultKind::temperature && !(fault.value >= kColdest && fault.value <= kHottest))
     return refused(fmt::format("a card has {} to {} degrees Celsius, not {}", kColdest, kHottest, fault.value), "");
-  if (fault.link >= identity.links)
+  if (fault_has_link(fault.kind) && fault.link >= identity.links)
     return refused(fmt::format("{} ({}) has no link {}", id, identity.type, fault.link),
                    fmt::format("links are 0 to {}", identity.links - 1));
   if (!function->inject(fault))

@@ -22,8 +22,6 @@
 
 namespace rodeo::emulator {
 
-enum class CardType : std::uint8_t { felix, cru, crorc };
-
 /// One card. What a type does not have is not looked at.
 struct CardSettings {
   CardType type = CardType::felix;
@@ -42,6 +40,9 @@ struct CardSettings {
   bool drop = true;                 ///< a CRU that follows triggers loses frames that find no room; else it is busy
   std::string where;                ///< for messages
 };
+
+/// Links of each of its endpoints.
+unsigned links_of(const CardSettings& card);
 
 struct EmulatorSettings {
   std::string name = "emulator";

@@ -15,7 +15,7 @@ constexpr std::array kFaults{
     FaultInfo{FaultKind::truncated_page, "truncated_page",
               "the next page of a link says more bytes than it has (FELIX: a chunk is cut and flagged)"},
     FaultInfo{FaultKind::dropped_superpage, "dropped_superpage",
-              "the next superpage of a link is taken and never given back (FELIX: a block is lost)"},
+              "what the next superpage of a link holds is lost, and the host gets one back less (FELIX: a block is lost)"},
     FaultInfo{FaultKind::stuck_fifo, "stuck_fifo",
               "a link takes superpages and fills none (FELIX: the channel stands still)"},
     FaultInfo{FaultKind::size_index_mismatch, "size_index_mismatch", "the next number in the size FIFO is one too high"},
@@ -34,6 +34,38 @@ std::span<const FaultInfo> fault_infos() { return kFaults; }
 std::optional<FaultKind> fault_kind(std::string_view name) {
   const auto found = std::ranges::find(kFaults, name, &FaultInfo::name);
   return found == kFaults.end() ? std::nullopt : std::optional(found->kind);
+}
+
+std::string_view name_of(CardType type) {
+  switch (type) {
+    case CardType::felix: return "FELIX";
+    case CardType::cru: return "CRU";
+    case CardType::crorc: return "C-RORC";
+  }
+  return "";
+}
+
+bool has_fault(CardType type, FaultKind kind) {
+  switch (kind) {
+    case FaultKind::bad_packet_counter:
+    case FaultKind::size_index_mismatch: return type != CardType::felix;  // it has blocks without either
+    case FaultKind::temperature: return type != CardType::crorc;          // it has no sensor
+    default: return true;
+  }
+}
+
+bool fault_has_link(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::card_reset:
+    case FaultKind::temperature:
+    case FaultKind::removal:
+    case FaultKind::replug: return false;
+    default: return true;
+  }
+}
+
+bool fault_has_duration(FaultKind kind) {
+  return kind == FaultKind::link_down || kind == FaultKind::stuck_fifo || kind == FaultKind::removal;
 }
 
 std::string_view fault_name(FaultKind kind) { return kFaults[static_cast<std::size_t>(kind)].name; }

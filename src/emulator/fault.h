@@ -12,6 +12,10 @@
 
 namespace rodeo::emulator {
 
+enum class CardType : std::uint8_t { felix, cru, crorc };
+/// "FELIX", "CRU", "C-RORC"
+std::string_view name_of(CardType type);
+
 enum class FaultKind : std::uint8_t {
   link_down,
   link_up,
@@ -39,12 +43,19 @@ std::span<const FaultInfo> fault_infos();
 std::optional<FaultKind> fault_kind(std::string_view name);
 std::string_view fault_name(FaultKind kind);
 
+/// Whether cards of this type have it.
+bool has_fault(CardType type, FaultKind kind);
+/// Whether it happens to a link, and not to the whole function.
+bool fault_has_link(FaultKind kind);
+/// Whether it can end by itself.
+bool fault_has_duration(FaultKind kind);
+
 /// One fault.
 struct Fault {
   FaultKind kind = FaultKind::link_down;
   unsigned link = 0;
   double value = 0;                      ///< degrees Celsius for `temperature`
-  std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal, temperature; 0: until told otherwise
+  std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal; 0: until told otherwise
 };
 
 /// A fault that happens again and again does so at most this often.

@@ -30,9 +30,9 @@ struct FunctionReport {
   unsigned endpoint = 0;
   std::size_t clients = 0;
   std::uint64_t superpages = 0;  ///< filled (CRU, C-RORC), or blocks written (FELIX)
-  std::uint64_t bytes = 0;       ///< written to clients' memory
+  std::uint64_t bytes = 0;       ///< given to clients
   std::uint64_t triggers = 0;    ///< triggers or heartbeat frames that data were made for
-  std::uint64_t chunks = 0;      ///< sent (FELIX): what was lost is in counters
+  std::uint64_t chunks = 0;      ///< sent, of a CRU or C-RORC heartbeat frames; what was lost is in counters
   std::uint64_t requests = 0;
   bool running = false;
   /// Losses and oddities, by name; only those that are not 0.

@@ -76,6 +76,7 @@ std::size_t RdhSource::write_page(std::byte* page, bool dynamic_offset, std::uin
       stream_provable(data, payload, provable_.header(orbit), provable_.key(formats::rdh_payload_link(rdh), orbit));
     }
   }
+  damaged_ = corrupt_ || (truncate_ && payload > 0);
   if (corrupt_) {
     corrupt_ = false;
     fields.version = 0xee;

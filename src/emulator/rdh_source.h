@@ -50,6 +50,9 @@ class RdhSource {
   /// Writes the next page; `page` has room for next_page_bytes(). Returns those. Requires frames to be due.
   std::size_t write_page(std::byte* page, bool dynamic_offset, std::uint32_t time_frame_length);
 
+  /// A fault made the page that was written last one that nobody can find the end of.
+  bool page_is_damaged() const { return damaged_; }
+
   /// The bare pattern of the internal generator; `bytes` a multiple of 32.
   void write_pattern(std::byte* memory, std::size_t bytes);
   void reset_counter() { counter_ = 0; }
@@ -80,6 +83,7 @@ class RdhSource {
   bool corrupt_ = false;
   bool truncate_ = false;
   bool inject_ = false;
+  bool damaged_ = false;
 };
 
 }  // namespace rodeo::emulator

@@ -183,3 +183,152 @@ def test_the_demo_names_what_its_card_lost(rodeo):
     assert report["chunks"]["sent"] == 16 * report["fragments"]["built"]
     assert "card_lost" in err and "DOES NOT ADD UP" not in err
     assert demo.returncode == 0 and report["files_verified"]["mismatches"] == 0, err
+
+
+CRU = """
+[emulator]
+name = "cards"
+[[emulator.card]]
+type = "cru"
+name = "card"
+address = "0000:af:00.0"
+links = 12
+frame_size = "{frame}"
+overflow = "{overflow}"
+first_orbit = 8
+fifo_triggers = {held}
+[emulator.trigger]
+rate = "2kHz"
+
+[readout]
+name = "reader"
+[readout.input]
+type = "card"
+cards = ["af:00.0"]
+memory = "64MiB"
+superpage = "64KiB"
+start_generator = true
+[readout.builder]
+type = "gbt"
+chunk_size = "32KiB"
+window = 2048
+buffers = 2200
+timeout = "2s"
+[readout.extractor]
+type = "rdh"
+[[readout.rob]]
+source_id = "0x00610001"
+[[readout.consumer]]
+type = "processor"
+name = "processor"
+work = "verify_rdh"
+seed = 1
+"""
+
+
+def cru(rodeo, links, frame="4KiB", overflow="busy", held=4096):
+    """Whose cards have only so many links enabled; the others have no part in a run."""
+    return configure(rodeo, CRU.format(frame=frame, overflow=overflow, held=held))
+
+
+def enable_links(rodeo, links):
+    rodeo("card", "reg", "write", "--id", "af:00.0", "datapath_enable[0]", str((1 << links) - 1))
+
+
+def check_frames(rodeo, report, card, links):
+    """Every frame of every trigger is sent or lost by name, and what was sent is built or lost by name: a chunk is a frame here."""
+    triggers = emulator_report(rodeo)["trigger"]["followers"][0]["triggers"]
+    names = ["frames_dropped", "frames_lost", "frames_corrupted", "frames_cut_off", "frames_link_down"]
+    by_name = {name: card["counters"].get(name, 0) for name in names}
+    assert triggers * links == card["chunks"] + sum(by_name.values()), (triggers, card)
+    assert card["chunks"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values()), (card, report)
+    assert report["verified"]["mismatches"] == 0
+    return sum(by_name.values())
+
+
+def read_cru(rodeo, links, kind, during=True, seconds=1.2, wait=None, **options):
+    configuration = cru(rodeo, links, **options)
+    with emulated(rodeo, configuration):
+        enable_links(rodeo, links)
+
+        def inject():
+            if wait is None:
+                fault(rodeo, kind)
+                return
+            fault(rodeo, kind)
+            time.sleep(wait)
+            fault(rodeo, kind)
+
+        if during:
+            report, err, card = read(rodeo, configuration, inject, seconds)
+        else:
+            inject()
+            report, err, card = read(rodeo, configuration, seconds=seconds)
+        return report, err, card, check_frames(rodeo, report, card, links)
+
+
+# Frames of 4 KiB lie in one superpage, of 20 KiB over several pages, some of them in two superpages.
+@pytest.mark.parametrize("links", [1, 3])
+@pytest.mark.parametrize("frame", ["4KiB", "20KiB"])
+def test_frames_in_a_superpage_that_a_cru_loses_were_not_sent(rodeo, links, frame):
+    report, err, card, lost = read_cru(rodeo, links, "dropped_superpage", frame=frame)
+    assert lost == card["counters"]["frames_lost"] > 0 and card["counters"]["superpages_lost"] == 1
+    assert report["run"]["condition"] == "INCOMPLETE" and "data were lost before they came here" in err, err
+    assert report["input"]["card_lost_packets"] == card["counters"]["pages_lost"] > 0
+    assert report["input"]["packet_gaps"] == 1 and report["input"]["lost_pages"] == card["counters"]["pages_lost"]
+    assert report["input"]["card_bytes"] == card["bytes"]
+
+
+@pytest.mark.parametrize("kind", ["corrupt_rdh", "truncated_page"])
+def test_frames_behind_a_page_that_nobody_can_read_were_not_sent(rodeo, kind):
+    report, err, card, lost = read_cru(rodeo, 2, kind)
+    assert lost == card["counters"].get("frames_corrupted", 0)
+    assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["bad_rdh"] == 1 and "bad_rdh" in err, err
+
+
+def test_frames_of_a_link_that_is_down_are_counted(rodeo):
+    configuration = cru(rodeo, 2)
+    with emulated(rodeo, configuration):
+        enable_links(rodeo, 2)
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "link_down", "--duration", "100ms", link=1))
+        assert check_frames(rodeo, report, card, 2) == card["counters"]["frames_link_down"] > 0
+    assert report["run"]["condition"] == "INCOMPLETE" and report["fragments"]["incomplete"] > 0, err
+
+
+def test_a_stuck_link_of_a_card_that_waits_loses_nothing(rodeo):
+    report, err, card, lost = read_cru(rodeo, 2, "stuck_fifo", wait=0.2)
+    assert lost == 0 and report["run"]["condition"] == "GOOD", err
+
+
+@pytest.mark.parametrize("links", [1, 2])
+def test_a_stuck_link_of_a_card_that_does_not_wait_drops_frames_by_name(rodeo, links):
+    report, err, card, lost = read_cru(rodeo, links, "stuck_fifo", wait=0.4, overflow="drop", held=64)
+    assert lost == card["counters"]["frames_dropped"] > 0
+    assert report["run"]["condition"] == "INCOMPLETE" and "card_lost_packets" in err, err
+    assert report["input"]["card_lost_packets"] == card["counters"]["pages_dropped"]
+
+
+def test_a_skipped_packet_counter_makes_a_run_incomplete_and_loses_no_frame(rodeo):
+    report, err, card, lost = read_cru(rodeo, 1, "bad_packet_counter")
+    assert lost == 0 and report["run"]["condition"] == "INCOMPLETE" and report["input"]["packet_gaps"] == 1, err
+
+
+def test_a_stuck_link_at_the_end_of_the_run_is_cut_off_by_name(rodeo):
+    configuration = cru(rodeo, 2, held=256)
+    with emulated(rodeo, configuration):
+        enable_links(rodeo, 2)
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "stuck_fifo", link=1))
+        assert check_frames(rodeo, report, card, 2) == card["counters"]["frames_cut_off"] > 0
+    assert report["run"]["condition"] == "INCOMPLETE", err
+
+
+@pytest.mark.parametrize("configure_card, kind", [(felix, "card_reset"), (felix, "removal"), (cru, "card_reset"), (cru, "removal"), (cru, "size_index_mismatch")])
+def test_a_card_that_breaks_the_rules_or_goes_ends_the_run(rodeo, configure_card, kind):
+    configuration = configure_card(rodeo, 2)
+    with emulated(rodeo, configuration), rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader:
+        wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
+        fault(rodeo, kind)
+        out, err = reader.communicate(timeout=scaled(60))
+    assert reader.returncode == 1, err
+    report = json.loads(out)
+    assert report["run"]["condition"] == "ABORTED" and "card" in report["run"]["failure"], err

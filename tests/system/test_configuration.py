@@ -100,6 +100,14 @@ serial = 712
 endpoints = 2
 links = 4
 """
+CRU = """
+[emulator]
+name = "cards"
+[[emulator.card]]
+type = "cru"
+name = "cru"
+address = "0000:af:00.0"
+"""
 FAULT = """
 [[emulator.fault]]
 kind = "link_down"
@@ -116,11 +124,22 @@ link = 3
     (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("0000:3b:00.0", "3b:00.1").replace("712", "713").replace("endpoints = 2", "endpoints = 1"), "two cards have the address 0000:3b:00.1"),
     (CARD + FAULT.replace('card = "felix"', 'card = "nobody"'), "there is no card `nobody`"),
     (CARD + FAULT.replace("link = 3", "link = 4"), "has 2 endpoints of 4 links"),
+    (CARD + FAULT.replace('card = "felix"', 'card = "3b:00.1"').replace("link = 3", "link = 4"), "fault is for endpoint 1, link 4"),
+    (CARD + FAULT + "endpoint = 1\n" + FAULT.replace('card = "felix"', 'card = "3b:00.2"'), "there is no card `3b:00.2`"),
+    (CARD + FAULT.replace("link_down", "bad_packet_counter"), "card `felix` (FELIX) has no fault bad_packet_counter"),
+    (CARD + FAULT.replace("link_down", "size_index_mismatch"), "it has: link_down, link_up, corrupt_rdh"),
+    (CARD + FAULT.replace("link_down", "corrupt_rdh") + 'duration = "1s"\n', "the fault corrupt_rdh has no duration"),
+    (CRU + FAULT.replace('"felix"', '"cru"').replace("link = 3", "link = 12"), "card `cru` (CRU) has 1 endpoint of 12 links, and the fault is for endpoint 0, link 12"),
+    (CRU + "links = 3\n" + FAULT.replace('"felix"', '"cru"'), "has 1 endpoint of 3 links"),
+    (CRU.replace('"cru"', '"crorc"') + FAULT.replace('"felix"', '"crorc"').replace("link = 3", "link = 6"), "card `crorc` (C-RORC) has 1 endpoint of 6 links"),
+    (CRU.replace('"cru"', '"crorc"') + FAULT.replace('"felix"', '"crorc"').replace("link_down", "temperature"), "card `crorc` (C-RORC) has no fault temperature"),
     (CARD + FAULT + 'every = "1ns"\n', "every is at least 1ms"),
     ('[emulator]\nname = "nothing"\n', "there is no [[emulator.card]]"),
 ])
 def test_check_refuses_what_the_emulator_refuses(rodeo, write, text, says):
-    rodeo("check", write(CARD + FAULT))
+    for fault in (FAULT, FAULT.replace("link = 3", "link = 31").replace("link_down", "removal"), FAULT.replace('card = "felix"', 'card = "3b:00.1"')):
+        rodeo("check", write(CARD + fault))
+    rodeo("check", write(CRU + FAULT.replace('"felix"', '"cru"').replace("link_down", "bad_packet_counter")))
     file = write(text)
     for verb in ("check", "emulate"):
         done = rodeo(verb, file, exit_code=3)
