@@ -57,6 +57,18 @@ std::string live_line(const emulator::EmulatorReport& before, const emulator::Em
                      base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
 }
 
+/// Who held triggers back, and for how long.
+std::string busy_lines(const emulator::EmulatorReport& report) {
+  std::string lines;
+  for (const auto& one : report.trigger.followers) {
+    if (one.held_up > 0)
+      lines +=
+          fmt::format("{} was busy for {:.3f} s: {} triggers vetoed, {} of them for it alone; {:.2f} % of those offered\n",
+                      one.name, one.busy_seconds, one.held_up, one.held_up_alone, one.dead_time * 100);
+  }
+  return lines;
+}
+
 /// One line, redrawn on a terminal; elsewhere one every ten seconds.
 class LiveLine {
  public:
@@ -114,7 +126,7 @@ Result<ExitCode> run(const RunOptions& options) {
     }
   }
   const emulator::EmulatorReport report = emulator.report();
-  std::fprintf(stderr, "%s\n", live_line({}, report).c_str());
+  std::fprintf(stderr, "%s\n%s", live_line({}, report).c_str(), busy_lines(report).c_str());
   if (!options.json_file.empty()) {
     if (const auto written = write_json(options.json_file, control::emulator_report_json(report)); !written)
       return std::unexpected(written.error());
@@ -135,6 +147,7 @@ Result<ExitCode> status(const TalkOptions& options) {
                {"running", "running"},
                {"clients", "clients"},
                {"triggers", "triggers"},
+               {"busy [s]", "busy"},
                {"dead time [%]", "dead_time"},
                {"superpages or blocks", "superpages"},
                {"data [GB]", "bytes"}});
@@ -144,20 +157,20 @@ Result<ExitCode> status(const TalkOptions& options) {
   };
   const Json trigger = value(*answer, "trigger");
   const auto followers = value(trigger, "followers").elements();
-  const auto dead_time = [&](const std::string& name) {
-    for (const Json& one : followers) {
-      if (value(one, "name").string() != name) continue;
-      const double percent = value(one, "dead_time_fraction").number() * 100;
-      return Cell(Json(percent), fmt::format("{:.2f}", percent));
-    }
-    return Cell(Json(), "");
+  const auto busy = [&](const Json& one) {
+    const double seconds = value(one, "busy_seconds").number();
+    return Cell(Json(seconds), fmt::format("{:.3f}", seconds));
+  };
+  // Nothing where the authority is in another process: that one knows what it offered.
+  const auto dead_time = [&](const Json& one) {
+    const Json fraction = value(one, "dead_time_fraction");
+    if (fraction.is_null()) return Cell(Json(), "");
+    return Cell(Json(fraction.number() * 100), fmt::format("{:.2f}", fraction.number() * 100));
   };
   if (const Json* functions = answer->find("functions")) {
     for (const Json& one : functions->elements()) {
       table.add_row({value(one, "name"), value(one, "type"), value(one, "address"), value(one, "running"),
-                     value(one, "clients"), value(one, "triggers"),
-                     dead_time(fmt::format("{}:{}", value(one, "name").string(), value(one, "endpoint").number())),
-                     value(one, "superpages"),
+                     value(one, "clients"), value(one, "triggers"), busy(one), dead_time(one), value(one, "superpages"),
                      Cell(value(one, "bytes"), fmt::format("{:.3f}", value(one, "bytes").number() * 1e-9))});
     }
   }
@@ -165,7 +178,7 @@ Result<ExitCode> status(const TalkOptions& options) {
   for (const Json& one : followers) {
     if (value(one, "peer").string().empty()) continue;
     table.add_row({value(one, "name"), "follower", value(one, "peer"), value(one, "ready").number() > 0, Json(),
-                   value(one, "triggers"), dead_time(value(one, "name").string()), Json(), Json()});
+                   value(one, "triggers"), busy(one), dead_time(one), Json(), Json()});
   }
   table.print(options.format);
   return ExitCode::done;

@@ -374,7 +374,9 @@ Json followers_json(const TriggerReport& trigger) {
                                  {"ready", follower.ready},
                                  {"triggers", follower.triggers},
                                  {"missed", follower.missed},
+                                 {"busy_seconds", follower.busy_seconds},
                                  {"vetoed", follower.held_up},
+                                 {"vetoed_alone", follower.held_up_alone},
                                  {"dead_time_fraction", follower.dead_time}}));
   }
   return json;
@@ -418,18 +420,23 @@ Json emulator_report_json(const EmulatorReport& report) {
       {"functions", Json::array()},
   });
   for (const FunctionReport& function : report.functions) {
-    json["functions"].push_back(Json::object({{"name", function.name},
-                                              {"type", function.type},
-                                              {"address", function.address},
-                                              {"endpoint", function.endpoint},
-                                              {"running", function.running},
-                                              {"clients", static_cast<std::uint64_t>(function.clients)},
-                                              {"requests", function.requests},
-                                              {"triggers", function.triggers},
-                                              {"chunks", function.chunks},
-                                              {"superpages", function.superpages},
-                                              {"bytes", function.bytes},
-                                              {"counters", counters_json(function.counters)}}));
+    json["functions"].push_back(
+        Json::object({{"name", function.name},
+                      {"type", function.type},
+                      {"address", function.address},
+                      {"endpoint", function.endpoint},
+                      {"running", function.running},
+                      {"clients", static_cast<std::uint64_t>(function.clients)},
+                      {"requests", function.requests},
+                      {"triggers", function.triggers},
+                      {"chunks", function.chunks},
+                      {"superpages", function.superpages},
+                      {"bytes", function.bytes},
+                      {"busy_seconds", function.busy_seconds},
+                      {"vetoed", function.vetoed},
+                      {"vetoed_alone", function.vetoed_alone},
+                      {"dead_time_fraction", function.dead_time ? Json(*function.dead_time) : Json()},
+                      {"counters", counters_json(function.counters)}}));
   }
   return json;
 }

@@ -46,6 +46,8 @@ TriggerSettings trigger_of(const EmulatorSettings& settings) {
   return trigger;
 }
 
+std::string follower_name(const std::string& card, unsigned endpoint) { return fmt::format("{}:{}", card, endpoint); }
+
 /// Of the payload of all cards: BCID and trigger type follow from it.
 std::uint64_t seed_of(const EmulatorSettings& settings) {
   if (settings.cards.empty()) return 1;
@@ -124,7 +126,7 @@ Emulator::Emulator(EmulatorSettings settings)
                                      .shares = &shares_};
       // A card that drops what it cannot keep is never busy.
       const bool drops = card.type == CardType::cru && card.drop;
-      auto triggers = std::make_unique<TriggerSource>(hub(), fmt::format("{}:{}", card.name, endpoint),
+      auto triggers = std::make_unique<TriggerSource>(hub(), follower_name(card.name, endpoint),
                                                       drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
       switch (card.type) {
         case CardType::felix: {
@@ -272,7 +274,18 @@ EmulatorReport Emulator::report() const {
                         .trigger = authority_ ? authority_->report() : link_->report(),
                         .faults = faults_};
   if (server_) server_->report(report.trigger);
-  for (const auto& function : functions_) report.functions.push_back(function->report());
+  for (const auto& function : functions_) {
+    FunctionReport& one = report.functions.emplace_back(function->report());
+    const std::string name = follower_name(one.name, one.endpoint);
+    const auto follower = std::ranges::find_if(report.trigger.followers, [&](const TriggerFollowerReport& candidate) {
+      return candidate.peer.empty() && candidate.name == name;
+    });
+    if (follower == report.trigger.followers.end()) continue;
+    one.busy_seconds = follower->busy_seconds;
+    one.vetoed = follower->held_up;
+    one.vetoed_alone = follower->held_up_alone;
+    if (authority_) one.dead_time = follower->dead_time;
+  }
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,11 @@ struct FunctionReport {
   std::uint64_t chunks = 0;      ///< sent, of a CRU or C-RORC heartbeat frames; what was lost is in counters
   std::uint64_t requests = 0;
   bool running = false;
+  // Of the triggers that it takes: Emulator::report() knows.
+  double busy_seconds = 0;               ///< in which it had no room for a trigger
+  std::uint64_t vetoed = 0;              ///< offered triggers that it had no room for
+  std::uint64_t vetoed_alone = 0;        ///< of these, that everybody else had room for
+  std::optional<double> dead_time = {};  ///< vetoed / offered; nothing where the authority is in another process
   /// Losses and oddities, by name; only those that are not 0.
   std::vector<std::pair<std::string, std::uint64_t>> counters = {};
 };

@@ -117,7 +117,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   }
   if (settings_.rate_hz <= 0) {
     const std::uint64_t count = std::min({ledger_.room(), kBurst, limit_left()});
-    if (count == 0) return;
+    if (count == 0) return limit_left() > 0 ? ledger_.held_up(0, passed) : void();
     report_.offered += count;
     accept(count, now_ns);
     return;
@@ -126,6 +126,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   const auto period = static_cast<double>(settings_.bucket_period.count());
   std::uint64_t room = ledger_.room();
   std::uint64_t held_up = 0;
+  std::uint64_t busy_ns = room == 0 && limit_left() > 0 ? passed : 0;
   for (; next_ns_ <= now; next_ns_ += gap_ns()) {
     if (settings_.ecr_period.count() > 0 && next_ns_ >= static_cast<double>(next_ecr_ns_)) {
       event_counter_reset();
@@ -134,7 +135,8 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     if (limit_left() == 0) break;
     ++report_.offered;
     if (room == 0) {
-      ++held_up;
+      // Who was full before was so all the time, who became so from the first trigger on that found no room.
+      if (held_up++ == 0 && busy_ns == 0) busy_ns = static_cast<std::uint64_t>(now - next_ns_);
       continue;
     }
     if (next_ns_ - last_accepted_ns_ < simple) {
@@ -155,7 +157,7 @@ void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
     --room;
   }
   report_.vetoed_busy += held_up;
-  if (held_up > 0) ledger_.held_up(held_up);
+  if (held_up > 0 || busy_ns > 0) ledger_.held_up(held_up, busy_ns);
 }
 
 std::uint64_t TriggerAuthority::take(Follower follower, std::uint64_t most, std::uint64_t now_ns,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/thread.h"
@@ -194,6 +195,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
     return say_lost("it has gone");
   auto heard = Clock::now();
   auto told = heard;
+  auto looked = heard;
   std::string why;
   while (!stop_.load(std::memory_order_relaxed)) {
     pollfd polled[2]{{connection.fd(), static_cast<short>(connection.unsent_bytes() > 0 ? POLLIN | POLLOUT : POLLIN), 0},
@@ -201,6 +203,8 @@ void TriggerFollower::follow(TriggerConnection connection) {
     std::chrono::nanoseconds patience = kIdle;
     {
       const std::lock_guard lock(mutex_);
+      const auto look = Clock::now();
+      ledger_.held_up(0, static_cast<std::uint64_t>((look - std::exchange(looked, look)).count()));
       if (ledger_.ready_functions() > 0) patience = kStateEvery;
     }
     const timespec time{0, static_cast<long>(patience.count())};

@@ -103,12 +103,17 @@ std::uint64_t TriggerLedger::room() const {
   return least == kNoLimit ? 0 : least;
 }
 
-void TriggerLedger::held_up(std::uint64_t count) {
+void TriggerLedger::held_up(std::uint64_t triggers, std::uint64_t ns) {
+  State* last = nullptr;
+  std::size_t busy = 0;
   for (State& state : followers_) {
     if (state.ready == 0 || (!state.busy && state.limit > end_)) continue;
-    state.held_up += count;
-    return;
+    state.held_up += triggers;
+    state.busy_ns += ns;
+    last = &state;
+    ++busy;
   }
+  if (busy == 1) last->held_up_alone += triggers;
 }
 
 void TriggerLedger::report(TriggerReport& report) const {
@@ -118,7 +123,7 @@ void TriggerLedger::report(TriggerReport& report) const {
       most = state.held_up;
       report.busy_follower = state.name;
     }
-    if (!state.here && state.triggers + state.held_up == 0) continue;
+    if (!state.here && state.triggers + state.held_up + state.busy_ns == 0) continue;
     const double offered = static_cast<double>(report.offered);
     report.followers.push_back({.name = state.name,
                                 .peer = state.peer,
@@ -127,6 +132,8 @@ void TriggerLedger::report(TriggerReport& report) const {
                                 .triggers = state.triggers,
                                 .missed = state.missed,
                                 .held_up = state.held_up,
+                                .held_up_alone = state.held_up_alone,
+                                .busy_seconds = static_cast<double>(state.busy_ns) * 1e-9,
                                 .dead_time = offered > 0 ? static_cast<double>(state.held_up) / offered : 0});
   }
 }

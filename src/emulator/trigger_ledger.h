@@ -40,8 +40,8 @@ class TriggerLedger {
 
   /// Triggers that every ready follower has room for; 0 if nobody is ready.
   std::uint64_t room() const;
-  /// Counts offered triggers that somebody had no room for, under the name of the first who has none.
-  void held_up(std::uint64_t count);
+  /// Counts offered triggers, and time, under the name of everybody who has no room.
+  void held_up(std::uint64_t triggers, std::uint64_t ns);
 
   /// Followers that are here, or have been and counted something.
   void report(TriggerReport& report) const;
@@ -56,6 +56,8 @@ class TriggerLedger {
     std::uint64_t triggers = 0;
     std::uint64_t missed = 0;
     std::uint64_t held_up = 0;
+    std::uint64_t held_up_alone = 0;
+    std::uint64_t busy_ns = 0;
     unsigned ready = 0;
     bool busy = false;
     bool here = false;

@@ -14,11 +14,13 @@ struct TriggerFollowerReport {
   std::string name;
   std::string peer;  ///< where it is; empty: in this process
   bool connected = false;
-  unsigned ready = 0;          ///< functions that take triggers now
-  std::uint64_t triggers = 0;  ///< handed to it
-  std::uint64_t missed = 0;    ///< accepted while it was ready, and not taken before it was no longer
-  std::uint64_t held_up = 0;   ///< offered triggers that it alone, or before others, had no room for
-  double dead_time = 0;        ///< held_up / offered
+  unsigned ready = 0;               ///< functions that take triggers now
+  std::uint64_t triggers = 0;       ///< handed to it
+  std::uint64_t missed = 0;         ///< accepted while it was ready, and not taken before it was no longer
+  std::uint64_t held_up = 0;        ///< offered triggers that it had no room for
+  std::uint64_t held_up_alone = 0;  ///< of these, that everybody else had room for
+  double busy_seconds = 0;          ///< in which it had no room; where triggers are assigned, while they were offered
+  double dead_time = 0;             ///< held_up / offered
 };
 
 /// The link of a process that follows an authority elsewhere.

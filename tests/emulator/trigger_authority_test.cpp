@@ -70,6 +70,40 @@ TEST(TriggerAuthority, AFullFollowerIsBusyAndItsNameIsKnown) {
   EXPECT_EQ(ids_of(ranges), (std::vector<std::uint32_t>{10, 11, 12, 13})) << "ids are assigned after busy";
 }
 
+TEST(TriggerAuthority, EverybodyWhoIsBusyIsNamedWithItsTriggersAndItsTime) {
+  TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .wait_for = 3});
+  authority.set_ready(authority.join("idle", 100'000), true, kStart);
+  const auto one = authority.join("one", 100);
+  const auto two = authority.join("two", 150);
+  authority.set_ready(one, true, kStart);
+  authority.set_ready(two, true, kStart);
+  const auto of = [&](std::size_t follower) { return authority.report().followers.at(follower); };
+  authority.advance(kStart + 1'000'000);  // "one" is full after 100
+  EXPECT_EQ(of(1).held_up, 900U);
+  EXPECT_EQ(of(1).held_up_alone, 900U);
+  EXPECT_NEAR(of(1).busy_seconds, 900e-6, 2e-6);
+  EXPECT_DOUBLE_EQ(of(1).dead_time, 0.9);
+  authority.set_busy(two, true);
+  authority.advance(kStart + 1'400'000);
+  EXPECT_EQ(of(1).held_up, 1300U);
+  EXPECT_EQ(of(1).held_up_alone, 900U);
+  EXPECT_EQ(of(2).held_up, 400U) << "both had no room";
+  EXPECT_EQ(of(2).held_up_alone, 0U);
+  std::vector<TriggerRange> ranges;
+  EXPECT_EQ(authority.take(one, 1000, kStart + 1'400'000, ranges), 100U);
+  authority.done(one, 100);
+  authority.advance(kStart + 2'000'000);
+  EXPECT_EQ(of(1).held_up, 1300U);
+  EXPECT_EQ(of(2).held_up, 1000U);
+  EXPECT_EQ(of(2).held_up_alone, 600U);
+  EXPECT_NEAR(of(1).busy_seconds, 1300e-6, 2e-6);
+  EXPECT_NEAR(of(2).busy_seconds, 1000e-6, 2e-6);
+  EXPECT_EQ(of(0).held_up, 0U);
+  EXPECT_EQ(of(0).busy_seconds, 0);
+  EXPECT_EQ(authority.report().vetoed_busy, 1900U) << "each once";
+  EXPECT_EQ(authority.report().busy_follower, "one");
+}
+
 TEST(TriggerAuthority, SimpleDeadTimeVetoesWhatComesTooSoon) {
   TriggerAuthority authority({.rate_hz = 1e6, .spacing = TriggerSettings::Spacing::periodic, .simple_dead_time = 2500ns});
   const auto follower = authority.join("card", 100'000);

@@ -167,6 +167,31 @@ def test_a_channel_that_stands_still_loses_nothing(rodeo):
     assert lost(card) == 0 and report["run"]["condition"] == "GOOD", err
 
 
+def test_each_function_says_how_long_it_was_busy_and_what_it_cost(rodeo):
+    """Two cards of one trigger, of which one stands still: the dead time is that one's."""
+    text = FELIX.format(links=2, elinks=4, chunk_size=40)
+    card = text[text.index("[[emulator.card]]"):text.index("[emulator.trigger]")]
+    other = card.replace('"card"', '"other"').replace("3b:00.0", "3c:00.0") + "serial = 713\nconnector = 1\n"
+    text = text.replace("[emulator.trigger]", other + "[emulator.trigger]\nwait_for = 2").replace('["3b:00.0"]', '["3b:00.0", "3c:00.0"]')
+    text = text.replace("serial = 713", "serial = 713\nfifo_triggers = 100").replace('timeout = "2s"', 'timeout = "20s"')
+    configuration = configure(rodeo, text)
+    with emulated(rodeo, configuration):
+        def during():
+            rodeo("emulate", "fault", "--id", "other", "stuck_fifo")
+            time.sleep(0.3)
+            rodeo("emulate", "fault", "--id", "other", "stuck_fifo")
+
+        report, err, card = read(rodeo, configuration, during)
+        whole = emulator_report(rodeo)
+        shown = rodeo("emulate", "status").stdout
+    assert report["run"]["condition"] == "GOOD", err
+    other = whole["functions"][1]
+    assert other["name"] == "other" and other["busy_seconds"] > 0.1 and other["vetoed"] >= other["vetoed_alone"] > 400
+    assert other["dead_time_fraction"] == other["vetoed"] / whole["trigger"]["offered"] > 0
+    assert card["busy_seconds"] < other["busy_seconds"] and card["vetoed_alone"] == whole["trigger"]["vetoed"]["busy"] - other["vetoed"]
+    assert "busy [s]" in shown
+
+
 def test_the_demo_names_what_its_card_lost(rodeo):
     with rodeo.start("demo", "--links", 16, "--rate", "5kHz", "--seconds", 3, "--json", "-") as demo:
         def demo_card():

@@ -126,7 +126,10 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
         assert follower["connected"] and follower["missed"] == 0
         # At 20 kHz, a room of 4096 triggers lasts for 0.2 s of the 0.5 s.
         assert follower["vetoed"] > 3000 and follower["dead_time_fraction"] > 0.02
+        assert follower["busy_seconds"] > 0.1 and follower["vetoed_alone"] > 3000
         assert status(rodeo, "authority")["trigger"]["busy_card"] == "follower"
+        # Its functions know how long they had no room, and the authority what that cost.
+        assert all(one["dead_time_fraction"] is None and one["vetoed"] == 0 for one in status(rodeo, "follower")["functions"])
 
 
 def test_a_follower_that_is_killed_is_dropped_and_said_so(rodeo):
