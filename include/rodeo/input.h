@@ -56,6 +56,21 @@ class DataStream {
   /// Share of this stream's page memory that is handed out, 0 to 1. A builder that keeps pages copies what it keeps when this
   /// gets high. Any thread.
   virtual double memory_fill() const { return 0; }
+
+  /// Sources that this stream reads in turn and that run independently of one another: cards. What one has brought says nothing of how far the
+  /// others are, so a builder bounds them against each other with hold(). Constant.
+  virtual std::uint32_t sources() const { return 1; }
+
+  /// The source (below sources()) that a link belongs to: all runs of a page are of one. Constant.
+  virtual std::uint32_t source_of(LinkIndex /*link*/) const { return 0; }
+
+  /// True once poll() has delivered all that will ever come from this source. The worker that polls.
+  virtual bool source_ended(std::uint32_t /*source*/) const { return false; }
+
+  /// From now on poll() leaves the data of this source where they are - memory fills, the source at last is busy -, or takes them again.
+  /// `empty` then says that the others are drained, clock_ns() goes by the others, and there is no `end` while a source is held. Only called where
+  /// there are several sources, by the worker that polls.
+  virtual void hold(std::uint32_t /*source*/, bool /*held*/) {}
 };
 
 inline void Page::drop() {

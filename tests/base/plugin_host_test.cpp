@@ -56,7 +56,7 @@ TEST_F(PluginHostTest, AnotherAbiIsRefusedBeforeAnythingIsCalled) {
   const auto plugin = host_.load("test_plugin_wrong_abi");
   ASSERT_FALSE(plugin);
   EXPECT_EQ(plugin.error().code, "base.plugin_abi");
-  EXPECT_THAT(plugin.error().what, HasSubstr("was built for ABI 3, this is ABI 2"));
+  EXPECT_THAT(plugin.error().what, HasSubstr("was built for ABI 4, this is ABI 3"));
   EXPECT_THAT(plugin.error().next, HasSubstr("rebuild it against the installed headers"));
 }
 

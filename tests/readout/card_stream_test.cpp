@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <thread>
@@ -348,6 +349,107 @@ TEST(CardSpans, TheClockStandsStillWhileTheWholeCardDoes) {
   EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs) << "silence of the card is not silence of a link";
   for (int i = 0; i < 1000; ++i) card.spans->pump(now += kMs);
   EXPECT_GE(card.spans->clock_ns(), begin + 50 * kMs) << "a card that stays silent lets time go on at last";
+}
+
+TEST(CardSpans, TimeInWhichNobodyLookedIsNoSilence) {
+  Card card(1);
+  card.connect();
+  auto stream = card.stream(0, 1);
+  card.blocks.add_events(0, 24);
+  card.blocks.flush();
+  card.fill(1);
+  std::uint64_t now = 1000 * kMs;
+  card.spans->pump(now);
+  const std::uint64_t begin = card.spans->clock_ns();
+  for (int i = 0; i < 8; ++i) card.spans->pump(now += 700 * kMs);  // a stopped process, or a card that did not answer
+  for (int i = 0; i < 100; ++i) card.spans->pump(now += kMs);
+  EXPECT_LE(card.spans->clock_ns(), begin + 6 * kMs);
+}
+
+// Two cards in one stream, each with what it has.
+struct TwoCards {
+  TwoCards() {
+    std::vector<CardStream::Walk> walks;
+    for (Card* card : {&one, &other}) {
+      card->connect();
+      walks.push_back({.spans = card->spans,
+                       .decoder = make_block_span_decoder({}, 4096, std::vector<std::uint16_t>{0}),
+                       .links = {static_cast<LinkIndex>(walks.size())}});
+    }
+    stream = std::make_unique<CardStream>(std::move(walks));
+  }
+  static void fill(Card& card, std::uint32_t first, std::uint32_t events) {
+    card.blocks.bytes.clear();
+    card.blocks.add_events(first, events);
+    card.blocks.flush();
+    kept.push_back(card.blocks.bytes);
+    for (std::size_t at = 0; at < kept.back().size(); at += 1024)
+      card.source->filled.push_back({.bytes = std::span(kept.back()).subspan(at, 1024)});
+  }
+  static inline std::deque<std::vector<std::byte>> kept;
+  Card one{1};
+  Card other{1};
+  std::unique_ptr<CardStream> stream;
+};
+
+TEST(CardStream, CardsAreReadInTurn) {
+  TwoCards cards;
+  TwoCards::fill(cards.one, 0, 2400);
+  TwoCards::fill(cards.other, 0, 2400);
+  EXPECT_EQ(cards.stream->sources(), 2U);
+  std::vector<SeenChunk> seen;
+  std::array<std::uint32_t, 2> next{};
+  while (read_all(*cards.stream, seen, 1) == PollStatus::page) {
+    for (const SeenChunk& chunk : seen) next[cards.stream->source_of(chunk.link)] = chunk.l1id + 1;
+    EXPECT_LE(next[0] > next[1] ? next[0] - next[1] : next[1] - next[0], 64U * 25U);
+    seen.clear();
+  }
+  EXPECT_EQ(next[0], 2400U);
+  EXPECT_EQ(next[1], 2400U);
+}
+
+TEST(CardStream, ACardThatIsHeldKeepsItsDataAndNeitherEndsNorFailsUnseen) {
+  TwoCards cards;
+  TwoCards::fill(cards.one, 0, 240);
+  TwoCards::fill(cards.other, 0, 240);
+  cards.stream->hold(0, true);
+  std::vector<SeenChunk> seen;
+  EXPECT_EQ(read_all(*cards.stream, seen), PollStatus::empty);
+  EXPECT_EQ(seen.size(), 240U);
+  for (const SeenChunk& chunk : seen) EXPECT_EQ(chunk.link, 1U);
+  for (Card* card : {&cards.one, &cards.other}) card->spans->stop(0, 0);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(read_all(*cards.stream, seen), PollStatus::empty);
+  EXPECT_TRUE(cards.stream->source_ended(1));
+  EXPECT_FALSE(cards.stream->source_ended(0));
+  cards.stream->hold(0, false);
+  PollStatus status{};
+  for (int i = 0; i < 1000 && (status = read_all(*cards.stream, seen)) != PollStatus::end; ++i) std::this_thread::yield();
+  EXPECT_EQ(status, PollStatus::end);
+  EXPECT_EQ(seen.size(), 480U);
+}
+
+TEST(CardStream, WhatACardsClockGainsOnTheOthersIsNotKept) {
+  TwoCards cards;
+  std::vector<SeenChunk> seen;
+  read_all(*cards.stream, seen);
+  // Far beyond the present, so that what poll() itself adds is nothing.
+  std::uint64_t now = base::steady_now_ns() + 100'000 * kMs;
+  const auto run = [&](Card& card, int milliseconds) {
+    for (int i = 0; i < milliseconds; ++i) {
+      now += kMs;
+      TwoCards::fill(card, 0, 1);
+      card.spans->pump(now);
+      if (&card == &cards.one) cards.other.spans->pump(now);
+    }
+  };
+  const std::uint64_t begin = cards.stream->clock_ns();
+  run(cards.one, 100);
+  read_all(*cards.stream, seen);
+  EXPECT_LE(cards.stream->clock_ns(), begin + 10 * kMs) << "the other card stood";
+  const std::uint64_t stood = cards.stream->clock_ns();
+  run(cards.other, 100);
+  read_all(*cards.stream, seen);
+  EXPECT_LE(cards.stream->clock_ns(), stood + 10 * kMs) << "now this one stands: what it has gained before does not count";
 }
 
 TEST(CardSpans, TheClockNeverLeaps) {

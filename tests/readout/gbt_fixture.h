@@ -90,8 +90,8 @@ class GbtFixture {
   static constexpr std::uint64_t kSeed = 5;
 
   explicit GbtFixture(std::uint32_t links, const readout::GbtSettings& settings = {}, std::uint32_t l1id_bits = 32,
-                      bool crc = false)
-      : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids) {
+                      bool crc = false, std::vector<std::uint32_t> sources = {})
+      : provable(kSeed, crc), bits(l1id_bits), fids(make_fids(links)), input(fids, std::move(sources)) {
     for (const Fid fid : fids) builder_links.push_back({fid, fid.default_link_id(), 0});
     BuilderContext context{.source_id = SourceId{0x610001},
                            .links = builder_links,

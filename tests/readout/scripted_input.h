@@ -1,6 +1,7 @@
 // An input whose pages a test writes by hand: what comes, in which order, on which clock.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -24,7 +25,9 @@ struct ScriptedRun {
 /// Everything a worker needs of an input; pages appear in the order of push() and the clock stands where it is set.
 class ScriptedInput final : public DataInput {
  public:
-  explicit ScriptedInput(std::vector<Fid> links) : links_(std::move(links)) {}
+  /// `sources[i]` is the card of link i; without any, all links are of one. Streams read a card to its end before they look at the next.
+  explicit ScriptedInput(std::vector<Fid> links, std::vector<std::uint32_t> sources = {})
+      : links_(std::move(links)), sources_(std::move(sources)) {}
 
   /// One page with these runs for each stream that carries their links. Any thread.
   void push(const std::vector<ScriptedRun>& runs) {
@@ -72,7 +75,10 @@ class ScriptedInput final : public DataInput {
 
   class Stream final : public DataStream {
    public:
-    Stream(ScriptedInput& input, std::vector<Fid> links) : input_(input), links_(std::move(links)) {}
+    Stream(ScriptedInput& input, std::vector<Fid> links) : input_(input), links_(std::move(links)) {
+      for (const Fid link : links_) source_of_.push_back(input.source_of(link));
+      cards_ = std::vector<Card>(input.source_count());
+    }
 
     ~Stream() override {
       const std::lock_guard lock(input_.mutex_);
@@ -81,28 +87,45 @@ class ScriptedInput final : public DataInput {
     }
 
     void add(const std::vector<ScriptedRun>& runs) {
-      auto page = std::make_unique<OwnPage>();
-      for (const ScriptedRun& run : runs) {
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-          if (links_[i] == run.fid) append(*page, run, static_cast<LinkIndex>(i));
+      for (std::uint32_t source = 0; source < cards_.size(); ++source) {
+        auto page = std::make_unique<OwnPage>();
+        for (const ScriptedRun& run : runs) {
+          for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (links_[i] == run.fid && source_of_[i] == source) append(*page, run, static_cast<LinkIndex>(i));
+          }
         }
-      }
-      page->runs = page->list;
-      page->stream = this;
-      if (!page->list.empty()) {
-        queue_.push_back(std::move(page));
-        ++pending_;
+        page->runs = page->list;
+        page->stream = this;
+        if (!page->list.empty()) {
+          cards_[source].queue.push_back(std::move(page));
+          ++pending_;
+        }
       }
     }
     PollStatus poll(Page*& page) override {
       const std::lock_guard lock(input_.mutex_);
-      if (queue_.empty()) return input_.stopped_.load() ? PollStatus::end : PollStatus::empty;
-      OwnPage* const next = queue_.front().get();
-      out_[next] = std::move(queue_.front());
-      queue_.pop_front();
-      page = next;
-      page->references.store(1);
-      return PollStatus::page;
+      bool more = !input_.stopped_.load();
+      for (Card& card : cards_) {
+        more = more || card.held;
+        if (card.held || card.queue.empty()) continue;
+        OwnPage* const next = card.queue.front().get();
+        out_[next] = std::move(card.queue.front());
+        card.queue.pop_front();
+        page = next;
+        page->references.store(1);
+        return PollStatus::page;
+      }
+      return more ? PollStatus::empty : PollStatus::end;
+    }
+    std::uint32_t sources() const override { return static_cast<std::uint32_t>(cards_.size()); }
+    std::uint32_t source_of(LinkIndex link) const override { return source_of_[link]; }
+    bool source_ended(std::uint32_t source) const override {
+      const std::lock_guard lock(input_.mutex_);
+      return input_.stopped_.load() && cards_[source].queue.empty();
+    }
+    void hold(std::uint32_t source, bool held) override {
+      const std::lock_guard lock(input_.mutex_);
+      cards_[source].held = held;
     }
     void release(Page& page) noexcept override {
       const std::lock_guard lock(input_.mutex_);
@@ -146,13 +169,29 @@ class ScriptedInput final : public DataInput {
 
     ScriptedInput& input_;
     const std::vector<Fid> links_;
-    std::deque<std::unique_ptr<OwnPage>> queue_;
+    struct Card {
+      std::deque<std::unique_ptr<OwnPage>> queue;
+      bool held = false;
+    };
+    std::vector<std::uint32_t> source_of_;  // of each link
+    std::vector<Card> cards_;
     std::map<OwnPage*, std::unique_ptr<OwnPage>> out_;
     std::vector<std::unique_ptr<OwnPage>> released_;
     std::size_t pending_ = 0;
   };
 
+  std::uint32_t source_of(Fid link) const {
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (links_[i] == link) return sources_[i];
+    }
+    return 0;
+  }
+  std::uint32_t source_count() const {
+    return sources_.empty() ? 1 : 1 + *std::max_element(sources_.begin(), sources_.end());
+  }
+
   std::vector<Fid> links_;
+  std::vector<std::uint32_t> sources_;
   std::mutex mutex_;
   std::vector<Stream*> streams_;
   std::vector<Stream*> trigger_streams_;

@@ -132,6 +132,20 @@ def test_a_follower_that_stands_still_is_dead_time_and_no_loss(rodeo):
         assert all(one["dead_time_fraction"] is None and one["vetoed"] == 0 for one in status(rodeo, "follower")["functions"])
 
 
+def test_a_readout_that_stood_still_loses_nothing_of_either_card(rodeo):
+    """What both cards have filled meanwhile is more than the builder holds open: whichever is read first must wait for the other."""
+    with two_emulators(rodeo):
+        with rodeo.start("readout", EXAMPLE / "readout.toml", "--seconds", 2, "--json", "-", "--set", "readout.builder.window=1024") as reader:
+            until(lambda: triggers(rodeo, "follower") > 1000, "no triggers")
+            reader.send_signal(signal.SIGSTOP)
+            before = triggers(rodeo, "follower")
+            until(lambda: triggers(rodeo, "follower") > before + 8000, "the cards do not fill")
+            reader.send_signal(signal.SIGCONT)
+            out, err = reader.communicate(timeout=scaled(60))
+        assert reader.returncode == 0, err
+        whole(rodeo, json.loads(out), err)
+
+
 def test_a_follower_that_is_killed_is_dropped_and_said_so(rodeo):
     one_is_enough = ["emulator.trigger.wait_for=1"]
     with two_emulators(rodeo, authority=one_is_enough) as processes:

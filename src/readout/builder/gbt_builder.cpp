@@ -148,7 +148,8 @@ void register_gbt_builder(Registry& registry) {
        .type = KeyType::integer,
        .fallback = "16384",
        .help = "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window "
-               "closes its oldest event as incomplete.",
+               "closes its oldest event as incomplete. Of several cards that one worker reads, none gets half of it ahead "
+               "of another.",
        .minimum = 256,
        .maximum = 1 << 24},
       {.name = "chunk_size",

@@ -53,6 +53,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> link
                        equipment_.trigger_extractor ? IdFormat(equipment_.trigger_extractor->fields()) : IdFormat(), epochs),
       window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(store), links_,
               {link_counters_.get(), links.size()}, assembler, progress[settings.index], *this),
+      balance_({settings.window / 2, settings.timeout_ns}, *equipment_.stream, {links_.data(), links.size()}),
       has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
       untold_resets_(equipment_.trigger_list == nullptr && tracker_.resets_untold()),
       held_(links.size()),
@@ -92,22 +93,82 @@ void GbtWorker::run() {
 }
 
 GbtWorker::Flow GbtWorker::poll_data() {
+  const bool gone_on = balance_.parked() && go_on();
   Page* page = nullptr;
   const PollStatus status = equipment_.stream->poll(page);
   if (status == PollStatus::end) return kEnded;
   poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
-  if (status == PollStatus::empty) return kDrained;
+  if (status == PollStatus::empty) return gone_on ? kMore : kDrained;
+  begin_page();
+  if (balance_.several()) {
+    take(balance_.source_of(*page), {.page = page}, false);
+  } else {
+    for (const ChunkRun& run : page->runs) {
+      ask_ahead(run);
+      process_run(run);
+    }
+    page->drop();
+  }
+  window_.tell();
+  open_events_.set(window_.open_events());
+  return kMore;
+}
+
+void GbtWorker::begin_page() {
   page_time_ns_ = base::steady_now_ns();
   window_.set_clocks(event_clock_, page_time_ns_);
   if (epochs_.opened() != epochs_known_) learn_of_epochs();
-  for (const ChunkRun& run : page->runs) {
+}
+
+// Events that are open hold nearly all buffers: what is read ahead of others would close the oldest.
+bool GbtWorker::short_of_buffers() const {
+  return window_.store().open_buffers() > window_.pool().total() - window_.pool().total() / 8;
+}
+
+// Takes what is left of a page as far as its source may go, and parks the rest.
+void GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
+  balance_.begin_page(source);
+  for (; at.run < at.page->runs.size(); ++at.run, at.chunk = 0) {
+    const ChunkRun& run = at.page->runs[at.run];
     ask_ahead(run);
-    process_run(run);
+    while (at.chunk < run.count) {
+      const std::uint32_t left = run.count - at.chunk;
+      std::uint32_t n = balance_.room(source, links_[run.link], left, short_of_buffers());
+      if (n == 0 && forced) n = std::min(left, kBatch);
+      if (n == 0) {
+        balance_.park(source, at, event_clock_);
+        return;
+      }
+      if (n == run.count) {
+        process_run(run);
+      } else {
+        ChunkRun some = run;
+        some.count = n;
+        if (run.entries != nullptr) {
+          some.entries += at.chunk;
+        } else {
+          some.data += std::size_t{at.chunk} * run.stride;
+        }
+        process_run(some);
+      }
+      balance_.delivered(source, n);
+      at.chunk += n;
+      forced = false;
+    }
   }
+  at.page->drop();
+}
+
+// True if a page that was parked could be gone on with.
+bool GbtWorker::go_on() {
+  const auto resumed = balance_.resume(event_clock_, short_of_buffers());
+  if (!resumed) return false;
+  poll_triggers();
+  begin_page();
+  take(resumed->source, resumed->place, resumed->forced);
   window_.tell();
-  page->drop();
   open_events_.set(window_.open_events());
-  return kMore;
+  return true;
 }
 
 void GbtWorker::process_run(const ChunkRun& run) {

@@ -15,6 +15,7 @@
 #include "base/thread.h"
 #include "readout/builder/event_window.h"
 #include "readout/builder/link_tracker.h"
+#include "readout/builder/source_balance.h"
 #include "readout/builder/trigger_list_reader.h"
 #include "readout/builder/worker_counters.h"
 #include "readout/builder/worker_equipment.h"
@@ -62,6 +63,10 @@ class GbtWorker final : private EventWindowHost {
   enum Flow { kMore, kDrained, kEnded };
   Flow poll_data();
   bool poll_triggers();
+  bool go_on();
+  void take(std::uint32_t source, SourceBalance::Place at, bool forced);
+  void begin_page();
+  bool short_of_buffers() const;
   void process_run(const ChunkRun& run);
   bool single_as_expected(TrackedLink& link, const ChunkRun& run);
   void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
@@ -113,6 +118,7 @@ class GbtWorker final : private EventWindowHost {
   LinkTracker tracker_;
   LinkTracker trigger_tracker_;
   EventWindow window_;
+  SourceBalance balance_;
 
   std::array<std::uint32_t, kBatch> ids_{};
   std::array<std::uint16_t, kBatch> bcids_{};

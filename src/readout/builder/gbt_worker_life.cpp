@@ -20,7 +20,11 @@ void GbtWorker::tick(bool drained) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
     follow_peers();
     if (window_.begun()) window_.reach(reached_by_others());
-    while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
+    if (balance_.parked()) {
+      balance_.look(event_clock_);  // what the sources that are held have not brought is not missing
+    } else {
+      while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
+    }
     window_.publish_ready();
     window_.tell();
     open_events_.set(window_.open_events());

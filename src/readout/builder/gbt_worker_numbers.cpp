@@ -7,6 +7,7 @@ namespace rodeo::readout {
 
 void GbtWorker::begin_window() {
   window_.begin(*epochs_.run_first());
+  balance_.begin(window_.oldest());
   for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
 }
 

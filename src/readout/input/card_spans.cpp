@@ -95,13 +95,13 @@ CardSpans::Fetched CardSpans::fetch(std::uint64_t now_ns) {
 void CardSpans::advance_clock(std::uint64_t now_ns, bool data) {
   const std::uint64_t elapsed = last_pump_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_pump_ns_);
   last_pump_ns_ = std::max(last_pump_ns_, now_ns);
-  if (data) last_data_ns_ = std::max(last_data_ns_, now_ns);
+  unheard_ns_ = data ? 0 : unheard_ns_ + std::min(elapsed, kLongestLook);
   if (clock_ns_.load(std::memory_order_relaxed) == 0) {
     clock_ns_.store(now_ns, std::memory_order_release);
     return;
   }
-  const std::uint64_t silence = now_ns - std::min(now_ns, last_data_ns_);
-  if (silence > kFlowing && silence < kPatience) return;
+  // In time of looking: while nobody looked, or the card did not answer, nobody could tell whether it was silent.
+  if (unheard_ns_ > kFlowing && unheard_ns_ < kPatience) return;
   clock_ns_.store(clock_ns_.load(std::memory_order_relaxed) + std::min(elapsed, kLongestStep), std::memory_order_release);
 }
 

@@ -79,7 +79,8 @@ class CardSpans {
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
 
   /// Time up to which everything that the card has written is published. It follows the steady clock while data come; when all of
-  /// them stop it waits for a second before it goes on, and it never leaps: a card that stands still as a whole loses nothing.
+  /// them stop it waits for a second of looking (longer than 20 ms between two looks counts as 20 ms) before it goes on, and it never leaps: a
+  /// card that stands still as a whole loses nothing.
   std::uint64_t clock_ns() const { return clock_ns_.load(std::memory_order_acquire); }
 
   /// Share of the card's memory that is published and not given back, 0 to 1. Any thread.
@@ -113,7 +114,7 @@ class CardSpans {
   alignas(64) std::atomic_flag pumping_;
   std::uint64_t returned_ = 0;
   std::uint64_t last_pump_ns_ = 0;
-  std::uint64_t last_data_ns_ = 0;
+  std::uint64_t unheard_ns_ = 0;  // of looking, since the last data
   std::uint64_t last_look_ns_ = 0;
   std::uint64_t silent_ns_ = 0;    // of looking, since the last data
   std::uint64_t stopping_ns_ = 0;  // of looking, since a stop was asked for

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kPages = 256;
 constexpr int kStepsWithoutChunks = 32;  // that one poll() takes before it lets its worker look around
+constexpr std::uint64_t kClockLeadNs =
+    2'000'000;  // that a card may gain on the others; less than the shortest silence that stops a clock
 
 }  // namespace
 
@@ -21,6 +23,10 @@ CardStream::CardStream(std::vector<Walk> walks) {
       room.carry_bytes = std::max(room.carry_bytes, wanted.carry_bytes);
     }
     walk.spans->add_walker();
+    for (const LinkIndex link : walk.links) {
+      if (link >= card_of_.size()) card_of_.resize(link + std::size_t{1});
+      card_of_[link] = static_cast<std::uint32_t>(positions_.size());
+    }
     place_.cpus.insert(place_.cpus.end(), walk.place.cpus.begin(), walk.place.cpus.end());
     positions_.push_back({.walk = std::move(walk)});
   }
@@ -84,27 +90,50 @@ PollStatus CardStream::poll(Page*& out) {
   for (int i = 0; i < kStepsWithoutChunks && idle < positions_.size(); ++i) {
     Position& position = positions_[turn_];
     page->decoded.clear();
-    if (!step(position, *page)) {
+    if (position.held || !step(position, *page)) {
       ++idle;
       turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
       continue;
     }
     idle = 0;
-    if (!page->decoded.runs().empty()) return deliver(*page, position, out);
+    if (!page->decoded.runs().empty()) {
+      // Page by page: one card that always has data must not keep the others from being read.
+      turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
+      return deliver(*page, position, out);
+    }
     if (page->slot != nullptr) CardSpans::let_go(*page->slot);
   }
   page->next_free = free_;
   free_ = page;
   if (idle < positions_.size()) return PollStatus::empty;
-  // Drained: every card has shown all it had when its clock was set.
-  std::uint64_t clock = ~std::uint64_t{0};
+  return look_around() ? PollStatus::end : PollStatus::empty;
+}
+
+// Drained: every card that is not held has shown all it had when its clock was set. True if nothing will come any more.
+bool CardStream::look_around() {
   bool finished = true;
   for (const Position& position : positions_) {
-    clock = std::min(clock, position.walk.spans->clock_ns());
-    finished = finished && position.finished;
+    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // a card that fails says so, also while it waits
+    finished = finished && position.finished && !position.held;
   }
-  clock_ns_ = std::max(clock_ns_, clock);
-  return finished ? PollStatus::end : PollStatus::empty;
+  advance_clock();
+  return finished;
+}
+
+// What a card has gained while it was held, or another stood still, must not be spent on its own next silence.
+void CardStream::advance_clock() {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t least = kNone;
+  for (const Position& position : positions_) {
+    if (!position.held && !position.finished)
+      least = std::min(least, position.walk.spans->clock_ns() - position.clock_lead_ns);
+  }
+  if (least != kNone) clock_ns_ = std::max(clock_ns_, least);
+  for (Position& position : positions_) {
+    const std::uint64_t latest = clock_ns_ + (position.held ? 0 : kClockLeadNs);
+    const std::uint64_t clock = position.walk.spans->clock_ns();
+    if (clock - position.clock_lead_ns > latest) position.clock_lead_ns = clock - latest;
+  }
 }
 
 PollStatus CardStream::deliver(CardPage& page, const Position& position, Page*& out) {

@@ -84,6 +84,11 @@ class StreamHandle final : public DataStream {
   void release(Page& page) noexcept override { stream_.release(page); }
   std::uint64_t clock_ns() const override { return stream_.clock_ns(); }
   StreamCounters counters() const override { return stream_.counters(); }
+  double memory_fill() const override { return stream_.memory_fill(); }
+  std::uint32_t sources() const override { return stream_.sources(); }
+  std::uint32_t source_of(LinkIndex link) const override { return stream_.source_of(link); }
+  bool source_ended(std::uint32_t source) const override { return stream_.source_ended(source); }
+  void hold(std::uint32_t source, bool held) override { stream_.hold(source, held); }
 
  private:
   DataStream& stream_;

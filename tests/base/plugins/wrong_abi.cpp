@@ -8,7 +8,7 @@ class Registry;
 
 extern "C" {
 extern const std::uint32_t rodeo_plugin_abi;
-const std::uint32_t rodeo_plugin_abi = 3;
+const std::uint32_t rodeo_plugin_abi = 4;
 void rodeo_plugin_register(rodeo::Registry&);
 void rodeo_plugin_register(rodeo::Registry&) { std::abort(); }
 }

@@ -1,0 +1,125 @@
+#include "readout/builder/source_balance.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace rodeo::readout {
+namespace {
+
+constexpr Sequence kUnbounded = std::numeric_limits<Sequence>::max();
+constexpr Sequence kLeastLead = 64;  // events: the phase of runs
+
+}  // namespace
+
+SourceBalance::SourceBalance(const Settings& settings, DataStream& stream, std::span<const TrackedLink> links)
+    : settings_(settings), stream_(stream), links_(links), sources_(stream.sources()) {
+  if (!several()) return;
+  for (std::uint32_t link = 0; link < links.size(); ++link)
+    sources_[stream.source_of(static_cast<LinkIndex>(link))].links.push_back(link);
+}
+
+void SourceBalance::begin(Sequence first) {
+  for (Source& source : sources_) source.position = first;
+}
+
+// Where the second link of a source is: of the foremost its own numbers may be wrong. A source of two may well have lost one.
+void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
+  Sequence first = 0;
+  Sequence second = 0;
+  std::uint32_t in_step = 0;
+  source.has_links = false;
+  for (const std::uint32_t index : source.links) {
+    const TrackedLink& link = links_[index];
+    if (link.removed || link.usual_step > settings_.lead / 4) continue;  // a sparse link may be far behind and right
+    source.has_links = true;
+    if (!link.synchronised || link.ahead) continue;
+    ++in_step;
+    second = std::max(second, std::min(first, link.next));
+    first = std::max(first, link.next);
+  }
+  const Sequence position = in_step > 2 ? second : first;
+  if (position <= source.position) return;
+  source.position = position;
+  source.progress_at = event_clock;
+  source.since_progress = 0;
+  source.silent = false;
+}
+
+bool SourceBalance::waited_for(std::uint32_t source) const {
+  const Source& of = sources_[source];
+  return of.has_links && !of.silent && (of.parked.page != nullptr || !stream_.source_ended(source)) &&
+         of.since_progress <= settings_.lead * of.links.size();
+}
+
+Sequence SourceBalance::bound(std::uint32_t source, bool short_of_memory) {
+  const Sequence lead = short_of_memory ? std::min(kLeastLead, settings_.lead) : settings_.lead;
+  Sequence least = kUnbounded;
+  for (std::uint32_t other = 0; other < sources_.size(); ++other) {
+    look_at(sources_[other], event_clock_);
+    if (other != source && waited_for(other)) least = std::min(least, sources_[other].position + lead);
+  }
+  return least;
+}
+
+// Who is unbounded is so until somebody comes back.
+void SourceBalance::begin_page(std::uint32_t source) {
+  if (sources_[source].limit == kUnbounded) sources_[source].limit = bound(source, false);
+}
+
+std::uint32_t SourceBalance::room_now(std::uint32_t source, const TrackedLink& link, std::uint32_t left,
+                                      bool short_of_memory) {
+  const Sequence end = bound(source, short_of_memory);
+  sources_[source].limit = end;
+  if (end <= link.next) return 0;
+  return static_cast<std::uint32_t>(std::min<Sequence>(left, end - link.next));
+}
+
+void SourceBalance::park(std::uint32_t source, const Place& place, std::uint64_t event_clock) {
+  event_clock_ = event_clock;
+  if (parked_ == 0) {
+    // Only from now on anybody waits: silence before, with nobody ahead, says nothing.
+    for (Source& each : sources_) {
+      each.progress_at = event_clock;
+      each.since_progress = 0;
+    }
+  }
+  sources_[source].parked = place;
+  stream_.hold(source, true);
+  ++parked_;
+}
+
+std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_clock, bool short_of_memory) {
+  event_clock_ = event_clock;
+  std::optional<std::uint32_t> chosen;
+  bool forced = true;
+  bool others = false;  // that may still bring what is waited for
+  for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+    const Place& place = sources_[source].parked;
+    if (place.page == nullptr) {
+      others = others || waited_for(source);
+    } else if (bound(source, short_of_memory) > links_[place.page->runs[place.run].link].next) {
+      chosen = source;
+      forced = false;
+      break;
+    } else if (!chosen || sources_[source].position < sources_[*chosen].position) {
+      chosen = source;
+    }
+  }
+  if (!chosen || (forced && others)) return std::nullopt;
+  Resumed resumed{*chosen, sources_[*chosen].parked, forced};
+  sources_[*chosen].parked = {};
+  stream_.hold(*chosen, false);
+  --parked_;
+  return resumed;
+}
+
+void SourceBalance::look(std::uint64_t event_clock) {
+  event_clock_ = event_clock;
+  for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+    Source& each = sources_[source];
+    look_at(each, event_clock);
+    if (each.parked.page == nullptr && event_clock - each.progress_at >= settings_.timeout_ns) each.silent = true;
+  }
+}
+
+}  // namespace rodeo::readout
