@@ -69,6 +69,20 @@ std::string busy_lines(const emulator::EmulatorReport& report) {
   return lines;
 }
 
+/// What the cards have lost, by name.
+std::string loss_lines(const emulator::EmulatorReport& report) {
+  std::string lines;
+  for (const auto& function : report.functions) {
+    std::string lost;
+    for (const auto& [name, value] : function.counters) {
+      if (name.starts_with("chunks_") || name.starts_with("frames_")) lost += fmt::format(" {} {}", name, value);
+    }
+    if (!lost.empty())
+      lines += fmt::format("{}:{} sent {} chunks, and lost:{}\n", function.name, function.endpoint, function.chunks, lost);
+  }
+  return lines;
+}
+
 /// One line, redrawn on a terminal; elsewhere one every ten seconds.
 class LiveLine {
  public:
@@ -126,7 +140,7 @@ Result<ExitCode> run(const RunOptions& options) {
     }
   }
   const emulator::EmulatorReport report = emulator.report();
-  std::fprintf(stderr, "%s\n%s", live_line({}, report).c_str(), busy_lines(report).c_str());
+  std::fprintf(stderr, "%s\n%s%s", live_line({}, report).c_str(), busy_lines(report).c_str(), loss_lines(report).c_str());
   if (!options.json_file.empty()) {
     if (const auto written = write_json(options.json_file, control::emulator_report_json(report)); !written)
       return std::unexpected(written.error());

@@ -68,10 +68,10 @@ std::string in_a_line(std::string text) {
 }
 
 /// Counters of inputs that say that data are missing, or were there and could not be read.
-constexpr std::array<std::string_view, 14> kInputLosses{
-    "card_lost_packets", "sequence_gaps",   "lost_blocks",   "bad_marker",    "bad_trailer",
-    "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes", "chunks_cut_off",
-    "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
+constexpr std::array<std::string_view, 15> kInputLosses{
+    "card_links_down", "card_lost_packets", "sequence_gaps",   "lost_blocks",   "bad_marker",
+    "bad_trailer",     "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes",
+    "chunks_cut_off",  "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
 
 /// While a run goes on, what is under way is in no counter yet.
 Condition condition_of(const RunReport& report, bool over, bool aborted) {

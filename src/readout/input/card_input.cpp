@@ -203,6 +203,7 @@ void CardInput::start() {
   started_ = true;
   for (Endpoint& endpoint : endpoints_) need(endpoint.spans->start(), fmt::format("cannot start card {}", endpoint.id));
   for (Endpoint& endpoint : endpoints_) {
+    if (settings_.source == card::DataSource::fee) endpoint.outages->begin(endpoint.source->card(), endpoint.local_links);
     if (settings_.start_generator)
       need(set_generator(endpoint, true), fmt::format("cannot start the generator of card {}", endpoint.id));
   }
@@ -210,6 +211,7 @@ void CardInput::start() {
 
 void CardInput::stop() {
   for (Endpoint& endpoint : endpoints_) {
+    endpoint.outages->end(endpoint.source->card());
     if (settings_.start_generator) {
       if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", done.error().message());
     }
@@ -234,9 +236,10 @@ std::vector<NamedCounter> CardInput::counters() const {
     }
   }
   std::uint64_t bytes = 0;
-  std::uint64_t lost = 0;
+  std::uint64_t lost = 0, links_down = 0;
   for (const Endpoint& endpoint : endpoints_) {
     bytes += endpoint.spans->bytes();
+    links_down += endpoint.outages->links();
     if (endpoint.spans->ended()) lost += endpoint.spans->lost_packets();
   }
   std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
@@ -245,6 +248,7 @@ std::vector<NamedCounter> CardInput::counters() const {
   if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
   if (lost > 0) all.push_back({"card_lost_packets", lost});
+  if (links_down > 0) all.push_back({"card_links_down", links_down});
   all.insert(all.end(), anomalies.begin(), anomalies.end());
   return all;
 }

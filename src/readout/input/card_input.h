@@ -11,6 +11,7 @@
 #include "formats/block.h"
 #include "readout/input/card_stream.h"
 #include "readout/input/dma_span_source.h"
+#include "readout/input/link_outages.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
 
@@ -57,7 +58,7 @@ class CardInput final : public DataInput {
   void stop() override;
 
   /// "sent" (chunks read from the cards), "card_bytes", "cards_cut_off", "card_lost_packets" (blocks, pages that
-  /// the cards say they have lost themselves; when they have stopped), and what the decoders found wrong, by name.
+  /// the cards say they have lost themselves; when they have stopped), "card_links_down" (fibres that were down during the run), and what the decoders found wrong, by name.
   std::vector<NamedCounter> counters() const override;
 
   /// The first card that failed.
@@ -73,6 +74,7 @@ class CardInput final : public DataInput {
     formats::BlockFormat format;
     std::vector<std::size_t> links;          // positions in links_
     std::vector<std::uint16_t> local_links;  // E-link or RDH link number of each
+    std::unique_ptr<LinkOutages> outages = std::make_unique<LinkOutages>();
   };
 
   void add_endpoint(const std::string& id, std::uint32_t connector);
