@@ -135,7 +135,9 @@ void Server::obey() {
       listener_.reset();  // somebody put something under the socket's name: the card stays away
     }
   }
-  if (order != Order::stop) order_.store(Order::none, std::memory_order_release);
+  // Unless another one has come meanwhile: the destructor's must not be lost.
+  Order done = order;
+  if (order != Order::stop) order_.compare_exchange_strong(done, Order::none, std::memory_order_acq_rel);
 }
 
 void Server::run() {

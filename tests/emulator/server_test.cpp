@@ -28,6 +28,20 @@ std::size_t open_descriptors() {
   return count;
 }
 
+TEST_F(ServerTest, EndsAlsoWhileClientsGo) {
+  // Who goes wakes the server's thread as the end does: neither must hide the other.
+  for (int round = 0; round < 300; ++round) {
+    auto one = std::make_unique<VfioClient>(socket());
+    auto other = std::make_unique<VfioClient>(socket());
+    one.reset();
+    std::this_thread::sleep_for(std::chrono::microseconds(round % 20 * 10));
+    std::jthread going([&] { other.reset(); });
+    emulator_.reset();
+    going.join();
+    start(settings(felix()));
+  }
+}
+
 TEST_F(ServerTest, NegotiatesTheSmallerMinorVersion) {
   VfioClient client(socket(), false);
   const Reply reply = client.call(vfio::Version{.minor = 0});
