@@ -90,8 +90,8 @@ std::vector<Key> common_builder_keys() {
        .type = KeyType::duration,
        .fallback = "10ms",
        .help = "Age at which an open event is closed without the links that have not delivered. It runs on the input's "
-               "clock, only while the input is drained. Where one link alone has come (GBT), the others must also have "
-               "stood still for ten times as long, at least 100 ms.",
+               "clock, only while the input is drained. Where one link or card alone has come (GBT), the others must also "
+               "have stood still for ten times as long, at least 100 ms.",
        .minimum = 1000},
       {.name = "workers",
        .type = KeyType::integer,

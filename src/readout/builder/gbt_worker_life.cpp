@@ -19,10 +19,9 @@ void GbtWorker::tick(bool drained) {
     input_clock_ = now;
     window_.set_clocks(event_clock_, base::steady_now_ns());
     follow_peers();
+    if (balance_.several()) balance_.look(event_clock_);
     if (window_.begun()) window_.reach(reached_by_others());
-    if (balance_.parked()) {
-      balance_.look(event_clock_);  // what the sources that are held have not brought is not missing
-    } else {
+    if (!balance_.parked()) {  // what the sources that are held have not brought is not missing
       while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
     }
     window_.publish_ready();

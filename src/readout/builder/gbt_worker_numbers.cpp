@@ -134,8 +134,10 @@ Sequence GbtWorker::reached_by_others() {
     const Sequence passed = peer.passed.load(std::memory_order_relaxed);
     if (links > 1 && passed != 0) second = std::max(second, passed + 1);
   }
-  if (active < 2) return window_.head() + 1;
-  return list_.exists() && links_.back().synchronised ? std::max(second, links_.back().next) : second;
+  Sequence end = window_.head() + 1;
+  if (active >= 2) end = list_.exists() && links_.back().synchronised ? std::max(second, links_.back().next) : second;
+  // A card that is behind and goes on is not late.
+  return balance_.several() ? std::min(end, balance_.reached_by_all()) : end;
 }
 
 // The id of a link that was elsewhere is near zero.

@@ -8,6 +8,8 @@ namespace {
 
 constexpr Sequence kUnbounded = std::numeric_limits<Sequence>::max();
 constexpr Sequence kLeastLead = 64;  // events: the phase of runs
+constexpr std::uint64_t kPatienceNs = 100'000'000;
+constexpr std::uint64_t kPatienceTimeouts = 10;
 
 }  // namespace
 
@@ -113,12 +115,31 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
   return resumed;
 }
 
+Sequence SourceBalance::reached_by_all() const {
+  Sequence least = kUnbounded;
+  for (std::uint32_t source = 0; source < sources_.size(); ++source) {
+    if (waited_for(source)) least = std::min(least, sources_[source].position);
+  }
+  return least;
+}
+
 void SourceBalance::look(std::uint64_t event_clock) {
   event_clock_ = event_clock;
-  for (std::uint32_t source = 0; source < sources_.size(); ++source) {
-    Source& each = sources_[source];
-    look_at(each, event_clock);
-    if (each.parked.page == nullptr && event_clock - each.progress_at >= settings_.timeout_ns) each.silent = true;
+  Sequence front = 0;
+  for (Source& source : sources_) {
+    look_at(source, event_clock);
+    front = std::max(front, source.position);
+  }
+  // Who holds others up is given up sooner than who only has events waiting in the window.
+  const std::uint64_t patience =
+      parked() ? settings_.timeout_ns : std::max(kPatienceNs, kPatienceTimeouts * settings_.timeout_ns);
+  for (Source& source : sources_) {
+    if (source.position >= front) {
+      source.progress_at = event_clock;  // nobody waits for it
+      source.since_progress = 0;
+    } else if (source.parked.page == nullptr && event_clock - source.progress_at >= patience) {
+      source.silent = true;
+    }
   }
 }
 

@@ -66,7 +66,11 @@ class SourceBalance {
   /// A parked page whose source may go on, if there is one. Its source is held no longer.
   std::optional<Resumed> resume(std::uint64_t event_clock, bool short_of_memory);
 
-  /// The stream is drained but for what is held: who has made no progress for the time-out is not waited for any more, until it does.
+  /// The first number that some source which is waited for has not come to, as of the last look().
+  Sequence reached_by_all() const;
+
+  /// The stream is drained but for what is held: who is behind and has made no progress for long - the time-out where somebody is held, else ten times
+  /// that and at least 100 ms - is not waited for any more, until it goes on.
   void look(std::uint64_t event_clock);
 
  private:
