@@ -71,10 +71,10 @@ class CruCard final : public PciFunction {
     bool lose = false;  // faults of the next superpage
     bool wrong_index = false;
     std::uint32_t held = 0;  // superpages that it keeps for good: one for each that it has lost
-    FrameBooks books;        // its sums change under mutex(), the rest is the DMA thread's
     std::uint64_t up_at_ns = 0;
     // The DMA thread's.
     RdhSource source;
+    FrameBooks books;   // whose sums change under mutex() only
     bool open = false;  // `current` is being filled
     Superpage current;
     std::uint32_t filled = 0;

@@ -418,6 +418,19 @@ TEST_F(FelixCardTest, UnmappingWaitsForNothingAndIsFinal) {
   host.at(felix::reg("dma_read_pointer")) = host.position();
   std::this_thread::sleep_for(20ms);
   for (const std::byte byte : host.memory.bytes()) ASSERT_EQ(byte, std::byte{0x5a});
+  // What has gone nowhere was not sent.
+  ASSERT_TRUE(host.disable());
+  ASSERT_TRUE(wait_until([&] { return !emulator_->report().functions[0].running; }));
+  const auto function = emulator_->report().functions[0];
+  const auto counter = [&](std::string_view name) {
+    for (const auto& [one, value] : function.counters) {
+      if (one == name) return value;
+    }
+    return std::uint64_t{0};
+  };
+  EXPECT_GT(counter("chunks_unmapped"), 0U);
+  EXPECT_GT(counter("dma_faults"), 0U);
+  EXPECT_EQ(6 * function.triggers, function.chunks + counter("chunks_unmapped") + counter("chunks_cut_off"));
 }
 
 }  // namespace
