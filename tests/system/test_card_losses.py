@@ -1,6 +1,7 @@
 """What an emulated card loses: never counted as sent, under a name at the card or in the readout, to the chunk; the run is not GOOD and says where."""
 
 import json
+import signal
 import time
 
 import pytest
@@ -69,13 +70,23 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def read(rodeo, configuration, during=None, seconds=0.9):
-    """A run, with something that happens to its card once data come; the report, what is said, and what the card says."""
-    with rodeo.start("readout", configuration, "--seconds", seconds, "--json", "-") as reader:
-        if during is not None:
-            wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
-            during()
-        out, err = reader.communicate(timeout=scaled(60))
+def end_in_order(process):
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=scaled(60))
+
+
+def read(rodeo, configuration, during=lambda: None, goes_on=True):
+    """A run, with something that happens to its card once data come, and data after that; the report, what is said, and what the card says."""
+    with rodeo.start("readout", configuration, "--seconds", 600, "--json", "-") as reader:
+        def more(triggers):
+            begin = function_of(rodeo)["triggers"]
+            wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > begin + triggers)
+
+        more(200)
+        during()
+        if goes_on:
+            more(600)
+        out, err = end_in_order(reader)
     assert reader.returncode == 0, err
     report = json.loads(out)
     assert adds_up(report), err
@@ -204,7 +215,7 @@ def test_each_function_says_how_long_it_was_busy_and_what_it_cost(rodeo):
 
 
 def test_the_demo_names_what_its_card_lost(rodeo):
-    with rodeo.start("demo", "--links", 16, "--rate", "5kHz", "--seconds", 3, "--json", "-") as demo:
+    with rodeo.start("demo", "--links", 16, "--rate", "5kHz", "--seconds", 600, "--json", "-") as demo:
         def demo_card():
             done = rodeo("emulate", "status", "-o", "json", exit_code=None)
             return json.loads(done.stdout)["functions"][0] if done.returncode == 0 else None
@@ -212,7 +223,9 @@ def test_the_demo_names_what_its_card_lost(rodeo):
         wait_for(lambda: demo.poll() is not None or (demo_card() or {"triggers": 0})["triggers"] > 200)
         rodeo("emulate", "fault", "--id", "felix", "dropped_superpage", "--link", 0)
         rodeo("emulate", "fault", "--id", "felix", "corrupt_rdh", "--link", 1)
-        out, err = demo.communicate(timeout=scaled(60))
+        begin = demo_card()["triggers"]
+        wait_for(lambda: demo.poll() is not None or demo_card()["triggers"] > begin + 600)
+        out, err = end_in_order(demo)
     report = json.loads(out)
     assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report), err
     assert report["chunks"]["lost"]["card_lost"] > 0 and report["chunks"]["lost"]["card_corrupted"] > 0
@@ -282,7 +295,7 @@ def check_frames(rodeo, report, card, links):
     return sum(by_name.values())
 
 
-def read_cru(rodeo, links, kind, seconds=0.9, wait=None, **options):
+def read_cru(rodeo, links, kind, wait=None, **options):
     configuration = cru(rodeo, **options)
     with emulated(rodeo, configuration):
         enable_links(rodeo, links)
@@ -293,7 +306,7 @@ def read_cru(rodeo, links, kind, seconds=0.9, wait=None, **options):
                 time.sleep(wait)
                 fault(rodeo, kind)
 
-        report, err, card = read(rodeo, configuration, inject, seconds)
+        report, err, card = read(rodeo, configuration, inject)
         return report, err, card, check_frames(rodeo, report, card, links)
 
 
@@ -347,7 +360,7 @@ def test_a_stuck_link_at_the_end_of_the_run_is_cut_off_by_name(rodeo):
     configuration = cru(rodeo, held=256)
     with emulated(rodeo, configuration):
         enable_links(rodeo, 2)
-        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "stuck_fifo", link=1))
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "stuck_fifo", link=1), goes_on=False)
         assert check_frames(rodeo, report, card, 2) == card["counters"]["frames_cut_off"] > 0
     assert report["run"]["condition"] == "INCOMPLETE", err
 
