@@ -139,6 +139,7 @@ Result<ExitCode> run(const RunOptions& options) {
       if (options.seconds && emulator.seconds() >= *options.seconds) stop = true;
     }
   }
+  emulator.finish();
   const emulator::EmulatorReport report = emulator.report();
   std::fprintf(stderr, "%s\n%s%s", live_line({}, report).c_str(), busy_lines(report).c_str(), loss_lines(report).c_str());
   if (!options.json_file.empty()) {

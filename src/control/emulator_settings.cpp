@@ -47,6 +47,10 @@ FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors
     errors.push_back(bad_card(table, "block_size must be 1KiB, or with trailer_bits = \"32\" a multiple of it up to 64KiB"));
   if (source.chunk_bytes < 8 || std::max(source.chunk_bytes, source.chunk_bytes_max) > (1U << 20))
     errors.push_back(bad_card(table, "chunks are of 8 bytes to 1 MiB"));
+  if (source.chunk_bytes_max != 0 && source.chunk_bytes_max < source.chunk_bytes)
+    errors.push_back(bad_card(
+        table, fmt::format("chunk_size_max ({}) is below chunk_size ({})", source.chunk_bytes_max, source.chunk_bytes),
+        "leave it out for chunks of one size"));
   if (source.ttc_link && !source.full_mode && source.elinks_per_link > FelixSource::kTtcElink)
     errors.push_back(
         bad_card(table, "with ttc_link, elinks_per_link must be below 60: E-group 7, E-path 3 is the trigger's"));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string_view>
 
 namespace rodeo::emulator {
@@ -27,11 +28,15 @@ inline constexpr std::array<std::string_view, kBlockFates> kChunkCounters{
 inline constexpr std::array<std::string_view, 5> kChunkLosses{"chunks_dropped", "chunks_lost", "chunks_corrupted",
                                                               "chunks_unmapped", "chunks_link_down"};
 
-/// Sums of a function. Every chunk that a link should have sent is in `chunks` or in `link_down`, exactly once.
+/// Sums of a function. Every chunk that a link should have sent is in `chunks`, in `link_down` or in an open block, exactly once.
 struct ChunkBooks {
   std::array<std::uint64_t, kBlockFates> chunks{};  ///< by the fate of the block that they begin in
   std::uint64_t cut_short = 0;                      ///< of those that were sent: the host gets a part of them
   std::uint64_t link_down = 0;                      ///< of links that were down
+  std::uint64_t begun = 0;                          ///< chunks that came into a block
+
+  /// Chunks in blocks that are still open.
+  std::uint64_t open() const { return begun - std::accumulate(chunks.begin(), chunks.end(), std::uint64_t{0}); }
 };
 
 /// The chunks in the open block of one E-link. A chunk has the fate of the block that it begins in: a reader that has its begin

@@ -153,7 +153,17 @@ void CrorcCard::reset_channel(Channel& channel) {
   channel.books.cut_off();
 }
 
+void CrorcCard::cut_off() {
+  for (Channel& channel : channels_) {
+    channel.bytes = channel.filled = 0;
+    channel.receiving = false;
+    channel.books.cut_off();
+  }
+  running_ = false;
+}
+
 void CrorcCard::reset_card() {
+  cut_off();
   for (Channel& channel : channels_) {
     reset_channel(channel);
     channel.up = true;

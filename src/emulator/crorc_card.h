@@ -31,6 +31,7 @@ class CrorcCard final : public PciFunction {
  protected:
   bool work() override;
   bool at_rest() const override;
+  void cut_off() override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;

@@ -142,8 +142,18 @@ void CruCard::stop_dma() {
   triggers_->set_ready(false);
 }
 
+void CruCard::cut_off() {
+  dma_on_ = false;
+  for (Link& link : links_) link.open = false;
+  cut_off_frames();
+  following_ = false;
+  running_ = false;
+  triggers_->set_ready(false);
+}
+
 void CruCard::reset_card() {
-  dma_on_ = internal_ = false;
+  cut_off();
+  internal_ = false;
   reset_links();
   for (Link& link : links_) {
     link.source.reset_counter();
@@ -169,8 +179,6 @@ void CruCard::reset_card() {
                                     .fee_id = static_cast<std::uint16_t>(cru::kFeeId.of(ids)),
                                     .system_id = static_cast<std::uint8_t>(cru::kSystemId.of(ids))});
   }
-  following_ = false;
-  triggers_->set_ready(false);
 }
 
 /// The superpage's payload is there: its size goes into the FIFO, then it is counted. Or it is lost: what comes next goes where it was, and the

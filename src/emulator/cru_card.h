@@ -40,6 +40,7 @@ class CruCard final : public PciFunction {
  protected:
   bool work() override;
   bool at_rest() const override;
+  void cut_off() override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;

@@ -266,6 +266,10 @@ std::chrono::milliseconds Emulator::next_poll() const {
   return std::chrono::ceil<std::chrono::milliseconds>(wait);
 }
 
+void Emulator::finish() {
+  for (const auto& function : functions_) function->finish();
+}
+
 double Emulator::seconds() const { return static_cast<double>(base::steady_now_ns() - start_ns_) * 1e-9; }
 
 EmulatorReport Emulator::report() const {

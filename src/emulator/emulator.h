@@ -80,6 +80,10 @@ class Emulator {
   /// emulator.no_such_card, emulator.no_such_fault (the card has no such fault, link or temperature).
   Result<void> inject(const std::string& id, const Fault& fault);
 
+  /// Ends the DMA of all functions, for good: a report is final then. What was under way is lost under a name; registers still answer.
+  void finish();
+
+  /// While DMA goes on, its functions are each of a moment of its own.
   EmulatorReport report() const;
   /// Since the begin.
   double seconds() const;

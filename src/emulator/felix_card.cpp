@@ -140,7 +140,7 @@ bool FelixCard::bar_memory(unsigned bar, std::uint64_t offset, std::span<std::by
 void FelixCard::reset_card() {
   std::memset(bar0_, 0, region(0).bytes);
   for (unsigned i = 0; i < felix::kMaxDescriptors; ++i) {
-    channels_[i].running = channels_[i].stuck = false;
+    channels_[i].stuck = false;
     at(felix::reg("dma_status"), i).store(kDone, std::memory_order_release);
   }
   for (unsigned link = 0; link < FelixSource::kMaxLinks; ++link) {
@@ -151,9 +151,7 @@ void FelixCard::reset_card() {
   }
   interrupt_enable_ = 0;
   generating_ = true;
-  full_ = running_ = false;
-  clear_source();
-  triggers_->set_ready(false);
+  cut_off();
 }
 
 bool FelixCard::obey_commands() {
@@ -353,12 +351,13 @@ void FelixCard::lost(unsigned link) {
   channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// What the source has counted, for other threads to read.
-void FelixCard::keep_books() {
-  const ChunkBooks& books = source_.books();
-  for (std::size_t i = 0; i < kBlockFates; ++i) chunks_[i].store(books.chunks[i], std::memory_order_relaxed);
-  chunks_cut_short_.store(books.cut_short, std::memory_order_relaxed);
-  chunks_link_down_.store(books.link_down, std::memory_order_relaxed);
+/// What the source has counted, for other threads to read, and so many triggers more.
+void FelixCard::keep_books(std::uint64_t triggers) {
+  {
+    const std::lock_guard lock(books_mutex_);
+    books_ = source_.books();
+    triggers_seen_ += triggers;
+  }
   blocks_lost_.store(source_.blocks_lost(), std::memory_order_relaxed);
   blocks_corrupted_.store(source_.blocks_corrupted(), std::memory_order_relaxed);
 }
@@ -464,8 +463,7 @@ bool FelixCard::work() {
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].running) publish(i);
   }
-  triggers_seen_.fetch_add(count, std::memory_order_relaxed);
-  keep_books();
+  keep_books(count);
   occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
   triggers_->done(count);
   if (hopeless) return cut_off();
@@ -501,10 +499,15 @@ bool FelixCard::inject_card(const Fault& fault) {
 }
 
 void FelixCard::report_card(FunctionReport& report) const {
+  ChunkBooks books;
+  {
+    const std::lock_guard lock(books_mutex_);
+    books = books_;
+    report.triggers = triggers_seen_;
+  }
   report.running = running_;
-  report.triggers = triggers_seen_;
   report.bytes = bytes_;
-  report.chunks = chunks_[static_cast<std::size_t>(BlockFate::sent)];
+  report.chunks = books.chunks[static_cast<std::size_t>(BlockFate::sent)];
   report.superpages = bytes_ / settings_.source.format.block_bytes;
   const auto add = [&](std::string_view name, std::uint64_t value) {
     if (value > 0) report.counters.emplace_back(name, value);
@@ -517,9 +520,10 @@ void FelixCard::report_card(FunctionReport& report) const {
   add("dma_faults", dma_faults_);
   add("from_host_bytes", from_host_bytes_);
   add("link_occupied_us", occupied_us_);
-  for (std::size_t i = 1; i < kBlockFates; ++i) add(kChunkCounters[i], chunks_[i]);
-  add("chunks_link_down", chunks_link_down_);
-  add("chunks_cut_short", chunks_cut_short_);
+  for (std::size_t i = 1; i < kBlockFates; ++i) add(kChunkCounters[i], books.chunks[i]);
+  add("chunks_link_down", books.link_down);
+  add("chunks_open", books.open());
+  add("chunks_cut_short", books.cut_short);
   add("triggers_cut_off", triggers_cut_off_);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "card_registers/felix.h"
 #include "emulator/felix_source.h"
@@ -33,6 +34,7 @@ class FelixCard final : public PciFunction, private BlockSink {
  protected:
   bool work() override;
   bool at_rest() const override;
+  void cut_off() override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;
@@ -72,7 +74,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::uint64_t triggers_that_fit() const;
   BlockFate block(unsigned link, std::span<const std::byte> block) override;
   void lost(unsigned link) override;
-  void keep_books();
+  void keep_books(std::uint64_t triggers = 0);
   void drain_from_host(Channel& channel);
   void set_temperature(double celsius);
   void define_registers();
@@ -86,7 +88,6 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::array<std::atomic<unsigned>, FelixSource::kMaxLinks> channel_of_{};
   std::array<std::atomic<std::uint64_t>, FelixSource::kMaxLinks> enabled_{};
   std::array<std::uint64_t, FelixSource::kMaxLinks> link_up_at_ns_{};  // of links that come back by themselves; 0: none
-  std::uint64_t warm_until_ns_ = 0;
   std::atomic<std::uint64_t> interrupt_enable_{0};
   std::atomic<bool> generating_{true};
   std::atomic<bool> full_{false};
@@ -99,16 +100,15 @@ class FelixCard final : public PciFunction, private BlockSink {
   bool following_ = false;       // takes triggers
   std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread
   std::uint64_t ending_ns_ = 0;  // that this process has spent on a channel that is ending
-  std::atomic<std::uint64_t> triggers_seen_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> from_host_bytes_{0};
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
   std::atomic<std::uint64_t> dma_faults_{0};
-  // What the source counts, for other threads.
-  std::array<std::atomic<std::uint64_t>, kBlockFates> chunks_{};
-  std::atomic<std::uint64_t> chunks_cut_short_{0};
-  std::atomic<std::uint64_t> chunks_link_down_{0};
+  // What the source counts, for other threads: of the same moment.
+  mutable std::mutex books_mutex_;
+  ChunkBooks books_;
+  std::uint64_t triggers_seen_ = 0;
   std::atomic<std::uint64_t> blocks_lost_{0};
   std::atomic<std::uint64_t> blocks_corrupted_{0};
   std::atomic<std::uint64_t> blocks_dropped_{0};

@@ -63,6 +63,14 @@ void FelixCard::end_cut_off() {
   clear_source();
 }
 
+void FelixCard::cut_off() {
+  for (Channel& channel : channels_) channel.running = channel.ending = false;
+  following_ = false;
+  full_ = running_ = false;
+  clear_source();
+  triggers_->set_ready(false);
+}
+
 void FelixCard::clear_source() {
   source_.clear();
   keep_books();

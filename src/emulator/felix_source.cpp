@@ -185,7 +185,7 @@ std::size_t FelixSource::append_wholes(Elink& elink, std::size_t first) {
                 : append_wholes<0, std::uint32_t>(elink, first, settings_.chunk_bytes);
 }
 
-void FelixSource::append_provable(Elink& elink, std::span<const TriggerRange>, BlockSink& sink) {
+void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
   BlockEncoder& encoder = elink.encoder;
   const std::size_t count = headers_.size();
   kernels_.keys(provable_, elink.link_id, l1ids_, keys_.data());
@@ -252,10 +252,17 @@ void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink
       books_.link_down += headers_.size();
       continue;
     }
-    append_provable(elink, triggers, sink);
+    books_.begun += headers_.size();
+    append_provable(elink, sink);
     if (pacer_.paced()) occupy(i, now_ns);
   }
-  if (settings_.ttc_link && up_[0] && (enabled_[0] >> kTtcElink & 1U) != 0) append_ttc(triggers, sink);
+  if (!settings_.ttc_link || (enabled_[0] >> kTtcElink & 1U) == 0) return;
+  if (!up_[0]) {
+    books_.link_down += headers_.size();
+    return;
+  }
+  books_.begun += headers_.size();
+  append_ttc(triggers, sink);
 }
 
 bool FelixSource::flush(BlockSink& sink) {

@@ -43,7 +43,7 @@ class BlockSink {
   virtual void lost(unsigned link) = 0;
 };
 
-/// One thread. Never allocates after construction, except that `headers_` may grow once.
+/// One thread. Never allocates after construction, except that what it has of each trigger of one append() grows until that had its most triggers.
 class FelixSource {
  public:
   static constexpr unsigned kMaxLinks = 24;
@@ -97,7 +97,7 @@ class FelixSource {
   template <std::size_t kBytes, typename TrailerWord>
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
-  void append_provable(Elink& elink, std::span<const TriggerRange> triggers, BlockSink& sink);
+  void append_provable(Elink& elink, BlockSink& sink);
   void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
   void push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/pin.h"
+
 namespace rodeo::emulator {
 namespace {
 
@@ -41,6 +43,21 @@ void PciFunction::stop() {
   knock();
   if (thread_.joinable()) thread_.join();
   server_.reset();
+}
+
+void PciFunction::finish() {
+  stop_ = true;
+  knock();
+  if (thread_.joinable()) thread_.join();
+  leave();
+}
+
+/// From now on there is no DMA, and nobody waits for this function.
+void PciFunction::leave() {
+  const auto paused = pause();
+  const std::lock_guard lock(mutex_);
+  gone_ = true;
+  cut_off();
 }
 
 std::unique_ptr<Session> PciFunction::talk() { return std::make_unique<Session>(next_talk_++, *this, maps_, interrupts_); }
@@ -79,16 +96,16 @@ class Share {
 void PciFunction::run() {
   base::set_thread_name("dma");
   Share share(identity_.shares);
-  base::pin_thread(identity_.cpu);
+  base::pin_thread_or_warn(identity_.cpu, "the DMA thread of " + identity_.address);
   base::Backoff backoff(identity_.idle);
   while (!stop_.load(std::memory_order_relaxed)) {
     while (work_waiting_.load(std::memory_order_relaxed) > 0 && !stop_.load(std::memory_order_relaxed)) ::sched_yield();
     const unsigned seen = knocks_.load();
     bool worked = false, at_rest = true;
-    if (!gone_.load(std::memory_order_relaxed)) {
+    {
       const std::lock_guard lock(work_mutex_);
-      worked = work();
-      at_rest = !worked && this->at_rest();
+      worked = !gone_ && work();
+      at_rest = gone_ || (!worked && this->at_rest());
     }
     if (worked) {
       share.worked(bytes_written());
@@ -190,13 +207,18 @@ bool PciFunction::inject(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::card_reset: reset(); return true;
     case FaultKind::removal:
-      gone_ = true;
+      leave();  // what it is asked before its clients are hung up on brings nothing back
       if (server_) server_->unplug();
       return true;
     case FaultKind::replug:
+      if (stop_) return false;
       reset();
       if (server_) server_->plug();
-      gone_ = false;
+      {
+        const auto paused = pause();
+        gone_ = false;
+      }
+      knock();
       return true;
     default: break;
   }

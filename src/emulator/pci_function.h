@@ -85,6 +85,9 @@ class PciFunction : public Device {
   /// One turn of the DMA engine, where it has no thread of its own.
   void turn();
 
+  /// DMA ends for good, and what was under way is lost under a name. Registers still answer. Any thread, once.
+  void finish();
+
   /// Makes the fault happen now; false if this card does not have it. Any thread.
   bool inject(const Fault& fault);
 
@@ -97,6 +100,9 @@ class PciFunction : public Device {
   /// After a turn that did nothing: whether nothing can be to do before a register is written. The thread then sleeps; where registers are
   /// memory, which nobody hears written, it looks once a millisecond while there are clients. On the DMA thread.
   virtual bool at_rest() const = 0;
+  /// Nothing more is written, no trigger waits for this function any more, and what was under way is in the books as cut off. The DMA thread is not in
+  /// work(), and will not be before reset_card(). Called with mutex() held.
+  virtual void cut_off() = 0;
   /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
   virtual void reset_card() = 0;
   virtual void report_card(FunctionReport& report) const = 0;
@@ -126,6 +132,7 @@ class PciFunction : public Device {
   void rest(unsigned seen);
   void knock();
   void reset_locked();
+  void leave();
 
   Identity identity_;
   std::vector<Region> regions_;
@@ -137,7 +144,7 @@ class PciFunction : public Device {
   DmaMaps maps_;
   Interrupts interrupts_;
   std::atomic<bool> bus_master_{false};
-  std::atomic<bool> gone_{false};
+  bool gone_ = false;  // under work_mutex_: removed, or at the end
   std::atomic<bool> stop_{false};
   std::atomic<unsigned> knocks_{0};  // things that may end the DMA thread's rest
   std::atomic<bool> resting_{false};

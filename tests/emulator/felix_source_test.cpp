@@ -81,6 +81,29 @@ struct Blocks final : BlockSink {
   std::vector<std::byte> bytes;
 };
 
+TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
+  FelixSourceSettings settings;
+  settings.links = 2;
+  settings.elinks_per_link = 3;
+  settings.ttc_link = true;
+  FelixSource source(settings);
+  Blocks blocks;
+  const auto append = [&](std::uint32_t first, std::uint32_t count) {
+    const TriggerRange range{.sequence = first, .l1id = first, .count = count};
+    source.append(std::span(&range, 1), blocks, 0);
+  };
+  append(0, 700);
+  source.set_up(0, false);
+  append(700, 300);
+  EXPECT_EQ(source.books().link_down, 4 * 300U) << "three E-links of the detector, and the trigger's";
+  EXPECT_GT(source.books().open(), 0U);
+  const auto sent = [&] { return source.books().chunks[static_cast<std::size_t>(BlockFate::sent)]; };
+  EXPECT_EQ(sent() + source.books().open() + source.books().link_down, 7 * 1000U);
+  (void)source.flush(blocks);
+  EXPECT_EQ(source.books().open(), 0U);
+  EXPECT_EQ(sent() + source.books().link_down, 7 * 1000U);
+}
+
 struct Shape {
   BlockFamily family;
   std::uint32_t block_bytes;

@@ -137,6 +137,17 @@ def test_the_first_block_of_the_only_link_is_missed_though_no_other_link_has_its
     assert report["run"]["condition"] == "INCOMPLETE" and counter in err, err
 
 
+def test_the_last_report_of_an_emulator_that_ends_during_a_readout_adds_up(rodeo):
+    configuration = felix(rodeo)
+    with emulated(rodeo, configuration, "--json", "emulator.json") as process, rodeo.start("readout", configuration, "--seconds", 60, "--json", "-") as reader:
+        wait_for(lambda: reader.poll() is not None or function_of(rodeo)["triggers"] > 200)
+        end_in_order(process)
+        out, err = reader.communicate(timeout=scaled(60))
+    assert json.loads(out)["run"]["condition"] == "ABORTED", err
+    card = json.loads((rodeo.directory / "emulator.json").read_text())["functions"][0]
+    assert card["triggers"] * 8 == card["chunks"] + lost(card) and card["chunks"] > 0 and not card["running"], card
+
+
 def test_chunks_of_a_link_that_is_down_are_counted_and_missing(rodeo):
     configuration = felix(rodeo)
     with emulated(rodeo, configuration):

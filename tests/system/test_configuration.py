@@ -119,6 +119,7 @@ link = 3
 @pytest.mark.parametrize("text, says", [
     (CARD + 'link_speed = "100Gbps"\n', "link_speed is at most"),
     (CARD + 'chunk_size = "4"\n', "chunks are of 8 bytes"),
+    (CARD + 'chunk_size = "100"\nchunk_size_max = "99"\n', "chunk_size_max (99) is below chunk_size (100)"),
     (CARD + CARD.replace("3b", "3c").replace("712", "713"), "two cards have the name felix"),
     (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("3b", "3c"), "two cards have the serial number 712"),
     (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("0000:3b:00.0", "3b:00.1").replace("712", "713").replace("endpoints = 2", "endpoints = 1"), "two cards have the address 0000:3b:00.1"),
@@ -144,6 +145,12 @@ def test_check_refuses_what_the_emulator_refuses(rodeo, write, text, says):
     for verb in ("check", "emulate"):
         done = rodeo(verb, file, exit_code=3)
         assert says in done.stderr and "run.toml" in done.stderr
+
+
+def test_an_emulator_says_that_a_cpu_is_not_there(rodeo, write):
+    done = rodeo("emulate", write(CARD.replace("endpoints = 2", "endpoints = 1") + 'cpus = ["4000"]\n'), "--seconds", 0.1)
+    assert "the DMA thread of 0000:3b:00.0 cannot be pinned to CPU 4000" in done.stderr
+
 
 
 def test_errors_for_programs(rodeo, write):
