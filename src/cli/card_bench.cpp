@@ -212,7 +212,8 @@ void add_dma(Command& bench) {
   dma.flag("--no-resync", options->no_resync, "After an error go on counting from what was expected");
   dma.option("--seed", settings.check.seed, "Of provable payload");
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
-  dma.option("--connector", settings.check.connector, "FELIX: connector id of the emulated links");
+  dma.option("--connector", settings.check.connector,
+             "FELIX: connector id of the emulated links; the endpoint's number if left out");
   dma.option("--links", settings.dma.links, "CRU: bit mask of links; 0: those that are enabled");
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");

@@ -26,7 +26,6 @@ class CrorcCard final : public PciFunction {
   ~CrorcCard() override;
 
   bool running() const override { return running_.load(std::memory_order_relaxed); }
-  std::uint64_t bytes_written() const override { return bytes_.load(std::memory_order_relaxed); }
 
  protected:
   bool work() override;

@@ -14,10 +14,6 @@
 namespace rodeo::emulator {
 namespace {
 
-// A millisecond's worth of copying, and ten: less than any buffer worth its name.
-constexpr std::uint64_t kLookEveryBytes = 8 << 20;
-constexpr std::uint64_t kMayBeAheadBytes = 64 << 20;
-
 std::filesystem::path cards_directory(const std::filesystem::path& wanted) {
   std::filesystem::path directory = wanted;
   if (directory.empty()) {
@@ -95,12 +91,7 @@ TriggerHub& Emulator::hub() {
   return *link_;
 }
 
-Emulator::Emulator(EmulatorSettings settings)
-    : settings_(std::move(settings)),
-      shares_({.processors = std::max(1U, std::thread::hardware_concurrency()),
-               .threads_each = 1,
-               .look_every = kLookEveryBytes,
-               .may_be_ahead = kMayBeAheadBytes}) {
+Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
   if (settings_.follow.empty()) {
     authority_ = std::make_unique<TriggerAuthority>(trigger_of(settings_));
   } else {
@@ -122,8 +113,7 @@ Emulator::Emulator(EmulatorSettings settings)
                                      .links = links_of(card),
                                      .directory = directory,
                                      .idle = settings_.idle,
-                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()],
-                                     .shares = &shares_};
+                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
       // A card that drops what it cannot keep is never busy.
       const bool drops = card.type == CardType::cru && card.drop;
       auto triggers = std::make_unique<TriggerSource>(hub(), follower_name(card.name, endpoint),

@@ -111,7 +111,6 @@ class Emulator {
   std::unique_ptr<TriggerAuthority> authority_;  // or
   std::unique_ptr<TriggerFollower> link_;
   std::unique_ptr<TriggerServer> server_;
-  FairShares shares_;  // of the DMA threads: bytes
   std::vector<std::unique_ptr<PciFunction>> functions_;
   std::vector<Due> schedule_;
   std::uint64_t start_ns_ = 0;

@@ -8,12 +8,14 @@
 
 namespace rodeo::emulator {
 
-/// Members that do work of one kind, each on a thread of its own. A scheduler gives them processor time as it finds them, which leaves some tens of per cent
-/// between them for seconds; a bus gives each its turn. So whoever is ahead of the slowest of those that compete with it waits for a moment, and the processor is
-/// free for them. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): what a member has not asked for while it was away, it does not get back.
+/// Members that do work of one kind, each on a thread of its own. A scheduler gives them processor time as it finds them, which leaves
+/// some tens of per cent between them for seconds; a bus gives each its turn. So whoever is ahead of the slowest of those that compete
+/// with it waits for a moment, and the processor is free for them. Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): what a
+/// member has not asked for while it was away, it does not get back.
 ///
-/// Nobody waits for a member that rests, has not worked for a while, or is slower by far: that one does not want more. And nobody waits at all where there are
-/// processors enough. Any thread; a member belongs to one thread at a time.
+/// Nobody waits for a member that rests, has not worked for a while, is slower by far, or whose thread gets a processor whenever it is
+/// ready to run: that one does not want more. And nobody waits at all where there are processors enough, or where the kernel does not
+/// say how long threads wait for one. Any thread; a member belongs to one thread at a time.
 class FairShares {
  public:
   class Member {
@@ -25,6 +27,8 @@ class FairShares {
     std::uint64_t done_ = 0;       // work, as if all had begun with the member that has least
     std::uint64_t looked_ns_ = 0;  // at the others, the last time
     double ns_each_ = 0;           // of a piece of work, smoothed, without waiting for others; 0: not known
+    double denied_ = 0;            // share of the time in which its thread was ready and had no processor, smoothed
+    std::uint64_t denied_ns_ = 0;  // the same, summed, at the last look
   };
 
   struct Settings {
@@ -50,7 +54,8 @@ class FairShares {
     return member.not_counted_ >= settings_.look_every;
   }
   /// Whether the member is ahead at this time (steady): then it should wait for kWait and look again, kMostWaits times at most.
-  bool look(Member& member, std::uint64_t now_ns);
+  /// `denied_ns`: how long its thread has waited for a processor, since any begin.
+  bool look(Member& member, std::uint64_t now_ns, std::uint64_t denied_ns);
   /// Both, by the machine's clock, and waits: for some milliseconds at most.
   void take_turn(Member& member, std::uint64_t work);
   /// Nobody waits for this member before it works again. Costs nothing when it rests already.

@@ -29,7 +29,6 @@ class FelixCard final : public PciFunction, private BlockSink {
   ~FelixCard() override;
 
   bool running() const override { return running_.load(std::memory_order_relaxed); }
-  std::uint64_t bytes_written() const override { return bytes_.load(std::memory_order_relaxed); }
 
  protected:
   bool work() override;

@@ -67,35 +67,8 @@ void PciFunction::turn() {
   if (!gone_) (void)work();
 }
 
-namespace {
-
-/// A function's part in the sharing of processors, if it is shared.
-class Share {
- public:
-  explicit Share(FairShares* shares) : shares_(shares), member_(shares != nullptr ? &shares->join() : nullptr) {}
-  Share(const Share&) = delete;
-  Share& operator=(const Share&) = delete;
-  ~Share() {
-    if (shares_ != nullptr) shares_->leave(*member_);
-  }
-  void worked(std::uint64_t bytes) {
-    if (shares_ != nullptr) shares_->take_turn(*member_, bytes - std::exchange(bytes_, bytes));
-  }
-  void rest() {
-    if (shares_ != nullptr) shares_->rest(*member_);
-  }
-
- private:
-  FairShares* shares_;
-  FairShares::Member* member_;
-  std::uint64_t bytes_ = 0;
-};
-
-}  // namespace
-
 void PciFunction::run() {
   base::set_thread_name("dma");
-  Share share(identity_.shares);
   base::pin_thread_or_warn(identity_.cpu, "the DMA thread of " + identity_.address);
   base::Backoff backoff(identity_.idle);
   while (!stop_.load(std::memory_order_relaxed)) {
@@ -108,12 +81,8 @@ void PciFunction::run() {
       at_rest = gone_ || (!worked && this->at_rest());
     }
     if (worked) {
-      share.worked(bytes_written());
       backoff.reset();
-      continue;
-    }
-    share.rest();
-    if (at_rest && identity_.idle == base::IdlePolicy::sleep) {
+    } else if (at_rest && identity_.idle == base::IdlePolicy::sleep) {
       rest(seen);
     } else {
       backoff.idle();

@@ -16,7 +16,6 @@
 #include "emulator/config_space.h"
 #include "emulator/device.h"
 #include "emulator/dma_maps.h"
-#include "emulator/fair_shares.h"
 #include "emulator/fault.h"
 #include "emulator/register_file.h"
 #include "emulator/server.h"
@@ -59,8 +58,6 @@ class PciFunction : public Device {
     std::filesystem::path directory = {};  ///< of sockets and locks; empty: no socket and no thread, only talk() and turn()
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     int cpu = -1;  ///< for the DMA thread; -1: any
-    FairShares* shares =
-        nullptr;  ///< of bytes, with the DMA threads of the other functions; must outlive this one; may be nullptr
   };
 
   PciFunction(Identity identity, const card_registers::RegisterMap& map, std::span<const card_registers::BarSize> bars,
@@ -77,8 +74,6 @@ class PciFunction : public Device {
   FunctionReport report() const;
   /// Whether DMA is going on. Any thread.
   virtual bool running() const = 0;
-  /// Written to clients' memory. Any thread.
-  virtual std::uint64_t bytes_written() const = 0;
 
   /// A conversation without a socket; the function must outlive it. Any thread.
   std::unique_ptr<Session> talk();

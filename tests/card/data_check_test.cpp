@@ -119,5 +119,69 @@ TEST_F(BlockCheckTest, APartOfABlockIsAnError) {
   EXPECT_EQ(count_of(*check, "part_of_block"), 1U);
 }
 
+/// Superpages of one block each, at two places of a buffer.
+class LineCheckTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kBytes = 32768;
+
+  static std::vector<std::byte> superpage(unsigned first, unsigned last) {
+    std::vector<std::byte> bytes(kBytes);
+    const std::uint32_t header = 0xabce0000U;
+    for (std::size_t at = 0; at < kBytes; at += kFormat.block_bytes) std::memcpy(bytes.data() + at, &header, sizeof header);
+    std::memcpy(bytes.data() + 8, &first, sizeof first);
+    std::memcpy(bytes.data() + kBytes - kFormat.block_bytes + 8, &last, sizeof last);
+    return bytes;
+  }
+  void check(std::size_t place, unsigned first, unsigned last) {
+    const auto bytes = superpage(first, last);
+    check_->check({.offset = place * kBytes, .bytes = kBytes, .received = kBytes}, bytes);
+  }
+  std::unique_ptr<DataCheck> check_ = make_line_check(formats::PagePattern::provable, kBytes, 2, kFormat.block_bytes);
+};
+
+TEST_F(LineCheckTest, NewLinesAreFine) {
+  for (unsigned round = 1; round < 5; ++round) {
+    check(0, 2 * round, 2 * round);
+    check(1, 2 * round + 1, 2 * round + 1);
+  }
+  EXPECT_EQ(check_->errors(), 0);
+}
+
+TEST_F(LineCheckTest, ASuperpageWhoseFirstLineIsTheOldOneIsStale) {
+  check(0, 1, 1);
+  check(1, 1, 1);  // at another place: fine
+  EXPECT_EQ(check_->errors(), 0);
+  check(0, 1, 2);
+  EXPECT_EQ(check_->errors(), 1);
+}
+
+TEST_F(LineCheckTest, ASuperpageWhoseLastBlockIsTheOldOneIsStale) {
+  check(0, 1, 1);
+  check(0, 2, 1);
+  EXPECT_EQ(check_->errors(), 1);
+}
+
+TEST_F(LineCheckTest, BlocksOfUnknownDataMayBeginAlike) {
+  check_ = make_line_check(formats::PagePattern::unknown, kBytes, 2, kFormat.block_bytes);
+  check(0, 1, 1);
+  check(0, 1, 1);
+  EXPECT_EQ(check_->errors(), 0);
+}
+
+TEST_F(BlockCheckTest, ChunksWithACrcAreRecognised) {
+  const std::uint32_t link = formats::fid_of_card_elink(0, 0, kElink).default_link_id();
+  const Provable provable(7, true);
+  for (unsigned i = 0; i < 20; ++i) {
+    std::vector<std::byte> chunk(40);
+    provable.write(chunk, link, L1Id{next_++});
+    if (i == 15) chunk[20] ^= std::byte{1};
+    if (encoder_.full()) encoder_.begin(next_block());
+    encoder_.append(chunk, chunk_status::kOk, [this] { return next_block(); });
+  }
+  const auto check = check_of(CheckLevel::full);
+  give_to(*check);
+  EXPECT_EQ(check->errors(), 1);
+}
+
 }  // namespace
 }  // namespace rodeo::card

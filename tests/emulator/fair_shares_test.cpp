@@ -46,6 +46,8 @@ class Workers {
   }
   std::int64_t done(std::size_t index) const { return static_cast<std::int64_t>(workers_[index].done); }
   std::int64_t waits(std::size_t index) const { return static_cast<std::int64_t>(workers_[index].waits); }
+  /// From now on the thread of this member has a processor whenever it wants one.
+  void satisfy(std::size_t index) { workers_[index].satisfied = true; }
   void set_pace(std::size_t index, std::uint64_t ns_a_piece) { workers_[index].ns_a_piece = ns_a_piece; }
   void rest(std::size_t index) {
     shares_.rest(*workers_[index].member);
@@ -61,14 +63,17 @@ class Workers {
     std::uint64_t done = 0;
     std::uint64_t waits = 0;
     unsigned waited = 0;  // since its last piece
+    bool satisfied = false;
   };
+  /// Of those that are not, half of the time goes into waiting for one.
+  std::uint64_t denied_ns(const Worker& worker) const { return worker.satisfied ? 0 : now_ns_ / 2; }
   void step(Worker& worker) {
     bool ahead = false;
     if (worker.waited > 0) {
-      ahead = shares_.look(*worker.member, now_ns_);
+      ahead = shares_.look(*worker.member, now_ns_, denied_ns(worker));
     } else {
       ++worker.done;
-      ahead = shares_.worked(*worker.member, 1) && shares_.look(*worker.member, now_ns_);
+      ahead = shares_.worked(*worker.member, 1) && shares_.look(*worker.member, now_ns_, denied_ns(worker));
     }
     if (ahead && worker.waited < FairShares::kMostWaits) {
       ++worker.waited;
@@ -113,6 +118,15 @@ TEST(FairShares, WhoIsSlowerByFarHoldsNobodyUp) {
   EXPECT_EQ(workers.done(0), 10'000);
 }
 
+TEST(FairShares, WhoGetsAProcessorWheneverItIsReadyHoldsNobodyUp) {
+  FairShares shares(two_processors());
+  Workers workers(shares, {10 * kMicrosecond, 10 * kMicrosecond, 20 * kMicrosecond});
+  workers.satisfy(2);
+  workers.run(100 * kMillisecond);
+  EXPECT_EQ(workers.waits(0) + workers.waits(1), 0);
+  EXPECT_EQ(workers.done(0), 10'000);
+}
+
 TEST(FairShares, WhoRestsHoldsNobodyUpAndIsOwedNothing) {
   FairShares shares(two_processors());
   Workers workers(shares, {10 * kMicrosecond, 10 * kMicrosecond, 20 * kMicrosecond});
@@ -131,6 +145,23 @@ TEST(FairShares, WhoRestsHoldsNobodyUpAndIsOwedNothing) {
   workers.run(100 * kMillisecond);
   EXPECT_TRUE(near(workers.done(0) - then, workers.done(2) - back, 120));
   EXPECT_GT(workers.done(0) - then, 9'000);
+}
+
+TEST(FairShares, WhatWasDoneAloneIsNotHeldAgainstAMemberThatComesBack) {
+  FairShares shares(two_processors());
+  Workers workers(shares, {10 * kMicrosecond, 10 * kMicrosecond, 10 * kMicrosecond});
+  workers.rest(1);
+  workers.rest(2);
+  workers.run(300 * kMillisecond);
+  workers.rest(0);
+  workers.wake(1);
+  workers.wake(2);
+  workers.run(20 * kMillisecond);
+  workers.wake(0);
+  const std::int64_t before = workers.done(0);
+  workers.run(100 * kMillisecond);
+  EXPECT_GT(workers.done(0) - before, 9'000);
+  EXPECT_TRUE(near(workers.done(1), workers.done(2), 120));
 }
 
 TEST(FairShares, WhoStopsWithoutAWordHoldsOthersUpForMillisecondsOnly) {

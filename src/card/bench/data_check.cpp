@@ -35,12 +35,12 @@ class LineCheck final : public DataCheck {
     const bool blocks = block_bytes_ != 0 && bytes.size() % block_bytes_ == 0;
     // The last line: of the last block where there are blocks (what follows in it may be padding), else of the superpage.
     const std::span<const std::byte> last = bytes.last(blocks ? block_bytes_ : kLine).first(kLine);
-    if (place < seen_.size()) {
+    // The sequence numbers of blocks go round, so only of provable data is it known that no two of them begin alike.
+    if (place < seen_.size() && (!blocks || pattern_ == PagePattern::provable)) {
       Lines now{};
       std::memcpy(now.first.data(), bytes.data(), kLine);
-      // Only of provable data is it known that no two blocks begin alike.
-      if (blocks && pattern_ == PagePattern::provable) std::memcpy(now.last.data(), last.data(), kLine);
-      if (seen_[place].first == now.first || (now.last != Line{} && seen_[place].last == now.last)) ++stale_;
+      if (blocks) std::memcpy(now.last.data(), last.data(), kLine);
+      if (seen_[place].first == now.first || (blocks && seen_[place].last == now.last)) ++stale_;
       seen_[place] = now;
     }
     if (blocks) {
@@ -152,7 +152,8 @@ class BlockCheck final : public DataCheck {
   BlockCheck(FelixLinks links, const DataCheckSettings& settings, bool payload)
       : links_(std::move(links)), provable_(settings.seed), payload_(payload) {
     for (const std::uint16_t elink : links_.elinks) {
-      link_ids_.push_back(formats::fid_of_card_elink(settings.detector, settings.connector, elink).default_link_id());
+      link_ids_.push_back(
+          formats::fid_of_card_elink(settings.detector, settings.connector.value_or(0), elink).default_link_id());
     }
   }
 
@@ -211,6 +212,19 @@ class BlockCheck final : public DataCheck {
     ++no_block_;
     return false;
   }
+  /// The first chunk that is right with a CRC or without says which the links send.
+  bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) {
+    if (provable_.matches(chunk, link_id, l1id)) {
+      crc_known_ = true;
+      return true;
+    }
+    if (crc_known_) return false;
+    const formats::Provable with_crc(provable_.seed(), true);
+    if (!with_crc.matches(chunk, link_id, l1id)) return false;
+    provable_ = with_crc;
+    return crc_known_ = true;
+  }
+
   /// The payload of every chunk that is said to be whole; the decoder has counted the others.
   void prove() {
     constexpr std::uint8_t kCounted = chunk_status::kFirmwareTruncated | chunk_status::kSoftwareTruncated |
@@ -223,7 +237,7 @@ class BlockCheck final : public DataCheck {
         const auto chunk = run.chunk(i);
         std::uint32_t l1id = 0;
         if (chunk.size() >= sizeof l1id) std::memcpy(&l1id, chunk.data(), sizeof l1id);
-        if (chunk.size() < formats::Provable::kHeaderBytes || !provable_.matches(chunk, link_ids_[run.link], L1Id{l1id}))
+        if (chunk.size() < formats::Provable::kHeaderBytes || !matches(chunk, link_ids_[run.link], L1Id{l1id}))
           ++wrong_payload_;
       }
     }
@@ -235,6 +249,7 @@ class BlockCheck final : public DataCheck {
  private:
   FelixLinks links_;
   formats::Provable provable_;
+  bool crc_known_ = false;
   bool payload_;
   LinkIndex ttc_link_ = 0xffff;
   std::vector<std::uint32_t> link_ids_;
@@ -273,7 +288,8 @@ formats::PagePattern pattern_of(const Card& card, DataSource source) {
     if (source == DataSource::internal) return PagePattern::cru_internal;
     if (source == DataSource::ddg) return PagePattern::ddg;
   }
-  if (card.type() == CardType::crorc && source != DataSource::fee) return PagePattern::words;
+  if (card.type() == CardType::crorc)
+    return source != DataSource::fee || emulated ? PagePattern::words : PagePattern::unknown;
   return emulated ? PagePattern::provable : PagePattern::unknown;
 }
 
@@ -285,6 +301,11 @@ std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_vie
   if (name == "provable") return PagePattern::provable;
   if (name == "unknown") return PagePattern::unknown;
   return std::nullopt;
+}
+
+std::unique_ptr<DataCheck> make_line_check(PagePattern pattern, std::uint32_t superpage_bytes, std::size_t superpages,
+                                           std::uint32_t block_bytes) {
+  return std::make_unique<LineCheck>(pattern, superpage_bytes, superpages, block_bytes);
 }
 
 std::unique_ptr<DataCheck> make_block_check(std::uint32_t block_bytes, std::vector<std::uint16_t> elinks,
@@ -304,14 +325,14 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
     auto links = felix_links(card, channel);
     if (!links) return std::unexpected(links.error());
     if (settings.level == CheckLevel::none)
-      return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, links->format.block_bytes);
+      return make_line_check(pattern, settings.superpage_bytes, settings.superpages, links->format.block_bytes);
     constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
     DataCheckSettings known = settings;
     known.pattern = pattern;
+    if (!known.connector) known.connector = card.endpoint_or_zero();
     return make_block_check(links->format.block_bytes, std::move(links->elinks), known, kTtcElink);
   }
-  if (settings.level == CheckLevel::none)
-    return std::make_unique<LineCheck>(pattern, settings.superpage_bytes, settings.superpages, 0);
+  if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);
   // Without headers there is nothing that would be faster to check than the pattern itself.
   const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
   const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;

@@ -32,9 +32,9 @@ struct DataCheckSettings {
   std::uint32_t packet_counter_max = 255;
   std::uint32_t time_frame_orbits = 256;
   bool resynchronise = true;
-  std::uint64_t seed = 1;      ///< of provable payload
-  std::uint32_t detector = 0;  ///< FELIX: ids from which the payload follows
-  std::uint32_t connector = 0;
+  std::uint64_t seed = 1;                       ///< of provable payload
+  std::uint32_t detector = 0;                   ///< FELIX: ids from which the payload follows
+  std::optional<std::uint32_t> connector = {};  ///< of the links of this endpoint; nothing: the number of the endpoint
 };
 
 struct NamedCount {
@@ -53,6 +53,10 @@ class DataCheck {
   /// The first errors in words.
   virtual std::vector<std::string> findings() const { return {}; }
 };
+
+/// The first and last line of each superpage. `block_bytes` 0: no blocks.
+std::unique_ptr<DataCheck> make_line_check(formats::PagePattern pattern, std::uint32_t superpage_bytes,
+                                           std::size_t superpages, std::uint32_t block_bytes);
 
 /// FELIX blocks of these E-links (11-bit numbers of the card), whatever their block family. Payload is looked at if the
 /// level is full and the pattern provable, except that of `ttc_elink`, which carries the trigger's own packets.
