@@ -22,6 +22,7 @@ struct DmaOptions {
   std::uint64_t superpage_bytes = 1U << 20;
   std::string source = "internal";
   std::string level = "full";
+  std::string links = "0";
   std::string pattern = "auto";
   std::optional<std::uint64_t> bytes;
   std::optional<std::chrono::nanoseconds> time;
@@ -126,6 +127,18 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
         "cli.bad_value", "superpages have less than 4 GiB", {}, "a CRU takes less than 16 MiB; 1MiB is the usual size"});
   if (settings.check.every == 0 || settings.check.every > 255)
     return std::unexpected(Error{"cli.bad_value", "--error-check-frequency is 1 to 255", {}, "1 checks every page"});
+  if (options.time && options.time->count() == 0 && options.bytes.value_or(0) == 0)
+    return std::unexpected(Error{"cli.bad_value",
+                                 "--time 0 would read for ever",
+                                 {},
+                                 "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C"});
+  const auto links = card::parse_number(options.links);
+  if (!links || *links > UINT32_MAX)
+    return std::unexpected(Error{"cli.bad_value",
+                                 fmt::format("--links {} is no bit mask", options.links),
+                                 {},
+                                 "32 bits, decimal or 0x...: 0x3 or 3 is links 0 and 1"});
+  settings.dma.links = static_cast<std::uint32_t>(*links);
   settings.superpage_bytes = static_cast<std::uint32_t>(options.superpage_bytes);
   settings.dma.source = *source;
   settings.check.pattern = *pattern;
@@ -214,7 +227,7 @@ void add_dma(Command& bench) {
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
   dma.option("--connector", settings.check.connector,
              "FELIX: connector id of the emulated links; the endpoint's number if left out");
-  dma.option("--links", settings.dma.links, "CRU: bit mask of links; 0: those that are enabled");
+  dma.option("--links", options->links, "CRU: bit mask of links, as 0x3; 0: those that are enabled").value_name("MASK");
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
   dma.option("--numa", options->numa, "Read on the CPUs of the card's NUMA node: card; anywhere: off; or a node's number")
@@ -255,6 +268,9 @@ Result<card::RegisterTarget> some_register(const card::Card& card, std::optional
 }
 
 Result<ExitCode> bench_bar(const BarOptions& options) {
+  if (options.time < std::chrono::milliseconds{1})
+    return std::unexpected(
+        Error{"cli.bad_value", "--time takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
   const auto entry = card::find_card(options.id);
   if (!entry) return std::unexpected(entry.error());
   card::BarBenchSettings settings;
@@ -328,7 +344,7 @@ void add_bar(Command& bench) {
       .value_name("REGISTER");
   bar.option("--value", options->value, "Write this before each read");
   bar.option("--processes", options->processes, "That begin together");
-  bar.duration("--time", options->time, "How long");
+  bar.duration("--time", options->time, "How long; a millisecond or more");
   bar.output(options->format);
   bar.json_file(options->json);
   bar.run([options] { return bench_bar(*options); });

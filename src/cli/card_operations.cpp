@@ -340,15 +340,14 @@ Result<ExitCode> user_logic(const UserLogicOptions& options) {
   if (options.random && options.fixed)
     return std::unexpected(Error{"cli.usage", "--random-event-size or --fixed-event-size, not both", {}, "leave one out"});
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    auto now = card::read_user_logic(card);
-    if (!now) return std::unexpected(now.error());
     if (options.event_size || options.system_id || options.link_id || options.random || options.fixed) {
-      now->event_words = options.event_size.value_or(now->event_words);
-      now->system_id = options.system_id.value_or(now->system_id);
-      now->link_id = options.link_id.value_or(now->link_id);
-      now->random_size = options.random || (now->random_size && !options.fixed);
-      if (auto done = card::set_user_logic(card, *now); !done) return std::unexpected(done.error());
+      card::UserLogicChange change{
+          .event_words = options.event_size, .system_id = options.system_id, .link_id = options.link_id};
+      if (options.random || options.fixed) change.random_size = options.random;
+      if (auto done = card::change_user_logic(card, change); !done) return std::unexpected(done.error());
     }
+    const auto now = card::read_user_logic(card);
+    if (!now) return std::unexpected(now.error());
     Properties properties;
     properties.add("event size [GBT words]", "event_words", now->event_words);
     properties.add("event size [B]", "event_bytes", now->event_words * 16);

@@ -162,19 +162,22 @@ TEST(LoopbackTest, NeedsLinksOfTheEndpoint) {
 TEST(UserLogic, IsRefusedWhereThereIsNone) {
   Written on;
   EXPECT_EQ(read_user_logic(*on.card).error().code, "card.no_user_logic");
-  EXPECT_EQ(set_user_logic(*on.card, {}).error().code, "card.no_user_logic");
+  EXPECT_EQ(change_user_logic(*on.card, {}).error().code, "card.no_user_logic");
 }
 
 TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
   Written on;
   on.function->words[{2, cru::reg("user_logic_hash").offset}] = 0x1234;
-  ASSERT_TRUE(set_user_logic(*on.card, {.event_words = 77, .random_size = true, .system_id = 3, .link_id = 15}));
+  ASSERT_TRUE(change_user_logic(*on.card, {.event_words = 77, .random_size = true, .system_id = 3, .link_id = 15}));
   EXPECT_EQ(on.all(cru::reg("user_logic_random")), std::vector<std::uint32_t>{1});
   on.function->words[{2, cru::reg("user_logic_random").offset}] = 1;
-  ASSERT_TRUE(set_user_logic(*on.card, {.event_words = 78, .random_size = true}));
+  ASSERT_TRUE(change_user_logic(*on.card, {.event_words = 78, .random_size = true}));
   EXPECT_EQ(on.all(cru::reg("user_logic_random")).size(), 1u);
   EXPECT_EQ(read_user_logic(*on.card)->event_words, 78u);
-  EXPECT_EQ(set_user_logic(*on.card, {.event_words = 0}).error().code, "card.bad_setting");
+  EXPECT_EQ(change_user_logic(*on.card, {.event_words = 0}).error().code, "card.bad_setting");
+  on.function->words[{2, cru::reg("user_logic_event_size").offset}] = 0;  // as a card has it before anybody set one
+  EXPECT_TRUE(change_user_logic(*on.card, {.system_id = 5}));
+  EXPECT_EQ(read_user_logic(*on.card)->system_id, 5u);
 }
 
 /// Behind ddl_command: an SIU that answers with these words.

@@ -203,6 +203,39 @@ def test_what_a_bench_found_is_told_in_every_form(cards):
     assert float(next(csv.DictReader(io.StringIO(cards.card(*bar, "-o", "csv").stdout)))["operations_per_second"]) > 0
 
 
+@pytest.mark.parametrize("card", [CRU, FELIX])
+def test_a_pause_longer_than_the_patience_is_no_silence(cards, card):
+    """A look finds the data that came in the pause before it: only looks that find nothing are silence."""
+    result = cards.bench(card, "--data-source", "fee", "--pause", "300ms", "--patience", "100ms", size="20MiB")
+    assert result["errors"] == 0 and result["bytes"] >= 20 << 20
+    arguments = ["bench", "dma", "--id", card, "--data-source", "fee", *SMALL, "--pause", "60s", "--patience", "100ms", "-o", "json"]
+    assert cards.json(*arguments, "--time", "400ms")["bytes"] > 0  # and no pause outlasts the run
+    bench = cards.rodeo.start("card", *arguments)
+    time.sleep(scaled(1))
+    bench.send_signal(signal.SIGINT)
+    out, err = bench.communicate(timeout=scaled(20))  # nor does it keep Ctrl-C waiting
+    assert bench.returncode == 0 and json.loads(out)["errors"] == 0, err
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["dma", "--time", "0s"], "would read for ever"),
+    (["dma", "--time", "0s", "--bytes", "0"], "would read for ever"),
+    (["dma", "--bytes", "1MiB", "--links", "0x100000000"], "no bit mask"),
+    (["dma", "--bytes", "1MiB", "--links", "0-3"], "no bit mask"),
+    (["bar", "--time", "0s"], "a millisecond or more"),
+    (["bar", "--time", "999us"], "a millisecond or more"),
+])
+def test_benches_without_an_end_or_of_nothing_are_refused(cards, arguments, says):
+    said = cards.card("bench", arguments[0], "--id", CRU, *arguments[1:], exit_code=2).stderr
+    assert said.startswith("error[cli.bad_value]") and says in said
+
+
+def test_a_bench_takes_its_links_as_a_mask_in_either_notation(cards):
+    for links in ("0x3", "3"):
+        assert cards.bench(CRU, "--data-source", "fee", "--links", links, "--time", "0s")["errors"] == 0
+        assert all((cards.register(CRU, f"superpages_done[{link}]") > 0) == (link < 2) for link in range(3))
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: every place is the same")
 def test_a_bench_reads_on_the_cpus_of_the_node_that_it_is_told(cards):
     """A machine of two NUMA nodes with a CPU each, as hwloc is told; the process's own thread is bound while it reads."""
@@ -289,6 +322,16 @@ def test_the_loopback_test_gives_links_back(cards):
     assert cards.register(CRU, "gbt_link_source[0]") == before
     for links in ("11-0", "16-", "x", "40"):
         cards.card("loopback", "--id", CRU, "--links", links, exit_code=2)
+
+
+def test_user_logic_of_a_fresh_card_takes_one_setting_alone(rodeo):
+    with emulated(rodeo) as cards:
+        assert cards.register(CRU, "user_logic_event_size") == 0  # which could not be set
+        assert cards.json("userlogic", "--id", CRU, "--system-id", 5)["system_id"] == 5
+        now = cards.json("userlogic", "--id", CRU, "--link-id", 3)
+        assert (now["system_id"], now["link_id"], now["event_words"]) == (5, 3, 0)
+        for refused in (["--event-size", 0], ["--system-id", 256], ["--link-id", 256]):
+            assert "must be" in cards.card("userlogic", "--id", CRU, *refused, exit_code=2).stderr
 
 
 def test_user_logic_is_set(cards):

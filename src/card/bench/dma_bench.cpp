@@ -25,6 +25,10 @@ constexpr nanoseconds kShortestPause = std::chrono::microseconds{20};
 constexpr nanoseconds kLongestPause = milliseconds{5};
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kQuietBeforeAsking = kSecond / 4;
+constexpr nanoseconds kSlice = milliseconds{50};  ///< of a long pause: then a wish to stop is heard
+/// Looks that found nothing, one behind the other, before a card counts as silent: the first hands it superpages, and a long
+/// pause lies before the second.
+constexpr unsigned kEmptyLooks = 3;
 
 /// A register whose reading traps: a card that is gone cannot answer it.
 Result<void> ask(Card& card) {
@@ -78,6 +82,11 @@ class Run {
       free_.push(superpage->offset / settings_.superpage_bytes);
     }
     give(now);
+    // Superpages go to the card as it is filled: not a long pause from now.
+    if (settings_.pause && *settings_.pause >= kLongestPause) {
+      if (auto filled = channel_.fill(); !filled) return filled;
+    }
+    empty_looks_ = bytes_ > before ? 0 : empty_looks_ + 1;
     if (bytes_ > before) {
       if (first_data_ns_ == 0) {
         first_data_ns_ = now;
@@ -123,7 +132,9 @@ class Run {
     asked_ns_ = now;
     if (auto alive = ask(card_); !alive) return alive;
     const std::uint64_t since = std::max(last_data_ns_, begin_ns_);
-    if (settings_.patience.count() == 0 || now - since < static_cast<std::uint64_t>(settings_.patience.count())) return {};
+    if (settings_.patience.count() == 0 || empty_looks_ < kEmptyLooks ||
+        now - since < static_cast<std::uint64_t>(settings_.patience.count()))
+      return {};
     return std::unexpected(Error{
         "card.no_data", fmt::format("no data for {:.1f} s", static_cast<double>(now - since) * 1e-9), card_.address().text(),
         "see that links are enabled and triggers come: rodeo card status, rodeo card triggers"});
@@ -152,7 +163,16 @@ class Run {
       const double eighth = static_cast<double>(channel_.outstanding()) * settings_.superpage_bytes / 8;
       pause = std::clamp(nanoseconds(static_cast<std::int64_t>(eighth / rate)), kShortestPause, kLongestPause);
     }
-    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+    if (pause <= kSlice) {
+      if (pause.count() > 0) std::this_thread::sleep_for(pause);
+      return;
+    }
+    // No longer than the run, and no longer than until somebody wants it to stop.
+    const std::uint64_t began = base::steady_now_ns();
+    std::uint64_t end = began + static_cast<std::uint64_t>(pause.count());
+    if (settings_.time.count() != 0) end = std::min(end, begin_ns_ + static_cast<std::uint64_t>(settings_.time.count()));
+    for (std::uint64_t now = began; now < end && !(settings_.stop && settings_.stop()); now = base::steady_now_ns())
+      std::this_thread::sleep_for(std::min(kSlice, nanoseconds(static_cast<std::int64_t>(end - now))));
   }
 
   void tell(std::uint64_t now) {
@@ -227,6 +247,7 @@ class Run {
   std::uint64_t bytes_ = 0;
   std::uint64_t superpages_ = 0;
   std::uint64_t looks_ = 0;
+  unsigned empty_looks_ = 0;  ///< one behind the other, up to now
   double cpu_begin_ = 0;
 };
 

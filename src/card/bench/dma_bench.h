@@ -24,8 +24,8 @@ struct DmaBenchSettings {
   std::uint32_t superpage_bytes = 1U << 20;
   std::uint64_t bytes = 0;           ///< to read; 0: until told to stop
   std::chrono::nanoseconds time{0};  ///< to read for; 0: no limit
-  std::chrono::nanoseconds patience{
-      std::chrono::seconds{5}};  ///< without data; then card.no_data (zero: wait for ever); half of it at the end of `time`
+  std::chrono::nanoseconds patience{std::chrono::seconds{
+      5}};  ///< without data, and three looks; then card.no_data (zero: for ever); half of it at the end of `time`
   /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 5 ms. Zero: none.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;

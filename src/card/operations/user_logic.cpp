@@ -32,21 +32,30 @@ Result<UserLogic> read_user_logic(Card& card) {
   return UserLogic{*size, (*random & 1) != 0, *system_id, *link_id};
 }
 
-Result<void> set_user_logic(Card& card, const UserLogic& settings) {
-  if (auto ok = require_user_logic(card); !ok) return ok;
-  if (auto ok = require_range("the event size in GBT words", settings.event_words, 1, 0xffff); !ok) return ok;
-  if (auto ok = require_range("the system id", settings.system_id, 0, 0xff); !ok) return ok;
-  if (auto ok = require_range("the link id", settings.link_id, 0, 0xff); !ok) return ok;
-  const auto random = card.read(reg("user_logic_random"));
-  if (!random) return std::unexpected(random.error());
+Result<void> change_user_logic(Card& card, const UserLogicChange& change) {
+  const auto now = read_user_logic(card);
+  if (!now) return std::unexpected(now.error());
+  const std::uint32_t event_words = change.event_words.value_or(now->event_words);
+  const std::uint32_t system_id = change.system_id.value_or(now->system_id);
+  const std::uint32_t link_id = change.link_id.value_or(now->link_id);
+  // A fresh card has an event size of 0, which is no reason to refuse an id.
+  if (change.event_words) {
+    if (auto ok = require_range("the event size in GBT words", event_words, 1, 0xffff); !ok) return ok;
+  }
+  if (change.system_id) {
+    if (auto ok = require_range("the system id", system_id, 0, 0xff); !ok) return ok;
+  }
+  if (change.link_id) {
+    if (auto ok = require_range("the link id", link_id, 0, 0xff); !ok) return ok;
+  }
   if (auto done = card.write(reg("user_logic_reset"), 1); !done) return done;
-  if (auto done = card.write(reg("user_logic_event_size"), settings.event_words); !done) return done;
+  if (auto done = card.write(reg("user_logic_event_size"), event_words); !done) return done;
   // Writing 1 turns it over.
-  if (((*random & 1) != 0) != settings.random_size) {
+  if (change.random_size.value_or(now->random_size) != now->random_size) {
     if (auto done = card.write(reg("user_logic_random"), 1); !done) return done;
   }
-  if (auto done = card.write(reg("user_logic_system_id"), settings.system_id); !done) return done;
-  return card.write(reg("user_logic_link_id"), settings.link_id);
+  if (auto done = card.write(reg("user_logic_system_id"), system_id); !done) return done;
+  return card.write(reg("user_logic_link_id"), link_id);
 }
 
 }  // namespace rodeo::card

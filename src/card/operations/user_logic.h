@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/error.h"
 #include "card/card.h"
@@ -15,9 +16,17 @@ struct UserLogic {
   std::uint32_t link_id = 15;   ///< 8 bits
 };
 
+/// What shall change; the rest stays as the card has it, whatever that is.
+struct UserLogicChange {
+  std::optional<std::uint32_t> event_words = {};  ///< 1 to 65535
+  std::optional<bool> random_size = {};
+  std::optional<std::uint32_t> system_id = {};  ///< 8 bits
+  std::optional<std::uint32_t> link_id = {};    ///< 8 bits
+};
+
 /// Error card.no_user_logic if the firmware has none (its hash reads 0).
 Result<UserLogic> read_user_logic(Card& card);
-/// Resets the user logic and sets all of it. Errors: card.no_user_logic, card.bad_setting.
-Result<void> set_user_logic(Card& card, const UserLogic& settings);
+/// Resets the user logic and sets all of it, what stays too. Errors: card.no_user_logic, card.bad_setting.
+Result<void> change_user_logic(Card& card, const UserLogicChange& change);
 
 }  // namespace rodeo::card
