@@ -209,7 +209,7 @@ def test_a_pause_longer_than_the_patience_is_no_silence(cards, card):
     result = cards.bench(card, "--data-source", "fee", "--pause", "300ms", "--patience", "100ms", size="20MiB")
     assert result["errors"] == 0 and result["bytes"] >= 20 << 20
     arguments = ["bench", "dma", "--id", card, "--data-source", "fee", *SMALL, "--pause", "60s", "--patience", "100ms", "-o", "json"]
-    assert cards.json(*arguments, "--time", "400ms")["bytes"] > 0  # and no pause outlasts the run
+    assert cards.json(*arguments, "--patience", "20s", "--time", "400ms")["bytes"] > 0  # and no pause outlasts the run
     bench = cards.rodeo.start("card", *arguments)
     time.sleep(scaled(1))
     bench.send_signal(signal.SIGINT)
