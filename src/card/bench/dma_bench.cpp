@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kShortestPause = std::chrono::microseconds{20};
-constexpr nanoseconds kLongestPause = milliseconds{5};
+constexpr nanoseconds kLongestPause = milliseconds{10};
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kQuietBeforeAsking = kSecond / 4;
 constexpr nanoseconds kSlice = milliseconds{50};  ///< of a long pause: then a wish to stop is heard

@@ -26,7 +26,7 @@ struct DmaBenchSettings {
   std::chrono::nanoseconds time{0};  ///< to read for; 0: no limit
   std::chrono::nanoseconds patience{std::chrono::seconds{
       5}};  ///< without data, and three looks; then card.no_data (zero: for ever); half of it at the end of `time`
-  /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 5 ms. Zero: none.
+  /// Between two looks at the card. Nothing: as long as the card needs for an eighth of what it has, 20 us to 10 ms. Zero: none.
   std::optional<std::chrono::nanoseconds> pause = {};
   bool measure_ceiling = true;
   ReaderPlace place = {};  ///< of the calling thread, and so of the memory that it touches first
