@@ -23,7 +23,7 @@ testing::AssertionResult near(std::int64_t a, std::int64_t b, std::int64_t most)
 /// Members that do a piece of work whenever their own clock says so, at a common time.
 class Workers {
  public:
-  Workers(FairShares& shares, std::vector<std::uint64_t> ns_a_piece) : shares_(shares) {
+  Workers(FairShares& shares, const std::vector<std::uint64_t>& ns_a_piece) : shares_(shares) {
     for (const std::uint64_t ns : ns_a_piece) workers_.push_back({&shares.join(), ns});
   }
   ~Workers() {

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <random>
 
 #include "emulator/card_fixture.h"
@@ -320,13 +322,10 @@ TEST_F(ServerTest, NothingIsLeftOfAThousandClients) {
   ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 0; }));
   const std::size_t before = open_descriptors();
   const auto mappings = [] {
-    std::size_t lines = 0;
-    FILE* const maps = std::fopen("/proc/self/maps", "r");
-    for (int c = std::fgetc(maps); c != EOF; c = std::fgetc(maps)) lines += c == '\n' ? 1 : 0;
-    std::fclose(maps);
-    return lines;
+    std::ifstream maps("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(maps), {}, '\n');
   };
-  const std::size_t mapped_before = mappings();
+  const auto mapped_before = mappings();
   for (int i = 0; i < 1000; ++i) {
     VfioClient client(socket());
     ASSERT_EQ(client.map(memory, 0x1000), 0);
