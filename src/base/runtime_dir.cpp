@@ -56,8 +56,15 @@ Result<std::filesystem::path> runtime_socket(std::string_view file_name) {
   if (!directory) return directory;
   std::filesystem::path path = *directory / file_name;
   if (path.native().size() >= sizeof(sockaddr_un::sun_path)) {
-    return std::unexpected(
-        refused(path, fmt::format("a socket's path has at most {} characters", sizeof(sockaddr_un::sun_path) - 1)));
+    constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+    const std::size_t around = path.native().size() - path.stem().native().size();
+    const std::string what =
+        fmt::format("a socket's path has at most {} characters, and this one has {}", kLongest, path.native().size());
+    if (around >= kLongest) return std::unexpected(refused(path, what));
+    return std::unexpected(Error{
+        "base.runtime_dir", fmt::format("the name `{}` is too long: {}", path.stem().native(), what), path.string(),
+        fmt::format("in this directory a name has at most {} characters; a shorter RODEO_RUNTIME_DIR leaves room for more",
+                    kLongest - around)});
   }
   return path;
 }

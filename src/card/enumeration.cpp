@@ -85,11 +85,18 @@ std::string addresses_of(const std::vector<CardEntry>& entries, Condition holds)
   return list;
 }
 
+/// "; cannot look for emulated cards: ...", if that is so.
+std::string not_looked_for() {
+  const auto looked = pci::look_for_emulated_functions();
+  return looked ? "" : fmt::format("; {} ({})", looked.error().what, looked.error().where);
+}
+
 std::unexpected<Error> not_found(const std::string& text, const std::vector<CardEntry>& entries) {
   std::string what = fmt::format("there is no card {}", text);
   if (entries.empty()) what += ": there is none at all";
   for (std::size_t i = 0; i < entries.size(); ++i)
     what += fmt::format("{} #{} {}", i == 0 ? "; there are" : ",", entries[i].sequence, entries[i].function.address.text());
+  what += not_looked_for();
   return std::unexpected(
       Error{"card.not_found", std::move(what), "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
 }
@@ -118,10 +125,11 @@ Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
     for (const pci::FoundFunction& function : source.functions()) {
       if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
     }
-    return std::unexpected(Error{"card.not_found",
-                                 fmt::format("there is no card {}{}", address->text(),
-                                             there.empty() ? ": there is none at all" : "; there are " + there),
-                                 "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
+    return std::unexpected(
+        Error{"card.not_found",
+              fmt::format("there is no card {}{}{}", address->text(),
+                          there.empty() ? ": there is none at all" : "; there are " + there, not_looked_for()),
+              "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
   }
   if (const auto* sequence = std::get_if<SequenceId>(&id)) {
     const auto entries = look_at_all(source, false);

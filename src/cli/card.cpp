@@ -50,6 +50,7 @@ Result<ExitCode> each_card(const std::vector<std::string>& ids,
   if (ids.empty()) {
     for (card::CardEntry& entry : card::list_cards()) entries.emplace_back(std::move(entry));
     if (entries.empty()) {
+      if (auto looked = card::pci::look_for_emulated_functions(); !looked) return std::unexpected(looked.error());
       return std::unexpected(Error{"card.not_found",
                                    "there are no cards",
                                    {},

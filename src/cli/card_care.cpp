@@ -53,7 +53,17 @@ struct Leftover {
   fs::path path;
   std::string what;
   std::uint64_t bytes = 0;
+  bool ours = true;  ///< false: it only has such a name, and stays
 };
+
+constexpr const char* kNotASocket = "not ours: it has the name of a socket and is none";
+constexpr const char* kNotALock = "not ours: it has the name of a lock file and is none";
+
+/// Its kind (S_IFSOCK, S_IFREG, ...), of a symbolic link itself; 0: it is gone.
+mode_t kind_of(const fs::path& path) {
+  struct stat about{};
+  return ::lstat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
+}
 
 /// Whether a process listens on a Unix socket.
 bool somebody_listens(const fs::path& path) {
@@ -112,12 +122,12 @@ bool somebody_uses(const fs::path& path) {
   return false;
 }
 
-void add(std::vector<Leftover>& list, const fs::path& path, std::string what) {
+void add(std::vector<Leftover>& list, const fs::path& path, std::string what, bool ours = true) {
   std::error_code ignored;
   struct stat about{};
   const std::uint64_t bytes =
-      ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) ? static_cast<std::uint64_t>(about.st_blocks) * 512 : 0;
-  list.push_back({path, std::move(what), bytes});
+      ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) ? static_cast<std::uint64_t>(about.st_blocks) * 512 : 0;
+  list.push_back({path, std::move(what), bytes, ours});
 }
 
 template <typename Visit>
@@ -138,14 +148,23 @@ std::vector<Leftover> leftovers() {
                               : socket.extension() == ".events"   ? "a readout's event sampler"
                               : socket.extension() == ".emulator" ? "an emulator"
                                                                   : nullptr;
-    if (whose == nullptr || somebody_listens(socket) || (lock && somebody_holds(path))) return;
+    if (whose == nullptr) return;
+    const mode_t kind = kind_of(path);
+    if (kind != 0 && kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK))
+      return add(list, path, lock ? kNotALock : kNotASocket, false);
+    if (somebody_listens(socket) || (lock && somebody_holds(path))) return;
     add(list, path, fmt::format("{} of {} whose process is gone", lock ? "lock file" : "socket", whose));
   });
   const fs::path cards = base::runtime_directory_name() / "cards";
   each_file(cards, [&](const fs::path& path) {
-    if (path.extension() == ".sock" && !somebody_listens(path))
-      add(list, path, "socket of an emulated card whose process is gone");
-    if (path.extension() == ".lock") {
+    const mode_t kind = kind_of(path);
+    if (path.extension() == ".sock" && kind != 0) {
+      if (kind != S_IFSOCK) return add(list, path, kNotASocket, false);
+      if (!somebody_listens(path)) add(list, path, "socket of an emulated card whose process is gone");
+    }
+    if (path.extension() == ".lock" && kind != 0) {
+      // Those of cards have the address in their name.
+      if (kind != S_IFREG || !card::pci::Address::parse(path.stem().native())) return add(list, path, kNotALock, false);
       fs::path socket = path;
       socket.replace_extension(".sock");
       const bool alive = fs::exists(socket) && somebody_listens(socket);
@@ -173,9 +192,11 @@ std::vector<Leftover> leftovers() {
 Result<ExitCode> cleanup(const CleanupOptions& options) {
   Table table({{"file", "path"}, {"what", "what"}, {"size [B]", "size_bytes"}, {"", "outcome"}});
   bool failed = false;
+  bool waiting = false;
   for (const Leftover& one : leftovers()) {
-    std::string outcome = "would be removed";
-    if (options.yes) {
+    std::string outcome = one.ours ? "would be removed" : "stays";
+    waiting = waiting || (one.ours && !options.yes);
+    if (options.yes && one.ours) {
       std::error_code failure;
       outcome = fs::remove(one.path, failure) ? "removed" : "not removed: " + failure.message();
       failed = failed || static_cast<bool>(failure);
@@ -183,7 +204,7 @@ Result<ExitCode> cleanup(const CleanupOptions& options) {
     table.add_row({Cell(one.path.string()), Cell(one.what), one.bytes, Cell(outcome)});
   }
   table.print(options.format);
-  if (!options.yes && table.rows() > 0) fmt::print(stderr, "nothing was removed; rodeo card cleanup --yes does\n");
+  if (waiting) fmt::print(stderr, "nothing was removed; rodeo card cleanup --yes does\n");
   return failed ? ExitCode::failed : ExitCode::done;
 }
 
@@ -204,7 +225,9 @@ void add_card_care(Command& card) {
   cleans.example("rodeo card cleanup", "says what it would remove").example("rodeo card cleanup --yes", "removes it");
   cleans.flag("--yes", cleanup_options->yes, "Remove it");
   cleans.output(cleanup_options->format);
-  cleans.paragraph("What a living process listens on, locks or has open is never touched.");
+  cleans.paragraph(
+      "What a living process listens on, locks or has open is never touched; what only has the name of a socket "
+      "or a lock file is named, and stays.");
   cleans.run([cleanup_options] { return cleanup(*cleanup_options); });
 }
 

@@ -31,7 +31,7 @@ Cell hash_cell(const std::optional<std::uint32_t>& hash) {
 }
 
 Result<ExitCode> fill(Table& table) {
-  ExitCode outcome = ExitCode::done;
+  ExitCode outcome = card::pci::look_for_emulated_functions() ? ExitCode::done : ExitCode::partial;
   const auto entries = card::list_cards();
   // --id takes numbers only while the type of every card is known.
   const bool numbered = std::ranges::none_of(entries, [](const card::CardEntry& entry) { return entry.silent; });
@@ -53,7 +53,7 @@ void say_if_there_is_no_directory() {
   const std::filesystem::path directory = base::runtime_directory_name();
   std::error_code failure;
   const auto status = std::filesystem::status(directory, failure);
-  if (std::filesystem::is_directory(status)) return;
+  if (std::filesystem::is_directory(status) || failure == std::errc::permission_denied) return;
   const bool named = std::getenv("RODEO_RUNTIME_DIR") != nullptr;
   if (std::filesystem::exists(status)) {
     fmt::print(stderr, "no emulated cards: the runtime directory {} is no directory\n", directory.native());
@@ -77,6 +77,7 @@ void add_card_list(Command& card) {
   verb.output(options->format);
   verb.run([options] {
     say_if_there_is_no_directory();
+    if (const auto looked = card::pci::look_for_emulated_functions(); !looked) print_error(looked.error());
     return print_or_watch({{"#", "sequence"},
                            {"type", "type"},
                            {"PCI address", "pci_address"},

@@ -92,10 +92,15 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
     for (std::size_t i = 0; i < groups.size(); ++i) {
       auto measured = card::measure(card, groups[i], *links);
       if (!measured) return std::unexpected(measured.error());
+      const std::size_t before = all[i].rows.size();
       for (Measurement& one : *measured) {
         if (!one.fields.empty())
           all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(card.type())), std::move(one)});
       }
+      if (first && groups[i] == Group::card && all[i].rows.size() == before)
+        fmt::print(stderr,
+                   "{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` have its links'\n",
+                   entry.function.address.text(), card::name_of(card.type()));
     }
     return {};
   });

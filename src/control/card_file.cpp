@@ -103,7 +103,8 @@ Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& 
         return std::unexpected(Error{"config.wrong_type",
                                      fmt::format("{}.{} must be a text, a number, true or false", section, key),
                                      json_place(text, name, section, key), "write one value, not a list or an object"});
-      one.entries.push_back({key, text_of(value), json_place(text, name, section, key)});
+      one.entries.push_back(
+          {key, text_of(value), json_place(text, name, section, key), value.is_string() ? "" : value.dump(0)});
     }
     file.sections.push_back(std::move(one));
   }
@@ -133,7 +134,8 @@ Result<CardFile> parse_toml_sections(std::string_view text, const std::filesyste
           : value.kind == RawValue::Kind::integer
               ? fmt::format("{}{:#x}", value.integer < 0 ? "-" : "", value.integer < 0 ? -value.integer : value.integer)
               : value.text;
-      one.entries.push_back({entry.name, std::move(written), there});
+      one.entries.push_back({entry.name, std::move(written), there,
+                             value.kind == RawValue::Kind::integer ? fmt::format("{}", value.integer) : ""});
     }
     file.sections.push_back(std::move(one));
   }
@@ -159,7 +161,7 @@ Result<void> set_field(std::span<const card::SettingField<Struct>> fields, Struc
       names.emplace_back(field.name);
       continue;
     }
-    auto done = field.parse(settings, entry.value);
+    auto done = field.parse(settings, entry.value, entry.written);
     if (!done)
       return std::unexpected(Error{"config.bad_value", fmt::format("{}.{}: {}", section, entry.key, done.error().what),
                                    entry.where, done.error().next});
@@ -316,8 +318,11 @@ std::vector<Error> check_card_file(const CardFile& file) {
       continue;
     }
     const bool links = section.name == "links" || link_of(section.name).has_value();
-    for (const Entry& entry : section.entries) {
-      const Section one{section.name, section.where, {entry}};
+    // Without an entry it is still a section, of a link that there may not be.
+    std::vector<Section> ones;
+    for (const Entry& entry : section.entries) ones.push_back({section.name, section.where, {entry}});
+    if (ones.empty()) ones.push_back(section);
+    for (const Section& one : ones) {
       if (section.name == "crorc") {
         CrorcSettings settings;
         note(set_section(settings, one));

@@ -18,7 +18,8 @@ struct CardFile {
   struct Entry {
     std::string key;
     std::string value;
-    std::string where;  ///< file:line:column
+    std::string where;         ///< file:line:column
+    std::string written = {};  ///< the value in words to its author, if not as `value`
   };
   struct Section {
     std::string name;

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "base/runtime_dir.h"
@@ -16,25 +20,44 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{5000};
 
-/// The names of the processes that listen; what the dead left behind is removed on the way.
-std::vector<std::string> names_of(const ControlledProcess& kind) {
-  std::vector<std::filesystem::path> sockets;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(base::runtime_directory_name(), ignored)) {
-    if (entry.path().extension() == kind.extension) sockets.push_back(entry.path());
-  }
+struct Listening {
   std::vector<std::string> names;
-  for (const auto& socket : sockets) {
-    if (somebody_listens(socket)) names.push_back(socket.stem().string());
+  std::optional<std::filesystem::path> forbidden;  ///< what this user may not look at
+};
+
+/// The processes that listen; what the dead left behind is removed on the way.
+Listening listening(const ControlledProcess& kind) {
+  Listening found;
+  std::vector<std::filesystem::path> sockets;
+  std::error_code failure;
+  const std::filesystem::path directory = base::runtime_directory_name();
+  for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (entry->path().extension() == kind.extension) sockets.push_back(entry->path());
   }
-  std::ranges::sort(names);
-  return names;
+  if (failure == std::errc::permission_denied) found.forbidden = directory;
+  for (const auto& socket : sockets) {
+    if (somebody_listens(socket)) {
+      found.names.push_back(socket.stem().string());
+    } else if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES) {
+      found.forbidden = socket;
+    }
+  }
+  std::ranges::sort(found.names);
+  return found;
 }
 
 Result<std::string> one_name(const ControlledProcess& kind, const std::string& name) {
   if (!name.empty()) return name;
-  const std::vector<std::string> names = names_of(kind);
+  const auto [names, forbidden] = listening(kind);
   if (names.size() == 1) return names.front();
+  if (names.empty() && forbidden) {
+    return std::unexpected(Error{
+        "control.unreachable",
+        fmt::format("permission denied: whether {} {} runs cannot be seen",
+                    std::string_view("aeiou").find(kind.noun.front()) == std::string_view::npos ? "a" : "an", kind.noun),
+        *forbidden, "ask as the user who started it, or set RODEO_RUNTIME_DIR to a directory of your own"});
+  }
   if (names.empty()) {
     return std::unexpected(Error{"control.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
                                  fmt::format("start one: {}", kind.start)});

@@ -254,6 +254,11 @@ std::string shared_address(const emulator::CardSettings& one, const emulator::Ca
   return {};
 }
 
+ConfigurationErrors no_emulator(const std::filesystem::path& file) {
+  return {Error{"config.missing_key", "there is no [[emulator.card]] to emulate", file.string(),
+                "see examples/felix-card.toml"}};
+}
+
 std::string names_of_faults(CardType type) {
   std::string names;
   for (const FaultInfo& info : fault_infos()) {
@@ -329,7 +334,13 @@ std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const Configu
   Library library;
   const auto tables = tables_for(source.file);
   const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
-  if (!configuration) return std::unexpected(configuration.error());
+  if (!configuration) {
+    // Where nothing speaks of an emulator, what else is missing is not the point.
+    const auto raw = read_toml_file(source.file);
+    const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("emulator"); });
+    if (raw && raw->find("emulator") == nullptr && !told) return std::unexpected(no_emulator(source.file));
+    return std::unexpected(configuration.error());
+  }
   return emulator_of(*configuration);
 }
 
@@ -337,8 +348,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
   const Table* const emulator = configuration.table("emulator");
   const bool serves = emulator != nullptr && !emulator->table("trigger")->parameters().text("serve").empty();
   if (emulator == nullptr || (emulator->tables("card").empty() && !serves)) {
-    return std::unexpected(ConfigurationErrors{Error{"config.missing_key", "there is no [[emulator.card]] to emulate",
-                                                     configuration.file.string(), "see examples/felix-card.toml"}});
+    return std::unexpected(no_emulator(configuration.file));
   }
   ConfigurationErrors errors;
   EmulatorSettings settings;

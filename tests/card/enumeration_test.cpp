@@ -233,14 +233,25 @@ TEST_F(EmulatedCards, AreTheSocketsOfTheRuntimeDirectory) {
   doubles::ScriptedServer server(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
   std::ofstream(directory_.file("cards/0000:3b:00.0.lock"));
   std::ofstream(directory_.file("cards/0000:3c:00.0.sock"));  // no socket
-  std::ofstream(directory_.file("cards/junk.sock"));
+  doubles::ScriptedServer junk(directory_.file("cards/junk.sock"), cru::kPciId);
   const auto found = pci::emulated_functions();
-  ASSERT_EQ(found.size(), 3u);
+  ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[1].address.text(), "0000:3b:00.0");
   EXPECT_EQ(found[1].lock_file, directory_.file("cards/0000:3b:00.0.lock"));
   EXPECT_EQ(found[1].problem, "");
-  EXPECT_EQ(found[2].problem, "it is not a socket");
   EXPECT_NE(found[0].problem, "");
+}
+
+TEST_F(EmulatedCards, CannotBeLookedForWhereTheirDirectoryCannotBeRead) {
+  EXPECT_TRUE(pci::look_for_emulated_functions());
+  std::filesystem::remove(directory_.file("cards"));
+  EXPECT_TRUE(pci::look_for_emulated_functions()) << "no directory, no cards";
+  std::ofstream(directory_.file("cards"));
+  EXPECT_TRUE(pci::emulated_functions().empty());
+  const auto looked = pci::look_for_emulated_functions();
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().code, "base.runtime_dir");
+  EXPECT_NE(find_card("#0").error().what.find("cannot look for emulated cards"), std::string::npos);
 }
 
 TEST_F(EmulatedCards, AreListedWithTheirTypeOrTheirProblem) {

@@ -94,12 +94,13 @@ std::string SettingField<Struct>::text(const Struct& settings) const {
 }
 
 template <typename Struct>
-Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text) const {
+Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text, std::string_view written) const {
+  if (written.empty()) written = text;
   std::uint64_t value = 0;
   switch (kind) {
     case Kind::boolean:
       if (!equal_in_any_case(text, "true") && !equal_in_any_case(text, "false"))
-        return bad(fmt::format("{} is true or false, not {}", name, text));
+        return bad(fmt::format("{} is true or false, not {}", name, written));
       set(settings, equal_in_any_case(text, "true") ? 1 : 0);
       return {};
     case Kind::choice: {
@@ -111,7 +112,7 @@ Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text
         }
         all += (all.empty() ? "" : ", ") + std::string(word);
       }
-      return bad(fmt::format("{} is one of {}, not {}", name, all, text));
+      return bad(fmt::format("{} is one of {}, not {}", name, all, written));
     }
     case Kind::number:
     case Kind::hexadecimal: break;
@@ -124,8 +125,9 @@ Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text
   }
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error != std::errc{} || end != digits.data() + digits.size() || value > maximum)
-    return bad(kind == Kind::hexadecimal ? fmt::format("{} is a hexadecimal number up to {:#x}, not {}", name, maximum, text)
-                                         : fmt::format("{} is a number from 0 to {}, not {}", name, maximum, text));
+    return bad(kind == Kind::hexadecimal
+                   ? fmt::format("{} is a hexadecimal number up to {:#x}, not {}", name, maximum, written)
+                   : fmt::format("{} is a number from 0 to {}, not {}", name, maximum, written));
   set(settings, value);
   return {};
 }

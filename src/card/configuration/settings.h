@@ -97,7 +97,7 @@ struct SettingField {
   /// As written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;
   /// The reverse; names in any case, hexadecimal with or without 0x. card.bad_configuration.
-  Result<void> parse(Struct& settings, std::string_view text) const;
+  Result<void> parse(Struct& settings, std::string_view text, std::string_view written = {}) const;
 };
 
 /// All settings but those of links, in the order of application.

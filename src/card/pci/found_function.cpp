@@ -33,19 +33,13 @@ std::vector<FoundFunction> emulated_functions() {
   std::vector<FoundFunction> found;
   const std::filesystem::path directory = base::runtime_directory_name() / "cards";
   struct stat status{};
-  if (::lstat(directory.c_str(), &status) != 0) return found;
   std::error_code error;
   std::filesystem::directory_iterator entries(directory, error);
-  if (error) {
-    found.push_back({.back_end = BackEnd::vfio_user,
-                     .place = directory,
-                     .problem = fmt::format("cannot read the directory: {}", error.message())});
-    return found;
-  }
+  if (error) return found;
   for (; entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     if (error) break;
     const std::filesystem::path path = entries->path();
-    if (path.extension() != ".sock") continue;
+    if (path.extension() != ".sock" || ::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
     FoundFunction function{.back_end = BackEnd::vfio_user, .place = path};
     if (const auto address = Address::parse(path.stem().native())) {
       function.address = *address;
@@ -53,12 +47,21 @@ std::vector<FoundFunction> emulated_functions() {
     } else {
       function.problem = address.error().what;
     }
-    if (::lstat(path.c_str(), &status) != 0) continue;  // its server has just ended
-    if (!S_ISSOCK(status.st_mode)) function.problem = "it is not a socket";
     found.push_back(std::move(function));
   }
   std::ranges::sort(found, {}, &FoundFunction::address);
   return found;
+}
+
+Result<void> look_for_emulated_functions() {
+  const std::filesystem::path directory = base::runtime_directory_name() / "cards";
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(directory, error);
+  if (!error || error == std::errc::no_such_file_or_directory) return {};
+  // A runtime directory that is none is a name that was mistyped; `rodeo card list` tells so.
+  if (error == std::errc::not_a_directory && !std::filesystem::is_directory(directory.parent_path())) return {};
+  return std::unexpected(Error{"base.runtime_dir", fmt::format("cannot look for emulated cards: {}", error.message()),
+                               directory.native(), "set RODEO_RUNTIME_DIR to a directory of your own"});
 }
 
 std::vector<FoundFunction> real_functions(const std::filesystem::path& root) {

@@ -26,8 +26,12 @@ struct FoundFunction {
   bool any_device = false;   // opened though its id is that of no readout card: a user named its address
 };
 
-/// Emulated cards: the sockets in <runtime directory>/cards, by address. A name that is no address is a row with a problem. No directory, no cards.
+/// Emulated cards: the sockets in <runtime directory>/cards, by address. One whose name is no address is a row with a problem; other files are none.
+/// No directory, or one that cannot be read (see below), no cards.
 std::vector<FoundFunction> emulated_functions();
+
+/// Whether emulated cards can be looked for: error base.runtime_dir if their directory is there and cannot be read.
+Result<void> look_for_emulated_functions();
 
 /// PCI functions of this host, by address, from sysfs. What stands in the way of using one is its problem. `root` is for tests.
 std::vector<FoundFunction> real_functions(const std::filesystem::path& root = "/");
