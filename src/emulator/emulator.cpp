@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -22,7 +22,7 @@ FelixSource::FelixSource(FelixSourceSettings settings)
   const std::size_t count = std::size_t{settings_.links} * per_link + (settings_.ttc_link ? 1 : 0);
   memory_.resize(count * settings_.format.block_bytes / sizeof(Line));
   auto* const memory = reinterpret_cast<std::byte*>(memory_.data());
-  chunk_.resize(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max) + 64);
+  if (settings_.crc) chunk_.resize(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max) + 64);
   elinks_.reserve(count);
   const auto add = [&](std::uint16_t number) {
     elinks_.push_back({BlockEncoder(settings_.format, number), static_cast<unsigned>(number >> 6),
@@ -118,16 +118,15 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
                              std::uint64_t key) const {
   const auto word = [&](std::size_t index) { return index == 0 ? header : key + (index - 1) * Provable::kStep; };
   // What ends or begins amid a word, and the header.
-  const auto piece = [&](std::size_t most) {
+  const auto piece = [&] {
     const std::uint64_t value = word(from / 8) >> (8 * (from % 8));
-    const std::size_t here = std::min({most, bytes, 8 - from % 8});
+    const std::size_t here = std::min(bytes, 8 - from % 8);
     std::memcpy(to, &value, here);
     to += here;
     from += here;
     bytes -= here;
   };
-  if (from < 8 || from % 8 != 0) piece(8);
-  if (from < 8 && bytes > 0) piece(8);
+  if (from < 8 || from % 8 != 0) piece();
   const std::size_t words = bytes / 8;
   if (words > 0) {
     kernels_.words(to, words, word(from / 8));
@@ -135,14 +134,13 @@ void FelixSource::write_part(std::byte* to, std::size_t from, std::size_t bytes,
     from += 8 * words;
     bytes -= 8 * words;
   }
-  if (bytes > 0) piece(bytes);
+  if (bytes > 0) piece();
 }
 
 /// Without CRC: written where it belongs.
 void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
                                 std::uint8_t status) {
   BlockEncoder& encoder = elink.encoder;
-  if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
   elink.books.begins(1);
   std::size_t from = 0;
   for (bool complete = false; !complete;) {

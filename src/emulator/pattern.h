@@ -14,9 +14,9 @@ namespace rodeo::emulator {
 
 namespace detail {
 
-template <bool kPastCaches = true, typename Next>
+template <typename Next>
 inline void stream(std::byte* at, std::size_t vectors, Next&& next) {
-  if (kPastCaches && reinterpret_cast<std::uintptr_t>(at) % 16 == 0) {
+  if (reinterpret_cast<std::uintptr_t>(at) % 16 == 0) {
     for (std::size_t i = 0; i < vectors; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(at) + i, next());
   } else {
     for (std::size_t i = 0; i < vectors; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(at) + i, next());
@@ -66,7 +66,6 @@ inline std::uint32_t stream_cru_internal(std::byte* at, std::size_t bytes, std::
 }
 
 /// A provable chunk without CRC; `bytes` a multiple of 16.
-template <bool kPastCaches = true>
 inline void stream_provable(std::byte* at, std::size_t bytes, std::uint64_t header, std::uint64_t key) {
   if (bytes == 0) return;
   constexpr std::uint64_t kStep = formats::Provable::kStep;
@@ -77,7 +76,7 @@ inline void stream_provable(std::byte* at, std::size_t bytes, std::uint64_t head
   __m128i word = pair(key - kStep, key);
   const __m128i step = pair(2 * kStep, 2 * kStep);
   bool first = true;
-  detail::stream<kPastCaches>(at, bytes / 16, [&] {
+  detail::stream(at, bytes / 16, [&] {
     const __m128i now = first ? pair(header, key) : word;
     first = false;
     word = _mm_add_epi64(word, step);

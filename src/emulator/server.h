@@ -16,8 +16,9 @@
 
 namespace rodeo::emulator {
 
-/// Listens from the constructor to the destructor on a thread of its own, and speaks with each client on one of its own: an answer costs what a bare
-/// exchange over a socket costs. Nobody waits for another, but where processors are few, those who are ahead of others that want as much (FairShares). Throws SetupError: emulator.address_taken, base.socket.
+/// Listens from the constructor to the destructor on a thread of its own, and speaks with each client on one of its own: an
+/// answer costs what a bare exchange over a socket costs. Nobody waits for another, but where processors are few, those who are
+/// ahead of others that want as much (FairShares). Throws SetupError: emulator.address_taken, base.socket.
 class Server {
  public:
   struct Options {
@@ -35,7 +36,8 @@ class Server {
   std::filesystem::path socket_path() const { return options_.directory / (options_.address + ".sock"); }
   std::filesystem::path lock_path() const { return options_.directory / (options_.address + ".lock"); }
 
-  /// Surprise removal: hangs up on everybody and listens no more, until plugged in again. Any thread but a client's; returns when it is done.
+  /// Surprise removal: hangs up on everybody and listens no more, until plugged in again. Any thread but a client's; returns
+  /// when it is done.
   void unplug();
   void plug();
 

@@ -41,8 +41,8 @@ struct ReadoutStatus {
   double trigger_seconds = 0;  ///< in which the triggers that the input counts were offered; 0: the run's
 
   std::vector<NamedCounter> input;
-  std::vector<NamedCounter>
-      lost_before;  ///< chunks that the sources made and the input never got, by name; not in its "sent"
+  /// Chunks that the sources made and the input never got, by name; not in its "sent".
+  std::vector<NamedCounter> lost_before;
   double input_cpu_seconds = 0;
   std::vector<RobStatus> robs;
   std::vector<FragmentConsumer::Status> consumers;  ///< in list order

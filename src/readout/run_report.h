@@ -16,8 +16,8 @@ namespace rodeo::readout {
 enum class Condition : std::uint8_t {
   good,        ///< every fragment complete, no chunk lost
   incomplete,  ///< fragments without all their links, chunks in no fragment, an input that lost data or was cut off; each is counted by reason
-  wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
-  aborted,  ///< a failure or the user ended the run before its data were safe
+  wrong,       ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
+  aborted,     ///< a failure or the user ended the run before its data were safe
 };
 
 const char* name_of(Condition condition);
@@ -35,8 +35,8 @@ struct RunReport {
   double trigger_rate_hz = 0;
   std::optional<double> dead_time_fraction;  // likewise
 
-  std::uint64_t chunks_sent =
-      0;  ///< by the sources, where they say what was lost on the way to the input; else by the input
+  /// By the sources, where they say what was lost on the way to the input; else by the input.
+  std::uint64_t chunks_sent = 0;
   std::uint64_t chunks_built = 0;
   std::vector<NamedCounter> chunks_lost;  ///< by reason, zeros left out
   std::uint64_t lost() const;

@@ -64,7 +64,7 @@ class Run {
     if (auto stopped = channel_.stop(); !stopped) return std::unexpected(stopped.error());
     take_rest();
     if (time_is_over_) {
-      if (auto came = data_came_to_the_end(end_ns); !came) return std::unexpected(came.error());
+      if (auto came = data_came_to_the_end(); !came) return std::unexpected(came.error());
     }
     return result(end_ns, cpu, moved);
   }
@@ -74,6 +74,7 @@ class Run {
     ++looks_;
     if (auto filled = channel_.fill(); !filled) return filled;
     const std::uint64_t now = base::steady_now_ns();
+    looked_ns_ = now;
     const std::uint64_t before = bytes_;
     while (!over_) {
       const auto superpage = channel_.pop();
@@ -141,14 +142,15 @@ class Run {
   }
 
   /// A run of a given time has read to its end: no pause of half the patience or more stands there, and something came at all.
-  Result<void> data_came_to_the_end(std::uint64_t end_ns) const {
-    const std::uint64_t quiet = end_ns - last_data_ns_;
+  /// Its end is when it looked last: to check what that look found may take long, and is no silence.
+  Result<void> data_came_to_the_end() const {
+    const std::uint64_t quiet = looked_ns_ - last_data_ns_;
     const auto patience = static_cast<std::uint64_t>(settings_.patience.count());
     if (patience == 0 || (bytes_ != 0 && quiet < patience / 2)) return {};
     const std::string what =
-        bytes_ == 0 ? fmt::format("no data in {:.1f} s", static_cast<double>(end_ns - begin_ns_) * 1e-9)
+        bytes_ == 0 ? fmt::format("no data in {:.1f} s", static_cast<double>(looked_ns_ - begin_ns_) * 1e-9)
                     : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
-                                  static_cast<double>(quiet) * 1e-9, static_cast<double>(end_ns - begin_ns_) * 1e-9, bytes_);
+                                  static_cast<double>(quiet) * 1e-9, static_cast<double>(looked_ns_ - begin_ns_) * 1e-9, bytes_);
     return std::unexpected(Error{"card.no_data", what, card_.address().text(),
                                  "see that links are enabled and triggers come: rodeo card status, rodeo card triggers; "
                                  "--patience says how long a pause may be"});
@@ -239,7 +241,8 @@ class Run {
   bool over_by_sink_ = false;
   std::uint64_t begin_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
-  std::uint64_t last_data_ns_ = 0;
+  std::uint64_t last_data_ns_ = 0;  ///< begin of the last look that found some
+  std::uint64_t looked_ns_ = 0;     ///< begin of the last look
   std::uint64_t asked_ns_ = 0;
   std::uint64_t told_ns_ = 0;
   std::uint64_t told_bytes_ = 0;

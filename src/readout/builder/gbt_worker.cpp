@@ -100,7 +100,7 @@ GbtWorker::Flow GbtWorker::poll_data() {
   poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
   if (status == PollStatus::empty) return gone_on ? kMore : kDrained;
   begin_page();
-  if (balance_.several()) {
+  if (balance_.several() && !page->runs.empty()) {
     take(balance_.source_of(*page), {.page = page}, false);
   } else {
     for (const ChunkRun& run : page->runs) {

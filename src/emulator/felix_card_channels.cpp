@@ -1,0 +1,191 @@
+// The DMA channels of an emulated FELIX card: descriptors that are enabled, the pointers of circular memory, and blocks that go there.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "card_registers/felix.h"
+#include "emulator/copies_done.h"
+#include "emulator/felix_card.h"
+
+namespace rodeo::emulator {
+namespace {
+
+namespace felix = card_registers::felix;
+
+constexpr std::size_t kTurnBytes = 512 << 10;  // of blocks, in one turn of the DMA thread
+
+}  // namespace
+
+void FelixCard::begin(unsigned index) {
+  Channel& channel = channels_[index];
+  const std::uint64_t start = at(felix::reg("dma_start"), index).load(std::memory_order_acquire);
+  const std::uint64_t end = at(felix::reg("dma_end"), index).load(std::memory_order_acquire);
+  const std::uint64_t block = settings_.source.format.block_bytes;
+  const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
+  const bool from_host = (control & felix::kFromHost.mask()) != 0;
+  const bool fits =
+      end > start && start % 64 == 0 && (from_host || ((end - start) % block == 0 && end - start >= 2 * block));
+  std::optional<ClientId> owner;
+  if (fits) {
+    DmaMaps::Use use(maps());
+    owner = use.owner(start, end - start);
+  }
+  if (!owner || from_host != (index >= felix::kToHostDescriptors)) {
+    bad_descriptors_.fetch_add(1, std::memory_order_relaxed);
+    at(felix::reg("dma_enable")).fetch_and(~(std::uint64_t{1} << index), std::memory_order_relaxed);
+    return;
+  }
+  channel.client = *owner;
+  channel.start = channel.position = channel.read = start;
+  channel.end = end;
+  // A read pointer ahead of the start leaves only what lies before it free; at either end, all memory is. One that is
+  // nowhere in the memory frees nothing.
+  const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
+  if (!from_host && read > start && read < end) channel.read = read;
+  channel.lost_reader = !from_host && (read < start || read > end);
+  if (channel.lost_reader) bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
+  channel.even_dma = channel.even_host = channel.told = false;
+  channel.sent = channel.dropped = 0;
+  channel.running = true;
+  at(felix::reg("dma_position"), index).store(start, std::memory_order_release);
+  at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
+}
+
+/// Positions are there for the host after the data are.
+void FelixCard::publish(unsigned index) {
+  Channel& channel = channels_[index];
+  copies_done();
+  const std::uint64_t status =
+      (channel.even_dma ? felix::kEvenDma.mask() : 0) | (channel.even_host ? felix::kEvenHost.mask() : 0);
+  at(felix::reg("dma_status"), index).store(status, std::memory_order_release);
+  at(felix::reg("dma_position"), index).store(channel.position, std::memory_order_release);
+  if (channel.position != channel.read && !channel.told &&
+      (interrupt_enable_.load(std::memory_order_relaxed) >> index & 1U) != 0) {
+    channel.told = true;
+    interrupts().raise(index);
+  }
+}
+
+bool FelixCard::update_channel(unsigned index) {
+  Channel& channel = channels_[index];
+  const bool enabled = (at(felix::reg("dma_enable")).load(std::memory_order_acquire) >> index & 1U) != 0;
+  if (enabled != channel.running) {
+    if (enabled) {
+      begin(index);
+    } else if (!channel.ending && ends_in_order(index)) {
+      channel.ending = true;
+      ending_ns_ = 0;
+    } else if (!channel.ending) {
+      end(index);
+    }
+    if (!channel.ending) return true;
+  } else {
+    channel.ending = false;
+  }
+  if (!channel.running) return false;
+  const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
+  if (channel.lost_reader) {
+    if (read < channel.start || read > channel.end) return false;
+    channel.lost_reader = false;
+    channel.read = read == channel.end ? channel.start : read;
+    return true;
+  }
+  if (read == channel.read) return false;
+  if (read < channel.start || read > channel.end) {
+    bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
+    channel.read = channel.position;  // nothing sensible can be said: the memory counts as read
+    return false;
+  }
+  const std::uint64_t wrapped = read == channel.end ? channel.start : read;
+  if (wrapped < channel.read) {
+    channel.even_host = !channel.even_host;
+    publish(index);
+  }
+  channel.read = wrapped;
+  channel.told = false;
+  return true;
+}
+
+std::uint64_t FelixCard::free_bytes(const Channel& channel) const {
+  if (channel.lost_reader) return 0;
+  const std::uint64_t size = channel.end - channel.start;
+  const std::uint64_t used =
+      channel.position >= channel.read ? channel.position - channel.read : size - (channel.read - channel.position);
+  // One block stays free: equal positions always mean empty memory.
+  const std::uint64_t keep = settings_.source.format.block_bytes;
+  return size - used > keep ? size - used - keep : 0;
+}
+
+std::uint64_t FelixCard::triggers_that_fit() const {
+  std::array<double, felix::kToHostDescriptors> per_trigger{};
+  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
+  double all = 0;
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    const unsigned channel = channel_of_[link].load(std::memory_order_relaxed);
+    per_trigger[channel] += source_.bytes_per_trigger(link);
+    open[channel] += source_.open_blocks(link) * settings_.source.format.block_bytes;
+    all += source_.bytes_per_trigger(link);
+  }
+  double fit = std::max(1.0, kTurnBytes / std::max(all, 1.0));
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    const Channel& channel = channels_[i];
+    if (!channel.running || per_trigger[i] == 0) continue;
+    const std::uint64_t room = channel.stuck ? 0 : free_bytes(channel);
+    fit = std::min(fit, room > open[i] ? static_cast<double>(room - open[i]) / per_trigger[i] : 0.0);
+  }
+  return static_cast<std::uint64_t>(fit);
+}
+
+BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
+  Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
+  if (!channel.running) {
+    channel.dropped.store(channel.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    blocks_dropped_.store(blocks_dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return BlockFate::dropped;
+  }
+  if (channel.memory.size() < block.size()) {
+    channel.memory =
+        use_->find(channel.client, channel.position, std::min<std::uint64_t>(channel.end - channel.position, kTurnBytes));
+  }
+  BlockFate fate = BlockFate::sent;
+  if (channel.memory.size() >= block.size()) {
+    if (reinterpret_cast<std::uintptr_t>(channel.memory.data()) % 64 == 0) {
+      kernels_.copy_block(channel.memory.data(), block.data(), block.size());
+    } else {
+      std::memcpy(channel.memory.data(), block.data(), block.size());
+    }
+    channel.memory = channel.memory.subspan(block.size());
+  } else if (!use_->write(channel.client, channel.position, block)) {
+    // Over the border of two maps is fine; into nothing is what an IOMMU would stop.
+    dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    fate = BlockFate::unmapped;
+  }
+  channel.position += block.size();
+  if (channel.position == channel.end) {
+    channel.position = channel.start;
+    channel.even_dma = !channel.even_dma;
+    channel.memory = {};
+  }
+  if (fate == BlockFate::unmapped) return fate;
+  channel.sent.store(channel.sent.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + block.size(), std::memory_order_relaxed);
+  return fate;
+}
+
+void FelixCard::lost(unsigned link) {
+  channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// What the host sends is taken as fast as it comes.
+void FelixCard::drain_from_host(Channel& channel) {
+  if (channel.position == channel.read) return;
+  const std::uint64_t bytes = channel.read > channel.position
+                                  ? channel.read - channel.position
+                                  : channel.end - channel.start - (channel.position - channel.read);
+  if (channel.read < channel.position) channel.even_dma = !channel.even_dma;
+  channel.position = channel.read;
+  from_host_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace rodeo::emulator
