@@ -176,10 +176,19 @@ class GbtFixture {
     ASSERT_GE(collector.count(), n);
   }
 
-  /// Lets the input's clock run on until n fragments are there.
-  void let_time_pass(std::size_t n) {
+  /// As in a run, where no worker's data are much behind another's: waits until all is read. The input's clock runs on from `now`.
+  void let_workers_catch_up(std::uint64_t& now) {
     const auto deadline = std::chrono::steady_clock::now() + patience();
-    std::uint64_t now = 1;
+    while (!input.idle() && std::chrono::steady_clock::now() < deadline) {
+      input.set_clock(now += 20'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    ASSERT_TRUE(input.idle());
+  }
+
+  /// Lets the input's clock run on from `now` until n fragments are there.
+  void let_time_pass(std::size_t n, std::uint64_t now = 1) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
     while (collector.count() < n && std::chrono::steady_clock::now() < deadline) {
       input.set_clock(now += 1'000'000);
       std::this_thread::sleep_for(std::chrono::microseconds(300));

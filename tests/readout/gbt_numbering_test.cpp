@@ -183,6 +183,46 @@ TEST_P(GbtNumbering, LinksThatJumpTogetherAreFollowed) {
   EXPECT_GE(complete, 350U);
 }
 
+TEST_P(GbtNumbering, LinksThatHaveNotComeYetJumpWithTheOthers) {
+  GbtFixture fixture(4, settings());
+  fixture.start();
+  std::uint64_t now = 1;
+  fixture.input.push({fixture.run(0, L1Id{0}, 20), fixture.run(1, L1Id{0}, 20)});
+  for (std::uint32_t l1 = 1000; l1 < 1400; l1 += 10) {
+    fixture.let_workers_catch_up(now);
+    fixture.push_all(L1Id{l1}, 10);
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_LE(fixture.lost("out_of_sequence") + fixture.lost("late"), 80U) << "half of the links must be there before one is believed";
+  std::size_t complete = 0;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
+  EXPECT_GE(complete, 380U);
+}
+
+// Half of the links bring nothing, from the beginning or for long: they do not speak against what the others agree on.
+TEST_P(GbtNumbering, SilentLinksDoNotKeepTheOthersFromJumping) {
+  for (const std::uint32_t delivered : {0U, 50U}) {
+    SCOPED_TRACE(delivered);
+    GbtFixture fixture(4, settings());
+    fixture.start();
+    std::uint64_t now = 1;
+    const auto push = [&](std::uint32_t l1) {
+      std::vector<ScriptedRun> runs;
+      for (std::size_t link = 0; link < (l1 < delivered ? 4 : 2); ++link) runs.push_back(fixture.run(link, L1Id{l1}, 10));
+      fixture.input.push(runs);
+      fixture.let_workers_catch_up(now);
+    };
+    for (std::uint32_t l1 = 0; l1 < 100; l1 += 10) push(l1);
+    fixture.let_time_pass(100, now);
+    for (std::uint32_t l1 = 1000; l1 < 1400; l1 += 10) push(l1);
+    fixture.finish();
+    fixture.check_invariants();
+    EXPECT_LE(fixture.lost("out_of_sequence") + fixture.lost("late"), 40U);
+    EXPECT_GE(fixture.collector.count(), 480U);
+  }
+}
+
 TEST_P(GbtNumbering, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
   GbtFixture fixture(2, settings());
   fixture.start();

@@ -237,6 +237,68 @@ INSTANTIATE_TEST_SUITE_P(Trials, GbtOneBadLink, ::testing::ValuesIn(bad_links())
   return fmt::format("W{}_bits{}_seed{}", param.param.workers, param.param.bits, param.param.seed);
 });
 
+// Property: links go and come, one by one or all at once, with flipped ids, for longer than a step or the window; some have not come
+// before. When all are back, nothing is lost any more.
+class GbtStorm : public ::testing::TestWithParam<Trial> {};
+
+TEST_P(GbtStorm, PassesWithoutALastingLoss) {
+  const Trial& trial = GetParam();
+  std::mt19937 engine(trial.seed);
+  const auto random = [&](std::uint32_t below) { return static_cast<std::uint32_t>(engine() % below); };
+  constexpr std::uint32_t kLinks = 6;
+  constexpr std::uint32_t kStorm = 4000;
+  constexpr std::uint32_t kCalm = 1000;
+  readout::GbtSettings settings;
+  settings.workers = trial.workers;
+  settings.window = 512U << random(4);
+  GbtFixture fixture(kLinks, settings, trial.bits);
+  fixture.start();
+  std::vector<std::uint32_t> down(kLinks);  // until this trigger
+  for (std::uint32_t& until : down) until = random(3) == 0 ? 0 : random(kStorm);
+  std::uint64_t now = 1;
+  for (std::uint32_t at = 0; at < kStorm + kCalm;) {
+    const std::uint32_t length = 1 + random(24);
+    std::vector<ScriptedRun> runs;
+    const bool all_go = at < kStorm && random(100) == 0;
+    const std::uint32_t all_for = random(900);
+    for (std::size_t link = 0; link < kLinks; ++link) {
+      if (all_go || (at < kStorm && random(40) == 0)) down[link] = std::max(down[link], at + (all_go ? all_for : random(900)));
+      if (at < kStorm && at < down[link]) continue;
+      ScriptedRun run = fixture.run(link, L1Id{at}, length);
+      if (at < kStorm && random(30) == 0) run.chunks[random(length)] = fixture.chunk(link, L1Id{at ^ 1U << random(trial.bits)});
+      runs.push_back(std::move(run));
+    }
+    fixture.input.push(runs);
+    fixture.input.set_clock(now += random(10) == 0 ? 20'000'000 : 100'000);
+    if (random(8) == 0) fixture.let_workers_catch_up(now);
+    at += length;
+  }
+  fixture.finish();
+  fixture.check_invariants();
+
+  std::uint32_t last = 0;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) last = std::max(last, fragment.l1id.value);
+  ASSERT_GE(last, kStorm + kCalm - 1);
+  std::uint32_t complete = 0;
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    if (fragment.l1id.value < kStorm + kCalm / 2 || fragment.l1id.value >= kStorm + kCalm) continue;
+    complete += fragment.missing == 0 && fixture.proves(fragment) ? 1 : 0;
+  }
+  EXPECT_EQ(complete, kCalm / 2);
+}
+
+std::vector<Trial> storms() {
+  std::vector<Trial> made;
+  for (std::uint32_t seed = 1; seed <= 8; ++seed) {
+    for (const std::uint32_t bits : {32U, 24U, 16U}) made.push_back({seed, 1 + seed % 3, bits, {}});
+  }
+  return made;
+}
+
+INSTANTIATE_TEST_SUITE_P(Trials, GbtStorm, ::testing::ValuesIn(storms()), [](const auto& param) {
+  return fmt::format("W{}_bits{}_seed{}", param.param.workers, param.param.bits, param.param.seed);
+});
+
 std::vector<Trial> trials() {
   std::vector<Trial> made;
   std::uint32_t seed = 1;

@@ -61,6 +61,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> link
       active_links_(static_cast<std::uint32_t>(links.size())) {
   commands_.reserve(links.size());
   progress_[settings_.index].active_links.store(active_links_, std::memory_order_relaxed);
+  progress_[settings_.index].links_near.store(active_links_, std::memory_order_relaxed);
 }
 
 void GbtWorker::run() {
@@ -341,7 +342,7 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
     case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
     case Verdict::out_of_sequence:
       lose(link, LostCounter::out_of_sequence);
-      if (decision.leads && !link.ahead && link.synchronised) set_ahead(link, true);
+      if (decision.leads && !link.ahead) set_ahead(link, true);
       return;
     case Verdict::late:
       lose(link, LostCounter::late);

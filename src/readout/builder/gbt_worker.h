@@ -87,6 +87,8 @@ class GbtWorker final : private EventWindowHost {
                   std::uint32_t following);
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
+  bool peers_are_beyond(Sequence full) const;
+  std::uint32_t links_near() const;
   bool nobody_follows(const TrackedLink& link) const;
   void set_ahead(TrackedLink& link, bool ahead);
   void limit_epochs(const Epoch& from, const Epoch& epoch, Sequence end);

@@ -20,7 +20,10 @@ void GbtWorker::tick(bool drained) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
     follow_peers();
     if (balance_.several()) balance_.look(event_clock_);
-    if (window_.begun()) window_.reach(reached_by_others());
+    if (window_.begun()) {
+      window_.reach(reached_by_others());
+      progress_[settings_.index].links_near.store(links_near(), std::memory_order_relaxed);
+    }
     if (!balance_.parked()) {  // what the sources that are held have not brought is not missing
       while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
     }

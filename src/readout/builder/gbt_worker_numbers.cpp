@@ -48,12 +48,14 @@ Window GbtWorker::window_for(const TrackedLink& link) const {
   constexpr std::uint64_t kWorkersApart = 256;
   Sequence newest = window.head;
   for (const WorkerProgress& worker : progress_) newest = std::max(newest, worker.head.load(std::memory_order_relaxed));
-  window.limit = std::min(newest + epochs_.gap() + settings_.step_limit + (progress_.size() > 1 ? kWorkersApart : 0),
-                          window.oldest + window.size - 1);
+  window.limit = newest + epochs_.gap() + settings_.step_limit + (progress_.size() > 1 ? kWorkersApart : 0);
+  const Sequence full = window.oldest + window.size - 1;
+  if (window.limit > full && !peers_are_beyond(full)) window.limit = full;
   return window;
 }
 
-// More than half of all links, with those of the other workers, are beyond the others: it is the others that are wrong.
+// More than half of all links, with those of the other workers, are beyond the others: it is the others that are wrong. Links
+// that have not come yet, or are silent, speak against nobody, if it is not a link alone that went there.
 bool GbtWorker::majority_ahead() const {
   std::uint32_t ahead = 0;
   std::uint32_t active = 0;
@@ -61,7 +63,32 @@ bool GbtWorker::majority_ahead() const {
     ahead += worker.links_ahead.load(std::memory_order_relaxed);
     active += worker.active_links.load(std::memory_order_relaxed);
   }
-  return 2 * ahead > active;
+  if (2 * ahead > active) return true;
+  if (ahead < 2) return false;
+  std::uint32_t near = links_near();
+  for (const WorkerProgress& peer : progress_) {
+    if (&peer != &progress_[settings_.index]) near += peer.links_near.load(std::memory_order_relaxed);
+  }
+  return ahead > near;
+}
+
+// More links of other workers than this one has are where it would have to give up its oldest events to follow.
+bool GbtWorker::peers_are_beyond(Sequence full) const {
+  std::uint32_t beyond = 0;
+  for (const WorkerProgress& peer : progress_) {
+    if (&peer != &progress_[settings_.index] && peer.head.load(std::memory_order_relaxed) > full)
+      beyond += peer.links_near.load(std::memory_order_relaxed);
+  }
+  return beyond >= 2 && beyond > links_near();
+}
+
+// Links of this worker that go on where the window is: what they bring next is no event that was closed without them.
+std::uint32_t GbtWorker::links_near() const {
+  std::uint32_t near = 0;
+  for (const TrackedLink& link : links_) {
+    near += link.synchronised && !link.removed && !link.trigger_list && !link.ahead && link.next >= window_.oldest() ? 1 : 0;
+  }
+  return near;
 }
 
 // A link has long been beyond the others, and they have brought nothing new meanwhile: they are silent, and it is right.

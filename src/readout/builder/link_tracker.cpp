@@ -32,7 +32,7 @@ Decision LinkTracker::decide(const TrackedLink& link, std::uint32_t id, bool has
 Decision LinkTracker::judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                             const Window& window, bool majority_ahead) const {
   const bool confirmed = has_following && confirms(id, following);
-  if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window) : begin(id, confirmed);
+  if (!link.synchronised) return epochs_.newest() ? join(id, confirmed, window, majority_ahead) : begin(id, confirmed);
   // A chunk that was delivered already is a duplicate, whatever follows.
   const bool same_epoch = !format_.has_ecr() || ((id >> 24) ^ link.epoch.resets) % 0x100 == 0;
   const std::int64_t distance = format_.distance(link.expected, id);
@@ -106,13 +106,13 @@ bool LinkTracker::rises(std::uint32_t id, std::uint32_t following, Sequence sequ
 Decision LinkTracker::begin(std::uint32_t id, bool confirmed) const {
   const std::uint32_t l1 = id & format_.low_mask();
   const std::uint32_t ecr = format_.has_ecr() ? id >> 24 : 0;
-  // Runs begin near L1 id 0; anything else could be a flipped bit and wants a second opinion.
-  if (l1 > epochs_.gap() && !confirmed) return {Verdict::hold, 0, {}};
+  // Runs begin near L1 id 0; anything else could be a flipped bit, or left from before, and wants a second opinion.
+  if ((l1 > epochs_.gap() || ecr != 0) && !confirmed) return {Verdict::hold, 0, {}};
   const Epoch epoch = epochs_.start(ecr, l1);
   return {Verdict::take, epoch.base + l1, epoch};
 }
 
-Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& window) const {
+Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& window, bool majority_ahead) const {
   Epoch epoch = *epochs_.newest();
   const std::uint32_t l1 = id & format_.low_mask();
   Sequence sequence = 0;
@@ -135,7 +135,7 @@ Decision LinkTracker::join(std::uint32_t id, bool confirmed, const Window& windo
   const bool plausible =
       sequence + epochs_.gap() >= window.oldest && sequence <= window.head + epochs_.gap() + settings_.step_limit;
   if (!plausible && !confirmed) return {Verdict::hold, sequence, epoch};
-  if (!plausible && sequence > window.limit) return {Verdict::out_of_sequence, sequence, epoch};
+  if (!plausible && sequence > window.limit && !majority_ahead) return {Verdict::out_of_sequence, sequence, epoch, true};
   if (sequence < window.oldest) return {Verdict::late, sequence, epoch};
   return {Verdict::take, sequence, epoch};
 }

@@ -132,7 +132,7 @@ class LinkTracker {
   bool resets_untold() const;
 
   /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
-  /// May open an epoch. `majority_ahead`: more than half of the links are beyond the limit the same way, so it must move.
+  /// May open an epoch. `majority_ahead`: more links are beyond the limit the same way than speak against it, so it must move.
   Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
                   const Window& window, bool majority_ahead) const;
 
@@ -167,7 +167,7 @@ class LinkTracker {
   bool sparse(const TrackedLink& link, std::int64_t step, Sequence sequence, const Window& window) const;
   bool rises(std::uint32_t id, std::uint32_t following, Sequence sequence, const Window& window) const;
   Decision begin(std::uint32_t id, bool confirmed) const;
-  Decision join(std::uint32_t id, bool confirmed, const Window& window) const;
+  Decision join(std::uint32_t id, bool confirmed, const Window& window, bool majority_ahead) const;
   std::optional<Decision> rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed, const Window& window) const;
   Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window,
                  bool majority_ahead) const;
