@@ -15,7 +15,9 @@ namespace {
 namespace cru = card_registers::cru;
 
 constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
-constexpr std::uint64_t kLongestEndNs = 500'000'000;
+// A run that is switched off has so long without a page written, counted in the time that this process ran.
+constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
+constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
 
 }  // namespace
@@ -231,17 +233,17 @@ bool CruCard::frames_left() const {
 }
 
 /// A run that is switched off ends behind the triggers that were accepted, which other cards have too.
-void CruCard::take_frames(std::uint64_t now_ns) {
+void CruCard::take_frames() {
   const bool taking = data_taking_ && !internal_;
   if (taking) {
     following_ = true;
-    end_by_ns_ = now_ns + kLongestEndNs;
+    standstill_ns_ = 0;
   }
   const bool held = !taking && following_ && triggers_->hold();
   triggers_->set_ready(following_);
   ranges_.clear();
   const std::uint64_t count = triggers_->take(1024, ranges_);
-  if (!taking && following_ && ((held && count == 0 && !frames_left()) || now_ns > end_by_ns_)) {
+  if (!taking && following_ && ((held && count == 0 && !frames_left()) || standstill_ns_ > kLongestStandstillNs)) {
     following_ = false;
     triggers_->set_ready(false);
     cut_off_due();
@@ -390,7 +392,9 @@ bool CruCard::work() {
   }
   running_.store(dma_on_, std::memory_order_relaxed);
   if (!dma_on_ || !bus_master()) return false;
-  if (settings_.paced) take_frames(now);
+  standstill_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
+  turn_ns_ = now;
+  if (settings_.paced) take_frames();
   bool any = false;
   std::uint64_t slowest = frames_due_;
   // One link after the other, each a budget; who was first is last the next time.
@@ -408,6 +412,7 @@ bool CruCard::work() {
     slowest = std::min(slowest, link.source.frame());
   }
   next_link_ = (next_link_ + 1) % kLinks;
+  if (any) standstill_ns_ = 0;
   if (settings_.paced && !settings_.drop && slowest > frames_done_) {
     triggers_->done(slowest - frames_done_);
     frames_done_ = slowest;

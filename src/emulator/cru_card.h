@@ -97,7 +97,7 @@ class CruCard final : public PciFunction {
   bool link_fed(unsigned number) const;
   bool link_active(unsigned number) const;
   bool frames_due(const Link& link) const;
-  void take_frames(std::uint64_t now_ns);
+  void take_frames();
   bool frames_left() const;
   void drop_frames(Link& link);
   void skip_frames(unsigned number);
@@ -119,7 +119,8 @@ class CruCard final : public PciFunction {
   bool internal_ = false;
   bool data_taking_ = false;
   bool following_ = false;       // takes triggers: from the run's begin until the frames of all that it was given are there
-  std::uint64_t end_by_ns_ = 0;  // of a run that has been switched off
+  std::uint64_t standstill_ns_ = 0;  // that this process has spent without writing a page
+  std::uint64_t turn_ns_ = 0;        // time of this turn of the DMA thread
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;

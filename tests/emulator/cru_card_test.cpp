@@ -1,5 +1,9 @@
 #include "emulator/cru_card.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "emulator/card_fixture.h"
 #include "emulator/cru_host.h"
 #include "emulator/pattern.h"
@@ -170,6 +174,28 @@ TEST_F(CruCardTest, StopFlushesWhatIsUnderWayAndStartBeginsAnew) {
     EXPECT_EQ(formats::Rdh::read(filled[0].bytes.data()).packet_counter(), 0U) << "a new run";
     host.give_back(filled[0]);
   }
+}
+
+TEST_F(CruCardTest, ARunThatIsSwitchedOffEndsWithItsLastFrameHoweverSlowlySuperpagesCome) {
+  constexpr std::uint64_t kFrames = 40;
+  auto all = settings(cru_card());
+  all.cards[0].fifo_triggers = kFrames;
+  all.cards[0].drop = false;
+  all.trigger.rate_hz = 20'000;
+  start(std::move(all));
+  CruHost host(socket(), 32768, 64);
+  host.write(cru::reg("datapath_enable"), 1);
+  host.start(0);
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().trigger.accepted == kFrames; }));
+  host.write(cru::reg("user_control"), 0);
+  for (int i = 0; i < 40; ++i) {
+    host.push(0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  }
+  host.stop();
+  const auto report = emulator_->report().functions[0];
+  EXPECT_EQ(report.chunks, kFrames);
+  EXPECT_TRUE(std::ranges::none_of(report.counters, [](const auto& counter) { return counter.first == "frames_cut_off"; }));
 }
 
 TEST_F(CruCardTest, FramesWithoutSuperpagesAreDroppedAndCounted) {
