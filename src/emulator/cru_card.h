@@ -118,7 +118,7 @@ class CruCard final : public PciFunction {
   bool dma_on_ = false;  // under mutex(), as all that follows
   bool internal_ = false;
   bool data_taking_ = false;
-  bool following_ = false;       // takes triggers: from the run's begin until the frames of all that it was given are there
+  bool following_ = false;  // takes triggers: from the run's begin until the frames of all that it was given are there
   std::uint64_t standstill_ns_ = 0;  // that this process has spent without writing a page
   std::uint64_t turn_ns_ = 0;        // time of this turn of the DMA thread
   bool dynamic_offset_ = false;

@@ -194,7 +194,8 @@ TEST_P(GbtNumbering, LinksThatHaveNotComeYetJumpWithTheOthers) {
   }
   fixture.finish();
   fixture.check_invariants();
-  EXPECT_LE(fixture.lost("out_of_sequence") + fixture.lost("late"), 80U) << "half of the links must be there before one is believed";
+  EXPECT_LE(fixture.lost("out_of_sequence") + fixture.lost("late"), 80U)
+      << "half of the links must be there before one is believed";
   std::size_t complete = 0;
   for (const SeenFragment& fragment : fixture.collector.fragments()) complete += fragment.missing == 0;
   EXPECT_GE(complete, 380U);

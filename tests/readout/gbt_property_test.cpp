@@ -262,10 +262,12 @@ TEST_P(GbtStorm, PassesWithoutALastingLoss) {
     const bool all_go = at < kStorm && random(100) == 0;
     const std::uint32_t all_for = random(900);
     for (std::size_t link = 0; link < kLinks; ++link) {
-      if (all_go || (at < kStorm && random(40) == 0)) down[link] = std::max(down[link], at + (all_go ? all_for : random(900)));
+      if (all_go || (at < kStorm && random(40) == 0))
+        down[link] = std::max(down[link], at + (all_go ? all_for : random(900)));
       if (at < kStorm && at < down[link]) continue;
       ScriptedRun run = fixture.run(link, L1Id{at}, length);
-      if (at < kStorm && random(30) == 0) run.chunks[random(length)] = fixture.chunk(link, L1Id{at ^ 1U << random(trial.bits)});
+      if (at < kStorm && random(30) == 0)
+        run.chunks[random(length)] = fixture.chunk(link, L1Id{at ^ 1U << random(trial.bits)});
       runs.push_back(std::move(run));
     }
     fixture.input.push(runs);

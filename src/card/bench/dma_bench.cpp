@@ -148,9 +148,10 @@ class Run {
     const auto patience = static_cast<std::uint64_t>(settings_.patience.count());
     if (patience == 0 || (bytes_ != 0 && quiet < patience / 2)) return {};
     const std::string what =
-        bytes_ == 0 ? fmt::format("no data in {:.1f} s", static_cast<double>(looked_ns_ - begin_ns_) * 1e-9)
-                    : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
-                                  static_cast<double>(quiet) * 1e-9, static_cast<double>(looked_ns_ - begin_ns_) * 1e-9, bytes_);
+        bytes_ == 0
+            ? fmt::format("no data in {:.1f} s", static_cast<double>(looked_ns_ - begin_ns_) * 1e-9)
+            : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
+                          static_cast<double>(quiet) * 1e-9, static_cast<double>(looked_ns_ - begin_ns_) * 1e-9, bytes_);
     return std::unexpected(Error{"card.no_data", what, card_.address().text(),
                                  "see that links are enabled and triggers come: rodeo card status, rodeo card triggers; "
                                  "--patience says how long a pause may be"});

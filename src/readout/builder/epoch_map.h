@@ -38,9 +38,10 @@ struct alignas(base::kCacheLine) WorkerProgress {
   std::atomic<bool> ended{false};   ///< its stream has ended and all is published
   std::atomic<std::uint32_t> active_links{0};
   std::atomic<std::uint32_t> links_ahead{0};  ///< links whose ids have left the window
-  std::atomic<std::uint32_t> links_near{0};   ///< links that were in the window at its last look at the clock; all before that
-  std::atomic<Sequence> first{0};             ///< where its foremost link was at its last look at the clock
-  std::atomic<Sequence> second{0};            ///< and the one behind that
+  std::atomic<std::uint32_t> links_near{
+      0};                           ///< links that were in the window at its last look at the clock; all before that
+  std::atomic<Sequence> first{0};   ///< where its foremost link was at its last look at the clock
+  std::atomic<Sequence> second{0};  ///< and the one behind that
 };
 
 /// Shared by the workers of one builder. Locked: it is asked where a link begins, jumps or crosses a reset, not where
