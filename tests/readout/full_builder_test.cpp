@@ -1,6 +1,8 @@
 // FULL-mode builder, case by case: one stream over links that take turns, in order and in every disorder.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "readout/builder/full_builder.h"
 #include "readout/gbt_fixture.h"
 
@@ -206,6 +208,56 @@ TEST(FullBuilder, AFlippedBitInOneL1IdCostsOneChunk) {
     fixture.sort_out();
     EXPECT_EQ(fixture.whole, 39U) << "bit " << bit;
     EXPECT_EQ(fixture.empty.size(), 1U) << "bit " << bit;
+  }
+}
+
+TEST(FullBuilder, AWrongFirstL1IdCostsOneChunk) {
+  for (std::uint32_t bit = 7; bit < 32; ++bit) {
+    FullFixture fixture(2, 1);
+    fixture.start();
+    ScriptedRun hurt = fixture.event(0, L1Id{0});
+    hurt.chunks[0][bit / 8] ^= std::byte{1} << (bit % 8);
+    fixture.input.push({hurt});
+    fixture.push_events(0, 1, 200);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, 199U) << "bit " << bit;
+    EXPECT_EQ(fixture.lost("out_of_sequence"), 1U) << "bit " << bit;
+  }
+}
+
+// Links go and come, one by one or all at once, with flipped ids. When all are back, nothing is lost any more.
+TEST(FullBuilder, AStormPassesWithoutALastingLoss) {
+  constexpr std::uint32_t kLinks = 4;
+  constexpr std::uint32_t kStorm = 4000;
+  constexpr std::uint32_t kCalm = 1000;
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937 engine(seed);
+    const auto random = [&](std::uint32_t below) { return static_cast<std::uint32_t>(engine() % below); };
+    FullFixture fixture(kLinks, 1);
+    fixture.start();
+    std::vector<std::uint32_t> down(kLinks);  // until this event
+    for (std::uint32_t& until : down) until = random(3) == 0 ? 0 : random(kStorm);
+    std::uint64_t now = 1;
+    for (std::uint32_t l1 = 0; l1 < kStorm + kCalm; ++l1) {
+      const bool all_go = random(1000) == 0;
+      const std::uint32_t all_for = random(900);
+      for (std::uint32_t& until : down) {
+        if (all_go || random(400) == 0) until = std::max(until, l1 + (all_go ? all_for : random(900)));
+      }
+      if (l1 < kStorm && l1 < down[l1 % kLinks]) continue;
+      ScriptedRun run = fixture.event(0, L1Id{l1});
+      if (const std::uint32_t bit = random(32); l1 < kStorm && random(300) == 0)
+        run.chunks[0][bit / 8] ^= std::byte{1} << (bit % 8);
+      fixture.input.push({run});
+      fixture.input.set_clock(now += random(100) == 0 ? 20'000'000 : 10'000);
+      if (random(50) == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    fixture.finish();
+    std::uint32_t whole = 0;
+    for (const SeenFragment& seen : fixture.collector.fragments())
+      whole += seen.chunks == 1 && seen.l1id.value >= kStorm + kCalm / 2 && seen.l1id.value < kStorm + kCalm ? 1 : 0;
+    EXPECT_EQ(whole, kCalm / 2) << "seed " << seed << ", out of sequence " << fixture.lost("out_of_sequence");
   }
 }
 

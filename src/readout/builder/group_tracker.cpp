@@ -72,7 +72,8 @@ Decision GroupTracker::place(std::uint32_t id, bool confirmed) {
   const std::uint32_t l1 = id & format_.low_mask();
   const std::uint32_t ecr = format_.has_ecr() ? id >> 24 : 0;
   if (!begun_) {
-    if (l1 > settings_.step_limit && !confirmed) return {Verdict::hold, 0, {}};
+    // Streams begin near L1 id 0; anything else could be a flipped bit, or left from before.
+    if ((l1 > settings_.step_limit || ecr != 0) && !confirmed) return {Verdict::hold, 0, {}};
     begin(ecr, l1);
     return {Verdict::take, epoch_.base + l1, epoch_};
   }
