@@ -29,6 +29,11 @@ FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors
   source.full_mode = keys.text("mode") == "full";
   source.links = static_cast<unsigned>(keys.integer("links"));
   source.elinks_per_link = static_cast<unsigned>(keys.integer("elinks_per_link"));
+  source.links_per_group = static_cast<unsigned>(keys.integer("links_per_group"));
+  if (source.links_per_group > 1 && !source.full_mode)
+    errors.push_back(bad_card(table, "links_per_group is for mode = \"full\": a GBT link has all triggers"));
+  if (source.links % source.links_per_group != 0)
+    errors.push_back(bad_card(table, fmt::format("{} links are no groups of {}", source.links, source.links_per_group)));
   source.chunk_bytes = keys.bytes("chunk_size");
   source.chunk_bytes_max = keys.bytes("chunk_size_max");
   const std::uint64_t block_bytes = keys.bytes("block_size");

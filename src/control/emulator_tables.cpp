@@ -61,6 +61,8 @@ std::vector<Key> card_keys() {
       // FELIX
       choice("mode", "gbt", "FELIX: firmware mode. full: one E-link a link.", {"gbt", "full"}),
       integer("elinks_per_link", "8", "FELIX, GBT mode: E-links of a link.", 1, 64),
+      integer("links_per_group", "1",
+              "FELIX, FULL mode: so many neighbours carry the triggers in turn: each its L1 ids modulo this.", 1, 24),
       of_type(KeyType::size, "chunk_size", "40", "FELIX: bytes of a chunk."),
       of_type(KeyType::size, "chunk_size_max", "0", "FELIX: more than chunk_size: sizes vary between the two."),
       of_type(KeyType::size, "block_size", "1KiB", "FELIX: size of a block; more than 1KiB needs trailer_bits 32."),

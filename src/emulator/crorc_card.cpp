@@ -274,7 +274,7 @@ bool CrorcCard::inject_card(const Fault& fault) {
     case FaultKind::corrupt_rdh: channel.source.corrupt_header(); return true;
     case FaultKind::truncated_page: channel.source.truncate_page(); return true;
     case FaultKind::dropped_superpage: channel.lose = true; return true;
-    case FaultKind::stuck_fifo: channel.stuck = !channel.stuck; return true;
+    case FaultKind::stuck_fifo: channel.stuck = !fault.ends && !channel.stuck; return true;
     case FaultKind::size_index_mismatch: channel.wrong_index = true; return true;
     default: return false;
   }

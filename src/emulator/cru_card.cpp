@@ -444,7 +444,7 @@ bool CruCard::inject_card(const Fault& fault) {
     case FaultKind::corrupt_rdh: link.source.corrupt_header(); return true;
     case FaultKind::truncated_page: link.source.truncate_page(); return true;
     case FaultKind::dropped_superpage: link.lose = true; return true;
-    case FaultKind::stuck_fifo: link.stuck = !link.stuck; return true;
+    case FaultKind::stuck_fifo: link.stuck = !fault.ends && !link.stuck; return true;
     case FaultKind::size_index_mismatch: link.wrong_index = true; return true;
     default: return false;
   }

@@ -198,20 +198,42 @@ Result<void> Emulator::inject(const std::string& id, const Fault& fault) {
   if (fault_has_link(fault.kind) && fault.link >= identity.links)
     return refused(fmt::format("{} ({}) has no link {}", id, identity.type, fault.link),
                    fmt::format("links are 0 to {}", identity.links - 1));
+  if (fault.duration.count() > 0 && !fault_has_duration(fault.kind))
+    return refused(fmt::format("{} has no duration", fault_name(fault.kind)),
+                   "link_down, stuck_fifo and removal end by themselves");
+  if (function->removed() && fault.kind != FaultKind::replug)
+    return refused(fmt::format("{} is removed", id), "`replug` brings it back");
+  if (!function->removed() && fault.kind == FaultKind::replug)
+    return refused(fmt::format("{} is there: it cannot be plugged in again", id), "`card_reset` resets it under load");
   if (!function->inject(fault))
     return refused(fmt::format("{} ({}) has no fault {}", id, identity.type, fault_name(fault.kind)),
                    "`rodeo emulate fault --help` lists the faults and says what they are on which card");
   faults_.fetch_add(1, std::memory_order_relaxed);
+  end_later(id, fault);
   if (const auto turn = told_[static_cast<std::size_t>(fault.kind)].turn())
     base::log_info("fault {} on {} (link {}){}", fault_name(fault.kind), identity.address, fault.link, turn.suffix());
   return {};
+}
+
+/// A link that is down comes back by its card.
+void Emulator::end_later(const std::string& id, const Fault& fault) {
+  if (fault.duration.count() <= 0 || fault.kind == FaultKind::link_down) return;
+  Due end;
+  end.scheduled.card = id;
+  end.scheduled.fault.kind = fault.kind == FaultKind::removal ? FaultKind::replug : fault.kind;
+  end.scheduled.fault.link = fault.link;
+  end.scheduled.fault.ends = true;
+  end.at_ns = base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count());
+  end.undoes = true;
+  const std::lock_guard lock(ends_mutex_);
+  ends_.push_back(std::move(end));
 }
 
 void Emulator::apply(Due& due, std::uint64_t now_ns) {
   const ScheduledFault& scheduled = due.scheduled;
   const std::string by_name = fmt::format("{}:{}", scheduled.card, scheduled.endpoint);
   const auto done = inject(find(by_name) != nullptr ? by_name : scheduled.card, scheduled.fault);
-  if (!done) {
+  if (!done && !due.undoes) {
     if (const auto turn = told_[static_cast<std::size_t>(scheduled.fault.kind)].turn())
       base::log_warning("{}{}", done.error().message(), turn.suffix());
   }
@@ -224,24 +246,15 @@ void Emulator::apply(Due& due, std::uint64_t now_ns) {
 
 void Emulator::poll() {
   const std::uint64_t now_ns = base::steady_now_ns();
-  std::vector<Due> ends;
   for (Due& due : schedule_) {
-    if (due.over || now_ns < due.at_ns) continue;
-    apply(due, now_ns);
-    const Fault& fault = due.scheduled.fault;
-    if (fault.duration.count() <= 0 || due.undoes) continue;
-    Due end{
-        .scheduled = due.scheduled, .at_ns = now_ns + static_cast<std::uint64_t>(fault.duration.count()), .undoes = true};
-    end.scheduled.every = std::chrono::nanoseconds{0};
-    switch (fault.kind) {
-      case FaultKind::removal: end.scheduled.fault.kind = FaultKind::replug; break;
-      case FaultKind::stuck_fifo: break;  // the same again sets it free
-      default: continue;                  // the card undoes it, or there is nothing to undo
-    }
-    ends.push_back(end);
+    if (now_ns >= due.at_ns) apply(due, now_ns);
   }
   std::erase_if(schedule_, [](const Due& due) { return due.over; });
-  schedule_.insert(schedule_.end(), ends.begin(), ends.end());
+  {
+    const std::lock_guard lock(ends_mutex_);
+    schedule_.insert(schedule_.end(), ends_.begin(), ends_.end());
+    ends_.clear();
+  }
   if (authority_) authority_->advance(now_ns);
 }
 

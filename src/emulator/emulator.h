@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,8 @@ class Emulator {
   std::chrono::milliseconds next_poll() const;
 
   /// `id` is the address of a function ("3b:00.0"), or the name of a card (endpoint 0), or name:endpoint. Errors:
-  /// emulator.no_such_card, emulator.no_such_fault (the card has no such fault, link or temperature).
+  /// emulator.no_such_card, emulator.no_such_fault (the card has no such fault, link, temperature or duration; it is removed, or there).
+  /// A fault with a duration ends by itself, at a poll().
   Result<void> inject(const std::string& id, const Fault& fault);
 
   /// Ends the DMA of all functions, for good: a report is final then. What was under way is lost under a name; registers still answer.
@@ -106,6 +108,7 @@ class Emulator {
   TriggerHub& hub();
   PciFunction* find(const std::string& id);
   void apply(Due& due, std::uint64_t now_ns);
+  void end_later(const std::string& id, const Fault& fault);
 
   EmulatorSettings settings_;
   std::unique_ptr<TriggerAuthority> authority_;  // or
@@ -113,6 +116,8 @@ class Emulator {
   std::unique_ptr<TriggerServer> server_;
   std::vector<std::unique_ptr<PciFunction>> functions_;
   std::vector<Due> schedule_;
+  std::mutex ends_mutex_;
+  std::vector<Due> ends_;  // of faults, for the schedule
   std::uint64_t start_ns_ = 0;
   std::atomic<std::uint64_t> faults_{0};
   std::array<base::LogThrottle, kFaultKinds> told_;  // by kind: a schedule may make a thousand a second

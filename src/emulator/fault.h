@@ -56,6 +56,7 @@ struct Fault {
   unsigned link = 0;
   double value = 0;                      ///< degrees Celsius for `temperature`
   std::chrono::nanoseconds duration{0};  ///< of link_down, stuck_fifo, removal; 0: until told otherwise
+  bool ends = false;                     ///< of stuck_fifo: goes on, whatever it did before
 };
 
 /// A fault that happens again and again does so at most this often.

@@ -281,6 +281,12 @@ bool FelixCard::work() {
       source_.append(ranges_, *this, now);
       open_blocks_ = true;
       last_append_ns_ = now;
+      // Others go on; what a link that is down, off or not in turn has begun does not wait for it.
+      const auto flush = static_cast<std::uint64_t>(settings_.flush.count());
+      if (now - last_flush_ns_ >= flush) {
+        last_flush_ns_ = now;
+        (void)source_.flush(*this, now - std::min(now, flush));
+      }
     } else {
       source_.flush(*this);
       open_blocks_ = false;
@@ -321,7 +327,7 @@ bool FelixCard::inject_card(const Fault& fault) {
     case FaultKind::corrupt_rdh: source_.corrupt_block(link); return true;
     case FaultKind::truncated_page: source_.truncate_chunk(link); return true;
     case FaultKind::dropped_superpage: source_.lose_block(link); return true;
-    case FaultKind::stuck_fifo: channel.stuck = !channel.stuck; return true;
+    case FaultKind::stuck_fifo: channel.stuck = !fault.ends && !channel.stuck; return true;
     default: return false;
   }
 }

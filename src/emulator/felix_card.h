@@ -95,6 +95,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::byte* bar0_ = nullptr;
   DmaMaps::Use* use_ = nullptr;  // in work() only
   std::uint64_t last_append_ns_ = 0;
+  std::uint64_t last_flush_ns_ = 0;
   bool open_blocks_ = false;
   bool following_ = false;       // takes triggers
   std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread

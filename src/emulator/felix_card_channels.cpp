@@ -125,7 +125,7 @@ std::uint64_t FelixCard::triggers_that_fit() const {
     const unsigned channel = channel_of_[link].load(std::memory_order_relaxed);
     per_trigger[channel] += source_.bytes_per_trigger(link);
     open[channel] += source_.open_blocks(link) * settings_.source.format.block_bytes;
-    all += source_.bytes_per_trigger(link);
+    all += source_.bytes_per_trigger(link) / settings_.source.links_per_group;
   }
   double fit = std::max(1.0, kTurnBytes / std::max(all, 1.0));
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {

@@ -70,7 +70,8 @@ double FelixSource::wire_bytes(std::size_t chunk_bytes) const {
 
 std::uint64_t FelixSource::triggers_on_links(std::uint64_t now_ns) const {
   if (!pacer_.paced()) return ~std::uint64_t{0};
-  return pacer_.most(now_ns, wire_bytes(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max)));
+  return pacer_.most(now_ns, wire_bytes(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max))) *
+         settings_.links_per_group;
 }
 
 /// With the chunks of keys_.
@@ -230,43 +231,56 @@ void FelixSource::append_ttc(std::span<const TriggerRange> triggers, BlockSink& 
   }
 }
 
-void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
+/// The triggers that links of this turn carry.
+void FelixSource::look_at(std::span<const TriggerRange> triggers, unsigned turn) {
   headers_.clear();
   l1ids_.clear();
   for (const TriggerRange& range : triggers) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const L1Id l1id{range.l1id_of(i)};
+      if (settings_.links_per_group > 1 && l1id.l1() % settings_.links_per_group != turn) continue;
       l1ids_.push_back(l1id.value);
       headers_.push_back(provable_.header(l1id));
     }
   }
   keys_.resize(headers_.size());
-  // One E-link after the other: its open block stays in the nearest cache.
+}
+
+void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
-  for (std::size_t i = 0; i < detector_elinks; ++i) {
-    Elink& elink = elinks_[i];
-    if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
-    if (!up_[elink.link]) {
-      books_.link_down += headers_.size();
-      continue;
+  for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
+    look_at(triggers, turn);
+    if (headers_.empty()) continue;
+    // One E-link after the other: its open block stays in the nearest cache.
+    for (std::size_t i = turn; i < detector_elinks; i += settings_.links_per_group) {
+      Elink& elink = elinks_[i];
+      if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
+      if (!up_[elink.link]) {
+        books_.link_down += headers_.size();
+        continue;
+      }
+      books_.begun += headers_.size();
+      elink.appended_ns = now_ns;
+      append_provable(elink, sink);
+      if (pacer_.paced()) occupy(i, now_ns);
     }
-    books_.begun += headers_.size();
-    append_provable(elink, sink);
-    if (pacer_.paced()) occupy(i, now_ns);
   }
   if (!settings_.ttc_link || (enabled_[0] >> kTtcElink & 1U) == 0) return;
+  std::uint64_t count = 0;
+  for (const TriggerRange& range : triggers) count += range.count;
   if (!up_[0]) {
-    books_.link_down += headers_.size();
+    books_.link_down += count;
     return;
   }
-  books_.begun += headers_.size();
+  books_.begun += count;
+  elinks_.back().appended_ns = now_ns;
   append_ttc(triggers, sink);
 }
 
-bool FelixSource::flush(BlockSink& sink) {
+bool FelixSource::flush(BlockSink& sink, std::uint64_t since_ns) {
   bool any = false;
   for (Elink& elink : elinks_) {
-    if (elink.encoder.full()) continue;
+    if (elink.encoder.full() || elink.appended_ns >= since_ns) continue;
     elink.encoder.timeout();
     emit(elink, sink, false);
     any = true;

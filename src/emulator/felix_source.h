@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct FelixSourceSettings {
   bool full_mode = false;        ///< one E-link a link
   unsigned links = 24;           ///< of the function, at most 24
   unsigned elinks_per_link = 8;  ///< GBT mode, at most 64
+  unsigned links_per_group = 1;  ///< FULL mode: so many neighbours carry the triggers in turn, by L1 id; divides `links`
   std::size_t chunk_bytes = 40;
   std::size_t chunk_bytes_max = 0;  ///< more than chunk_bytes: sizes between the two, a pure function of link and trigger
   formats::BlockFormat format = {};
@@ -70,8 +72,9 @@ class FelixSource {
 
   /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
   void append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
-  /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while. True if there was one.
-  bool flush(BlockSink& sink);
+  /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while; nothing may have
+  /// come since `since_ns`, of append()'s clock. True if there was one.
+  bool flush(BlockSink& sink, std::uint64_t since_ns = std::numeric_limits<std::uint64_t>::max());
   /// Forgets what is in open blocks: cut off.
   void clear();
 
@@ -92,12 +95,14 @@ class FelixSource {
     std::uint32_t link_id;
     std::byte* memory;  // its open block
     OpenBlockBooks books = {};
+    std::uint64_t appended_ns = 0;  // when it last got something
   };
 
   template <std::size_t kBytes, typename TrailerWord>
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
   void append_provable(Elink& elink, BlockSink& sink);
+  void look_at(std::span<const TriggerRange> triggers, unsigned turn);
   void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
   void push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
@@ -118,7 +123,7 @@ class FelixSource {
   std::vector<Line> memory_;  // of the open blocks
   std::vector<Elink> elinks_;
   LinkPacer pacer_;                     // a lane an E-link of the detector
-  std::vector<std::uint64_t> headers_;  // of the triggers of one append()
+  std::vector<std::uint64_t> headers_;  // of the triggers of one append() that the links of one turn carry
   std::vector<std::uint32_t> l1ids_;
   std::vector<std::uint64_t> keys_;  // of one E-link
   std::vector<std::byte> chunk_;

@@ -176,6 +176,7 @@ bool PciFunction::inject(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::card_reset: reset(); return true;
     case FaultKind::removal:
+      removed_ = true;
       leave();  // what it is asked before its clients are hung up on brings nothing back
       if (server_) server_->unplug();
       return true;
@@ -187,6 +188,7 @@ bool PciFunction::inject(const Fault& fault) {
         const auto paused = pause();
         gone_ = false;
       }
+      removed_ = false;
       knock();
       return true;
     default: break;

@@ -85,6 +85,8 @@ class PciFunction : public Device {
 
   /// Makes the fault happen now; false if this card does not have it. Any thread.
   bool inject(const Fault& fault);
+  /// Between the faults removal and replug. Any thread.
+  bool removed() const { return removed_.load(std::memory_order_relaxed); }
 
  protected:
   void start();
@@ -140,6 +142,7 @@ class PciFunction : public Device {
   Interrupts interrupts_;
   std::atomic<bool> bus_master_{false};
   bool gone_ = false;  // under work_mutex_: removed, or at the end
+  std::atomic<bool> removed_{false};
   std::atomic<bool> stop_{false};
   std::atomic<unsigned> knocks_{0};  // things that may end the DMA thread's rest
   std::atomic<bool> resting_{false};

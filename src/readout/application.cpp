@@ -177,7 +177,8 @@ ReadoutStatus Application::status() {
                  .p99_us = static_cast<double>(latency.percentile_ns(0.99)) * 1e-3,
                  .max_us = static_cast<double>(latency.max_ns()) * 1e-3};
   for (const Rob& rob : robs_) {
-    out.robs.push_back({rob.source_id, rob.builder->status()});
+    const bool groups = settings_.builder.type != "gbt" && !rob.links.empty();
+    out.robs.push_back({rob.source_id, rob.builder->status(), groups ? rob.links.back().group + 1 : 1});
     for (FragmentBuilder::Link& link : out.robs.back().builder.links) {
       if (rob.policy.removed(link.fid)) link.removed_by_policy = true;
     }

@@ -244,7 +244,10 @@ TEST_F(FelixCardTest, ALinkThatGoesDownIsMissingAndComesBack) {
   run(host, prover, 1000);
   ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::link_down, .link = 1}).has_value());
   EXPECT_EQ(host.client.read<std::uint64_t>(2, felix::reg("link_status").at(1)), 2U);
-  run(host, prover, prover.chunks() + 50'000);
+  // What it has begun comes after `flush`, beside the data of the others.
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+       std::chrono::steady_clock::now() < end;)
+    run(host, prover, prover.chunks() + 50'000);
   const auto stopped = prover.per_link();
   run(host, prover, prover.chunks() + 50'000);
   EXPECT_EQ(prover.per_link()[3], stopped[3]);
@@ -254,6 +257,32 @@ TEST_F(FelixCardTest, ALinkThatGoesDownIsMissingAndComesBack) {
   run(host, prover, prover.chunks() + 100'000);
   EXPECT_EQ(prover.gaps(), 3U) << "each E-link of it missed some";
   EXPECT_EQ(prover.wrong(), 0U);
+}
+
+TEST_F(FelixCardTest, AStuckFifoOfSomeDurationGoesOnAlsoIfItWasSetFreeBefore) {
+  start(settings(felix()));
+  FelixHost host(socket(), 1 << 20);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  ASSERT_TRUE(host.enable());
+  run(host, prover, 1000);
+  const emulator::Fault stuck{.kind = FaultKind::stuck_fifo, .duration = std::chrono::milliseconds(20)};
+  ASSERT_TRUE(emulator_->inject("felix", stuck).has_value());
+  ASSERT_TRUE(emulator_->inject("felix", {.kind = FaultKind::stuck_fifo}).has_value());  // sets it free
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(60);
+  ASSERT_TRUE(wait_until([&] {
+    emulator_->poll();
+    prover.prove(host.take());
+    return std::chrono::steady_clock::now() > end;
+  }));
+  run(host, prover, prover.chunks() + 100'000);
+  ASSERT_TRUE(emulator_->inject("felix", stuck).has_value());
+  const auto chunks = prover.chunks();
+  ASSERT_TRUE(wait_until([&] {
+    emulator_->poll();
+    prover.prove(host.take());
+    return prover.chunks() > chunks + 1'000'000;  // more than lay ready
+  }));
+  EXPECT_EQ(prover.wrong() + prover.gaps(), 0U);
 }
 
 TEST_F(FelixCardTest, FaultsOfBlocksAreSeenByADecoder) {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -102,6 +104,80 @@ TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
   (void)source.flush(blocks);
   EXPECT_EQ(source.books().open(), 0U);
   EXPECT_EQ(sent() + source.books().link_down, 7 * 1000U);
+}
+
+std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks& blocks,
+                                                                   const std::vector<std::uint16_t>& elinks) {
+  std::map<std::uint16_t, std::vector<std::uint32_t>> found;
+  formats::BlockDecoder decoder({.format = {}, .max_chunk_bytes = 1 << 20}, elinks);
+  formats::DecodeBuffer buffer(decoder.capacity_for(64));
+  for (std::span<const std::byte> rest = blocks.bytes; !rest.empty();) {
+    buffer.clear();
+    const std::size_t taken = decoder.decode(rest, buffer);
+    if (taken == 0) break;
+    rest = rest.subspan(taken);
+    for (const ChunkRun& run : buffer.runs()) {
+      for (std::uint32_t i = 0; i < run.count; ++i) {
+        std::uint32_t l1id = 0;
+        std::memcpy(&l1id, run.chunk(i).data(), sizeof l1id);
+        found[elinks[run.link]].push_back(l1id);
+      }
+    }
+  }
+  return found;
+}
+
+TEST(FelixSource, OnlyBlocksThatHaveWaitedAreFlushed) {
+  FelixSourceSettings settings;
+  settings.links = 2;
+  settings.elinks_per_link = 1;
+  FelixSource source(settings);
+  Blocks blocks;
+  const auto append = [&](std::uint32_t l1id, std::uint64_t now_ns) {
+    const TriggerRange range{.sequence = l1id, .l1id = l1id, .count = 1};
+    source.append(std::span(&range, 1), blocks, now_ns);
+  };
+  append(0, 100);
+  source.set_up(1, false);
+  append(1, 200);
+  EXPECT_FALSE(source.flush(blocks, 100));
+  EXPECT_TRUE(source.flush(blocks, 150));
+  EXPECT_FALSE(source.flush(blocks, 150));
+  auto found = l1ids_by_elink(blocks, {0, 1 << 6});
+  EXPECT_EQ(found[1 << 6], std::vector<std::uint32_t>{0}) << "of the link that went down";
+  EXPECT_TRUE(found[0].empty()) << "the other goes on";
+  EXPECT_TRUE(source.flush(blocks));
+  found = l1ids_by_elink(blocks, {0, 1 << 6});
+  EXPECT_EQ(found[0], (std::vector<std::uint32_t>{0, 1}));
+}
+
+TEST(FelixSource, LinksOfAGroupCarryTheTriggersInTurn) {
+  FelixSourceSettings settings;
+  settings.full_mode = true;
+  settings.links = 6;
+  settings.links_per_group = 3;
+  settings.chunk_bytes = 600;
+  FelixSource source(settings);
+  Blocks blocks;
+  // Over a reset of the event counter.
+  const std::array ranges{TriggerRange{.sequence = 0, .l1id = 5, .count = 100},
+                          TriggerRange{.sequence = 100, .l1id = 1U << 24, .count = 50}};
+  source.append(ranges, blocks, 0);
+  (void)source.flush(blocks);
+  std::vector<std::uint16_t> elinks;
+  for (std::uint16_t link = 0; link < 6; ++link) elinks.push_back(static_cast<std::uint16_t>(link << 6));
+  const auto found = l1ids_by_elink(blocks, elinks);
+  for (std::uint16_t group = 0; group < 2; ++group) {
+    std::set<std::uint32_t> all;
+    for (std::uint16_t turn = 0; turn < 3; ++turn) {
+      for (const std::uint32_t l1id : found.at(static_cast<std::uint16_t>((3 * group + turn) << 6))) {
+        EXPECT_EQ((l1id & 0xffffff) % 3, turn);
+        EXPECT_TRUE(all.insert(l1id).second);
+      }
+    }
+    EXPECT_EQ(all.size(), 150U);
+  }
+  EXPECT_EQ(source.books().begun, 300U);
 }
 
 struct Shape {
