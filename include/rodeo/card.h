@@ -40,6 +40,13 @@ struct CardInfo {
 std::vector<CardInfo> list_cards();
 
 class CardDma;
+class CardHandle;
+
+namespace card {
+class Card;
+/// The room's own class behind a handle; not for programs that use the library.
+Card& inside_of(CardHandle& handle);
+}  // namespace card
 
 /// A card that is open. Any thread; any number of processes at once. No call waits without a limit.
 class CardHandle {
@@ -63,6 +70,7 @@ class CardHandle {
 
  private:
   friend class CardDma;
+  friend card::Card& card::inside_of(CardHandle& handle);
   struct Inside;
   explicit CardHandle(std::unique_ptr<Inside> inside);
   std::unique_ptr<Inside> inside_;
@@ -88,22 +96,35 @@ struct CardSpan {
   bool last = false;            ///< the superpage ends here
 };
 
-/// The one owner of a DMA channel. One thread. The card must outlive it.
+/// The one owner of a DMA channel, from open() to close() or its end, whichever is first. One thread at a time: who shares it among threads serialises the
+/// calls. The card must outlive it. The destructor stops the card and throws nothing, whatever has become of the card.
 class CardDma {
  public:
-  /// Throws card.locked if the channel has an owner.
+  /// Throws card.locked if the channel has an owner, card.bad_dma for a channel, a source, or sizes of buffer and superpages that the card does not take.
   static CardDma open(CardHandle& card, const CardDmaOptions& options = {});
   CardDma(CardDma&&) noexcept;
   CardDma& operator=(CardDma&&) noexcept;
   ~CardDma();
 
+  /// Ignored while it runs. Throws card.not_drained if next() has not been called until it gave nothing after a stop(), card.closed after close().
   void start();
-  /// The next span, or nothing if there is none now; never waits. Throws if the card broke the rules (card.misbehaved).
+  /// The next span, or nothing if there is none now; never waits. Throws if the card broke the rules (card.misbehaved) or is gone. Nothing after close().
   std::optional<CardSpan> next();
   /// Gives all superpages with lower numbers back to the card: their memory is no longer the caller's.
   void release_before(std::uint64_t superpage);
   /// What the card has filled can still be read with next().
   void stop();
+  /// Stops, and gives the channel away: somebody else may open it at once, this process as well. What next() has not given out is lost; spans that it
+  /// has stay readable. Done also where it throws because the card did not stop. Ignored the second time.
+  void close();
+
+  /// Between start() and stop(): more may come.
+  bool running() const;
+  /// Where the thread that calls next() runs: "on NUMA node 1 (CPUs 8-15)", or "free: ..." and why.
+  const std::string& place() const;
+  /// The buffer. As long as a copy of this lives the bytes of spans stay mapped, also after close() and the end of the CardDma; a superpage that was
+  /// given back may change under its reader until then.
+  std::shared_ptr<const void> memory() const;
 
  private:
   struct Inside;

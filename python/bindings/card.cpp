@@ -9,19 +9,22 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 
-#include "card/dma/channel.h"
-#include "card/dma/memory.h"
+#include "card/card.h"
 #include "card/enumeration.h"
-#include "card/numa.h"
 #include "card/pci/lock.h"
 #include "card/register_target.h"
 #include "errors.h"
+#include "rodeo/card.h"
 
 namespace rodeo::python {
 namespace {
@@ -34,27 +37,22 @@ void need(Result<void> done) { unwrap(std::move(done)); }
 
 /// A card that stays open as long as anything made from it lives.
 struct OpenCard {
-  card::CardEntry entry;
-  std::unique_ptr<card::Card> card;
+  CardHandle handle;
+  card::Card& inside() { return card::inside_of(handle); }
 };
-
-std::shared_ptr<OpenCard> open_card(const std::string& id) {
-  auto entry = unwrap(card::find_card(id));
-  auto card = unwrap(card::Card::open(entry.function));
-  return std::make_shared<OpenCard>(OpenCard{std::move(entry), std::move(card)});
-}
 
 class PyBar {
  public:
-  PyBar(std::shared_ptr<OpenCard> card, unsigned number) : card_(std::move(card)), bar_(unwrap(card_->card->bar(number))) {}
+  PyBar(std::shared_ptr<OpenCard> card, unsigned number)
+      : card_(std::move(card)), bar_(unwrap(card_->inside().bar(number))) {}
 
   std::uint64_t read(const Place& place) const { return unwrap(card::read_register(*bar_, target(place))); }
   void write(const Place& place, std::uint64_t value) const { need(card::write_register(*bar_, target(place), value)); }
   std::uint64_t modify(const Place& place, unsigned position, unsigned width, std::uint64_t value) const {
     const auto found = target(place);
     unwrap(card::with_bits(found, 0, position, width, value));
-    const auto alone = unwrap(card::pci::ByteLock::acquire(card_->card->found().lock_file, card::pci::kConfigurationByte,
-                                                           "the registers of the card", std::chrono::seconds{2}));
+    const auto alone = unwrap(card_->inside().lock(
+        card::pci::kConfigurationByte, "the registers of " + card_->handle.info().address, std::chrono::seconds{2}));
     const auto changed = unwrap(card::with_bits(found, unwrap(card::read_register(*bar_, found)), position, width, value));
     need(card::write_register(*bar_, found, changed));
     return changed;
@@ -64,7 +62,7 @@ class PyBar {
 
  private:
   card::RegisterTarget target(const Place& place) const {
-    const card::Card& card = *card_->card;
+    const card::Card& card = card_->inside();
     const card::RegisterSpace space{&card.map(), card.type() == card::CardType::crorc,
                                     card.type() == card::CardType::felix ? 8U : 4U};
     const std::string text = std::holds_alternative<std::string>(place) ? std::get<std::string>(place)
@@ -75,82 +73,102 @@ class PyBar {
   const card::Bar* bar_;
 };
 
-/// Reads one DMA channel. The superpage that was handed out goes back to the card when the next one is asked for.
+/// A superpage as Python sees it: all of it, also where the card's came in pieces.
+struct Whole {
+  std::span<const std::byte> bytes;
+  int link = -1;
+  std::shared_ptr<const void> memory;
+};
+
+/// Reads one DMA channel by whole superpages. The one that was handed out goes back to the card when the next one is asked for. Any thread, without the
+/// GIL: each call holds the mutex only while it works, so that a stop() gets in between two looks of a next() that waits.
 class PyDma {
  public:
-  PyDma(std::shared_ptr<OpenCard> card, unsigned channel, const std::string& source, std::uint64_t buffer_bytes,
-        std::uint32_t superpage_bytes, const std::string& numa)
-      : card_(std::move(card)),
-        superpage_bytes_(superpage_bytes),
-        place_(unwrap(card::reader_place(numa, card_->entry.function.numa_node))) {
-    const auto from = card::data_source_of(source);
-    if (!from) throw nb::value_error("data_source is fee, ddg, internal, siu or diu");
-    if (superpage_bytes == 0 || buffer_bytes / superpage_bytes < 2)
-      throw nb::value_error("the buffer must hold at least two superpages");
-    const card::StayAtCard here(place_);  // memory lies where it is touched first
-    memory_ = unwrap(card::DmaMemory::create(buffer_bytes / superpage_bytes * superpage_bytes));
-    channel_ = unwrap(card::DmaChannel::open(*card_->card, channel, memory_.shared(), {.source = *from}));
-    const std::size_t count = memory_.bytes().size() / superpage_bytes;
-    free_ = card::FixedQueue<std::size_t>(count);
-    for (std::size_t i = 0; i < count; ++i) free_.push(i);
-  }
-  ~PyDma() { stop(); }
-  PyDma(const PyDma&) = delete;
-  PyDma& operator=(const PyDma&) = delete;
+  PyDma(std::shared_ptr<OpenCard> card, const CardDmaOptions& options)
+      : card_(std::move(card)), dma_(CardDma::open(card_->handle, options)) {}
 
-  void start() { need(channel_->start()); }
+  void start() {
+    const std::lock_guard guard(mutex_);
+    if (!dma_.running()) {
+      part_ = {};
+      lent_.reset();
+    }
+    dma_.start();
+    started_ = true;
+  }
   void stop() {
-    stay_.reset();
-    if (channel_->state() == card::DmaState::started) need(channel_->stop());
+    const std::lock_guard guard(mutex_);
+    dma_.stop();
+  }
+  void close() {
+    const std::lock_guard guard(mutex_);
+    dma_.close();
   }
 
-  /// Waits for a superpage with data; nothing after the time-out or once the channel is stopped and empty.
-  std::optional<card::Superpage> next(double timeout_s) {
-    give_back();
-    if (!stay_ && channel_->state() == card::DmaState::started) stay_.emplace(place_);
-    const nb::gil_scoped_release released;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
-    while (true) {
-      if (channel_->state() == card::DmaState::started) {
-        while (!free_.empty() && channel_->transfer_room() > 0 &&
-               channel_->push({.offset = free_.front() * superpage_bytes_, .bytes = superpage_bytes_}) ==
-                   card::PushStatus::done) {
-          free_.pop();
-        }
-        if (auto filled = channel_->fill(); !filled) failure_ = filled.error();
+  /// Waits for a superpage with data until `end`. `over`: the channel is stopped and empty, so that none will come.
+  std::optional<Whole> next(std::chrono::steady_clock::time_point end, bool& over) {
+    for (bool first = true;; first = false) {
+      {
+        const std::lock_guard guard(mutex_);
+        if (!started_) throw nb::value_error("the DMA channel was not started: iterate inside of `with`");
+        if (first && lent_) dma_.release_before(*std::exchange(lent_, std::nullopt) + 1);
+        if (auto whole = take()) return whole;
+        over = !dma_.running();
       }
-      while (const auto superpage = channel_->pop()) {
-        if (superpage->received != 0) {
-          lent_ = superpage->offset / superpage_bytes_;
-          return superpage;
-        }
-        free_.push(superpage->offset / superpage_bytes_);
-      }
-      if (failure_ || channel_->state() != card::DmaState::started || std::chrono::steady_clock::now() >= end)
-        return std::nullopt;
+      if (over || std::chrono::steady_clock::now() >= end) return std::nullopt;
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
   }
-  const std::optional<Error>& failure() const { return failure_; }
-  const std::string& place() const { return place_.description; }
-  std::byte* at(std::uint64_t offset) const { return memory_.bytes().data() + offset; }
+  const std::string& place() const { return dma_.place(); }  // never changes
 
  private:
-  void give_back() {
-    if (lent_) free_.push(*lent_);
-    lent_.reset();
+  std::optional<Whole> take() {
+    while (const auto span = dma_.next()) {
+      // Spans of one superpage follow each other in memory.
+      part_ = part_.empty() ? span->bytes : std::span(part_.data(), part_.size() + span->bytes.size());
+      if (!span->last) continue;
+      const auto bytes = std::exchange(part_, {});
+      if (bytes.empty()) {
+        dma_.release_before(span->superpage + 1);
+        continue;
+      }
+      lent_ = span->superpage;
+      return Whole{bytes, span->link, dma_.memory()};
+    }
+    return std::nullopt;
   }
 
+  std::mutex mutex_;
   std::shared_ptr<OpenCard> card_;
-  std::uint32_t superpage_bytes_;
-  card::ReaderPlace place_;
-  std::optional<card::StayAtCard> stay_;  // the thread that asks for superpages, from the first to the stop
-  card::DmaMemory memory_;
-  std::unique_ptr<card::DmaChannel> channel_;  // ends before its memory
-  card::FixedQueue<std::size_t> free_;
-  std::optional<std::size_t> lent_;
-  std::optional<Error> failure_;
+  CardDma dma_;
+  std::span<const std::byte> part_;  // of a superpage that the card is still filling
+  std::optional<std::uint64_t> lent_;
+  bool started_ = false;
 };
+
+/// A tuple of link and data, or None; the signals of Python are looked after meanwhile.
+nb::object next_superpage(PyDma& dma, double timeout_s) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kMostSeconds = 1e9;  // a clock can count it
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(timeout_s > 0 ? std::min(timeout_s, kMostSeconds) : 0));
+  std::optional<Whole> found;
+  for (bool over = false; !found;) {
+    {
+      const nb::gil_scoped_release released;
+      found = dma.next(std::min(end, Clock::now() + std::chrono::milliseconds{100}), over);
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!found && (over || Clock::now() >= end)) return nb::none();
+  }
+  // The array keeps the memory, not the channel.
+  using Memory = std::shared_ptr<const void>;
+  auto kept = std::make_unique<Memory>(std::move(found->memory));
+  const nb::capsule owner(kept.get(), [](void* memory) noexcept { delete static_cast<Memory*>(memory); });
+  (void)kept.release();
+  const nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> view(found->bytes.data(), {found->bytes.size()}, owner);
+  return nb::make_tuple(found->link, nb::cast(view, nb::rv_policy::reference));
+}
 
 nb::list list_cards() {
   nb::list rows;
@@ -172,6 +190,14 @@ nb::list list_cards() {
 }  // namespace
 
 NB_MODULE(_card, module) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const CardError& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    }
+  });
+
   nb::class_<PyBar>(module, "Bar")
       .def("read", &PyBar::read, nb::arg("register"))
       .def("write", &PyBar::write, nb::arg("register"), nb::arg("value"))
@@ -180,36 +206,28 @@ NB_MODULE(_card, module) {
       .def_prop_ro("bytes", &PyBar::bytes);
 
   nb::class_<PyDma>(module, "Dma")
-      .def("start", &PyDma::start)
-      .def("stop", &PyDma::stop)
+      .def("start", &PyDma::start, nb::call_guard<nb::gil_scoped_release>())
+      .def("stop", &PyDma::stop, nb::call_guard<nb::gil_scoped_release>())
+      .def("close", &PyDma::close, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("place", &PyDma::place)
-      .def(
-          "next",
-          [](nb::handle self, double timeout_s) -> nb::object {
-            auto& dma = nb::cast<PyDma&>(self);
-            const auto superpage = dma.next(timeout_s);
-            if (dma.failure()) unwrap(Result<int>(std::unexpected(*dma.failure())));
-            if (!superpage) return nb::none();
-            auto view = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(dma.at(superpage->offset),
-                                                                                {superpage->received}, self);
-            return nb::make_tuple(superpage->link, nb::cast(view, nb::rv_policy::reference));
-          },
-          nb::arg("timeout_s"));
+      .def("next", &next_superpage, nb::arg("timeout_s"));
 
   nb::class_<OpenCard>(module, "Card")
-      .def_prop_ro("type", [](const OpenCard& self) { return std::string(card::name_of(self.card->type())); })
-      .def_prop_ro("pci_address", [](const OpenCard& self) { return self.card->address().text(); })
-      .def_prop_ro("serial", [](const OpenCard& self) { return self.entry.identity.serial; })
-      .def_prop_ro("endpoint", [](const OpenCard& self) { return self.card->endpoint(); });
+      .def_prop_ro("type", [](const OpenCard& self) { return self.handle.info().type; })
+      .def_prop_ro("pci_address", [](const OpenCard& self) { return self.handle.info().address; })
+      .def_prop_ro("serial", [](const OpenCard& self) { return self.handle.info().serial; })
+      .def_prop_ro("endpoint", [](const OpenCard& self) { return self.handle.info().endpoint; });
 
-  module.def("open", [](const std::string& id) { return open_card(id); }, nb::arg("id"));
+  module.def("open", [](const std::string& id) { return std::make_shared<OpenCard>(CardHandle::open(id)); }, nb::arg("id"));
   module.def("bar", [](std::shared_ptr<OpenCard> card, unsigned number) {
     return std::make_unique<PyBar>(std::move(card), number);
   });
-  module.def("dma", [](std::shared_ptr<OpenCard> card, unsigned channel, const std::string& source,
-                       std::uint64_t buffer_bytes, std::uint32_t superpage_bytes, const std::string& numa) {
-    return std::make_unique<PyDma>(std::move(card), channel, source, buffer_bytes, superpage_bytes, numa);
-  });
+  module.def("dma",
+             [](std::shared_ptr<OpenCard> card, unsigned channel, const std::string& source, std::uint64_t buffer_bytes,
+                std::uint32_t superpage_bytes, const std::string& numa, bool check_firmware) {
+               const CardDmaOptions options{channel, buffer_bytes, superpage_bytes, source, check_firmware, numa};
+               return std::make_unique<PyDma>(std::move(card), options);
+             });
   module.def("list_cards", &list_cards);
 }
 

@@ -124,6 +124,8 @@ StayAtCard::~StayAtCard() {
   if (before_ && ::gettid() == thread_) (void)::sched_setaffinity(0, sizeof *before_, &*before_);
 }
 
+bool StayAtCard::may_end_here() const { return !before_ || ::gettid() == thread_; }
+
 bool stay_at_card(const ReaderPlace& place) { return !place.cpus.empty() && unpinned().has_value() && pin(place); }
 
 }  // namespace rodeo::card

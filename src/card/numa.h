@@ -40,6 +40,8 @@ class StayAtCard {
   StayAtCard& operator=(const StayAtCard&) = delete;
 
   bool stays() const { return before_.has_value(); }
+  /// False on another thread than the one that stays: ending it there would leave that one where it is.
+  bool may_end_here() const;
 
  private:
   std::optional<cpu_set_t> before_;

@@ -71,6 +71,8 @@ CardHandle CardHandle::open(std::string_view id) {
   return CardHandle(std::move(inside));
 }
 
+card::Card& card::inside_of(CardHandle& handle) { return *handle.inside_->opened; }
+
 const CardInfo& CardHandle::info() const { return inside_->info; }
 
 std::uint32_t CardHandle::read(unsigned bar, std::uint64_t offset) {
@@ -94,17 +96,34 @@ void CardHandle::write(std::string_view name, std::uint64_t value) {
 struct CardDma::Inside {
   card::ReaderPlace place;
   std::optional<card::StayAtCard> stay;
-  card::DmaMemory memory;
-  std::unique_ptr<card::DmaChannel> channel;
+  std::shared_ptr<card::DmaMemory> memory;
+  std::unique_ptr<card::DmaChannel> channel;  // nothing once closed
   std::optional<card::SpanReader> reader;
+
+  Inside() = default;
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { (void)close(); }
+
+  bool running() const { return channel != nullptr && channel->state() == card::DmaState::started; }
+  /// A thread gets its CPUs back by its own hand: that which reads, when it next looks.
+  void let_reader_go() {
+    if (stay && stay->may_end_here()) stay.reset();
+  }
+  Result<void> close() {
+    let_reader_go();
+    if (channel == nullptr) return {};
+    auto stopped = channel->stop();
+    reader.reset();
+    channel.reset();
+    return stopped;
+  }
 };
 
 CardDma::CardDma(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
 CardDma::CardDma(CardDma&&) noexcept = default;
 CardDma& CardDma::operator=(CardDma&&) noexcept = default;
-CardDma::~CardDma() {
-  if (inside_ != nullptr) (void)inside_->reader->stop();
-}
+CardDma::~CardDma() = default;
 
 CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
   const auto source = card::data_source_of(options.source);
@@ -112,26 +131,38 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
   auto inside = std::make_unique<Inside>();
   inside->place = value_or_throw(card::reader_place(options.numa, handle.inside_->info.numa_node));
   const card::StayAtCard here(inside->place);  // memory lies where it is touched first
-  inside->memory = value_or_throw(card::DmaMemory::create(options.buffer_bytes));
-  inside->channel = value_or_throw(card::DmaChannel::open(*handle.inside_->opened, options.channel, inside->memory.shared(),
+  inside->memory = std::make_shared<card::DmaMemory>(value_or_throw(card::DmaMemory::create(options.buffer_bytes)));
+  inside->channel = value_or_throw(card::DmaChannel::open(*handle.inside_->opened, options.channel, inside->memory->shared(),
                                                           {.source = *source, .check_firmware = options.check_firmware}));
   inside->reader = value_or_throw(card::SpanReader::create(*inside->channel, options.superpage_bytes));
   return CardDma(std::move(inside));
 }
 
-void CardDma::start() { value_or_throw(inside_->reader->start()); }
+void CardDma::start() {
+  if (!inside_->reader) throw CardError("card.closed", "error[card.closed]: the DMA channel was closed: open it again");
+  value_or_throw(inside_->reader->start());
+}
 
 std::optional<CardSpan> CardDma::next() {
-  if (!inside_->stay && inside_->channel->state() == card::DmaState::started) inside_->stay.emplace(inside_->place);
+  if (!inside_->running()) inside_->let_reader_go();
+  if (!inside_->reader) return std::nullopt;
+  if (!inside_->stay && inside_->running()) inside_->stay.emplace(inside_->place);
   const auto span = value_or_throw(inside_->reader->next());
   if (!span) return std::nullopt;
   return CardSpan{span->bytes, span->superpage, span->link, span->last};
 }
 
-void CardDma::release_before(std::uint64_t superpage) { value_or_throw(inside_->reader->release_before(superpage)); }
-void CardDma::stop() {
-  inside_->stay.reset();
-  value_or_throw(inside_->reader->stop());
+void CardDma::release_before(std::uint64_t superpage) {
+  if (inside_->reader) value_or_throw(inside_->reader->release_before(superpage));
 }
+void CardDma::stop() {
+  inside_->let_reader_go();
+  if (inside_->reader) value_or_throw(inside_->reader->stop());
+}
+void CardDma::close() { value_or_throw(inside_->close()); }
+
+bool CardDma::running() const { return inside_->running(); }
+const std::string& CardDma::place() const { return inside_->place.description; }
+std::shared_ptr<const void> CardDma::memory() const { return inside_->memory; }
 
 }  // namespace rodeo

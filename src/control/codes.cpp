@@ -87,6 +87,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "nodes of this machine."},
     {"card.bad_setting", usage, "A value is outside of what the card takes; the message has both. Nothing was done."},
     {"card.bench", failed, "The processes of a bench could not be made, or did not all come; the message says how many."},
+    {"card.closed", refused, "The DMA channel was closed by the program that had it. Open it again."},
     {"card.ddl", failed,
      "The link answered something else than the status that was asked for. Ask again; if it stays so, reset the SIU."},
     {"card.dma_memory", failed,
@@ -147,7 +148,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.not_contiguous", failed,
      "Without an IOMMU a card sees physical memory, which is contiguous within huge pages alone. Set huge pages aside; "
      "`rodeo doctor` shows how many there are."},
-    {"card.not_drained", refused, "The ready queue still holds superpages of the last run. Pop them before the next start."},
+    {"card.not_drained", refused,
+     "The ready queue still holds superpages of the last run. Read them before the next start."},
     {"card.not_found", unreachable, "No card answers to this name. The message lists what there is."},
     {"card.not_stopped", refused, "A DMA channel can be reset only while it is stopped."},
     {"card.permission", failed,

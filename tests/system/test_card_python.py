@@ -58,11 +58,9 @@ with rodeo.card.open("{FELIX}").dma(numa="1", **options) as superpages:
     next(superpages)
     assert os.sched_getaffinity(0) == {{1}} and superpages.place == "on NUMA node 1 (CPUs 1)", superpages.place
 assert os.sched_getaffinity(0) == before
-del superpages  # the channel is owned as long as it is there
 with rodeo.card.open("{FELIX}").dma(**options) as superpages:
     next(superpages)
     assert os.sched_getaffinity(0) == before and superpages.place.startswith("free: "), superpages.place
-del superpages
 try:
     rodeo.card.open("{FELIX}").dma(numa="7", **options)
 except ValueError as error:
@@ -99,3 +97,131 @@ except ValueError as error:
     print("owned" if "own" in str(error) or "locked" in str(error) else error)
 """)
     assert out == ["owned"]
+
+
+def test_a_channel_is_free_after_its_with_whatever_arrays_are_left(cards):
+    out = python(cards, f"""
+import rodeo.card
+arrays = []
+for _ in range(3):
+    with rodeo.card.open("{CRU}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
+        try:
+            rodeo.card.open("{CRU}").dma()
+        except ValueError as error:
+            assert "in use by process" in str(error), error
+        arrays.append(next(superpages).data)
+    seen = arrays[-1].copy()
+    assert list(superpages) == []
+    try:
+        superpages.start()
+    except ValueError as error:
+        assert "card.closed" in str(error), error
+    assert (arrays[-1] == seen).all() and seen[1] == 64
+    superpages.close()
+del superpages
+print(sum(len(array) for array in arrays) > 0)
+""")
+    assert out == ["True"]
+
+
+def test_what_was_filled_comes_after_a_stop(cards):
+    out = python(cards, f"""
+import rodeo.card
+with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
+    for run in range(3):
+        superpages.start()
+        for _ in range(50):
+            assert len(next(superpages).data) == 1 << 18
+        superpages.stop()
+        rest = list(superpages)
+        assert len(rest) <= 32 and all(0 < len(one.data) <= 1 << 18 for one in rest), len(rest)
+try:
+    next(rodeo.card.open("{FELIX}").dma())
+except ValueError as error:
+    print("not_started" if "not started" in str(error) else error)
+""")
+    assert out == ["not_started"]
+
+
+@pytest.mark.parametrize("card, wrong", [(CRU, "superpage_bytes=16 << 20"), (CRU, "superpage_bytes=36864"), (CRU, "superpage_bytes=0"), (CRU, "superpage_bytes=64 << 20"),
+                                         (FELIX, "superpage_bytes=1000"), (FELIX, "superpage_bytes=3 << 15"), (CRU, "channel=1"), (FELIX, "data_source='ddg'")])
+def test_what_a_card_does_not_take_is_refused_at_once(cards, card, wrong):
+    out = python(cards, f"""
+import rodeo.card
+try:
+    rodeo.card.open("{card}").dma(**dict(dict(data_source="fee"), {wrong}))
+except ValueError as error:
+    print("refused" if "card.bad_dma" in str(error) else error)
+""")
+    assert out == ["refused"]
+
+
+@pytest.mark.parametrize("card", [CRU, FELIX])
+def test_threads_may_share_an_iterator(cards, card):
+    out = python(cards, f"""
+import threading, rodeo.card
+for _ in range(4):
+    counts = []
+    with rodeo.card.open("{card}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
+        def read():
+            count = 0
+            for superpage in superpages:
+                assert 0 < len(superpage.data) <= 1 << 18
+                count += 1
+                if count == 200:
+                    break
+            counts.append(count)
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+    assert counts == [200] * 4, counts
+print("done")
+""")
+    assert out == ["done"]
+
+
+@pytest.mark.parametrize("end", ["stop", "close"])
+def test_another_thread_ends_who_waits(cards, end):
+    out = python(cards, f"""
+import threading, time, rodeo.card
+card = rodeo.card.open("{CRU}")
+superpages = card.dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18, patience_s=float("inf"))
+superpages.start()
+card.bar(2).modify("user_control", position=0, width=1, value=0)  # the links send nothing any more
+seen = []
+thread = threading.Thread(target=lambda: seen.extend(superpage.link for superpage in superpages))
+thread.start()
+while True:  # until it waits
+    before = len(seen)
+    time.sleep(0.3)
+    if len(seen) == before:
+        break
+assert thread.is_alive()
+superpages.{end}()
+thread.join(20)
+print(thread.is_alive())
+superpages.close()
+""")
+    assert out == ["False"]
+
+
+def test_a_card_that_is_gone_ends_nothing_else(tmp_path):
+    with emulated(Rodeo(tmp_path)) as running:
+        out = python(running, f"""
+import gc, os, signal, rodeo.card
+superpages = rodeo.card.open("{CRU}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18)
+superpages.start()
+superpage = next(superpages)
+with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as other:
+    os.kill({running.process.pid}, signal.SIGKILL)
+    while os.path.exists("/proc/{running.process.pid}/fd/0"):  # until it has let go of everything
+        pass
+    del superpage, superpages
+    gc.collect()
+    print("alive")
+    try:
+        other.close()
+    except ValueError as error:
+        print("said")
+""")
+    assert out == ["alive", "said"]

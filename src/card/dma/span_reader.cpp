@@ -24,6 +24,7 @@ Result<SpanReader> SpanReader::create(DmaChannel& channel, std::uint32_t superpa
 }
 
 Result<void> SpanReader::start() {
+  if (channel_->state() == DmaState::started) return {};
   if (auto started = channel_->start(); !started) return started;
   held_.clear();
   free_.clear();

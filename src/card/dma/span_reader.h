@@ -27,7 +27,7 @@ class SpanReader {
   /// Superpages of `superpage_bytes`: as many as the buffer holds. card.bad_dma if the channel cannot take them or there are fewer than two.
   static Result<SpanReader> create(DmaChannel& channel, std::uint32_t superpage_bytes);
 
-  /// Starts the channel and gives it all superpages.
+  /// Starts the channel and gives it all superpages. Ignored if started.
   Result<void> start();
   /// The next span in order, or nothing if there is none now; never waits. After stop() it hands out what was filled.
   Result<std::optional<DmaSpan>> next();
