@@ -137,6 +137,7 @@ void add_card(Command& root) {
   add_card_operations(card);
   add_card_flash(card);
   add_card_care(card);
+  add_card_cleanup(card);
   add_card_reg(card);
   add_card_huge_pages(card);
   add_card_keep(card);

@@ -15,6 +15,7 @@ namespace rodeo::cli {
 
 void add_card_bench(Command& card);
 void add_card_care(Command& card);
+void add_card_cleanup(Command& card);
 void add_card_config(Command& card);
 void add_card_flash(Command& card);
 void add_card_huge_pages(Command& card);

@@ -30,19 +30,9 @@ Result<ExitCode> show_or_set(const Options& options) {
     return std::unexpected(
         Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
   }
-  ExitCode outcome = ExitCode::done;
   if (options.pages) {
-    const auto pool = control::set_huge_pages(options.node, *options.page_bytes, *options.pages);
-    if (!pool) return std::unexpected(pool.error());
-    if (pool->pages < *options.pages) {
-      outcome = ExitCode::failed;
-      print_error(
-          {"card.huge_pages",
-           fmt::format("the kernel found {} of {} pages: its memory is in use or fragmented", pool->pages, *options.pages),
-           {},
-           fmt::format("ask at boot: hugepagesz={} hugepages={} on the kernel's command line",
-                       *options.page_bytes >= std::uint64_t{1} << 30 ? "1G" : "2M", *options.pages)});
-    }
+    if (const auto pool = control::set_huge_pages(options.node, *options.page_bytes, *options.pages); !pool)
+      return std::unexpected(pool.error());
   }
   Table table({{"NUMA node", "numa_node"},
                {"page", "page_bytes"},
@@ -54,7 +44,7 @@ Result<ExitCode> show_or_set(const Options& options) {
                    Cell(pool.free, {}, pool.free == 0 ? Style::faint : Style::plain), mounts_of(pool.page_bytes)});
   }
   table.print(options.format);
-  return outcome;
+  return ExitCode::done;
 }
 
 }  // namespace
@@ -68,6 +58,9 @@ void add_card_huge_pages(Command& card) {
   verb.option("--pages", options->pages, "How many of them there shall be");
   verb.option("--node", options->node, "On which NUMA node");
   verb.output(options->format);
+  verb.paragraph(
+      "All or nothing: more than the node has memory for is refused (status 5), and where the kernel finds fewer pages than "
+      "asked for, the old number is put back (status 1).");
   verb.run([options] { return show_or_set(*options); });
 }
 

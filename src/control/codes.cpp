@@ -108,6 +108,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A card, its IOMMU group or the keeper's place is held by another process. See `rodeo card keep --status`."},
     {"card.huge_pages", failed,
      "Huge pages could not be set aside: it needs root, a size that the kernel offers, and memory that is not fragmented."},
+    {"card.huge_pages_memory", refused,
+     "More huge pages are asked for than the NUMA node has memory for, with what the rest of the system needs. Nothing was "
+     "set aside."},
     {"card.i2c", failed,
      "A chip on one of the card's I2C buses did not answer. It may not be fitted, or the bus hangs, which a power cycle "
      "ends."},

@@ -36,6 +36,22 @@ std::uint64_t count_in(const fs::path& file) {
   return value;
 }
 
+constexpr std::uint64_t kLeastReserve = std::uint64_t{512} << 20;
+
+/// A line of a meminfo, "MemFree: 12 kB" or "Node 0 MemFree: 12 kB", in bytes.
+std::optional<std::uint64_t> meminfo_bytes(const fs::path& file, std::string_view name) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string word;
+    while (words >> word && word != name) {
+    }
+    std::uint64_t kibibytes = 0;
+    if (word == name && words >> kibibytes) return kibibytes * 1024;
+  }
+  return std::nullopt;
+}
+
 template <typename Visit>
 void each_entry(const fs::path& directory, Visit visit) {
   std::error_code failure;
@@ -87,22 +103,63 @@ std::vector<HugePageMount> huge_page_mounts(const fs::path& root) {
   return mounts;
 }
 
-Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std::uint64_t pages, const fs::path& root) {
-  const fs::path directory = pool_directory(node, page_bytes, root);
+Result<void> HugePageHost::write_huge_pages(const fs::path& file, std::uint64_t pages) {
+  std::ofstream stream(file);
+  stream << pages << std::flush;
+  if (stream) return {};
+  return std::unexpected(Error{"card.huge_pages", fmt::format("cannot set aside {} pages: {}", pages, std::strerror(errno)),
+                               file.string(), "setting huge pages needs root: sudo rodeo card hugepages ..."});
+}
+
+std::uint64_t bytes_for_huge_pages(unsigned node, const fs::path& root) {
+  const fs::path of_node = root / fmt::format("sys/devices/system/node/node{}/meminfo", node);
+  const auto free = meminfo_bytes(of_node, "MemFree:");
+  const auto total = meminfo_bytes(of_node, "MemTotal:");
+  const auto on_host = meminfo_bytes(root / "proc/meminfo", "MemAvailable:");
+  if (!free || !total || !on_host) return 0;
+  std::uint64_t available = *free;
+  for (const char* name : {"Active(file):", "Inactive(file):", "SReclaimable:"})
+    available += meminfo_bytes(of_node, name).value_or(0);
+  available = std::min(available, *on_host);
+  const std::uint64_t reserve = std::max(kLeastReserve, *total / 8);
+  return available > reserve ? available - reserve : 0;
+}
+
+Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std::uint64_t pages, const HugePageHost& host) {
+  const fs::path directory = pool_directory(node, page_bytes, host.root);
+  const fs::path file = directory / "nr_hugepages";
   std::error_code failure;
-  if (!fs::exists(directory / "nr_hugepages", failure)) {
+  if (page_bytes == 0 || page_bytes % 1024 != 0 || !fs::exists(file, failure)) {
     return std::unexpected(Error{
         "card.huge_pages", fmt::format("the kernel has no pages of {} on NUMA node {}", base::format_size(page_bytes), node),
         directory.string(), "rodeo card hugepages lists what there is"});
   }
-  std::ofstream file(directory / "nr_hugepages");
-  file << pages << std::flush;
-  if (!file) {
+  const std::uint64_t before = count_in(file);
+  // By division: what is asked for may be more bytes than 64 bits count.
+  if (const std::uint64_t most = bytes_for_huge_pages(node, host.root) / page_bytes;
+      pages > before && pages - before > most) {
     return std::unexpected(
-        Error{"card.huge_pages", fmt::format("cannot set aside {} pages: {}", pages, std::strerror(errno)),
-              (directory / "nr_hugepages").string(), "setting huge pages needs root: sudo rodeo card hugepages ..."});
+        Error{"card.huge_pages_memory",
+              fmt::format("NUMA node {} has memory for {} pages of {} besides the {} that are set aside, not for {}", node,
+                          most, base::format_size(page_bytes), before, pages - before),
+              directory.string(), "ask for fewer; an eighth of the memory, 512 MiB at least, is left to everybody else"});
   }
-  return HugePagePool{node, page_bytes, count_in(directory / "nr_hugepages"), count_in(directory / "free_hugepages")};
+  if (auto written = host.write(file, pages); !written) return std::unexpected(written.error());
+  const std::uint64_t found = count_in(file);
+  if (found < pages && found > before) {
+    auto back = host.write(file, before);
+    if (!back) return std::unexpected(back.error().within("taking back what was set aside"));
+  }
+  if (found < pages) {
+    return std::unexpected(
+        Error{"card.huge_pages",
+              fmt::format("the kernel found {} of {} pages, and has {} as before: its memory is in use or fragmented", found,
+                          pages, count_in(file)),
+              directory.string(),
+              fmt::format("ask at boot: hugepagesz={} hugepages={} on the kernel's command line",
+                          page_bytes >= std::uint64_t{1} << 30 ? "1G" : "2M", pages)});
+  }
+  return HugePagePool{node, page_bytes, found, count_in(directory / "free_hugepages")};
 }
 
 }  // namespace rodeo::control

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,24 @@ struct HugePageMount {
 };
 std::vector<HugePageMount> huge_page_mounts(const std::filesystem::path& root = "/");
 
-/// Sets the number of pages of a pool until the next boot and returns what the kernel then has: fewer if its memory is too fragmented. Needs root.
-/// Errors: card.huge_pages (no such pool, no permission).
+/// Where set_huge_pages() works: tests give a tree and a kernel of their own.
+struct HugePageHost {
+  std::filesystem::path root = "/";
+  /// Writes a number into a file of sysfs; an error has the system's reason.
+  std::function<Result<void>(const std::filesystem::path& file, std::uint64_t pages)> write = write_huge_pages;
+
+  static Result<void> write_huge_pages(const std::filesystem::path& file, std::uint64_t pages);
+};
+
+/// Bytes that could become huge pages of a NUMA node: what is free there or holds nothing but copies of files, at most what
+/// the host as a whole has available, less a reserve for everybody else (an eighth of the node's memory, 512 MiB at least);
+/// 0 if the kernel does not say.
+std::uint64_t bytes_for_huge_pages(unsigned node, const std::filesystem::path& root = "/");
+
+/// Sets the number of pages of a pool until the next boot. Nothing is changed if more is asked for than there is memory for
+/// (card.huge_pages_memory). If the kernel's memory is too fragmented for all of them, the old number is put back. Needs root.
+/// Errors besides: card.huge_pages (no such pool, no permission, too few were found).
 Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std::uint64_t pages,
-                                    const std::filesystem::path& root = "/");
+                                    const HugePageHost& host = {});
 
 }  // namespace rodeo::control

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <exception>
 
-#include "base/fd_socket.h"
+#include "base/lock_file.h"
 
 namespace rodeo::control {
 namespace {
@@ -65,21 +65,16 @@ LineServer::~LineServer() {
 }
 
 void LineServer::take_lock() {
-  while (true) {
-    lock_ = ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ < 0) fail("cannot open the lock file", lock_path_);
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(lock_);
-      lock_ = -1;
-      throw SetupError({"control.name_taken", fmt::format("a process named `{}` is running already", path_.stem().string()),
-                        path_, "end it, or give this one another name"});
-    }
-    // The previous holder removes the file as it leaves; a lock on the removed file would protect nothing.
-    struct stat ours{};
-    struct stat there{};
-    if (::fstat(lock_, &ours) == 0 && ::stat(lock_path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino) return;
-    ::close(lock_);
+  auto lock = base::LockFile::take(lock_path_, base::LockedPart::whole());
+  if (!lock && lock.error() == EWOULDBLOCK) {
+    throw SetupError({"control.name_taken", fmt::format("a process named `{}` is running already", path_.stem().string()),
+                      path_, "end it, or give this one another name"});
   }
+  if (!lock) {
+    errno = lock.error();
+    fail("cannot lock the file", lock_path_);
+  }
+  lock_ = lock->release().release();
 }
 
 void LineServer::accept_clients() {
@@ -156,10 +151,7 @@ bool somebody_listens(const std::filesystem::path& path) {
   // Whoever makes a socket holds the lock beside it before and while it is there.
   const std::string lock_path = path.native() + ".lock";
   const base::UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
-  struct stat ours{};
-  struct stat there{};
-  if (::fstat(lock.get(), &ours) != 0 || ::stat(lock_path.c_str(), &there) != 0 || ours.st_ino != there.st_ino) return false;
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 || !base::is_named(lock.get(), lock_path)) return false;
   ::unlink(path.c_str());
   ::unlink(lock_path.c_str());
   return false;

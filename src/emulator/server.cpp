@@ -1,12 +1,10 @@
 #include "emulator/server.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,8 @@
 #include <chrono>
 #include <cstring>
 #include <system_error>
+
+#include "base/lock_file.h"
 
 namespace rodeo::emulator {
 namespace {
@@ -77,24 +77,16 @@ Server::~Server() {
 }
 
 void Server::take_address() {
-  // A server that ends removes its lock file: who gets the lock of a file that is no longer there tries again.
-  for (;;) {
-    lock_.reset(::open(lock_path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock_) {
-      throw SetupError({"base.runtime_dir", fmt::format("cannot make {}: {}", lock_path().native(), std::strerror(errno))});
-    }
-    struct flock range{};
-    range.l_type = F_WRLCK;
-    range.l_whence = SEEK_SET;
-    range.l_start = kServerByte;
-    range.l_len = 1;
-    if (::fcntl(lock_.get(), F_OFD_SETLK, &range) != 0) {
-      throw SetupError({"emulator.address_taken", fmt::format("another emulator serves the card at {}", options_.address),
-                        "", "end it, or give this card another address"});
-    }
-    struct stat here{}, there{};
-    if (::fstat(lock_.get(), &here) == 0 && ::stat(lock_path().c_str(), &there) == 0 && here.st_ino == there.st_ino) break;
+  auto lock = base::LockFile::take(lock_path(), base::LockedPart::byte(kServerByte));
+  if (!lock && lock.error() == EWOULDBLOCK) {
+    throw SetupError({"emulator.address_taken", fmt::format("another emulator serves the card at {}", options_.address), "",
+                      "end it, or give this card another address"});
   }
+  if (!lock) {
+    throw SetupError(
+        {"base.runtime_dir", fmt::format("cannot lock {}: {}", lock_path().native(), std::strerror(lock.error()))});
+  }
+  lock_ = lock->release();
   std::error_code ignored;
   std::filesystem::remove(socket_path(), ignored);  // of a killed one
 }

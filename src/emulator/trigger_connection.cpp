@@ -6,9 +6,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/lock_file.h"
 #include "base/runtime_dir.h"
 
 namespace rodeo::emulator {
@@ -180,18 +179,12 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
     const auto path = base::runtime_socket(text_ + std::string(kExtension));
     if (!path) return std::unexpected(path.error());
     const std::string lock_path = path->native() + ".lock";
-    for (;;) {
-      listener.lock.reset(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-      if (!listener.lock) return failed("cannot open the lock file", lock_path, errno);
-      if (::flock(listener.lock.get(), LOCK_EX | LOCK_NB) != 0)
-        return std::unexpected(Error{"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_),
-                                     path->native(), "end it, or serve under another name"});
-      // Whoever had it before removes the file as it ends; a lock on a removed file protects nothing.
-      struct stat ours{};
-      struct stat there{};
-      if (::fstat(listener.lock.get(), &ours) == 0 && ::stat(lock_path.c_str(), &there) == 0 && ours.st_ino == there.st_ino)
-        break;
-    }
+    auto lock = base::LockFile::take(lock_path, base::LockedPart::whole());
+    if (!lock && lock.error() == EWOULDBLOCK)
+      return std::unexpected(Error{"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_),
+                                   path->native(), "end it, or serve under another name"});
+    if (!lock) return failed("cannot lock the file", lock_path, lock.error());
+    listener.lock = lock->release();
     ::unlink(path->c_str());  // whoever made it is dead
     auto socket = base::listen_unix(*path);
     if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});

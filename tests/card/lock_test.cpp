@@ -6,6 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "base/lock_file.h"
 #include "formats/temporary_directory.h"
 
 namespace rodeo::card::pci {
@@ -46,6 +50,30 @@ TEST(ByteLock, DiesWithItsProcess) {
   EXPECT_TRUE(ByteLock::acquire(directory.file("a.lock"), 0, "channel 0"));
   ::close(pipe[0]);
   ::close(pipe[1]);
+}
+
+/// A cleanup locks all of the file, removes it and goes.
+TEST(ByteLock, IsNotHadOnAFileThatWasRemoved) {
+  const test::TemporaryDirectory directory;
+  const auto file = directory.file("a.lock");
+  std::atomic<bool> over{false};
+  std::jthread cleanup([&] {
+    while (!over) {
+      auto lock = base::LockFile::take(file, base::LockedPart::all_bytes(), std::chrono::milliseconds{0});
+      if (lock) lock->remove();
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    const auto first = ByteLock::acquire(file, 0, "channel 0");
+    ASSERT_TRUE(first) << first.error().message();
+    EXPECT_FALSE(ByteLock::acquire(file, 0, "channel 0"));
+  }
+  for (int i = 0; i < 300; ++i) {
+    const auto first = ByteLock::acquire(file, 0, "channel 0");
+    ASSERT_TRUE(first) << first.error().message();
+    EXPECT_TRUE(std::filesystem::exists(file));
+  }
+  over = true;
 }
 
 TEST(ByteLock, WaitsNoLongerThanItWasTold) {

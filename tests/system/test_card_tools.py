@@ -1,9 +1,12 @@
 """`rodeo card`: the verbs on emulated cards, and what they refuse; benches and configurations have files of their own."""
 
 import csv
+import fcntl
 import io
 import json
 import signal
+import socket
+import struct
 import urllib.request
 
 import pytest
@@ -12,6 +15,9 @@ from conftest import ROOT, Rodeo, scaled
 from emulated_cards import CRU, FELIX, emulated
 from running_readout import running
 from sockets import written_to
+
+
+F_OFD_SETLK = 37  # which Python has no name for
 
 
 @pytest.fixture(scope="module")
@@ -230,6 +236,17 @@ def test_huge_pages_are_shown(cards):
     cards.card("hugepages", "--size", "2MiB", exit_code=2)
 
 
+def test_huge_pages_beyond_the_memory_are_refused_at_once(cards):
+    pools = [pool for pool in cards.json("hugepages") if pool["page_bytes"] == 2 << 20]
+    if not pools:
+        pytest.skip("this kernel offers no huge pages of 2 MiB")
+    before = [pool["pages"] for pool in cards.json("hugepages")]
+    for pages in (99999999999999, 2**64 - 1):
+        said = cards.card("hugepages", "--size", "2MiB", "--pages", pages, "--node", pools[0]["numa_node"], exit_code=5).stderr
+        assert said.startswith("error[card.huge_pages_memory]") and "has memory for" in said
+    assert [pool["pages"] for pool in cards.json("hugepages")] == before
+
+
 def test_cleanup_removes_only_what_nobody_uses_and_only_when_told(rodeo):
     with emulated(rodeo) as cards:
         assert cards.json("cleanup") == []
@@ -242,6 +259,23 @@ def test_cleanup_removes_only_what_nobody_uses_and_only_when_told(rodeo):
         assert cards.json("cleanup") == []
 
 
+def test_cleanup_leaves_alone_who_has_the_lock_and_does_not_listen_yet(rodeo):
+    """A server takes its lock, makes its socket, then listens: between the two nobody answers, and yet it is somebody's."""
+    directory = rodeo.directory / "rodeo"
+    (directory / "cards").mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, lock_name, take in (("a.emulator", "a.emulator.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
+                                  ("a.events", "a.events.lock", lambda file: fcntl.flock(file, fcntl.LOCK_EX)),
+                                  ("cards/0000:3b:00.0.sock", "cards/0000:3b:00.0.lock", lambda file: fcntl.fcntl(file, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 255, 1, 0)))):
+        with open(directory / lock_name, "w") as lock, socket.socket(socket.AF_UNIX) as starting:
+            take(lock)
+            starting.bind(str(directory / name))
+            assert json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout) == []
+            assert (directory / name).exists() and (directory / lock_name).exists()
+        left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
+        assert {row["path"] for row in left} == {str(directory / name), str(directory / lock_name)}
+        assert all(row["outcome"] == "removed" for row in left) and not (directory / name).exists() and not (directory / lock_name).exists()
+
+
 def test_cleanup_knows_the_sockets_of_readouts(rodeo):
     with running(rodeo) as run:
         run.wait_until(lambda status: status["fragments"]["built"] > 0, "it runs")
@@ -249,7 +283,7 @@ def test_cleanup_knows_the_sockets_of_readouts(rodeo):
         run.process.kill()
         run.process.communicate()
     left = json.loads(rodeo("card", "cleanup", "--yes", "-o", "json").stdout)
-    assert {row["path"].split("/")[-1] for row in left} == {"test.control", "test.control.lock", "test.events"}
+    assert {row["path"].split("/")[-1] for row in left} == {"test.control", "test.control.lock", "test.events", "test.events.lock"}
     assert json.loads(rodeo("card", "cleanup", "-o", "json").stdout) == []
 
 

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -14,10 +15,14 @@
 
 #include <fmt/core.h>
 
+#include "base/lock_file.h"
 #include "card/pci/function.h"
 
 namespace rodeo::card::pci {
 namespace {
+
+// Longer than a cleanup has the file locked before it is gone.
+constexpr std::chrono::milliseconds kCleaning{20};
 
 // Beside the locks, which are no data, the file says who holds them: 16 characters a byte, a number and blanks.
 constexpr std::size_t kNoteBytes = 16;
@@ -64,14 +69,18 @@ Result<void> lock_byte(int fd, std::uint64_t first, unsigned byte, int notes, co
 
 Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
                                    std::chrono::milliseconds patience) {
-  base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd)
-    return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
-                                 file.native(), "the card belongs to the user who may write to this file"});
-  const int notes = fd.get();
-  if (auto locked = lock_byte(fd.get(), 0, byte, notes, what, file, patience); !locked)
-    return std::unexpected(locked.error());
-  return ByteLock(std::move(fd));
+  for (;;) {
+    base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd)
+      return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
+                                   file.native(), "the card belongs to the user who may write to this file"});
+    const int notes = fd.get();
+    auto locked = lock_byte(fd.get(), 0, byte, notes, what, file, std::max(patience, kCleaning));
+    // `rodeo card cleanup` removes the file while it has all of it locked: a lock on a removed file protects nothing.
+    if (!base::is_named(fd.get(), file)) continue;
+    if (!locked) return std::unexpected(locked.error());
+    return ByteLock(std::move(fd));
+  }
 }
 
 Result<ByteLock> ByteLock::acquire(LockNode node, unsigned byte, const std::string& what, const std::filesystem::path& notes,

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/lock_file.h"
 
 namespace rodeo::readout {
 namespace {
@@ -36,17 +37,18 @@ sockaddr_un address_of(const std::filesystem::path& path) {
 SampleServer::SampleServer(std::filesystem::path path) : path_(std::move(path)) {
   const sockaddr_un address = address_of(path_);
   const auto* const name = reinterpret_cast<const sockaddr*>(&address);
-  const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool taken = probe >= 0 && ::connect(probe, name, sizeof address) == 0;
-  if (probe >= 0) ::close(probe);
-  if (taken)
+  auto lock = base::LockFile::take(lock_path(), base::LockedPart::whole());
+  if (!lock && lock.error() == EWOULDBLOCK)
     refuse(path_, "another readout serves events under this name", "give this readout, or its event_sampler, another name");
+  if (!lock) refuse(lock_path(), fmt::format("cannot lock the file: {}", std::strerror(lock.error())), "");
+  lock_ = lock->release();
   ::unlink(path_.c_str());
   listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener_ < 0 || ::bind(listener_, name, sizeof address) != 0 || ::chmod(path_.c_str(), 0600) != 0 ||
       ::listen(listener_, static_cast<int>(kMostReaders)) != 0) {
     const int error = errno;
     if (listener_ >= 0) ::close(listener_);
+    ::unlink(lock_path().c_str());
     refuse(path_, fmt::format("cannot listen for readers of events: {}", std::strerror(error)), "");
   }
 }
@@ -55,6 +57,7 @@ SampleServer::~SampleServer() {
   close_readers();
   ::close(listener_);
   ::unlink(path_.c_str());
+  ::unlink(lock_path().c_str());  // while it is still locked
 }
 
 void SampleServer::close_readers() {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fd_socket.h"
 #include "readout/consumer/sample_message.h"
 
 namespace rodeo::readout {
@@ -18,8 +19,8 @@ namespace rodeo::readout {
 /// Used by one thread at a time.
 class SampleServer {
  public:
-  /// Listens at `path`, for this user only; replaces a socket that nobody listens on any more. Throws SetupError
-  /// (readout.socket).
+  /// Listens at `path`, for this user only, with `path.lock` locked for as long as it lives; replaces a socket whose lock nobody
+  /// holds. Throws SetupError (readout.socket).
   explicit SampleServer(std::filesystem::path path);
   ~SampleServer();
   SampleServer(const SampleServer&) = delete;
@@ -54,11 +55,13 @@ class SampleServer {
     bool gone = false;
   };
 
+  std::filesystem::path lock_path() const { return path_.native() + ".lock"; }
   void accept_readers();
   void push(Reader& reader, std::uint64_t now_ns);
   void forget_the_gone();
 
   std::filesystem::path path_;
+  base::UniqueFd lock_;  // as long as the name is used
   int listener_ = -1;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::vector<pollfd> polled_;  // the listener, then one for each reader

@@ -1,0 +1,56 @@
+// The file beside a socket that says whose the name is: whoever has it locked owns the socket, and nobody else makes or removes it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <expected>
+#include <filesystem>
+
+#include "base/fd_socket.h"
+
+namespace rodeo::base {
+
+/// What of the file is locked: the whole with flock(), or bytes with an open file description lock (the two do not see each other).
+struct LockedPart {
+  bool bytes = false;
+  off_t first = 0;
+  off_t count = 0;  ///< 0: to the end
+
+  static constexpr LockedPart whole() { return {}; }
+  static constexpr LockedPart byte(off_t which) { return {true, which, 1}; }
+  static constexpr LockedPart all_bytes() { return {true, 0, 0}; }
+};
+
+/// An exclusive lock on the file that has the name now. Files of dead owners are removed by others under the same lock: a lock on
+/// a file that lost its name protects nothing, and is never returned.
+class LockFile {
+ public:
+  /// Those who only clean up hold the lock for a moment; an owner holds it for as long as it lives. Waiting so long tells the two apart.
+  static constexpr std::chrono::milliseconds kCleaning{250};
+
+  /// Makes the file (mode 0600) if it is not there, and waits up to `patience` for the lock. The error is an errno:
+  /// EWOULDBLOCK if somebody else has it.
+  static std::expected<LockFile, int> take(const std::filesystem::path& path, LockedPart part,
+                                           std::chrono::milliseconds patience = kCleaning);
+
+  /// Removes the file; the lock is held as before, so that nobody else has the name between.
+  void remove() const;
+
+  bool made() const { return made_; }  ///< the file was not there before
+  const std::filesystem::path& path() const { return path_; }
+  UniqueFd release() { return std::move(file_); }
+
+ private:
+  LockFile(std::filesystem::path path, UniqueFd file, bool made)
+      : path_(std::move(path)), file_(std::move(file)), made_(made) {}
+
+  std::filesystem::path path_;
+  UniqueFd file_;
+  bool made_ = false;
+};
+
+/// Whether the descriptor's file is the one that has this name.
+bool is_named(int file, const std::filesystem::path& path);
+
+}  // namespace rodeo::base

@@ -1,0 +1,266 @@
+// `rodeo card cleanup`: what processes that are gone have left behind.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/lock_file.h"
+#include "base/runtime_dir.h"
+#include "card/pci/lock.h"
+#include "cli/card.h"
+
+namespace rodeo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CleanupOptions {
+  bool yes = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+/// The lock that an owner would have, and the socket that it would listen on: who takes the one and finds nobody at the other
+/// may remove both.
+struct Guard {
+  fs::path lock;
+  base::LockedPart part;
+  fs::path socket;
+};
+
+struct Leftover {
+  fs::path path;
+  std::string what;
+  std::uint64_t bytes = 0;
+  std::optional<Guard> guard = {};  ///< none: it is used as long as somebody has it open
+  bool ours = true;                 ///< false: it only has such a name, and stays
+};
+
+constexpr const char* kNotASocket = "not ours: it has the name of a socket and is none";
+constexpr const char* kNotALock = "not ours: it has the name of a lock file and is none";
+
+/// Its kind (S_IFSOCK, S_IFREG, ...), of a symbolic link itself; 0: it is gone.
+mode_t kind_of(const fs::path& path) {
+  struct stat about{};
+  return ::lstat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
+}
+
+/// Whether a process listens on a Unix socket.
+bool somebody_listens(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string text = path.string();
+  if (text.size() >= sizeof address.sun_path) return true;
+  text.copy(address.sun_path, text.size());
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) return true;
+  const int connected = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const bool refused = connected != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+  ::close(socket);
+  return !refused;
+}
+
+/// Whether any process has a lock on any of these bytes of the file.
+bool somebody_locks(const fs::path& path, const base::LockedPart& part) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return true;
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = part.first;
+  lock.l_len = part.count;
+  const bool known = ::fcntl(file, F_OFD_GETLK, &lock) == 0;
+  ::close(file);
+  return !known || lock.l_type != F_UNLCK;
+}
+
+/// Whether a process has the file locked as a whole.
+bool somebody_holds(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return true;
+  const bool free = ::flock(file, LOCK_SH | LOCK_NB) == 0;
+  ::close(file);
+  return !free;
+}
+
+/// Whether any process of this host has the file open or mapped, as far as /proc shows.
+bool somebody_uses(const fs::path& path) {
+  std::error_code failure;
+  struct stat wanted{};
+  if (::stat(path.c_str(), &wanted) != 0) return true;
+  for (fs::directory_iterator process("/proc", failure), end; !failure && process != end; process.increment(failure)) {
+    const std::string name = process->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    for (const char* list : {"fd", "map_files"}) {
+      std::error_code ignored;
+      for (fs::directory_iterator entry(process->path() / list, ignored), last; !ignored && entry != last;
+           entry.increment(ignored)) {
+        struct stat there{};
+        if (::stat(entry->path().c_str(), &there) == 0 && there.st_dev == wanted.st_dev && there.st_ino == wanted.st_ino)
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::uint64_t size_of(const fs::path& path) {
+  struct stat about{};
+  return ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) ? static_cast<std::uint64_t>(about.st_blocks) * 512
+                                                                      : 0;
+}
+
+Leftover leftover(const fs::path& path, std::string what, std::optional<Guard> guard = {}) {
+  return {.path = path, .what = std::move(what), .bytes = size_of(path), .guard = std::move(guard)};
+}
+
+Leftover not_ours(const fs::path& path, bool lock) {
+  return {.path = path, .what = lock ? kNotALock : kNotASocket, .bytes = size_of(path), .guard = {}, .ours = false};
+}
+
+template <typename Visit>
+void each_file(const fs::path& directory, Visit visit) {
+  std::error_code failure;
+  for (fs::directory_iterator entry(directory, failure), end; !failure && entry != end; entry.increment(failure))
+    visit(entry->path());
+}
+
+/// Whose socket has such a name; nullptr: nobody's that is known here.
+const char* owner_of(const fs::path& socket) {
+  const fs::path kind = socket.extension();
+  return kind == ".control"    ? "a readout"
+         : kind == ".events"   ? "a readout's event sampler"
+         : kind == ".emulator" ? "an emulator"
+         : kind == ".trigger"  ? "a trigger authority"
+                               : nullptr;
+}
+
+/// Sockets by which processes are asked and told, each with a lock file beside it that says who has the name.
+void add_control_sockets(std::vector<Leftover>& list) {
+  each_file(base::runtime_directory_name(), [&](const fs::path& path) {
+    const bool lock = path.extension() == ".lock";
+    const fs::path socket = lock ? fs::path(path).replace_extension() : path;
+    const char* const whose = owner_of(socket);
+    const mode_t kind = kind_of(path);
+    if (whose == nullptr || kind == 0) return;
+    if (kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK)) return list.push_back(not_ours(path, lock));
+    const fs::path lock_path = socket.native() + ".lock";
+    if (somebody_listens(socket) || (kind_of(lock_path) != 0 && somebody_holds(lock_path))) return;
+    list.push_back(leftover(path, fmt::format("{} of {} whose process is gone", lock ? "lock file" : "socket", whose),
+                            Guard{lock_path, base::LockedPart::whole(), socket}));
+  });
+}
+
+/// Sockets of emulated cards, and the locks of cards, which have the address in their name.
+void add_cards(std::vector<Leftover>& list) {
+  each_file(base::runtime_directory_name() / "cards", [&](const fs::path& path) {
+    const bool lock = path.extension() == ".lock";
+    const mode_t kind = kind_of(path);
+    if ((!lock && path.extension() != ".sock") || kind == 0) return;
+    if (kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK) || (lock && !card::pci::Address::parse(path.stem().native())))
+      return list.push_back(not_ours(path, lock));
+    // A client that outlives the server still has locks of channels; the socket is the server's alone.
+    const Guard guard{fs::path(path).replace_extension(".lock"),
+                      lock ? base::LockedPart::all_bytes() : base::LockedPart::byte(card::pci::kServerByte),
+                      fs::path(path).replace_extension(".sock")};
+    if (somebody_listens(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
+    list.push_back(
+        leftover(path, lock ? "lock file that nobody holds" : "socket of an emulated card whose process is gone", guard));
+  });
+}
+
+/// What upstream's tools leave, and buffers of ours: on huge pages, and C-RORC info blocks.
+void add_buffers(std::vector<Leftover>& list) {
+  const auto begins = [](const fs::path& path, std::string_view prefix) {
+    return path.filename().string().starts_with(prefix);
+  };
+  each_file("/dev/shm", [&](const fs::path& path) {
+    if (begins(path, "AliceO2_RoC_") && path.native().ends_with("_sp_info") && !somebody_uses(path))
+      list.push_back(leftover(path, "information block of a C-RORC channel"));
+  });
+  for (const char* directory : {"/var/lib/hugetlbfs/global/pagesize-1GB", "/var/lib/hugetlbfs/global/pagesize-2MB"}) {
+    each_file(directory, [&](const fs::path& path) {
+      const bool buffer = begins(path, "readout") || begins(path, "roc-bench-dma") || begins(path, "o2-roc-bench-dma") ||
+                          begins(path, "rodeo-");
+      if (buffer && !somebody_uses(path)) list.push_back(leftover(path, "DMA buffer on huge pages"));
+    });
+  }
+}
+
+std::vector<Leftover> leftovers() {
+  std::vector<Leftover> list;
+  add_control_sockets(list);
+  add_cards(list);
+  add_buffers(list);
+  return list;
+}
+
+struct Removal {
+  std::string outcome;
+  bool failed = false;
+};
+
+/// Looks again, holding the lock of whoever would own it: since it was found, somebody may have come who uses it.
+Removal remove(const Leftover& one) {
+  const Removal used{"stays: it is used again"};
+  std::optional<base::LockFile> lock;
+  if (one.guard) {
+    auto taken = base::LockFile::take(one.guard->lock, one.guard->part);
+    if (!taken && taken.error() == EWOULDBLOCK) return used;
+    if (!taken)
+      return {fmt::format("not removed: cannot lock {}: {}", one.guard->lock.native(), std::strerror(taken.error())), true};
+    lock = std::move(*taken);
+    if (somebody_listens(one.guard->socket)) {
+      if (lock->made()) lock->remove();
+      return used;
+    }
+  } else if (somebody_uses(one.path)) {
+    return kind_of(one.path) == 0 ? Removal{"removed"} : used;
+  }
+  std::error_code failure;
+  fs::remove(one.path, failure);
+  if (lock && lock->made()) lock->remove();
+  return failure ? Removal{"not removed: " + failure.message(), true} : Removal{"removed"};
+}
+
+Result<ExitCode> cleanup(const CleanupOptions& options) {
+  Table table({{"file", "path"}, {"what", "what"}, {"size [B]", "size_bytes"}, {"", "outcome"}});
+  bool failed = false;
+  bool waiting = false;
+  for (const Leftover& one : leftovers()) {
+    std::string outcome = one.ours ? "would be removed" : "stays";
+    waiting = waiting || (one.ours && !options.yes);
+    if (options.yes && one.ours) {
+      const Removal removal = remove(one);
+      outcome = removal.outcome;
+      failed = failed || removal.failed;
+    }
+    table.add_row({Cell(one.path.string()), Cell(one.what), one.bytes, Cell(outcome)});
+  }
+  table.print(options.format);
+  if (waiting) fmt::print(stderr, "nothing was removed; rodeo card cleanup --yes does\n");
+  return failed ? ExitCode::failed : ExitCode::done;
+}
+
+}  // namespace
+
+void add_card_cleanup(Command& card) {
+  auto options = std::make_shared<CleanupOptions>();
+  Command& cleans = card.verb("cleanup", "What processes that are gone have left behind: sockets, locks, buffers");
+  cleans.example("rodeo card cleanup", "says what it would remove").example("rodeo card cleanup --yes", "removes it");
+  cleans.flag("--yes", options->yes, "Remove it");
+  cleans.output(options->format);
+  cleans.paragraph(
+      "What a living process listens on, locks or has open is never touched; what only has the name of a socket "
+      "or a lock file is named, and stays. Each thing is removed under the lock that its owner would hold, after another "
+      "look.");
+  cleans.run([options] { return cleanup(*options); });
+}
+
+}  // namespace rodeo::cli
