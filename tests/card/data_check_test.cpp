@@ -103,6 +103,42 @@ TEST_F(BlockCheckTest, WholeChunksWithoutTheirPayloadAreErrors) {
   EXPECT_EQ(count_of(*check, "payload"), 3U);
 }
 
+TEST_F(BlockCheckTest, ChunksThatAreMissingAreGapsInL1IdsAndResetsAreNone) {
+  for (const std::uint32_t turns : {1U, 4U}) {
+    used_ = 0;
+    next_ = 0;
+    const auto check = check_of(CheckLevel::full);
+    const auto add_some = [&] {
+      for (int i = 0; i < 20; ++i) {
+        add(40);
+        next_ += turns - 1;
+      }
+    };
+    add_some();
+    next_ += 3 * turns;
+    add_some();
+    next_ = 1U << 24;  // a reset
+    add_some();
+    give_to(*check);
+    check->finish();
+    EXPECT_EQ(count_of(*check, "l1id_gaps"), 1U) << turns;
+    EXPECT_EQ(check->errors(), 1U);
+    encoder_ = formats::BlockEncoder(kFormat, kElink);
+  }
+}
+
+TEST_F(BlockCheckTest, ALinkThatBringsNothingIsSilent) {
+  const auto check =
+      make_block_check(kFormat.block_bytes, {kElink, kElink + 1, kElink + 2},
+                       {.level = CheckLevel::full, .pattern = formats::PagePattern::provable, .seed = 7}, kElink + 2);
+  for (int i = 0; i < 800; ++i) add(40);
+  give_to(*check);
+  EXPECT_EQ(check->errors(), 0U) << "it may still come";
+  check->finish();
+  EXPECT_EQ(count_of(*check, "silent_links"), 1U) << "and the trigger's own link is not asked";
+  EXPECT_EQ(check->errors(), 1U);
+}
+
 TEST_F(BlockCheckTest, TheTriggersOwnLinkHasAPayloadOfItsOwn) {
   const auto check = check_of(CheckLevel::full, kElink);
   add(3);

@@ -172,6 +172,22 @@ def test_chunks_that_the_card_flags_are_errors_of_a_bench(cards, check):
     assert result["errors"] == 1 and result["counts"]["firmware_truncated"] == 1
 
 
+@pytest.mark.parametrize("card, name, fault", [(FELIX, "felix", "link_down"), (CRU, "cru", "link_down"), (CRU, "cru", "stuck_fifo")])
+def test_a_link_that_falls_silent_is_an_error_of_a_bench(rodeo, card, name, fault):
+    with emulated(rodeo) as cards:
+        bench = rodeo.start("card", "bench", "dma", "--id", card, "--data-source", "fee", "--time", "600s", *SMALL, "--json", "-")
+        data = "superpages_done[1]" if name == "cru" else "blocks_sent[0]"
+        deadline = time.monotonic() + scaled(20)
+        while cards.register(card, data) == 0:
+            assert bench.poll() is None and time.monotonic() < deadline
+        rodeo("emulate", "fault", "--id", name, fault, "--link", 1)
+        time.sleep(scaled(2))
+        bench.send_signal(signal.SIGINT)
+        out, err = bench.communicate(timeout=scaled(30))
+        assert bench.returncode == 7, err
+        assert json.loads(out)["counts"]["silent_links"] == (4 if name == "felix" else 1)
+
+
 @pytest.mark.parametrize("card, source", [(CRU, "fee"), (FELIX, "fee")])
 def test_an_emulator_that_is_killed_ends_a_bench_with_an_error(rodeo, card, source):
     with emulated(rodeo) as cards:

@@ -21,6 +21,32 @@ using formats::PagePattern;
 
 constexpr std::size_t kLine = 64;
 
+/// Links that brought nothing in the last eighth of the data, nor for four rounds of what each has at a time.
+class SilentLinks {
+ public:
+  SilentLinks(std::size_t links, std::uint64_t bytes_at_a_time)
+      : last_(links), round_(links * bytes_at_a_time), known_(links) {}
+
+  void expect(std::size_t link) { known_[link] = true; }
+  void has_data(std::size_t link) {
+    last_[link] = bytes_;
+    known_[link] = true;
+  }
+  void passed(std::size_t bytes) { bytes_ += bytes; }
+  std::uint64_t count() const {
+    const std::uint64_t longest = std::max(bytes_ / 8, 4 * round_);
+    std::uint64_t silent = 0;
+    for (std::size_t link = 0; link < last_.size(); ++link) silent += known_[link] && bytes_ - last_[link] > longest ? 1 : 0;
+    return silent;
+  }
+
+ private:
+  std::vector<std::uint64_t> last_;
+  std::uint64_t round_;
+  std::vector<bool> known_;
+  std::uint64_t bytes_ = 0;
+};
+
 /// Two lines a superpage. A counting pattern without headers is checked exactly; whatever else is there must differ from
 /// what the same lines held when the superpage came the last time.
 class LineCheck final : public DataCheck {
@@ -97,13 +123,17 @@ class LineCheck final : public DataCheck {
 class PageCheck final : public DataCheck {
  public:
   /// `detect`: an emulated card's links may send either payload, as its configuration says; the first page tells.
-  PageCheck(const formats::SuperpageCheckSettings& settings, bool detect)
-      : settings_(settings), detect_(detect), check_(std::in_place, settings) {}
+  PageCheck(const formats::SuperpageCheckSettings& settings, bool detect, std::uint32_t superpage_bytes)
+      : settings_(settings), detect_(detect), check_(std::in_place, settings), silent_(kLinks, superpage_bytes) {}
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
     if (detect_ && bytes.size() >= formats::kRdhBytes + 8) detect(bytes.subspan(formats::kRdhBytes, 8));
-    check_->check(static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link), bytes);
+    const auto link = static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link);
+    check_->check(link, bytes);
+    silent_.passed(bytes.size());
+    silent_.has_data(link % kLinks);
   }
-  std::uint64_t errors() const override { return check_->errors(); }
+  void finish() override { silent_links_ = silent_.count(); }
+  std::uint64_t errors() const override { return check_->errors() + silent_links_; }
   std::vector<NamedCount> counts() const override {
     std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
     for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
@@ -112,6 +142,7 @@ class PageCheck final : public DataCheck {
       if (formats::is_error(counter) && count != 0)
         list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
     }
+    if (silent_links_ != 0) list.push_back({"silent_links", silent_links_});
     return list;
   }
   std::vector<std::string> findings() const override {
@@ -121,6 +152,8 @@ class PageCheck final : public DataCheck {
   }
 
  private:
+  static constexpr std::size_t kLinks = 32;
+
   void detect(std::span<const std::byte> begin) {
     detect_ = false;
     // Data generator: its first two words are equal; provable payload: a mark.
@@ -133,6 +166,8 @@ class PageCheck final : public DataCheck {
   formats::SuperpageCheckSettings settings_;
   bool detect_;
   std::optional<formats::SuperpageCheck> check_;
+  SilentLinks silent_;
+  std::uint64_t silent_links_ = 0;
 };
 
 struct FelixLinks {
@@ -150,7 +185,11 @@ constexpr bool is_error(formats::BlockCounter counter) {
 class BlockCheck final : public DataCheck {
  public:
   BlockCheck(FelixLinks links, const DataCheckSettings& settings, bool payload)
-      : links_(std::move(links)), provable_(settings.seed), payload_(payload) {
+      : links_(std::move(links)),
+        provable_(settings.seed),
+        payload_(payload),
+        ids_(links_.elinks.size()),
+        silent_(links_.elinks.size(), links_.format.block_bytes) {
     for (const std::uint16_t elink : links_.elinks) {
       link_ids_.push_back(
           formats::fid_of_card_elink(settings.detector, settings.connector.value_or(0), elink).default_link_id());
@@ -166,12 +205,20 @@ class BlockCheck final : public DataCheck {
         ++part_of_block_;
         break;
       }
+      silent_.passed(taken);
       if (payload_) prove();
       bytes = bytes.subspan(taken);
     }
   }
+  void finish() override {
+    if (!payload_ || !decoder_) return;
+    for (LinkIndex link = 0; link < ids_.size(); ++link) {
+      if (link != ttc_link_) silent_.expect(link);
+    }
+    silent_links_ = silent_.count();
+  }
   std::uint64_t errors() const override {
-    std::uint64_t sum = wrong_payload_ + no_block_ + part_of_block_;
+    std::uint64_t sum = wrong_payload_ + no_block_ + part_of_block_ + l1id_gaps_ + silent_links_;
     for (std::size_t i = 0; decoder_ && i < formats::kBlockCounters; ++i) {
       const auto counter = static_cast<formats::BlockCounter>(i);
       if (is_error(counter)) sum += decoder_->counters().read(counter);
@@ -190,6 +237,8 @@ class BlockCheck final : public DataCheck {
     if (no_block_ != 0) list.push_back({"no_block", no_block_});
     if (part_of_block_ != 0) list.push_back({"part_of_block", part_of_block_});
     if (wrong_payload_ != 0) list.push_back({"payload", wrong_payload_});
+    if (l1id_gaps_ != 0) list.push_back({"l1id_gaps", l1id_gaps_});
+    if (silent_links_ != 0) list.push_back({"silent_links", silent_links_});
     return list;
   }
 
@@ -232,15 +281,43 @@ class BlockCheck final : public DataCheck {
                                       chunk_status::kFirmwareCrc;
     for (const ChunkRun& run : buffer_->runs()) {
       if (run.link == ttc_link_) continue;
+      if (run.count > 0) silent_.has_data(run.link);
       for (std::uint32_t i = 0; i < run.count; ++i) {
-        if ((run.chunk_status(i) & kCounted) != 0) continue;
+        if ((run.chunk_status(i) & kCounted) != 0) {
+          ids_[run.link].known = false;
+          continue;
+        }
         const auto chunk = run.chunk(i);
         std::uint32_t l1id = 0;
         if (chunk.size() >= sizeof l1id) std::memcpy(&l1id, chunk.data(), sizeof l1id);
-        if (chunk.size() < formats::Provable::kHeaderBytes || !matches(chunk, link_ids_[run.link], L1Id{l1id}))
+        if (chunk.size() < formats::Provable::kHeaderBytes || !matches(chunk, link_ids_[run.link], L1Id{l1id})) {
           ++wrong_payload_;
+          ids_[run.link].known = false;
+        } else {
+          follow(ids_[run.link], l1id);
+        }
       }
     }
+  }
+
+  /// L1 ids rise by one, or by the number of links that take turns: the smallest step that there was. Over a reset, or the wrap of
+  /// a narrow counter, nothing can be said.
+  struct Ids {
+    std::uint32_t last = 0;
+    std::uint32_t step = ~0U;
+    bool known = false;
+  };
+  void follow(Ids& ids, std::uint32_t l1id) {
+    const std::uint32_t step = l1id - ids.last;
+    if (ids.known && l1id > ids.last && (l1id ^ ids.last) >> 24 == 0 && step != ids.step) {
+      if (ids.step == ~0U || step < ids.step) {
+        ids.step = step;
+      } else {
+        ++l1id_gaps_;
+      }
+    }
+    ids.last = l1id;
+    ids.known = true;
   }
 
  public:
@@ -252,6 +329,10 @@ class BlockCheck final : public DataCheck {
   bool crc_known_ = false;
   bool payload_;
   LinkIndex ttc_link_ = 0xffff;
+  std::vector<Ids> ids_;  // by link
+  SilentLinks silent_;
+  std::uint64_t l1id_gaps_ = 0;
+  std::uint64_t silent_links_ = 0;
   std::vector<std::uint32_t> link_ids_;
   std::unique_ptr<formats::BlockDecoder> decoder_;
   std::unique_ptr<formats::DecodeBuffer> buffer_;
@@ -345,7 +426,7 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
                                       .time_frame_orbits = settings.time_frame_orbits,
                                       .resynchronise = settings.resynchronise,
                                       .seed = settings.seed},
-      detect);
+      detect, settings.superpage_bytes);
 }
 
 }  // namespace rodeo::card

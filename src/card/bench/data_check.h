@@ -47,6 +47,8 @@ class DataCheck {
  public:
   virtual ~DataCheck() = default;
   virtual void check(const Superpage& superpage, std::span<const std::byte> bytes) = 0;
+  /// After the last one: links that have fallen silent are errors, too.
+  virtual void finish() {}
   virtual std::uint64_t errors() const = 0;
   /// Errors by name (those that occurred), and pages, blocks or chunks seen.
   virtual std::vector<NamedCount> counts() const = 0;

@@ -214,6 +214,7 @@ class Run {
       result.bytes_per_second = static_cast<double>(moved) / result.seconds;
       result.driver_cpu_fraction = several ? cpu / result.seconds : 0;
     }
+    check_.finish();
     result.counts = check_.counts();
     result.findings = check_.findings();
     result.errors = check_.errors();
