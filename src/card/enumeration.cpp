@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -9,6 +10,8 @@
 
 namespace rodeo::card {
 namespace {
+
+bool says_nothing(const Error& error) { return error.code == "card.timeout" || error.code == "card.gone"; }
 
 // Opens the card as far as its name needs it, and closes it again.
 CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, bool with_identity) {
@@ -23,6 +26,7 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
   auto card = source.open(function);
   if (!card) {
     entry.problem = card.error().what;
+    if (says_nothing(card.error())) entry.unanswered = card.error();
     if (card.error().code == "card.unknown_type") entry.silent = false;  // it has answered, and is none of ours
     return entry;
   }
@@ -36,6 +40,7 @@ CardEntry look_at(const pci::FoundFunction& function, const CardSource& source, 
     entry.identity = *identity;
   } else {
     entry.problem = identity.error().what;
+    if (says_nothing(identity.error())) entry.unanswered = identity.error();
   }
   return entry;
 }
@@ -50,24 +55,10 @@ std::vector<CardEntry> look_at_all(const CardSource& source, bool with_identity)
   std::vector<pci::FoundFunction> functions = source.functions();
   std::erase_if(functions, [](const pci::FoundFunction& function) { return !may_be_a_card(function); });
   std::vector<CardEntry> entries(functions.size());
-  std::vector<std::size_t> emulated;
-  for (std::size_t i = 0; i < functions.size(); ++i) {
-    if (functions[i].back_end == pci::BackEnd::vfio_user) emulated.push_back(i);
-  }
-  {
-    // A process that stands still is waited for, for seconds: for all of them at once.
-    std::atomic<std::size_t> next{0};
-    const auto ask_emulated = [&] {
-      for (std::size_t i = next++; i < emulated.size(); i = next++)
-        entries[emulated[i]] = look_at(functions[emulated[i]], source, with_identity);
-    };
-    std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < std::min(emulated.size(), kMostAtOnce); ++i) helpers.emplace_back(ask_emulated);
-    for (std::size_t i = 0; i < functions.size(); ++i) {
-      if (functions[i].back_end != pci::BackEnd::vfio_user) entries[i] = look_at(functions[i], source, with_identity);
-    }
-    ask_emulated();
-  }
+  // A process that stands still is waited for, for seconds: for all of them at once.
+  all_at_once(
+      functions.size(), [&](std::size_t i) { return functions[i].back_end == pci::BackEnd::vfio_user; },
+      [&](std::size_t i) { entries[i] = look_at(functions[i], source, with_identity); });
   std::ranges::stable_sort(entries, [](const CardEntry& a, const CardEntry& b) {
     return std::tie(a.type, a.function.address) < std::tie(b.type, b.function.address);
   });
@@ -101,54 +92,43 @@ std::unexpected<Error> not_found(const std::string& text, const std::vector<Card
       Error{"card.not_found", std::move(what), "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
 }
 
-}  // namespace
-
-std::vector<CardEntry> list_cards(const CardSource& source) { return look_at_all(source, true); }
-
-Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
-  const auto id = parse_card_id(text);
-  if (!id) return std::unexpected(id.error());
-  return find_card(*id, source);
-}
-
-Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
-  if (const auto* address = std::get_if<pci::Address>(&id)) {
-    for (const pci::FoundFunction& function : source.functions()) {
-      if (function.address != *address) continue;
-      if (may_be_a_card(function)) return look_at(function, source, true);
-      CardEntry entry{.function = function, .problem = function.problem};
-      entry.function.any_device = true;
-      return entry;
-    }
-    // No other card is opened for this, hence numbers and types are not told.
-    std::string there;
-    for (const pci::FoundFunction& function : source.functions()) {
-      if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
-    }
-    return std::unexpected(
-        Error{"card.not_found",
-              fmt::format("there is no card {}{}{}", address->text(),
-                          there.empty() ? ": there is none at all" : "; there are " + there, not_looked_for()),
-              "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
-  }
-  if (const auto* sequence = std::get_if<SequenceId>(&id)) {
-    const auto entries = look_at_all(source, false);
-    if (const std::string silent = addresses_of(entries, &is_silent); !silent.empty())
-      return std::unexpected(
-          Error{"card.unknown_order",
-                fmt::format("which card is #{} is not known: numbers follow the type of the cards, and {} "
-                            "did not say its own",
-                            sequence->number, silent),
-                "",
-                "name the card by its PCI address or serial number; `rodeo card list` says why the other is "
-                "silent, `rodeo card cleanup` removes what dead processes left"});
-    if (sequence->number >= entries.size()) return not_found(fmt::format("#{}", sequence->number), entries);
-    CardEntry entry = look_at(entries[sequence->number].function, source, true);
-    entry.sequence = sequence->number;
+Result<CardEntry> find_address(const pci::Address& address, const CardSource& source) {
+  for (const pci::FoundFunction& function : source.functions()) {
+    if (function.address != address) continue;
+    if (may_be_a_card(function)) return look_at(function, source, true);
+    CardEntry entry{.function = function, .problem = function.problem};
+    entry.function.any_device = true;
     return entry;
   }
-  const auto& serial = std::get<SerialId>(id);
-  const auto entries = look_at_all(source, true);
+  // No other card is opened for this, hence numbers and types are not told.
+  std::string there;
+  for (const pci::FoundFunction& function : source.functions()) {
+    if (may_be_a_card(function)) there += (there.empty() ? "" : ", ") + function.address.text();
+  }
+  return std::unexpected(
+      Error{"card.not_found",
+            fmt::format("there is no card {}{}{}", address.text(),
+                        there.empty() ? ": there is none at all" : "; there are " + there, not_looked_for()),
+            "", "see `rodeo card list`; `rodeo emulate` starts emulated cards"});
+}
+
+/// Of all entries, with or without their identities.
+Result<CardEntry> with_sequence(const SequenceId& sequence, const std::vector<CardEntry>& entries) {
+  if (const std::string silent = addresses_of(entries, &is_silent); !silent.empty())
+    return std::unexpected(
+        Error{"card.unknown_order",
+              fmt::format("which card is #{} is not known: numbers follow the type of the cards, and {} "
+                          "did not say its own",
+                          sequence.number, silent),
+              "",
+              "name the card by its PCI address or serial number; `rodeo card list` says why the other is "
+              "silent, `rodeo card cleanup` removes what dead processes left"});
+  if (sequence.number >= entries.size()) return not_found(fmt::format("#{}", sequence.number), entries);
+  return entries[sequence.number];
+}
+
+/// Of all entries, with their identities.
+Result<CardEntry> with_serial(const SerialId& serial, const std::vector<CardEntry>& entries) {
   const CardEntry* match = nullptr;
   for (const CardEntry& entry : entries) {
     if (entry.identity.serial != serial.serial || entry.identity.endpoint != serial.endpoint) continue;
@@ -167,6 +147,82 @@ Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
         fmt::format("no card that answers has the serial number {:04}:{}, and those of {} are not known: {}", serial.serial,
                     serial.endpoint, silent, std::ranges::find_if(entries, unknown)->problem);
   return error;
+}
+
+}  // namespace
+
+std::vector<CardEntry> list_cards(const CardSource& source) { return look_at_all(source, true); }
+
+Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
+  const auto id = parse_card_id(text);
+  if (!id) return std::unexpected(id.error());
+  return find_card(*id, source);
+}
+
+Result<CardEntry> find_card(const CardId& id, const CardSource& source) {
+  if (const auto* address = std::get_if<pci::Address>(&id)) return find_address(*address, source);
+  if (const auto* sequence = std::get_if<SequenceId>(&id)) {
+    auto entry = with_sequence(*sequence, look_at_all(source, false));
+    if (!entry) return entry;
+    CardEntry known = look_at(entry->function, source, true);
+    known.sequence = entry->sequence;
+    return known;
+  }
+  return with_serial(std::get<SerialId>(id), look_at_all(source, true));
+}
+
+std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, const CardSource& source) {
+  if (ids.size() == 1) return {find_card(ids.front(), source)};
+  std::vector<Result<CardEntry>> found(ids.size());
+  std::vector<Result<CardId>> parsed;
+  parsed.reserve(ids.size());
+  for (const std::string& text : ids) parsed.push_back(parse_card_id(text));
+  const auto address_of = [&](std::size_t i) { return parsed[i] ? std::get_if<pci::Address>(&*parsed[i]) : nullptr; };
+  std::vector<CardEntry> entries;
+  bool listed = false;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!parsed[i]) {
+      found[i] = std::unexpected(parsed[i].error());
+    } else if (address_of(i) == nullptr) {
+      if (!listed) entries = look_at_all(source, true);
+      listed = true;
+      const auto* sequence = std::get_if<SequenceId>(&*parsed[i]);
+      found[i] =
+          sequence != nullptr ? with_sequence(*sequence, entries) : with_serial(std::get<SerialId>(*parsed[i]), entries);
+    }
+  }
+  std::vector<pci::FoundFunction> functions = source.functions();
+  const auto is_emulated = [&](std::size_t i) {
+    const auto function = address_of(i) == nullptr
+                              ? functions.end()
+                              : std::ranges::find(functions, *address_of(i), &pci::FoundFunction::address);
+    return function != functions.end() && function->back_end == pci::BackEnd::vfio_user;
+  };
+  all_at_once(ids.size(), is_emulated, [&](std::size_t i) {
+    if (const auto* address = address_of(i)) found[i] = find_address(*address, source);
+  });
+  return found;
+}
+
+void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emulated,
+                 const std::function<void(std::size_t)>& work) {
+  std::vector<std::size_t> together;
+  std::vector<std::size_t> in_turn;
+  for (std::size_t i = 0; i < count; ++i) (emulated(i) ? together : in_turn).push_back(i);
+  std::atomic<std::size_t> next{0};
+  const auto take_turns = [&] {
+    for (std::size_t i = next++; i < together.size(); i = next++) work(together[i]);
+  };
+  std::vector<std::jthread> helpers;
+  for (std::size_t i = 1; i < std::min(together.size(), kMostAtOnce); ++i) {
+    try {
+      helpers.emplace_back(take_turns);
+    } catch (const std::system_error&) {
+      break;  // no more threads: those that are there do it all
+    }
+  }
+  for (const std::size_t i : in_turn) work(i);
+  take_turns();
 }
 
 }  // namespace rodeo::card

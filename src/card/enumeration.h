@@ -17,6 +17,8 @@ struct CardEntry {
   CardType type = CardType::unknown;
   Identity identity = {};
   std::string problem = {};  // why it could not be identified; empty: it could
+  Error unanswered =
+      {};  // with a code: it did not answer in time, or hung up. Opening it would come to the same, after as long a wait
   bool silent = false;  // nothing says which type of card it is: numbers of the list are not those that it has otherwise
 };
 
@@ -37,5 +39,14 @@ std::vector<CardEntry> list_cards(const CardSource& source = {});
 /// known, because the numbers follow the types; card.ambiguous if a serial number occurs twice.
 Result<CardEntry> find_card(std::string_view text, const CardSource& source = {});
 Result<CardEntry> find_card(const CardId& id, const CardSource& source = {});
+
+/// The same for several at once: cards are listed once for all numbers and serial numbers, and emulated ones that are named by
+/// their addresses are asked together. As many results as ids, in their order.
+std::vector<Result<CardEntry>> find_cards(const std::vector<std::string>& ids, const CardSource& source = {});
+
+/// Calls `work(i)` for 0 to `count`-1: for those that are emulated (`emulated(i)`), which may be silent, on up to 32 threads, for the
+/// others on this one in turn. Returns when all are done.
+void all_at_once(std::size_t count, const std::function<bool(std::size_t)>& emulated,
+                 const std::function<void(std::size_t)>& work);
 
 }  // namespace rodeo::card

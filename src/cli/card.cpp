@@ -24,59 +24,105 @@ Option& add_watch(Command& verb, std::optional<std::chrono::nanoseconds>& interv
   return verb.duration("--watch", interval, "Again after this time, until Ctrl-C");
 }
 
-Result<std::vector<card::CardEntry>> select_cards(const std::vector<std::string>& ids) {
-  if (ids.empty()) return card::list_cards();
-  std::vector<card::CardEntry> chosen;
-  for (const std::string& id : ids) {
-    auto entry = card::find_card(id);
-    if (!entry) return std::unexpected(entry.error());
-    chosen.push_back(std::move(*entry));
-  }
-  return chosen;
+namespace {
+
+/// Whoever was silent when it was looked for is not asked again: that would take as long once more.
+Result<std::unique_ptr<card::Card>> open_found(const card::CardEntry& entry) {
+  if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
+  return card::Card::open(entry.function);
 }
+
+}  // namespace
 
 Result<std::unique_ptr<card::Card>> open_card(const std::string& id) {
   const auto entry = card::find_card(id);
   if (!entry) return std::unexpected(entry.error());
-  return card::Card::open(entry->function);
+  return open_found(*entry);
 }
 
-Result<ExitCode> each_card(const std::vector<std::string>& ids,
-                           const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work) {
-  std::vector<Error> errors;
-  std::size_t done = 0;
-  // Each id on its own: one that leads nowhere must not keep the others from being looked at.
-  std::vector<Result<card::CardEntry>> entries;
+Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
+  AskedCards asked;
   if (ids.empty()) {
-    for (card::CardEntry& entry : card::list_cards()) entries.emplace_back(std::move(entry));
-    if (entries.empty()) {
+    for (card::CardEntry& entry : card::list_cards())
+      asked.cards_.push_back({.entry = std::move(entry), .card = {}, .error = {}});
+    if (asked.cards_.empty()) {
       if (auto looked = card::pci::look_for_emulated_functions(); !looked) return std::unexpected(looked.error());
       return std::unexpected(Error{"card.not_found",
                                    "there are no cards",
                                    {},
                                    "rodeo emulate CONFIG makes some; `rodeo doctor` says what real ones need"});
     }
-  }
-  for (const std::string& id : ids) entries.push_back(card::find_card(id));
-  for (const auto& entry : entries) {
-    if (!entry) {
-      errors.push_back(entry.error());
-      continue;
-    }
-    auto card = card::Card::open(entry->function);
-    auto outcome = card ? work(*entry, **card) : Result<void>(std::unexpected(card.error()));
-    if (outcome) {
-      ++done;
-    } else {
-      errors.push_back(std::move(outcome.error()));
-      if (errors.back().where.empty()) errors.back().where = entry->function.address.text();
+  } else {
+    // Each id on its own: one that leads nowhere must not keep the others from being looked at.
+    for (Result<card::CardEntry>& found : card::find_cards(ids)) {
+      One one;
+      if (found) {
+        one.entry = std::move(*found);
+      } else {
+        one.error = std::move(found.error());
+      }
+      asked.cards_.push_back(std::move(one));
     }
   }
-  if (errors.empty()) return ExitCode::done;
-  if (done == 0 && errors.size() == 1) return std::unexpected(errors.front());
-  for (const Error& error : errors) print_error(error);
-  if (done > 0) return ExitCode::partial;
-  return control::exit_code_of(errors.front().code);
+  card::all_at_once(
+      asked.size(), [&](std::size_t i) { return asked.emulated(i); },
+      [&](std::size_t i) {
+        One& one = asked.cards_[i];
+        if (one.error) return;
+        auto card = open_found(*one.entry);
+        if (card) {
+          one.card = std::move(*card);
+        } else {
+          asked.fail(one, card.error());
+        }
+      });
+  return asked;
+}
+
+void AskedCards::ask(const std::function<Result<void>(std::size_t, const card::CardEntry&, card::Card&)>& work) {
+  card::all_at_once(
+      size(), [&](std::size_t i) { return emulated(i); },
+      [&](std::size_t i) {
+        One& one = cards_[i];
+        if (one.error) return;
+        if (auto done = work(i, *one.entry, *one.card); !done) fail(one, done.error());
+      });
+}
+
+void AskedCards::each(const Work& work) {
+  for (One& one : cards_) {
+    if (one.error) continue;
+    if (auto done = work(*one.entry, *one.card); !done) fail(one, done.error());
+  }
+}
+
+void AskedCards::fail(One& one, Error error) {
+  if (error.where.empty()) error.where = one.entry->function.address.text();
+  one.error = std::move(error);
+}
+
+bool AskedCards::emulated(std::size_t number) const {
+  const auto& entry = cards_[number].entry;
+  return entry && entry->function.back_end == card::pci::BackEnd::vfio_user;
+}
+
+Result<ExitCode> AskedCards::outcome() const {
+  const auto failures =
+      static_cast<std::size_t>(std::ranges::count_if(cards_, [](const One& one) { return one.error.has_value(); }));
+  if (failures == 0) return ExitCode::done;
+  const Error& first = *std::ranges::find_if(cards_, [](const One& one) { return one.error.has_value(); })->error;
+  if (cards_.size() == 1) return std::unexpected(first);
+  for (const One& one : cards_) {
+    if (one.error) print_error(*one.error);
+  }
+  return failures < cards_.size() ? ExitCode::partial : control::exit_code_of(first.code);
+}
+
+Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards::Work& work) {
+  auto cards = AskedCards::open(ids);
+  if (!cards) return std::unexpected(cards.error());
+  cards->each(work);
+  return cards->outcome();
 }
 
 card::RegisterSpace register_space(const card::Card& card) {

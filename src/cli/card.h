@@ -32,15 +32,45 @@ Option& add_card_ids(Command& verb, std::vector<std::string>& ids);
 /// `--watch TIME`.
 Option& add_watch(Command& verb, std::optional<std::chrono::nanoseconds>& interval);
 
-/// The cards that are meant; all for no ids. Errors: those of card::find_card().
-Result<std::vector<card::CardEntry>> select_cards(const std::vector<std::string>& ids);
-
 Result<std::unique_ptr<card::Card>> open_card(const std::string& id);
 
-/// Works on each card in turn. One that fails is reported on stderr and the others go on; the status is then `partial`, or
-/// the error's own if there is no card that worked.
-Result<ExitCode> each_card(const std::vector<std::string>& ids,
-                           const std::function<Result<void>(const card::CardEntry&, card::Card&)>& work);
+/// The cards that are meant, opened and asked. Emulated ones, which may stand still, are asked all at once, and one that is
+/// silent is waited for once: it is out then, with its error, and the others go on.
+class AskedCards {
+ public:
+  using Work = std::function<Result<void>(const card::CardEntry&, card::Card&)>;
+
+  /// All cards for no ids; an id that leads nowhere is a card that failed. Error card.not_found: there are no cards at all.
+  static Result<AskedCards> open(const std::vector<std::string>& ids);
+
+  /// Calls `work` for each card that has not failed yet, on several threads. Its answers go to a place of its own: `number` is
+  /// below size(), and the same card's each time.
+  void ask(const std::function<Result<void>(std::size_t number, const card::CardEntry&, card::Card&)>& work);
+  /// The same on this thread, one card after the other, in the order of the list.
+  void each(const Work& work);
+
+  std::size_t size() const { return cards_.size(); }
+  /// nullptr: the id led to no card.
+  const card::CardEntry* entry(std::size_t number) const { return cards_[number].entry ? &*cards_[number].entry : nullptr; }
+  bool failed(std::size_t number) const { return cards_[number].error.has_value(); }
+
+  /// Reports those that failed on stderr. The status is `partial` then, or the error's own if no card is left.
+  Result<ExitCode> outcome() const;
+
+ private:
+  struct One {
+    std::optional<card::CardEntry> entry;
+    std::unique_ptr<card::Card> card;
+    std::optional<Error> error;
+  };
+  void fail(One& one, Error error);
+  bool emulated(std::size_t number) const;
+
+  std::vector<One> cards_;
+};
+
+/// Opens the cards and works on them one after the other.
+Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards::Work& work);
 
 /// "0,1,8-10" as a bit mask; links 0 to `last`, at most 31. Error cli.bad_value.
 Result<std::uint32_t> link_mask(std::string_view text, unsigned last = 31);

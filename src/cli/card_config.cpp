@@ -236,16 +236,25 @@ Result<ExitCode> firmware(const Options& options) {
                {"hash", "hash"},
                {"firmware", "version"},
                {"compatible", "compatible"}});
-  std::size_t bad = 0;
-  const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
-    const bool compatible = static_cast<bool>(card::check_firmware(card, *known));
-    bad += compatible ? 0 : 1;
-    const auto hash = entry.identity.firmware_hash;
-    table.add_row({Cell(entry.function.address.text()), Cell(card::name_of(card.type())), serial_cell(entry.identity.serial),
-                   optional_cell(entry.identity.endpoint), Cell(hash ? card::hash_text(*hash) : ""),
-                   Cell(hash ? known->name_of(*hash) : ""), Cell(compatible, {}, compatible ? Style::good : Style::bad)});
+  auto cards = AskedCards::open(options.ids);
+  if (!cards) return std::unexpected(cards.error());
+  std::vector<char> fits(cards->size());  // each written by a thread of its own
+  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+    fits[number] = card::check_firmware(card, *known) ? 1 : 0;
     return {};
   });
+  std::size_t bad = 0;
+  for (std::size_t number = 0; number < cards->size(); ++number) {
+    if (cards->failed(number)) continue;
+    const card::CardEntry& entry = *cards->entry(number);
+    const bool compatible = fits[number] != 0;
+    bad += compatible ? 0 : 1;
+    const auto hash = entry.identity.firmware_hash;
+    table.add_row({Cell(entry.function.address.text()), Cell(card::name_of(entry.type)), serial_cell(entry.identity.serial),
+                   optional_cell(entry.identity.endpoint), Cell(hash ? card::hash_text(*hash) : ""),
+                   Cell(hash ? known->name_of(*hash) : ""), Cell(compatible, {}, compatible ? Style::good : Style::bad)});
+  }
+  const auto outcome = cards->outcome();
   if (!outcome) return outcome;
   table.print(options.format);
   if (bad == 0) return outcome;

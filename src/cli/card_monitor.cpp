@@ -87,23 +87,34 @@ struct Rows {
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
   const auto links = link_mask(options.links);
   if (!links) return std::unexpected(links.error());
+  auto cards = AskedCards::open(options.ids);
+  if (!cards) return std::unexpected(cards.error());
+  std::vector<std::vector<std::vector<Measurement>>> measured(cards->size());  // by card and group
+  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+    for (const Group group : groups) {
+      auto one = card::measure(card, group, *links);
+      if (!one) return std::unexpected(one.error());
+      measured[number].push_back(std::move(*one));
+    }
+    return {};
+  });
   std::vector<Rows> all(groups.size());
-  const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+  for (std::size_t number = 0; number < cards->size(); ++number) {
+    if (cards->failed(number)) continue;
+    const card::CardEntry& entry = *cards->entry(number);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      auto measured = card::measure(card, groups[i], *links);
-      if (!measured) return std::unexpected(measured.error());
       const std::size_t before = all[i].rows.size();
-      for (Measurement& one : *measured) {
+      for (Measurement& one : measured[number][i]) {
         if (!one.fields.empty())
-          all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(card.type())), std::move(one)});
+          all[i].rows.push_back({entry.function.address.text(), std::string(card::name_of(entry.type)), std::move(one)});
       }
       if (first && groups[i] == Group::card && all[i].rows.size() == before)
         fmt::print(stderr,
                    "{}: a {} has no metrics of the card; `rodeo card status` and `rodeo card packets` have its links'\n",
-                   entry.function.address.text(), card::name_of(card.type()));
+                   entry.function.address.text(), card::name_of(entry.type));
     }
-    return {};
-  });
+  }
+  const auto outcome = cards->outcome();
   if (!outcome) return outcome;
   if (options.format == OutputFormat::json) {
     Json list = Json::array();
@@ -172,6 +183,8 @@ std::string escaped(std::string_view text) {
 
 constexpr Group kGroups[]{Group::card, Group::setting, Group::link, Group::packets, Group::onu, Group::fec};
 
+constexpr const char* kUpHeader = "# HELP rodeo_card_up 1: the card answered.\n# TYPE rodeo_card_up gauge\n";
+
 struct Sample {
   const card::FieldInfo* info;
   std::string line;
@@ -191,27 +204,30 @@ std::string tags(const card::CardEntry& entry, const Measurement& measurement) {
   return text;
 }
 
-std::string prometheus_of_all(const std::vector<std::string>& ids) {
-  std::vector<Sample> samples;
-  std::string up = "# HELP rodeo_card_up 1: the card answered.\n# TYPE rodeo_card_up gauge\n";
-  for (const auto& entry : select_cards(ids).value_or(std::vector<card::CardEntry>{})) {
-    auto card = card::Card::open(entry.function);
-    bool answered = static_cast<bool>(card);
+std::string prometheus_of_all(AskedCards& cards) {
+  std::vector<std::vector<Sample>> of_card(cards.size());
+  cards.ask([&](std::size_t number, const card::CardEntry& entry, card::Card& card) -> Result<void> {
     for (const Group group : kGroups) {
-      if (!answered) break;
-      const auto measured = card::measure(**card, group);
-      answered = static_cast<bool>(measured);
-      if (!measured) break;
+      const auto measured = card::measure(card, group);
+      if (!measured) return std::unexpected(measured.error());
       for (const Measurement& one : *measured) {
         for (const MeasuredField& field : one.fields) {
           const std::string value = std::visit([](auto v) { return fmt::format("{}", v); }, field.value);
-          samples.push_back(
+          of_card[number].push_back(
               {field.info, fmt::format("{}_{}{{{}}} {}\n", one.name, field.info->name, tags(entry, one), value)});
         }
       }
     }
-    up += fmt::format("rodeo_card_up{{pciAddress=\"{}\",Type=\"{}\"}} {}\n", entry.function.address.text(),
-                      escaped(card::name_of(entry.type)), answered ? 1 : 0);
+    return {};
+  });
+  std::vector<Sample> samples;
+  std::string up = kUpHeader;
+  for (std::size_t number = 0; number < cards.size(); ++number) {
+    const card::CardEntry* entry = cards.entry(number);
+    if (entry == nullptr) continue;
+    std::ranges::move(of_card[number], std::back_inserter(samples));
+    up += fmt::format("rodeo_card_up{{pciAddress=\"{}\",Type=\"{}\"}} {}\n", entry->function.address.text(),
+                      escaped(card::name_of(entry->type)), cards.failed(number) ? 0 : 1);
   }
   std::string text = up;
   std::vector<std::string> done;
@@ -246,22 +262,28 @@ std::string reference() {
   return text;
 }
 
+Result<ExitCode> print_prometheus(const Options& options) {
+  auto cards = AskedCards::open(options.ids);
+  if (!cards) return std::unexpected(cards.error());
+  print(prometheus_of_all(*cards));
+  return cards->outcome();
+}
+
 Result<ExitCode> metrics(const Options& options) {
   if (options.reference) {
     print(reference());
     return ExitCode::done;
   }
   if (options.prometheus) {
-    if (const auto cards = select_cards(options.ids); !cards) return std::unexpected(cards.error());
-    print(prometheus_of_all(options.ids));
-    return ExitCode::done;
+    return print_prometheus(options);
   }
   if (options.listen.empty())
     return again(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
   const control::StopSignals signals;
   control::HttpServer server(options.listen, [&options](const std::string& target) -> control::HttpReply {
     if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};
-    return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_of_all(options.ids)};
+    auto cards = AskedCards::open(options.ids);
+    return {200, "text/plain; version=0.0.4; charset=utf-8", cards ? prometheus_of_all(*cards) : std::string(kUpHeader)};
   });
   fmt::print(stderr, "metrics at http://{}/metrics\n", server.address());
   while (!signals.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds{50});
@@ -272,22 +294,35 @@ Result<ExitCode> metrics(const Options& options) {
 
 Result<ExitCode> triggers(const Options& options, bool with_header) {
   if (auto possible = check_interval(options.interval, "--interval"); !possible) return std::unexpected(possible.error());
-  struct Before {
-    std::string address;
+  auto cards = AskedCards::open(options.ids);
+  if (!cards) return std::unexpected(cards.error());
+  struct Reading {
     card::TriggerCounts counts;
-    std::uint64_t at_ns;
+    std::uint64_t at_ns = 0;
   };
-  std::vector<Before> before;
-  const auto seen = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
+  struct Readings {
+    std::optional<Reading> first, second;
+  };
+  std::vector<Readings> readings(cards->size());
+  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     if (options.ids.empty() && card.type() != card::CardType::cru) return {};
     const auto counts = card::read_trigger_counts(card);
     if (!counts) return std::unexpected(counts.error());
-    before.push_back({entry.function.address.text(), *counts, base::steady_now_ns()});
+    readings[number].first = {*counts, base::steady_now_ns()};
     return {};
   });
-  if (!seen) return seen;
-  if (before.empty()) fmt::print(stderr, "no card here counts triggers: a CRU does\n");
-  if (!before.empty()) std::this_thread::sleep_for(options.interval);
+  if (std::ranges::any_of(readings, [](const Readings& one) { return one.first.has_value(); })) {
+    std::this_thread::sleep_for(options.interval);
+  } else if (options.ids.empty()) {
+    fmt::print(stderr, "no card here counts triggers: a CRU does\n");
+  }
+  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+    if (!readings[number].first) return {};
+    const auto counts = card::read_trigger_counts(card);
+    if (!counts) return std::unexpected(counts.error());
+    readings[number].second = {*counts, base::steady_now_ns()};
+    return {};
+  });
   Table table({{"card", "card"},
                {"HB", "heartbeats"},
                {"HB [kHz]", "heartbeat_rate_hz"},
@@ -299,30 +334,30 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
                {"TOF [kHz]", "tof_rate_hz"},
                {"SOX", "starts"},
                {"EOX", "ends"}});
-  const auto after = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
-    const auto first = std::ranges::find(before, entry.function.address.text(), &Before::address);
-    if (first == before.end()) return {};
-    const auto now = card::read_trigger_counts(card);
-    if (!now) return std::unexpected(now.error());
-    const double seconds = static_cast<double>(base::steady_now_ns() - first->at_ns) * 1e-9;
+  for (std::size_t number = 0; number < cards->size(); ++number) {
+    if (!readings[number].second) continue;
+    const auto& [then, then_ns] = *readings[number].first;
+    const auto& [now, now_ns] = *readings[number].second;
+    const double seconds = static_cast<double>(now_ns - then_ns) * 1e-9;
     const auto rate = [&](auto difference) {
       const double hertz = static_cast<double>(difference) / seconds;
       return Cell(hertz, fmt::format("{:.3f}", hertz * 1e-3));
     };
-    const card::TriggerCounts& then = first->counts;
-    table.add_row({Cell(first->address), now->heartbeats, rate(now->heartbeats - then.heartbeats), now->physics,
-                   rate(now->physics - then.physics), Cell(std::uint64_t{now->calibration}),
-                   rate(static_cast<std::uint16_t>(now->calibration - then.calibration)), Cell(std::uint64_t{now->tof}),
-                   rate(static_cast<std::uint16_t>(now->tof - then.tof)), Cell(std::uint64_t{now->starts}),
-                   Cell(std::uint64_t{now->ends})});
-    return {};
-  });
+    table.add_row({Cell(cards->entry(number)->function.address.text()), now.heartbeats,
+                   rate(now.heartbeats - then.heartbeats), now.physics, rate(now.physics - then.physics),
+                   Cell(std::uint64_t{now.calibration}),
+                   rate(static_cast<std::uint16_t>(now.calibration - then.calibration)), Cell(std::uint64_t{now.tof}),
+                   rate(static_cast<std::uint16_t>(now.tof - then.tof)), Cell(std::uint64_t{now.starts}),
+                   Cell(std::uint64_t{now.ends})});
+  }
+  const auto outcome = cards->outcome();
+  if (!outcome) return outcome;
   if (options.watch) {
     table.print_next(options.format, with_header);
   } else {
     table.print(options.format);
   }
-  return after;
+  return outcome;
 }
 
 }  // namespace

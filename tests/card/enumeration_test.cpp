@@ -110,6 +110,43 @@ TEST(Enumeration, ABadCardIsABadRow) {
   EXPECT_EQ(entries[0].problem, "");
 }
 
+TEST(Enumeration, SeveralSilentCardsAreWaitedForAtOnceAndOnce) {
+  Cards cards;
+  std::vector<std::string> ids;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    pci::FoundFunction silent;
+    silent.address = {0, static_cast<std::uint8_t>(0x60 + i), 0, 0};
+    silent.back_end = pci::BackEnd::vfio_user;
+    cards.more.push_back(silent);
+    ids.push_back(silent.address.text());
+  }
+  std::latch together(3);
+  cards.before_silence = [&] { together.arrive_and_wait(); };
+  ids.emplace_back("10:00.0");
+  ids.emplace_back("nonsense");
+  const auto found = find_cards(ids, cards.source());
+  ASSERT_EQ(found.size(), 5u);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(found[i]->unanswered.code, "card.timeout");
+  EXPECT_EQ(found[3]->unanswered.code, "");
+  EXPECT_EQ(found[3]->type, CardType::cru);
+  EXPECT_EQ(found[4].error().code, "card.bad_id");
+  EXPECT_EQ(cards.opened, 4);
+}
+
+TEST(Enumeration, ListsCardsOnceForSeveralNumbersAndSerialNumbers) {
+  Cards cards;
+  const auto found = find_cards({"#0", "0233:1", "0301:1", "#4", "#7", "0999", "40:00.0"}, cards.source());
+  EXPECT_EQ(cards.opened, 6);  // each once, and the one that is named by its address
+  EXPECT_EQ(found[0]->type, CardType::crorc);
+  EXPECT_EQ(found[1]->function.address.text(), "0000:10:00.1");
+  EXPECT_EQ(found[2]->type, CardType::felix);
+  EXPECT_EQ(found[3]->sequence, 4u);
+  EXPECT_EQ(found[3]->identity.serial, 301u);
+  EXPECT_EQ(found[4].error().code, "card.not_found");
+  EXPECT_EQ(found[5].error().code, "card.not_found");
+  EXPECT_EQ(found[6]->type, CardType::felix);
+}
+
 TEST(Enumeration, FindsACardByEachOfItsNames) {
   Cards cards;
   EXPECT_EQ(find_card("10:00.1", cards.source())->identity.endpoint, 1u);

@@ -4,9 +4,11 @@ import csv
 import fcntl
 import io
 import json
+import selectors
 import signal
 import socket
 import struct
+import threading
 import urllib.request
 
 import pytest
@@ -327,3 +329,67 @@ def test_a_runtime_directory_that_is_none_is_said(rodeo, tmp_path):
     for name, says in (("file", "is no directory"), ("missing", "there is no runtime directory")):
         rodeo.environment["RODEO_RUNTIME_DIR"] = str(tmp_path / name)
         assert says in rodeo("card", "list").stderr
+
+
+class SilentCards:
+    """Sockets of cards whose process stands still: it takes connections and never answers. Counts those that are open at once."""
+
+    def __init__(self, directory, count):
+        (directory / "cards").mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.selector, self.total, self.most, self.open = selectors.DefaultSelector(), 0, 0, set()
+        self.listeners = []
+        for number in range(count):
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(directory / "cards" / f"0000:{number + 16:02x}:00.0.sock"))
+            listener.listen(64)
+            self.listeners.append(listener)
+            self.selector.register(listener, selectors.EVENT_READ)
+        self.stop_socket, stopped = socket.socketpair()
+        self.selector.register(stopped, selectors.EVENT_READ)
+        self.stopped = stopped
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while True:
+            for key, _ in self.selector.select():
+                if key.fileobj is self.stopped:
+                    return
+                if key.fileobj in self.listeners:
+                    connection = key.fileobj.accept()[0]
+                    self.selector.register(connection, selectors.EVENT_READ)
+                    self.open.add(connection)
+                    self.total += 1
+                    self.most = max(self.most, len(self.open))
+                elif not key.fileobj.recv(65536):
+                    self.selector.unregister(key.fileobj)
+                    self.open.discard(key.fileobj)
+                    key.fileobj.close()
+
+    def close(self):
+        self.stop_socket.close()
+        self.thread.join()
+        for one in [*self.listeners, *self.open, self.stopped]:
+            one.close()
+
+
+@pytest.mark.parametrize("verb, code", [(["list"], 6), (["status"], 4), (["metrics", "--prometheus"], 4), (["triggers"], 4), (["firmware"], 4),
+                                        (["status", "--id", "10:00.0", "--id", "11:00.0", "--id", "12:00.0"], 4)],
+                         ids=lambda value: "-".join(value[:3]).replace(":", "") if isinstance(value, list) else None)
+def test_silent_cards_are_waited_for_all_at_once_and_once(rodeo, verb, code):
+    silent = SilentCards(rodeo.directory / "rodeo", 3)
+    try:
+        said = rodeo("card", *verb, exit_code=code).stderr
+        assert verb == ["list"] or said.count("error[card.timeout]") == 3
+        assert (silent.most, silent.total) == (3, 3)
+    finally:
+        silent.close()
+
+
+def test_a_card_that_is_named_by_its_address_is_asked_alone(rodeo):
+    silent = SilentCards(rodeo.directory / "rodeo", 3)
+    try:
+        rodeo("card", "reg", "read", "--id", "11:00.0", "temperature", exit_code=4)
+        assert silent.total == 1
+    finally:
+        silent.close()
