@@ -20,6 +20,13 @@ def scaled(seconds):
     return seconds * TIMEOUT_SCALE
 
 
+class Process(subprocess.Popen):
+    def __exit__(self, exception, value, traceback):
+        if exception is not None:
+            self.kill()  # it may be stopped, and run for ever
+        super().__exit__(exception, value, traceback)
+
+
 class Rodeo:
     """The command under test, run in a directory and with a runtime directory of the test's own."""
 
@@ -38,9 +45,10 @@ class Rodeo:
         return done
 
     def start(self, *arguments, **options):
-        """Starts without waiting; whoever starts it ends it (`with rodeo.start(...) as process:` and process.terminate())."""
+        """Starts without waiting; whoever starts it ends it (`with rodeo.start(...) as process:` and process.terminate()).
+        A test that fails within the `with` kills it."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "stdin": subprocess.DEVNULL, **options}
-        return subprocess.Popen([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
+        return Process([str(self.binary), *map(str, arguments)], cwd=self.directory, env=self.environment, **options)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.h"
 
 namespace rodeo::control {
@@ -46,6 +48,19 @@ const char* phase_name(readout::Phase phase) {
   return "";
 }
 
+/// The links that most events lack; which they are says what to look at.
+std::string missing_text(const readout::RunReport& report) {
+  constexpr std::size_t kNamed = 4;
+  if (report.missing.empty()) return {};
+  std::string out = fmt::format("\n  missing     {} of {} links in some fragments:", report.missing.size(), report.links);
+  for (std::size_t i = 0; i < std::min(kNamed, report.missing.size()); ++i) {
+    const FragmentBuilder::Link& link = report.missing[i];
+    out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.missing);
+    if (link.chunks == 0) out += " (it brought nothing)";
+  }
+  return out + (report.missing.size() > kNamed ? ", ..." : "");
+}
+
 Json link_json(const FragmentBuilder::Link& link) {
   return Json::object({{"fid", fmt::format("{:#018x}", link.fid.value)},
                        {"state", link.state == LinkState::active ? "active" : "removed"},
@@ -65,6 +80,8 @@ Json report_json(const readout::RunReport& report) {
     consumers[consumer.name] = Json::object(
         {{"consumed", consumer.consumed}, {"stalls", consumer.stalls}, {"counters", counters_json(consumer.counters)}});
   }
+  Json missing = Json::array();
+  for (const auto& link : report.missing) missing.push_back(link_json(link));
   Json out = Json::object();
   out["run"] = Json::object({{"name", report.name},
                              {"number", report.run_number},
@@ -83,6 +100,7 @@ Json report_json(const readout::RunReport& report) {
       Json::object({{"built", report.fragments},
                     {"incomplete", report.incomplete},
                     {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
+                    {"missing_links", missing},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
   out["bytes"] =
       Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
@@ -133,6 +151,7 @@ std::string report_text(const readout::RunReport& report) {
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
   out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links,
                      report.incomplete, reasons(report.incomplete_by_reason));
+  out += missing_text(report);
   out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
                      count(report.bytes_payload), count(report.bytes_written));
   out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us,
@@ -145,6 +164,9 @@ std::string report_text(const readout::RunReport& report) {
   if (const auto losses = report.input_losses(); !losses.empty())
     out +=
         fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
+  if (const std::uint64_t silent = readout::counter_value(report.input, "cards_silent"); silent > 0)
+    out += fmt::format("\n  input       {} had brought nothing for a second or longer at the end, while others had",
+                       silent == 1 ? "1 card" : fmt::format("{} cards", silent));
   if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
     out += fmt::format("\n  input       the recording is damaged in {} places; `rodeo data verify` says where", damaged);
   out += fmt::format("\n  limited by  {}", report.limited_by);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <string_view>
 
 #include "readout/back_pressure.h"
@@ -22,8 +24,11 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
     for (const NamedCounter& lost : rob.builder.lost) add_counter(report.chunks_lost, lost);
     for (const NamedCounter& reason : rob.builder.incomplete_by_reason) add_counter(report.incomplete_by_reason, reason);
     report.fragments += rob.builder.fragments;
+    std::ranges::copy_if(rob.builder.links, std::back_inserter(report.missing),
+                         [](const auto& link) { return link.missing > 0; });
     cpu_seconds += rob.builder.cpu_seconds;
   }
+  std::ranges::stable_sort(report.missing, std::greater{}, &FragmentBuilder::Link::missing);
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
   report.chunks_lost = without_zeros(std::move(report.chunks_lost));
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));

@@ -49,6 +49,7 @@ struct RunReport {
   std::uint64_t fragments = 0;
   std::uint64_t incomplete = 0;
   std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
+  std::vector<FragmentBuilder::Link> missing;      ///< links that some events were built without, the worst first
 
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_payload = 0;

@@ -270,3 +270,23 @@ def test_superpages_that_do_not_fit_the_memory_are_refused(rodeo):
     configuration = system(rodeo)
     _, done = read(rodeo, configuration, "--set", "readout.input.superpage=10MiB", exit_code=3)
     assert "error[readout.card_memory]" in done.stderr
+
+
+def test_a_card_that_brings_nothing_is_named_with_its_links(rodeo):
+    text = CRU.replace('timeout = "10s"', 'timeout = "200ms"').replace('overflow = "busy"', 'overflow = "drop"')
+    (rodeo.directory / "cru.toml").write_text(text)
+    with emulated(rodeo, "cru.toml"):
+        with rodeo.start("readout", "cru.toml", "--seconds", 600, "--json", "-") as reader:
+            deadline = time.monotonic() + scaled(20)
+            while min(function["triggers"] for function in emulator_report(rodeo)["functions"]) < 100:
+                assert reader.poll() is None and time.monotonic() < deadline
+                time.sleep(0.05)
+            for link in range(4):
+                rodeo("emulate", "fault", "--id", "cru:1", "stuck_fifo", "--link", link)
+            time.sleep(scaled(3))
+            reader.send_signal(signal.SIGINT)
+            out, err = reader.communicate(timeout=scaled(90))
+    report = json.loads(out)
+    assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["cards_silent"] == 1, err
+    assert "card af:00.1 has brought nothing for" in err and "1 card had brought nothing" in err, err
+    assert len(report["fragments"]["missing_links"]) == 4 and "4 of 8 links in some fragments" in err, err

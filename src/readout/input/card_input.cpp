@@ -25,6 +25,7 @@ namespace felix = card_registers::felix;
 namespace cru = card_registers::cru;
 
 constexpr std::uint64_t kQuietNs = 200'000'000;
+constexpr std::uint64_t kSilentNs = 1'000'000'000;
 constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // of a card that is not ours to switch off
 constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // of one whose generator was
 
@@ -209,7 +210,26 @@ void CardInput::start() {
   }
 }
 
+/// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
+void CardInput::name_silent_cards() {
+  const auto silent = [](const Endpoint& endpoint) { return endpoint.spans->nothing_for_ns() > kSilentNs; };
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(endpoints_, silent));
+  if (count == endpoints_.size()) {
+    base::log_warning("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
+    return;
+  }
+  silent_cards_ = count;
+  for (const Endpoint& endpoint : endpoints_) {
+    if (silent(endpoint))
+      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", endpoint.id,
+                        static_cast<double>(endpoint.spans->nothing_for_ns()) * 1e-9,
+                        endpoint.spans->bytes() == 0 ? ", nor anything before" : "");
+  }
+}
+
 void CardInput::stop() {
+  if (started_ && !stopped_) name_silent_cards();
+  stopped_ = true;
   for (Endpoint& endpoint : endpoints_) {
     endpoint.outages->end(endpoint.source->card());
     if (settings_.start_generator) {
@@ -247,6 +267,7 @@ std::vector<NamedCounter> CardInput::counters() const {
   const auto cut_off = [](const Endpoint& endpoint) { return endpoint.spans->ended() && endpoint.spans->cut_off(); };
   if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
     all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
+  if (silent_cards_ > 0) all.push_back({"cards_silent", silent_cards_});
   if (lost > 0) all.push_back({"card_lost_packets", lost});
   if (links_down > 0) all.push_back({"card_links_down", links_down});
   all.insert(all.end(), anomalies.begin(), anomalies.end());

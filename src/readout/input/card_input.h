@@ -1,6 +1,7 @@
 // CardInput: reads readout cards in the builder's own threads, without a network (as a Run 4 data handler does).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -77,6 +78,7 @@ class CardInput final : public DataInput {
     std::unique_ptr<LinkOutages> outages = std::make_unique<LinkOutages>();
   };
 
+  void name_silent_cards();
   void add_endpoint(const std::string& id, std::uint32_t connector);
   void find_felix_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector);
   void find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector);
@@ -91,6 +93,8 @@ class CardInput final : public DataInput {
   std::vector<std::unique_ptr<CardStream>> streams_;
   std::vector<std::unique_ptr<CardStream>> lists_;
   bool started_ = false;
+  bool stopped_ = false;
+  std::atomic<std::size_t> silent_cards_{0};
 };
 
 }  // namespace rodeo::readout

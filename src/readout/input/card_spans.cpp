@@ -41,9 +41,10 @@ void CardSpans::pump(std::uint64_t now_ns) {
     ++returned_;
   }
   const Fetched fetched = fetch(now_ns);
+  // Long pauses are this process's or the machine's, and no sign of silence.
+  const std::uint64_t passed = last_look_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_look_ns_);
+  nothing_ns_.set(fetched == Fetched::nothing ? nothing_ns_.get() + std::min(passed, kLongestLook) : 0);
   if (!ended() && stop_asked_.load(std::memory_order_acquire)) {
-    // Long pauses are this process's or the machine's, and no sign of silence.
-    const std::uint64_t passed = last_look_ns_ == 0 ? 0 : now_ns - std::min(now_ns, last_look_ns_);
     stopping_ns_ += std::min(passed, kLongestPause);
     silent_ns_ = fetched == Fetched::nothing ? silent_ns_ + std::min(passed, kLongestLook) : 0;
     if (source_stopped_) {

@@ -88,6 +88,8 @@ class CardSpans {
     return static_cast<double>(held_bytes_.get()) / static_cast<double>(source_->memory_bytes());
   }
   std::uint64_t bytes() const { return bytes_.get(); }
+  /// For how long the card has had nothing, of looking (longer than 20 ms between two looks counts as 20 ms). Any thread.
+  std::uint64_t nothing_for_ns() const { return nothing_ns_.get(); }
   /// See SpanSource; after ended().
   std::uint64_t lost_packets() const { return source_->lost_packets(); }
   /// What ended the input before its time; after ended().
@@ -123,6 +125,7 @@ class CardSpans {
   std::optional<Error> failure_;
   base::Gauge<std::uint64_t> held_bytes_;
   base::Gauge<std::uint64_t> bytes_;
+  base::Gauge<std::uint64_t> nothing_ns_;
 
   std::atomic<bool> stop_asked_{false};
   std::uint64_t quiet_ns_ = 0;
