@@ -99,8 +99,8 @@ Result<sockaddr_un> address_of(const std::filesystem::path& path) {
   return address;
 }
 
-std::unexpected<Error> socket_error(const char* what, const std::filesystem::path& path) {
-  return std::unexpected(Error{"base.socket", std::string(what) + ": " + std::strerror(errno), path.native()});
+std::unexpected<Error> socket_error(const char* code, const char* what, const std::filesystem::path& path) {
+  return std::unexpected(Error{code, std::string(what) + ": " + std::strerror(errno), path.native()});
 }
 
 }  // namespace
@@ -154,13 +154,13 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path) {
   const auto address = address_of(path);
   if (!address) return std::unexpected(address.error());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return socket_error("cannot make a socket", path);
+  if (!socket) return socket_error("base.resources", "cannot make a socket", path);
   // A server that accepts nobody lets its queue run full; connect() then waits for as long as a send may.
   const timeval patience{5, 0};
   const timeval for_ever{};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
-    if (errno != EINTR) return socket_error("cannot connect", path);
+    if (errno != EINTR) return socket_error("base.socket", "cannot connect", path);
   }
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &for_ever, sizeof for_ever);
   return socket;
@@ -170,11 +170,11 @@ Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog) {
   const auto address = address_of(path);
   if (!address) return std::unexpected(address.error());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return socket_error("cannot make a socket", path);
+  if (!socket) return socket_error("base.resources", "cannot make a socket", path);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
-    return socket_error("cannot listen", path);
+    return socket_error("base.runtime_dir", "cannot listen", path);
   (void)::chmod(path.c_str(), 0600);
-  if (::listen(socket.get(), backlog) != 0) return socket_error("cannot listen", path);
+  if (::listen(socket.get(), backlog) != 0) return socket_error("base.runtime_dir", "cannot listen", path);
   return socket;
 }
 

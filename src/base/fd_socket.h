@@ -71,10 +71,10 @@ IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 
-/// A connected stream socket (blocking, close-on-exec). Waits at most 5 s for a server that accepts nobody. Error base.socket.
+/// A connected stream socket (blocking, close-on-exec). Waits at most 5 s for a server that accepts nobody. Errors base.socket, base.resources.
 Result<UniqueFd> connect_unix(const std::filesystem::path& path);
 
-/// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Error base.socket.
+/// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Errors base.runtime_dir, base.resources, base.socket (a path that no socket can have).
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64);
 
 }  // namespace rodeo::base

@@ -167,6 +167,13 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
     };
     if (!file) return std::unexpected(Error{"cli.output", "cannot write", options.to_file, "may you write there?"});
   }
+  // Opened before anything is measured, as the data's.
+  std::ofstream errors;
+  if (!options.error_file.empty()) {
+    errors.open(options.error_file);
+    if (!errors)
+      return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, "may you write there?"});
+  }
   const control::StopSignals signals;
   settings.stop = [&signals] { return signals.stop_requested(); };
   settings.progress = print_progress;
@@ -177,12 +184,6 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
     return std::unexpected(
         Error{"cli.output", "cannot write all of the data", options.to_file, "is the disk full? --bytes limits them"});
 
-  if (!options.error_file.empty()) {
-    std::ofstream errors(options.error_file);
-    for (const std::string& finding : result->findings) errors << finding << '\n';
-    if (!errors.flush())
-      return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, "may you write there?"});
-  }
   for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
     fmt::print(stderr, "{}\n", result->findings[i]);
   const Json json = json_of(options, **card, *result);
@@ -193,6 +194,12 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   }
   if (!options.json.empty()) {
     if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
+  }
+  if (errors.is_open()) {
+    for (const std::string& finding : result->findings) errors << finding << '\n';
+    if (!errors.flush())
+      return std::unexpected(
+          Error{"cli.output", "cannot write all of the errors", options.error_file, "is there room on the disk?"});
   }
   return result->errors == 0 ? ExitCode::done : ExitCode::not_verified;
 }
@@ -273,6 +280,7 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
         Error{"cli.bad_value", "--time takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
   const auto entry = card::find_card(options.id);
   if (!entry) return std::unexpected(entry.error());
+  if (!entry->unanswered.code.empty()) return std::unexpected(entry->unanswered);
   card::BarBenchSettings settings;
   settings.processes = options.processes;
   settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(options.time);
@@ -343,7 +351,7 @@ void add_bar(Command& bench) {
   bar.option("--register,--address", options->name, "Name or byte address; one that is harmless to read if left out")
       .value_name("REGISTER");
   bar.option("--value", options->value, "Write this before each read");
-  bar.option("--processes", options->processes, "That begin together");
+  bar.option("--processes", options->processes, "That begin together; at most 128");
   bar.duration("--time", options->time, "How long; a millisecond or more");
   bar.output(options->format);
   bar.json_file(options->json);

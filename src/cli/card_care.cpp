@@ -17,7 +17,7 @@ Result<ExitCode> reset(const ResetOptions& options) {
   if (!card) return std::unexpected(card.error());
   // A channel wants memory, although nothing will be written to it.
   auto memory = card::DmaMemory::create(std::size_t{4} << 20);
-  if (!memory) return std::unexpected(memory.error());
+  if (!memory) return std::unexpected(Error{"card.dma_memory", memory.error().what, {}, memory.error().next});
   auto channel = card::DmaChannel::open(
       **card, options.channel, memory->shared(),
       {.source = (*card)->type() == card::CardType::felix ? card::DataSource::fee : card::DataSource::internal,

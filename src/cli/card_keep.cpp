@@ -1,11 +1,14 @@
 // `rodeo card keep`: the process that holds real cards open for all others (docs/protocols/keeper.md).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "card/pci/found_function.h"
 #include "card/pci/function.h"
 #include "card/pci/keeper.h"
 #include "card/pci/keeper_client.h"
+#include "card/pci/sysfs.h"
 #include "cli/card.h"
 
 namespace rodeo::cli {
@@ -70,7 +73,17 @@ Result<ExitCode> show_status(OutputFormat format) {
   return ExitCode::done;
 }
 
+/// The keeper holds what somebody has opened; a card that is not there, or is emulated, nobody can.
+Error why_not_kept(const pci::Address& address, const Error& refusal) {
+  if (std::ranges::any_of(pci::emulated_functions(), [&](const auto& one) { return one.address == address; }))
+    return {"card.wrong_type", "an emulated card stays open by itself: the keeper is for real ones", address.text(), ""};
+  if (const auto found = pci::find_function(address); !found) return found.error();
+  return refusal;
+}
+
 Result<ExitCode> keep(const Options& options) {
+  if (options.let_go && options.address.empty())
+    return std::unexpected(Error{"cli.usage", "which card need not stay open?", {}, "rodeo card keep --let-go ADDRESS"});
   if (options.status) return show_status(options.format);
   if (options.stop) {
     const auto stopped = pci::stop_keeper();
@@ -81,7 +94,8 @@ Result<ExitCode> keep(const Options& options) {
   if (!options.address.empty()) {
     const auto address = pci::Address::parse(options.address);
     if (!address) return std::unexpected(address.error());
-    if (const auto done = pci::keep_function(*address, !options.let_go); !done) return std::unexpected(done.error());
+    if (const auto done = pci::keep_function(*address, !options.let_go); !done)
+      return std::unexpected(why_not_kept(*address, done.error()));
     return ExitCode::done;
   }
   pci::KeeperSettings settings;

@@ -279,6 +279,8 @@ Result<ExitCode> metrics(const Options& options) {
   }
   if (options.listen.empty())
     return again(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
+  if (auto possible = control::HttpServer::check(options.listen); !possible)
+    return std::unexpected(Error{"cli.bad_value", possible.error().what, {}, possible.error().next});
   const control::StopSignals signals;
   control::HttpServer server(options.listen, [&options](const std::string& target) -> control::HttpReply {
     if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};

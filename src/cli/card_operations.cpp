@@ -84,6 +84,9 @@ Result<std::uint32_t> mask_of(const std::string& text) {
 }
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
+  if (options.duration < std::chrono::milliseconds{1})
+    return std::unexpected(
+        Error{"cli.bad_value", "--duration takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
   card::LoopbackSettings settings;
   const auto links = link_mask(options.links, card_registers::cru::kLinks - 1);
   if (!links) return std::unexpected(links.error());
@@ -149,7 +152,7 @@ void add_loopback(Command& card) {
   verb.option("--low-mask", options->mask_low, "Bits that are compared: low word").value_name("MASK");
   verb.flag("--internal", options->internal, "Loop back inside the card");
   verb.flag("--skip-reset", options->skip_reset, "Only look: send nothing, clear nothing");
-  verb.duration("--duration", options->duration, "How long errors are counted");
+  verb.duration("--duration", options->duration, "How long errors are counted; a millisecond or more");
   add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.paragraph("The links' settings are given back at the end, also after Ctrl-C. Errors end in exit status 7.");

@@ -50,12 +50,16 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.registration_threw", failed,
      "The registration function of a plug-in threw an exception. Nothing that the plug-in had registered until "
      "then remains."},
+    {"base.resources", failed,
+     "The system did not give the process what it asked for: a descriptor (`ulimit -n`), memory to map (`ulimit -v`), a "
+     "socket. "
+     "The message has its reason; raise the limit, or end other programs."},
     {"base.runtime_dir", failed,
      "The runtime directory, where control sockets and locks live, cannot be used. It must exist, be yours and be closed to "
      "others; "
      "XDG_RUNTIME_DIR names its parent."},
     {"base.socket", unreachable,
-     "A Unix socket could not be made, listened at or connected to; the message has the system's reason. For an emulated "
+     "A Unix socket could not be connected to; the message has the system's reason. For an emulated "
      "card, see that "
      "`rodeo emulate` runs as the same user."},
     {"base.unknown_component", invalid_configuration,
@@ -92,7 +96,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "The link answered something else than the status that was asked for. Ask again; if it stays so, reset the SIU."},
     {"card.dma_memory", failed,
      "Memory cannot be given to the card as it is: an emulated card needs a file behind it (memfd, hugetlbfs, /dev/shm), "
-     "and every card whole 4 KiB pages."},
+     "and every card whole 4 KiB pages; or there is not as much of it as was asked for."},
     {"card.driver", failed,
      "A real card is not with a driver that hands it to programs, or that driver refuses. The message has the commands that "
      "give it to vfio-pci."},

@@ -26,23 +26,23 @@ using tcp = asio::ip::tcp;
 constexpr std::chrono::seconds kPatience{10};
 constexpr std::uint32_t kLargestRequest = 16 * 1024;
 
-tcp::endpoint endpoint_of(const std::string& listen) {
-  const auto refuse = [&](const std::string& why) -> SetupError {
-    return SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "",
-                       "write an address and a port: 127.0.0.1:9464"});
+Result<tcp::endpoint> endpoint_of(const std::string& listen) {
+  const auto refuse = [&](const std::string& why) {
+    return std::unexpected(Error{"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "",
+                                 "write an address and a port: 127.0.0.1:9464"});
   };
   const std::size_t colon = listen.rfind(':');
-  if (colon == std::string::npos) throw refuse("there is no port");
+  if (colon == std::string::npos) return refuse("there is no port");
   std::string host = listen.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   boost::system::error_code error;
   const auto address = asio::ip::make_address(host, error);
-  if (error) throw refuse("that is no IP address");
+  if (error) return refuse("that is no IP address");
   unsigned short port = 0;
   const char* end = listen.data() + listen.size();
   const auto read = std::from_chars(listen.data() + colon + 1, end, port);
-  if (read.ec != std::errc{} || read.ptr != end) throw refuse("that is no port");
-  return {address, port};
+  if (read.ec != std::errc{} || read.ptr != end) return refuse("that is no port");
+  return tcp::endpoint{address, port};
 }
 
 /// One connection; keeps itself alive while something is under way.
@@ -94,9 +94,16 @@ class Session : public std::enable_shared_from_this<Session> {
 
 }  // namespace
 
+Result<void> HttpServer::check(const std::string& listen) {
+  const auto endpoint = endpoint_of(listen);
+  return endpoint ? Result<void>{} : std::unexpected(endpoint.error());
+}
+
 struct HttpServer::Machinery {
   Machinery(const std::string& listen, Answer given) : answer(std::move(given)), acceptor(context) {
-    const tcp::endpoint endpoint = endpoint_of(listen);
+    const auto parsed = endpoint_of(listen);
+    if (!parsed) throw SetupError(parsed.error());
+    const tcp::endpoint& endpoint = *parsed;
     try {
       acceptor.open(endpoint.protocol());
       acceptor.set_option(tcp::acceptor::reuse_address(true));

@@ -21,6 +21,9 @@ class HttpServer {
   /// Called on the server's thread, one at a time, with the path of a GET request.
   using Answer = std::function<HttpReply(const std::string& target)>;
 
+  /// Whether that is an address and a port; error control.http.
+  static Result<void> check(const std::string& listen);
+
   /// Listens at "ADDRESS:PORT" (port 0: one that is free) and answers until destroyed. Throws SetupError: control.http.
   HttpServer(const std::string& listen, Answer answer);
   ~HttpServer();

@@ -35,11 +35,11 @@ FelixCard::FelixCard(FelixSettings settings, std::unique_ptr<TriggerSource> trig
   bar0_fd_.reset(::memfd_create("rodeo-felix-bar0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!bar0_fd_ || ::ftruncate(bar0_fd_.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(bar0_fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    throw SetupError({"base.memory", std::string("cannot make the memory of BAR 0: ") + std::strerror(errno)});
+    throw SetupError({"base.resources", std::string("cannot make the memory of BAR 0: ") + std::strerror(errno)});
   }
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bar0_fd_.get(), 0);
   if (memory == MAP_FAILED) {
-    throw SetupError({"base.memory", std::string("cannot map the memory of BAR 0: ") + std::strerror(errno)});
+    throw SetupError({"base.resources", std::string("cannot map the memory of BAR 0: ") + std::strerror(errno)});
   }
   bar0_ = static_cast<std::byte*>(memory);
   region_to_change(0).fd = bar0_fd_.get();

@@ -63,7 +63,7 @@ Server::Server(Device& device, DmaMaps& maps, Interrupts& interrupts, Options op
   take_address();
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_)
-    throw SetupError({"base.socket", fmt::format("cannot wait for sockets: {}", std::strerror(errno)), options_.address});
+    throw SetupError({"base.resources", fmt::format("cannot wait for sockets: {}", std::strerror(errno)), options_.address});
   listen();
   thread_ = std::jthread([this] { run(); });
 }

@@ -25,7 +25,7 @@ namespace rodeo::card {
 
 namespace {
 
-constexpr unsigned kMostProcesses = 256;
+constexpr unsigned kMostProcesses = 128;  // an emulated card serves 256 at a time: others shall reach it beside a bench
 constexpr std::uint64_t kPatienceNs = 10'000'000'000;
 constexpr unsigned kRounds = 7;
 constexpr unsigned kBatch = 16;  // accesses between two looks at the clock
@@ -203,7 +203,7 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   if (settings.processes == 0 || settings.processes > kMostProcesses)
     return std::unexpected(Error{"card.bad_setting",
                                  fmt::format("{} processes, but 1 to {} can be", settings.processes, kMostProcesses),
-                                 {},
+                                 card.function.address.text(),
                                  "take fewer"});
   void* shared = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return std::unexpected(bench_error(std::string("no shared memory: ") + std::strerror(errno)));
@@ -251,7 +251,11 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
     result.of_ceiling = median(ratios);
   }
   ::munmap(shared, sizeof(Meeting));
-  if (!outcome) return std::unexpected(outcome.error());
+  if (!outcome) {
+    Error error = outcome.error();
+    if (error.where.empty()) error.where = card.function.address.text();
+    return std::unexpected(std::move(error));
+  }
   return result;
 }
 

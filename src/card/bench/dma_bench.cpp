@@ -272,7 +272,11 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     return std::unexpected(can_be.error());
   const StayAtCard here(settings.place);
   auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
-  if (!memory) return std::unexpected(memory.error());
+  if (!memory) {
+    // Of a configuration, too much memory is a mistake in it (base.memory); here it is that the machine has less.
+    return std::unexpected(Error{"card.dma_memory", memory.error().what, memory.error().where,
+                                 "make --buffer-size smaller, or end other programs"});
+  }
   auto channel = DmaChannel::open(card, settings.channel, memory->shared(), settings.dma);
   if (!channel) return std::unexpected(channel.error());
   if (settings.superpage_bytes % (*channel)->granule() != 0 || settings.superpage_bytes > (*channel)->largest())

@@ -345,7 +345,7 @@ Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& so
   auto connected = base::connect_unix(socket);
   if (!connected) {
     Error error = connected.error();
-    error.code = "card.gone";
+    if (error.code == "base.socket") error.code = "card.gone";  // what we lack ourselves is not the card's
     return std::unexpected(error.within(fmt::format("cannot reach the card {}", address.text())));
   }
   return open_vfio_user(std::move(*connected), socket.native(), address, settings);

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -28,9 +29,9 @@ constexpr const char* kNext = "see whether the emulator still runs, and start it
 VfioUserConnection::VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings)
     : socket_(std::move(socket)), name_(std::move(name)), settings_(settings), in_(kReceiveBytes) {}
 
-std::unexpected<Error> VfioUserConnection::broken(std::string code, std::string what) {
+std::unexpected<Error> VfioUserConnection::broken(std::string code, std::string what, const char* next) {
   socket_.reset();
-  broken_ = Error{std::move(code), std::move(what), name_, kNext};
+  broken_ = Error{std::move(code), std::move(what), name_, next == nullptr ? kNext : next};
   return std::unexpected(broken_);
 }
 
@@ -68,7 +69,15 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadl
       case base::IoStatus::done:
       case base::IoStatus::partial: break;
     }
-    if (fds.truncated) return broken("card.protocol", "the card sent more descriptors than a message may carry");
+    if (fds.truncated) {
+      // The kernel does not say why it kept some back: because there were too many for a message, or because we have no room.
+      const base::UniqueFd another(::dup(socket_.get()));
+      if (!another && (errno == EMFILE || errno == ENFILE))
+        return broken("base.resources",
+                      fmt::format("cannot take the descriptors that the card sent: {}", std::strerror(errno)),
+                      "raise the limit (ulimit -n), or close other files");
+      return broken("card.protocol", "the card sent more descriptors than a message may carry");
+    }
     if (got.bytes > 0) continue;
     if (Clock::now() >= deadline) return broken("card.timeout", "the card did not answer in time");
     if (spinning) base::cpu_relax();

@@ -45,7 +45,7 @@ class VfioUserConnection {
  private:
   /// Waits for the answer to one request.
   Result<Answer> take(std::uint16_t id, std::uint16_t command, std::chrono::milliseconds patience);
-  std::unexpected<Error> broken(std::string code, std::string what);
+  std::unexpected<Error> broken(std::string code, std::string what, const char* next = nullptr);
   Result<void> send(std::span<const std::byte> bytes, std::span<const int> fds);
   Result<formats::vfio_user::Header> receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds);
   Result<void> fill(std::size_t bytes, std::chrono::steady_clock::time_point deadline, base::ReceivedFds& fds);
