@@ -48,7 +48,8 @@ class Card;
 Card& inside_of(CardHandle& handle);
 }  // namespace card
 
-/// A card that is open. Any thread; any number of processes at once. No call waits without a limit.
+/// A card that is open. Any thread; any number of processes at once. No call waits without a limit. A forked child opens the card itself: with its copy
+/// of a handle every access throws card.forked.
 class CardHandle {
  public:
   /// By PCI address ("3b:00.0"), place in the list ("#2") or serial number and endpoint ("0233:1").
@@ -97,7 +98,8 @@ struct CardSpan {
 };
 
 /// The one owner of a DMA channel, from open() to close() or its end, whichever is first. One thread at a time: who shares it among threads serialises the
-/// calls. The card must outlive it. The destructor stops the card and throws nothing, whatever has become of the card.
+/// calls. The card must outlive it. The destructor stops the card and throws nothing, whatever has become of the card. In a forked child the copy does
+/// nothing to the card: its calls throw card.forked, but close() and the destructor, which let go of what the child has of it; what is mapped can be read.
 class CardDma {
  public:
   /// Throws card.locked if the channel has an owner, card.bad_dma for a channel, a source, or sizes of buffer and superpages that the card does not take.

@@ -22,6 +22,7 @@
 #include "card/card.h"
 #include "card/enumeration.h"
 #include "card/pci/lock.h"
+#include "card/pci/owner_process.h"
 #include "card/register_target.h"
 #include "errors.h"
 #include "rodeo/card.h"
@@ -88,6 +89,7 @@ class PyDma {
       : card_(std::move(card)), dma_(CardDma::open(card_->handle, options)) {}
 
   void start() {
+    check_owner();
     const std::lock_guard guard(mutex_);
     if (!dma_.running()) {
       part_ = {};
@@ -97,16 +99,19 @@ class PyDma {
     started_ = true;
   }
   void stop() {
+    check_owner();
     const std::lock_guard guard(mutex_);
     dma_.stop();
   }
   void close() {
+    if (!owner_.here()) return;  // the mutex may be held by a thread that only the parent has
     const std::lock_guard guard(mutex_);
     dma_.close();
   }
 
   /// Waits for a superpage with data until `end`. `over`: the channel is stopped and empty, so that none will come.
   std::optional<Whole> next(std::chrono::steady_clock::time_point end, bool& over) {
+    check_owner();
     for (bool first = true;; first = false) {
       {
         const std::lock_guard guard(mutex_);
@@ -122,6 +127,9 @@ class PyDma {
   const std::string& place() const { return dma_.place(); }  // never changes
 
  private:
+  void check_owner() const {
+    if (!owner_.here()) need(card::pci::forked(card_->handle.info().address));
+  }
   std::optional<Whole> take() {
     while (const auto span = dma_.next()) {
       // Spans of one superpage follow each other in memory.
@@ -138,6 +146,7 @@ class PyDma {
     return std::nullopt;
   }
 
+  const card::pci::OwnerProcess owner_;
   std::mutex mutex_;
   std::shared_ptr<OpenCard> card_;
   CardDma dma_;

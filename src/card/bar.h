@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "card/pci/function.h"
+#include "card/pci/owner_process.h"
 #include "card_registers/register_map.h"
 
 namespace rodeo::card {
@@ -49,6 +50,7 @@ class Bar {
   Result<void> write(std::uint64_t offset, Word value) const;
 
   pci::Function* function_ = nullptr;
+  pci::OwnerProcess owner_;
   unsigned number_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<Window> windows_;

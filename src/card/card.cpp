@@ -102,6 +102,7 @@ Result<const Bar*> Card::bar(unsigned number) {
   if (number >= bars_.size())
     return std::unexpected(Error{"card.no_region", fmt::format("there is no BAR {}", number), address().text(),
                                  "`rodeo card reg list` shows which BARs have registers"});
+  if (!owner_.here()) return pci::forked(address().text());
   const std::lock_guard guard(mutex_);
   if (bars_[number] == nullptr) {
     auto opened = Bar::open(*function_, number);

@@ -12,6 +12,7 @@
 #include "card/bar.h"
 #include "card/pci/found_function.h"
 #include "card/pci/lock.h"
+#include "card/pci/owner_process.h"
 #include "card_registers/register_map.h"
 
 namespace rodeo::card {
@@ -25,7 +26,7 @@ CardType type_of(const card_registers::PciId& id);
 /// The declared registers; nullptr for an unknown card.
 const card_registers::RegisterMap* map_of(CardType type);
 
-/// Any thread. Each call waits at most as long as the function's back end does. Errors name the register.
+/// Any thread. Each call waits at most as long as the function's back end does. Errors name the register. In a forked child every access is card.forked.
 class Card {
  public:
   /// card.unknown_type if its PCI id is none that we know, unless `found.any_device`: then it has BARs and no declared registers.
@@ -76,6 +77,7 @@ class Card {
   std::unique_ptr<pci::Function> function_;
   pci::FoundFunction found_;
   CardType type_;
+  const pci::OwnerProcess owner_;
   std::optional<unsigned> endpoint_;
   std::mutex mutex_;
   std::array<std::unique_ptr<Bar>, 6> bars_;

@@ -5,6 +5,7 @@
 #include "card/enumeration.h"
 #include "card/firmware.h"
 #include "card/numa.h"
+#include "card/pci/owner_process.h"
 #include "rodeo/card.h"
 
 namespace rodeo {
@@ -94,6 +95,7 @@ void CardHandle::write(std::string_view name, std::uint64_t value) {
 }
 
 struct CardDma::Inside {
+  const card::pci::OwnerProcess owner{};
   card::ReaderPlace place;
   std::optional<card::StayAtCard> stay;
   std::shared_ptr<card::DmaMemory> memory;
@@ -105,6 +107,9 @@ struct CardDma::Inside {
   Inside& operator=(const Inside&) = delete;
   ~Inside() { (void)close(); }
 
+  void check_owner() const {
+    if (!owner.here()) value_or_throw(Result<void>(card::pci::forked("DMA channel")));
+  }
   bool running() const { return channel != nullptr && channel->state() == card::DmaState::started; }
   /// A thread gets its CPUs back by its own hand: that which reads, when it next looks.
   void let_reader_go() {
@@ -113,7 +118,7 @@ struct CardDma::Inside {
   Result<void> close() {
     let_reader_go();
     if (channel == nullptr) return {};
-    auto stopped = channel->stop();
+    auto stopped = owner.here() ? channel->stop() : Result<void>{};
     reader.reset();
     channel.reset();
     return stopped;
@@ -139,11 +144,13 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
 }
 
 void CardDma::start() {
+  inside_->check_owner();
   if (!inside_->reader) throw CardError("card.closed", "error[card.closed]: the DMA channel was closed: open it again");
   value_or_throw(inside_->reader->start());
 }
 
 std::optional<CardSpan> CardDma::next() {
+  inside_->check_owner();
   if (!inside_->running()) inside_->let_reader_go();
   if (!inside_->reader) return std::nullopt;
   if (!inside_->stay && inside_->running()) inside_->stay.emplace(inside_->place);
@@ -153,9 +160,11 @@ std::optional<CardSpan> CardDma::next() {
 }
 
 void CardDma::release_before(std::uint64_t superpage) {
+  inside_->check_owner();
   if (inside_->reader) value_or_throw(inside_->reader->release_before(superpage));
 }
 void CardDma::stop() {
+  inside_->check_owner();
   inside_->let_reader_go();
   if (inside_->reader) value_or_throw(inside_->reader->stop());
 }

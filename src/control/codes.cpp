@@ -105,6 +105,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "firmware table, or bypass the check."},
     {"card.flash", not_verified,
      "The flash chip reports failure, or does not hold what was written. Write again before the card is switched off."},
+    {"card.forked", refused,
+     "A process that was forked used a card that its parent had opened. What is the parent's stays the parent's: open the "
+     "card in the child."},
     {"card.gone", unreachable,
      "The card's process is not there, or it hung up. `rodeo emulate` starts emulated cards; a real card that is gone was "
      "taken from its driver."},

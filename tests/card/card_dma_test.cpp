@@ -1,6 +1,10 @@
 // CardDma of the public API over emulated cards: who owns a channel until when, and what stays of it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
@@ -125,6 +129,81 @@ TEST_P(PublicCardDma, CloseSaysThatTheCardIsGoneAndClosesAllTheSame) {
   EXPECT_EQ(code_of([&] { dma.close(); }), kind_.type == emulator::CardType::felix ? "card.timeout" : "card.gone");
   EXPECT_EQ(code_of([&] { dma.close(); }), "nothing");
   (void)sum(span.bytes);
+}
+
+// A child that may do what it likes with its copies: the parent's run goes on, and what is the parent's ends with the parent.
+TEST_P(PublicCardDma, AForkedChildDoesNothingToTheCard) {
+  std::optional<CardDma> dma(open());
+  dma->start();
+  const CardSpan first = wait(*dma);
+  std::array<int, 2> stay{};
+  ASSERT_EQ(::pipe(stay.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(stay[1]);
+    const auto forked = [](auto&& call) { return code_of(call) == "card.forked"; };
+    unsigned refused = 0;
+    refused += forked([&] { dma->start(); }) ? 1 : 0;
+    refused += forked([&] { (void)dma->next(); }) ? 1 : 0;
+    refused += forked([&] { dma->release_before(1); }) ? 1 : 0;
+    refused += forked([&] { dma->stop(); }) ? 1 : 0;
+    refused += forked([&] { (void)handle_->read(0, 0); }) ? 1 : 0;
+    refused += forked([&] { handle_->write(0, 0, 0); }) ? 1 : 0;
+    refused += forked([&] { (void)open(); }) ? 1 : 0;
+    (void)sum(first.bytes);
+    dma->close();
+    dma.reset();
+    handle_.reset();
+    char nothing = 0;
+    (void)!::read(stay[0], &nothing, 1);  // with what it has of the parent, until the parent has opened the channel anew
+    ::_exit(refused == 7 ? 0 : 1);
+  }
+  ::close(stay[0]);
+  for (int i = 0; i < 100;) {
+    const CardSpan span = wait(*dma);
+    if (!span.last) continue;
+    dma->release_before(span.superpage + 1);
+    ++i;
+  }
+  dma.reset();
+  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing");
+  ::close(stay[1]);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_P(PublicCardDma, AChannelIsFreeWhenItsOwnerDiesWhateverChildrenItHas) {
+  std::array<int, 2> stay{};
+  std::array<int, 2> said{};
+  ASSERT_EQ(::pipe(stay.data()), 0);
+  ASSERT_EQ(::pipe(said.data()), 0);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    ::close(stay[1]);
+    CardHandle handle = CardHandle::open("3b:00.0");
+    CardDma dma = CardDma::open(handle, options_);
+    dma.start();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      char nothing = 0;
+      (void)!::write(said[1], "c", 1);
+      (void)!::read(stay[0], &nothing, 1);
+      ::_exit(0);
+    }
+    (void)wait(dma);
+    char nothing = 0;
+    (void)!::read(stay[0], &nothing, 1);
+    ::_exit(1);
+  }
+  ::close(stay[0]);
+  char nothing = 0;
+  ASSERT_EQ(::read(said[0], &nothing, 1), 1);
+  EXPECT_EQ(code_of([&] { (void)open(); }), "card.locked");
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  EXPECT_EQ(code_of([&] { (void)open(); }), "nothing") << "the child lives and has no part in it";
+  for (const int file : {stay[1], said[0], said[1]}) ::close(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllCards, PublicCardDma, testing::Values(card::kCru, card::kCrorc, card::kFelix),

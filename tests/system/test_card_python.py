@@ -225,3 +225,31 @@ with rodeo.card.open("{FELIX}").dma(data_source="fee", buffer_bytes=8 << 20, sup
         print("said")
 """)
     assert out == ["alive", "said"]
+
+
+def test_a_forked_child_does_nothing_to_the_card(cards):
+    out = python(cards, f"""
+import multiprocessing, os, sys, rodeo.card
+card = rodeo.card.open("{CRU}")
+bar = card.bar(2)
+with card.dma(data_source="fee", buffer_bytes=8 << 20, superpage_bytes=1 << 18) as superpages:
+    superpage = next(superpages)
+    if os.fork() == 0:
+        refused = 0
+        for call in (superpages.start, superpages.stop, lambda: next(superpages), lambda: bar.read("serial"), lambda: bar.write("ctp_bc_max", 1), lambda: card.bar(0), lambda: card.dma()):
+            try:
+                call()
+            except ValueError as error:
+                refused += "card.forked" in str(error)
+        sys.exit(0 if refused == 7 and superpage.data[1] == 64 else 1)  # through the end of `with` and all destructors
+    assert os.wait()[1] == 0
+    worker = multiprocessing.get_context("fork").Process(target=lambda: rodeo.card.open("{CRU}").bar(2).read("serial"))
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0, "a child may open the card itself"
+    for i, superpage in enumerate(superpages):  # more than the buffer has: the card still runs
+        if i == 100:
+            break
+    print(i)
+""")
+    assert out == ["100"]

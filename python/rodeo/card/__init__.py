@@ -9,6 +9,7 @@
         for superpage in superpages:              # superpage.data: what the card wrote, read only
             print(superpage.link, len(superpage.data))
 
+A forked child opens cards itself: with what its parent has open every call is an error, and nothing that it does or leaves undone reaches the card.
 A name of a card is what `--id` of the command takes. Errors are ValueError with the text that the command prints.
 """
 
@@ -62,7 +63,8 @@ class Dma:
         self._channel.stop()
 
     def close(self):
-        """Ends DMA and gives the channel away, also if the card is gone, which it says. What was not read is lost; iterators end, arrays stay."""
+        """Ends DMA and gives the channel away, also if the card is gone, which it says. What was not read is lost; iterators end, arrays stay.
+        In a forked child it does nothing."""
         self._channel.close()
 
     @property

@@ -123,6 +123,7 @@ void DmaChannel::set_capacities(std::size_t transfer, std::size_t ready, std::si
 }
 
 Result<void> DmaChannel::start() {
+  if (!owner_.here()) return in_child();
   const std::lock_guard guard(mutex_);
   if (state() == DmaState::started) return {};
   if (state() == DmaState::failed) return std::unexpected(failure_.within("the channel has failed and was not stopped"));
@@ -138,6 +139,7 @@ Result<void> DmaChannel::start() {
 }
 
 Result<void> DmaChannel::stop() {
+  if (!owner_.here()) return in_child();
   // First of all: pushes of other threads are refused from now on.
   const DmaState before = state_.exchange(DmaState::stopped, std::memory_order_acq_rel);
   if (before == DmaState::stopped) return {};
@@ -150,6 +152,7 @@ Result<void> DmaChannel::stop() {
 }
 
 Result<void> DmaChannel::reset(ResetLevel level) {
+  if (!owner_.here()) return in_child();
   const std::lock_guard guard(mutex_);
   if (state() != DmaState::stopped)
     return std::unexpected(
@@ -162,6 +165,7 @@ Result<void> DmaChannel::reset(ResetLevel level) {
 }
 
 PushStatus DmaChannel::push(const Superpage& superpage) {
+  if (!owner_.here()) return PushStatus::not_started;
   const std::lock_guard guard(mutex_);
   if (state() != DmaState::started) return PushStatus::not_started;
   if (superpage.bytes == 0) return PushStatus::empty;
@@ -183,6 +187,7 @@ PushStatus DmaChannel::push(const Superpage& superpage) {
 }
 
 Result<void> DmaChannel::fill() {
+  if (!owner_.here()) return in_child();
   const std::lock_guard guard(mutex_);
   if (state() == DmaState::failed) return std::unexpected(failure_);
   if (state() == DmaState::stopped) return {};
@@ -195,46 +200,56 @@ Result<void> DmaChannel::fill() {
 }
 
 std::optional<Superpage> DmaChannel::front() const {
+  if (!owner_.here()) return std::nullopt;
   const std::lock_guard guard(mutex_);
   return ready_.empty() ? std::nullopt : std::optional(ready_.front());
 }
 
 std::optional<Superpage> DmaChannel::pop() {
+  if (!owner_.here()) return std::nullopt;
   const std::lock_guard guard(mutex_);
   return ready_.empty() ? std::nullopt : std::optional(ready_.pop());
 }
 
 std::uint32_t DmaChannel::growing() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return device_growing();
 }
 
 std::size_t DmaChannel::transfer_room() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return transfer_.room();
 }
 std::size_t DmaChannel::transfer_capacity() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return transfer_.capacity();
 }
 bool DmaChannel::transfer_empty() const {
+  if (!owner_.here()) return true;
   const std::lock_guard guard(mutex_);
   return transfer_.empty();
 }
 std::size_t DmaChannel::ready_size() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return ready_.size();
 }
 std::size_t DmaChannel::ready_capacity() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return ready_limit_;
 }
 std::size_t DmaChannel::outstanding() const {
+  if (!owner_.here()) return 0;
   const std::lock_guard guard(mutex_);
   return device_outstanding();
 }
 
 Result<DmaHealth> DmaChannel::health() {
+  if (!owner_.here()) return in_child();
   const std::lock_guard guard(mutex_);
   DmaHealth health;
   if (auto read = device_health(health); !read) return std::unexpected(read.error());

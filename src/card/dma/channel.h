@@ -19,6 +19,7 @@
 #include "card/dma/superpage.h"
 #include "card/firmware.h"
 #include "card/pci/lock.h"
+#include "card/pci/owner_process.h"
 
 namespace rodeo::card {
 
@@ -80,7 +81,8 @@ struct DmaHealth {
 };
 
 /// Any thread; calls are serialised. No call waits for a card without a limit, and a card that breaks the rules is an Error from fill(): state
-/// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread.
+/// failed, the cause in a counter. The channel moves superpages only in fill(), in the caller's thread. In a forked child the copy of a channel does
+/// nothing: its calls are card.forked, its queues empty, and its end leaves card, memory and locks to the parent.
 class DmaChannel {
  public:
   /// Whether a card has this channel and this source: card.bad_dma, card.unknown_type. Asks nothing of the card, and needs
@@ -102,7 +104,8 @@ class DmaChannel {
   Result<void> stop();
   /// card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
-  DmaState state() const { return state_.load(std::memory_order_acquire); }
+  /// `stopped` in a forked child, whatever the parent does.
+  DmaState state() const { return owner_.here() ? state_.load(std::memory_order_acquire) : DmaState::stopped; }
 
   /// Puts a superpage into the transfer queue.
   PushStatus push(const Superpage& superpage);
@@ -171,6 +174,9 @@ class DmaChannel {
  private:
   Result<void> take_locks();
 
+  std::unexpected<Error> in_child() const { return pci::forked(card_.address().text()); }
+
+  const pci::OwnerProcess owner_;
   mutable std::mutex mutex_;
   std::atomic<DmaState> state_{DmaState::stopped};
   Error failure_;

@@ -8,10 +8,11 @@
 #include "base/error.h"
 #include "card/dma/memory.h"
 #include "card/pci/function.h"
+#include "card/pci/owner_process.h"
 
 namespace rodeo::card {
 
-/// Move only; unmaps at the end. The function and the memory must outlive it.
+/// Move only; unmaps at the end, if that comes in the process that mapped. The function and the memory must outlive it.
 class Registration {
  public:
   /// `slot` is where in the I/O address space to try first: channels of one function should ask for different ones.
@@ -39,6 +40,7 @@ class Registration {
     std::uint64_t bus;
   };
   pci::Function* function_ = nullptr;
+  pci::OwnerProcess owner_;
   std::uint64_t iova_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<Segment> segments_;  // neighbours that are contiguous are one

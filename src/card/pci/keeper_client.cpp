@@ -169,6 +169,7 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
 }
 
 Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int descriptor) {
+  if (!owner_.here()) return forked("the keeper");
   const std::lock_guard lock(mutex_);
   const auto gone = [] {
     return failed("card.gone", "the keeper has ended", "",
@@ -177,12 +178,12 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
   if (!socket_) return gone();
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
   if (!send_packet(socket_.get(), encode(request), descriptors)) {
-    socket_ = Descriptor();
+    socket_.reset();
     return gone();
   }
   auto packet = receive_packet(socket_.get(), request.operation == KeeperOperation::map ? kPinTime : kAnswerTime);
   if (!packet || packet->bytes.empty()) {
-    socket_ = Descriptor();  // a late answer must not be taken for that to another question
+    socket_.reset();  // a late answer must not be taken for that to another question
     if (!packet) return std::unexpected(packet.error());
     return gone();
   }

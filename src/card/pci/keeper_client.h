@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "card/pci/keeper_protocol.h"
+#include "card/pci/owner_process.h"
 
 namespace rodeo::card::pci {
 
@@ -38,7 +39,8 @@ class KeeperClient {
   static Result<std::unique_ptr<KeeperClient>> connect_to(const std::filesystem::path& path);
 
   std::mutex mutex_;
-  Descriptor socket_;
+  OwnDescriptor socket_;
+  OwnerProcess owner_;
 };
 
 /// Keeps a function open (and with it the configuration that was written to it) when no program uses it any more, or lets it go.

@@ -91,6 +91,14 @@ Result<ByteLock> ByteLock::acquire(LockNode node, unsigned byte, const std::stri
   return ByteLock(std::move(node.file));
 }
 
+// Closing would do, but for a child that was forked this moment and still has the description.
+ByteLock::~ByteLock() {
+  struct flock lock{};
+  lock.l_type = F_UNLCK;
+  lock.l_whence = SEEK_SET;
+  if (file_) (void)::fcntl(file_.get(), F_OFD_SETLK, &lock);
+}
+
 Result<NameLock> NameLock::acquire(const std::string& name, const std::string& what) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

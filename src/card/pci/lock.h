@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/fd_socket.h"
 #include "card/pci/function.h"
+#include "card/pci/owner_process.h"
 
 namespace rodeo::card::pci {
 
@@ -17,9 +18,12 @@ inline constexpr unsigned kConfigurationByte = 254;  // held during a read-modif
 inline constexpr unsigned kServerByte = 255;         // held by the emulator while it lives
 
 /// An exclusive lock of one byte of a file, held by this object: an open file description lock, which every namespace and user that opens the file
-/// sees, and which the kernel takes back when the process ends however it ends.
+/// sees, and which the kernel takes back when the process ends however it ends. Forked children do not share it.
 class ByteLock {
  public:
+  ByteLock(ByteLock&&) noexcept = default;
+  ByteLock& operator=(ByteLock&&) noexcept = default;
+  ~ByteLock();
   /// Tries until `patience` is over. `what` is for the error (card.locked), which names the process that holds it where that is known. The file is made
   /// (mode 0600) if it is not there.
   static Result<ByteLock> acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
@@ -31,7 +35,7 @@ class ByteLock {
 
  private:
   explicit ByteLock(base::UniqueFd file) : file_(std::move(file)) {}
-  base::UniqueFd file_;
+  OwnDescriptor file_;
 };
 
 /// A name in the abstract socket space, bound by at most one process of a network namespace: what upstream's tools use as lock of a DMA channel.
@@ -42,7 +46,7 @@ class NameLock {
 
  private:
   explicit NameLock(base::UniqueFd socket) : socket_(std::move(socket)) {}
-  base::UniqueFd socket_;
+  OwnDescriptor socket_;
 };
 
 /// Upstream's name of a channel's lock: "lice_O2_RoC_DMA_3b:00.0_lock", and with "_chan2" before "_lock" for a C-RORC. Nothing where upstream has no

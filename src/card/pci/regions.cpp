@@ -50,6 +50,7 @@ Result<RegionInfo> Regions::info(unsigned number) const {
 }
 
 Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const {
+  if (!owner_.here()) return forked(name_);
   if (number >= kCount || regions_[number].info.bytes == 0) return refused(number, offset, "the card has no such region");
   const RegionInfo& info = regions_[number].info;
   if (!is_width(bytes)) return refused(number, offset, fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
@@ -125,6 +126,7 @@ Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<con
 }
 
 Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) {
+  if (!owner_.here()) return forked(name_);
   if (number >= kCount || regions_[number].info.bytes == 0)
     return refused(number, range.offset, "the card has no such region");
   const std::lock_guard lock(mutex_);

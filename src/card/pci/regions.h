@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "card/pci/function.h"
+#include "card/pci/owner_process.h"
 
 namespace rodeo::card::pci {
 
@@ -50,6 +51,7 @@ class Regions {
   std::unexpected<Error> refused(unsigned number, std::uint64_t offset, std::string what) const;
 
   std::string name_;
+  OwnerProcess owner_;
   std::mutex mutex_;
   std::array<Region, kCount> regions_;
 };

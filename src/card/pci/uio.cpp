@@ -12,6 +12,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include <fmt/format.h>
@@ -47,6 +48,10 @@ class InterruptBridge {
     });
   }
   ~InterruptBridge() {
+    if (!owner_.here()) {  // the thread is the parent's alone: here nothing can be waited for
+      (void)std::make_unique<std::thread>(std::move(thread_)).release();
+      return;
+    }
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
     thread_.join();
@@ -56,15 +61,18 @@ class InterruptBridge {
  private:
   Descriptor event_;
   Descriptor stop_;
+  OwnerProcess owner_;
   std::thread thread_;
 };
 
 class UioFunction final : public KeeperFunction {
  public:
   UioFunction(const Address& address, std::unique_ptr<KeeperClient> keeper, std::vector<Descriptor> files)
-      : KeeperFunction(address, std::move(keeper), false), files_(std::move(files)) {}
+      : KeeperFunction(address, std::move(keeper), false) {
+    for (Descriptor& file : files) files_.emplace_back(std::move(file));
+  }
   ~UioFunction() override {
-    if (bridge_) (void)regions().change_command(PCI_COMMAND_INTX_DISABLE, 0);
+    if (bridge_ && owner_.here()) (void)regions().change_command(PCI_COMMAND_INTX_DISABLE, 0);
   }
 
   Result<void> examine(std::uint64_t resources);
@@ -80,7 +88,8 @@ class UioFunction final : public KeeperFunction {
   }
 
  private:
-  std::vector<Descriptor> files_;  // configuration space, node, resources
+  std::vector<OwnDescriptor> files_;  // configuration space, node, resources
+  OwnerProcess owner_;
   std::mutex interrupt_mutex_;
   std::unique_ptr<InterruptBridge> bridge_;
 };
@@ -89,7 +98,7 @@ Result<void> UioFunction::examine(std::uint64_t resources) {
   constexpr unsigned kResources = 6;
   if (resources >> kResources != 0 || files_.size() != 2 + static_cast<std::size_t>(std::popcount(resources)))
     return std::unexpected(Error{"card.keeper", "the keeper did not hand the card over", address().text(), ""});
-  const auto size = [](const Descriptor& file) {
+  const auto size = [](const OwnDescriptor& file) {
     struct stat found{};
     return ::fstat(file.get(), &found) == 0 && found.st_size > 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
   };
@@ -108,6 +117,7 @@ Result<int> UioFunction::interrupt(unsigned vector) {
   if (vector != 0)
     return std::unexpected(
         Error{"card.interrupt", fmt::format("there is no interrupt {}: UIO has one", vector), address().text(), ""});
+  if (!owner_.here()) return forked(address().text());
   const std::lock_guard lock(interrupt_mutex_);
   if (!bridge_) {
     Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

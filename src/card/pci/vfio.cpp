@@ -39,7 +39,8 @@ class VfioFunction final : public KeeperFunction {
   Result<void> examine_region(unsigned number);
   int set_interrupt(std::uint32_t vector, std::uint32_t flags, const int* fd) const;
 
-  Descriptor device_;
+  OwnDescriptor device_;
+  OwnerProcess owner_;
   std::mutex interrupt_mutex_;
   unsigned interrupt_index_ = VFIO_PCI_INTX_IRQ_INDEX;
   unsigned vectors_ = 0;
@@ -128,6 +129,7 @@ int VfioFunction::set_interrupt(std::uint32_t vector, std::uint32_t flags, const
 Result<int> VfioFunction::interrupt(unsigned vector) {
   if (vector >= vectors_)
     return failed("card.interrupt", fmt::format("there is no interrupt {}: the card has {}", vector, vectors_));
+  if (!owner_.here()) return forked(address().text());
   const std::lock_guard lock(interrupt_mutex_);
   if (const auto found = eventfds_.find(vector); found != eventfds_.end()) {
     if (interrupt_index_ == VFIO_PCI_INTX_IRQ_INDEX)
@@ -144,6 +146,7 @@ Result<int> VfioFunction::interrupt(unsigned vector) {
 }
 
 Result<void> VfioFunction::reset() {
+  if (!owner_.here()) return forked(address().text());
   if (::ioctl(device_.get(), VFIO_DEVICE_RESET) == 0) return {};
   return failed("card.reset", fmt::format("cannot reset the card: {}", std::strerror(errno)),
                 errno == EAGAIN ? "another program is resetting it: try again"

@@ -13,6 +13,7 @@
 
 #include <fmt/core.h>
 
+#include "card/pci/owner_process.h"
 #include "card/pci/vfio_user_connection.h"
 
 namespace rodeo::card::pci {
@@ -103,6 +104,7 @@ class VfioUserFunction final : public Function {
   Result<int> interrupt(unsigned vector) override;
 
   Result<void> reset() override {
+    if (!owner_.here()) return forked(address_.text());
     const std::lock_guard guard(mutex_);
     const auto answer = connection_.ask(wire::DeviceReset{}, {}, kResetPatience);
     if (!answer) return std::unexpected(answer.error());
@@ -110,6 +112,7 @@ class VfioUserFunction final : public Function {
   }
 
   Result<void> set_bus_master(bool on) override {
+    if (!owner_.here()) return forked(address_.text());
     const std::lock_guard guard(mutex_);
     std::uint16_t command = 0;
     if (auto done = read_locked(kConfigurationRegion, kCommandRegister, std::as_writable_bytes(std::span(&command, 1)));
@@ -121,6 +124,7 @@ class VfioUserFunction final : public Function {
 
  private:
   Result<void> check(unsigned number, std::uint64_t offset, std::uint64_t bytes, bool writing) const {
+    if (!owner_.here()) return forked(address_.text());
     if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
     const RegionInfo& info = regions_[number].info;
     if (bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0 || offset % bytes != 0)
@@ -165,6 +169,7 @@ class VfioUserFunction final : public Function {
   Result<void> ask_region(unsigned number);
   Result<unsigned> ask_vectors(std::uint32_t index);
 
+  const OwnerProcess owner_;
   mutable std::mutex mutex_;
   VfioUserConnection connection_;
   Address address_;
@@ -245,6 +250,7 @@ Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index) {
 
 Result<std::span<std::byte>> VfioUserFunction::map(unsigned number, MappableRange range) {
   if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
+  if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
   for (const Mapping& mapping : mappings_) {
     if (mapping.region == number && mapping.range.offset == range.offset && mapping.range.bytes == range.bytes)
@@ -289,6 +295,7 @@ Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std:
   request.offset = fd_offset;
   request.address = iova;
   request.size = memory.size();
+  if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
   const auto answer = connection_.ask(request, std::span(&fd, 1));
   if (!answer) return std::unexpected(answer.error());
@@ -300,6 +307,7 @@ Result<void> VfioUserFunction::dma_unmap(std::uint64_t iova, std::uint64_t bytes
   wire::DmaUnmap request;
   request.address = iova;
   request.size = bytes;
+  if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
   const auto answer = connection_.ask(request);
   if (!answer) return std::unexpected(answer.error());
@@ -320,6 +328,7 @@ Result<std::pair<std::uint64_t, std::uint64_t>> VfioUserFunction::bus_address(st
 Result<int> VfioUserFunction::interrupt(unsigned vector) {
   if (vector >= vectors_)
     return std::unexpected(bad_access(fmt::format("there is no interrupt {}: the card has {}", vector, vectors_), address_));
+  if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
   if (const auto known = eventfds_.find(vector); known != eventfds_.end()) return known->second.get();
   base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fd_socket.h"
+#include "card/pci/owner_process.h"
 #include "card/pci/vfio_user_client.h"
 #include "formats/vfio_user.h"
 
@@ -50,7 +51,7 @@ class VfioUserConnection {
   Result<formats::vfio_user::Header> receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds);
   Result<void> fill(std::size_t bytes, std::chrono::steady_clock::time_point deadline, base::ReceivedFds& fds);
 
-  base::UniqueFd socket_;
+  OwnDescriptor socket_;
   std::string name_;
   VfioUserSettings settings_;
   formats::vfio_user::Capabilities server_;
