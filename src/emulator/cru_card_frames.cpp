@@ -1,0 +1,232 @@
+// The turns of an emulated CRU: heartbeat frames that triggers make due, and the pages that its links write of them into superpages.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "emulator/copies_done.h"
+#include "emulator/cru_card.h"
+#include "emulator/dma_writer.h"
+#include "formats/rdh.h"
+
+namespace rodeo::emulator {
+namespace {
+
+constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
+// A run that is switched off has so long without a page written, counted in the time that this process ran.
+constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
+constexpr std::uint64_t kLongestTurnNs = 10'000'000;
+
+}  // namespace
+
+/// Of the links, not of the internal generator.
+bool CruCard::link_enabled(unsigned number) const { return (data_taking_ || following_) && (enabled_ >> number & 1U) != 0; }
+
+bool CruCard::link_fed(unsigned number) const {
+  const std::uint32_t generator = generator_;
+  return (generator >> 31 & 1U) != 0 ? (generator & 2U) != 0 : links_[number].up;
+}
+
+bool CruCard::link_active(unsigned number) const {
+  return dma_on_ && (internal_ || (link_enabled(number) && link_fed(number)));
+}
+
+bool CruCard::frames_due(const Link& link) const {
+  return !settings_.paced || link.source.in_frame() || link.source.frame() < frames_due_;
+}
+
+bool CruCard::frames_left() const {
+  for (unsigned number = 0; number < kLinks; ++number) {
+    const RdhSource& source = links_[number].source;
+    if (link_active(number) && (source.in_frame() || source.frame() < frames_due_)) return true;
+  }
+  return false;
+}
+
+/// A run that is switched off ends behind the triggers that were accepted, which other cards have too.
+void CruCard::take_frames() {
+  const bool taking = data_taking_ && !internal_;
+  if (taking) {
+    following_ = true;
+    standstill_ns_ = 0;
+  }
+  const bool held = !taking && following_ && triggers_->hold();
+  triggers_->set_ready(following_);
+  ranges_.clear();
+  const std::uint64_t count = triggers_->take(1024, ranges_);
+  if (!taking && following_ && ((held && count == 0 && !frames_left()) || standstill_ns_ > kLongestStandstillNs)) {
+    following_ = false;
+    triggers_->set_ready(false);
+    cut_off_due();
+  }
+  frames_due_ += count;
+  if (settings_.drop) triggers_->done(count);
+}
+
+void CruCard::drop_frames(Link& link) {
+  if (!settings_.drop || link.source.in_frame() || frames_due_ - link.source.frame() <= settings_.frames_held) return;
+  const std::uint64_t first_kept = frames_due_ - settings_.frames_held;
+  const std::uint64_t frames = first_kept - link.source.frame();
+  const std::uint64_t pages = (settings_.source.frame_bytes + settings_.source.page_bytes - formats::kRdhBytes - 1) /
+                                  (settings_.source.page_bytes - formats::kRdhBytes) +
+                              1;
+  link.dropped_frames += frames;
+  dropped_frames_ += frames;
+  dropped_pages_.fetch_add(frames * pages, std::memory_order_relaxed);
+  link.source.skip_to(first_kept);
+}
+
+/// A link that sends nothing has no part in the frames that are due meanwhile.
+void CruCard::skip_frames(unsigned number) {
+  Link& link = links_[number];
+  if (link.source.in_frame() || link.source.frame() >= frames_due_) return;
+  if (!internal_ && link_enabled(number) && !link_fed(number)) frames_link_down_ += frames_due_ - link.source.frame();
+  link.source.skip_to(frames_due_);
+}
+
+/// Frames that are due and not begun will not come. Of a link that has no part in the run none is due.
+void CruCard::cut_off_due() {
+  for (unsigned number = 0; number < kLinks; ++number) {
+    const RdhSource& source = links_[number].source;
+    const std::uint64_t next = source.frame() + (source.in_frame() ? 1 : 0);
+    const bool takes_part = settings_.paced && !internal_ && (enabled_ >> number & 1U) != 0;
+    if (takes_part && frames_due_ > next) frames_cut_off_ += frames_due_ - next;
+  }
+  frames_due_ = frames_done_ = 0;
+}
+
+/// Nor will the rest of what is under way. With mutex() held.
+void CruCard::cut_off_frames() {
+  cut_off_due();
+  for (Link& link : links_) link.books.cut_off();
+}
+
+/// The internal generator's, as much as lies in one map. Returns the bytes.
+std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t budget) {
+  constexpr std::size_t kPiece = 32;
+  const std::uint32_t room = link.current.bytes - link.filled;
+  const std::uint64_t address = link.current.address + link.filled;
+  const auto memory = use.find(link.current.client, address, std::min<std::uint64_t>(room, budget));
+  if (memory.empty()) {
+    dma_faults_.fetch_add(1, std::memory_order_relaxed);
+    return room;
+  }
+  if (const std::size_t bytes = memory.size() & ~(kPiece - 1); bytes > 0) {
+    link.source.write_pattern(memory.data(), bytes);
+    return bytes;
+  }
+  DmaWriter(use, link.current.client, bounce_, dma_faults_).write(address, kPiece, kPiece, [&](std::byte* piece) {
+    link.source.write_pattern(piece, kPiece);
+  });
+  return kPiece;
+}
+
+bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t budget) {
+  if (link.stuck || (!internal_ && !frames_due(link))) return false;
+  // The internal generator is behind the links.
+  const std::uint64_t now = pacer_.paced() && !internal_ ? base::steady_now_ns() : 0;
+  if (now != 0 && !pacer_.is_free(number, now)) return false;
+  if (!link.open) {
+    const std::lock_guard lock(mutex());
+    if (link.waiting.size() <= link.held) {
+      if (!link.starved) ++link.empty;
+      link.starved = true;
+      return false;
+    }
+    link.current = link.waiting.front();
+    link.waiting.pop_front();
+    link.open = true;
+    link.starved = false;
+    link.filled = 0;
+  }
+  const auto finish = [&] {
+    const std::lock_guard lock(mutex());
+    close(link);
+  };
+  DmaWriter writer(use, link.current.client, bounce_, dma_faults_);
+  std::size_t written = 0;
+  while (written < budget) {
+    if (internal_) {
+      const std::size_t bytes = write_pattern(link, use, budget);
+      written += bytes;
+      link.filled += static_cast<std::uint32_t>(bytes);
+      if (link.filled >= link.current.bytes) {
+        link.filled = link.current.bytes;
+        finish();
+        break;
+      }
+      continue;
+    }
+    if (!frames_due(link) || (now != 0 && !pacer_.is_free(number, now))) break;
+    const std::uint32_t room = link.current.bytes - link.filled;
+    const std::size_t bytes = link.source.next_page_bytes(dynamic_offset_);
+    if (bytes > room || (link.filled > 0 && link.source.begins_superpage(time_frame_length_))) {
+      finish();
+      break;
+    }
+    if (!link.source.in_frame()) link.books.begins();
+    const bool there = writer.write(link.current.address + link.filled, bytes, room, [&](std::byte* page) {
+      link.source.write_page(page, dynamic_offset_, time_frame_length_);
+    });
+    link.books.page(there && !link.source.page_is_damaged(), !link.source.in_frame());
+    written += bytes;
+    link.filled += static_cast<std::uint32_t>(bytes);
+    if (now != 0) {
+      pacer_.carry(number, now, static_cast<double>(bytes));
+      occupied_us_.store(pacer_.occupied_us(), std::memory_order_relaxed);
+    }
+    pages_.store(pages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    link.pages.store(link.pages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (!link.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  bytes_.store(bytes_.load(std::memory_order_relaxed) + written, std::memory_order_relaxed);
+  return true;
+}
+
+bool CruCard::work() {
+  const std::uint64_t now = base::steady_now_ns();
+  if (now - rate_at_ns_ >= 1'000'000'000U) {
+    const std::lock_guard lock(mutex());
+    const double seconds = static_cast<double>(now - rate_at_ns_) * 1e-9;
+    packet_hz_ = static_cast<std::uint32_t>(static_cast<double>(pages_ - rate_pages_) / seconds);
+    drop_hz_ = static_cast<std::uint32_t>(static_cast<double>(dropped_pages_ - rate_dropped_) / seconds);
+    rate_at_ns_ = now;
+    rate_pages_ = pages_;
+    rate_dropped_ = dropped_pages_;
+  }
+  for (unsigned number = 0; number < kLinks; ++number) {
+    Link& link = links_[number];
+    if (link.up_at_ns != 0 && now >= link.up_at_ns) {
+      const std::lock_guard lock(mutex());
+      (void)inject_card({.kind = FaultKind::link_up, .link = number});
+    }
+  }
+  running_.store(dma_on_, std::memory_order_relaxed);
+  if (!dma_on_ || !bus_master()) return false;
+  standstill_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
+  turn_ns_ = now;
+  if (settings_.paced) take_frames();
+  bool any = false;
+  std::uint64_t slowest = frames_due_;
+  // One link after the other, each a budget; who was first is last the next time.
+  for (unsigned i = 0; i < kLinks; ++i) {
+    const unsigned number = (next_link_ + i) % kLinks;
+    Link& link = links_[number];
+    if (!link_active(number)) {
+      if (settings_.paced) skip_frames(number);
+      continue;
+    }
+    if (settings_.paced) drop_frames(link);
+    DmaMaps::Use use(maps());
+    any = fill(number, link, use, kBudget) || any;
+    copies_done();
+    slowest = std::min(slowest, link.source.frame());
+  }
+  next_link_ = (next_link_ + 1) % kLinks;
+  if (any) standstill_ns_ = 0;
+  if (settings_.paced && !settings_.drop && slowest > frames_done_) {
+    triggers_->done(slowest - frames_done_);
+    frames_done_ = slowest;
+  }
+  return any;
+}
+
+}  // namespace rodeo::emulator
