@@ -62,12 +62,15 @@ class CardHandle {
 
   /// 32 bits at a byte offset of a BAR; an offset outside or not aligned throws.
   std::uint32_t read(unsigned bar, std::uint64_t offset);
-  void write(unsigned bar, std::uint64_t offset, std::uint32_t value);
+  /// Throws card.read_only if a register that is declared as one that can only be read stands there, unless `force`; so do the others that write.
+  void write(unsigned bar, std::uint64_t offset, std::uint32_t value, bool force = false);
   /// Changes `width` bits from bit `low` up, while no other process does the same; returns what was written.
-  std::uint32_t modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value);
-  /// A register by its declared name, "superpages_done[3]" for one of a row; for a C-RORC the index is the channel.
+  std::uint32_t modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value,
+                       bool force = false);
+  /// A register by its declared name, "superpages_done[3]" for one of a row; for a C-RORC the index is the channel. A value that does not fit into
+  /// the register throws card.bad_access.
   std::uint64_t read(std::string_view name);
-  void write(std::string_view name, std::uint64_t value);
+  void write(std::string_view name, std::uint64_t value, bool force = false);
 
  private:
   friend class CardDma;

@@ -48,9 +48,14 @@ class PyBar {
       : card_(std::move(card)), bar_(unwrap(card_->inside().bar(number))) {}
 
   std::uint64_t read(const Place& place) const { return unwrap(card::read_register(*bar_, target(place))); }
-  void write(const Place& place, std::uint64_t value) const { need(card::write_register(*bar_, target(place), value)); }
-  std::uint64_t modify(const Place& place, unsigned position, unsigned width, std::uint64_t value) const {
+  void write(const Place& place, std::uint64_t value, bool force) const {
     const auto found = target(place);
+    need(card::may_write(found, force));
+    need(card::write_register(*bar_, found, value));
+  }
+  std::uint64_t modify(const Place& place, unsigned position, unsigned width, std::uint64_t value, bool force) const {
+    const auto found = target(place);
+    need(card::may_write(found, force));
     unwrap(card::with_bits(found, 0, position, width, value));
     const auto alone = unwrap(card_->inside().lock(
         card::pci::kConfigurationByte, "the registers of " + card_->handle.info().address, std::chrono::seconds{2}));
@@ -209,8 +214,9 @@ NB_MODULE(_card, module) {
 
   nb::class_<PyBar>(module, "Bar")
       .def("read", &PyBar::read, nb::arg("register"))
-      .def("write", &PyBar::write, nb::arg("register"), nb::arg("value"))
-      .def("modify", &PyBar::modify, nb::arg("register"), nb::arg("position"), nb::arg("width"), nb::arg("value"))
+      .def("write", &PyBar::write, nb::arg("register"), nb::arg("value"), nb::arg("force") = false)
+      .def("modify", &PyBar::modify, nb::arg("register"), nb::arg("position"), nb::arg("width"), nb::arg("value"),
+           nb::arg("force") = false)
       .def_prop_ro("number", &PyBar::number)
       .def_prop_ro("bytes", &PyBar::bytes);
 

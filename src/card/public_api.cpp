@@ -6,6 +6,7 @@
 #include "card/firmware.h"
 #include "card/numa.h"
 #include "card/pci/owner_process.h"
+#include "card/register_target.h"
 #include "rodeo/card.h"
 
 namespace rodeo {
@@ -57,6 +58,18 @@ struct CardHandle::Inside {
     throw CardError("card.bad_access", "error[card.bad_access]: " + std::string(name) + " is no register of a " +
                                            std::string(opened->map().card()));
   }
+
+  /// By address, as by name. The upper half of a register of 64 bits is its own, too.
+  void check_write(unsigned bar, std::uint64_t offset, bool force) const {
+    if (offset > UINT32_MAX) return;
+    const unsigned home = opened->type() == card::CardType::crorc ? 0 : bar;
+    auto found = opened->map().at(home, static_cast<std::uint32_t>(offset));
+    if (!found && offset >= 4) {
+      found = opened->map().at(home, static_cast<std::uint32_t>(offset - 4));
+      if (found && found->description->width_bytes != 8) found.reset();
+    }
+    if (found) value_or_throw(card::may_write({.description = found->description, .index = found->index}, force));
+  }
 };
 
 CardHandle::CardHandle(std::unique_ptr<Inside> inside) : inside_(std::move(inside)) {}
@@ -79,18 +92,26 @@ const CardInfo& CardHandle::info() const { return inside_->info; }
 std::uint32_t CardHandle::read(unsigned bar, std::uint64_t offset) {
   return value_or_throw(value_or_throw(inside_->opened->bar(bar))->read32(offset));
 }
-void CardHandle::write(unsigned bar, std::uint64_t offset, std::uint32_t value) {
+void CardHandle::write(unsigned bar, std::uint64_t offset, std::uint32_t value, bool force) {
+  inside_->check_write(bar, offset, force);
   value_or_throw(value_or_throw(inside_->opened->bar(bar))->write32(offset, value));
 }
-std::uint32_t CardHandle::modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value) {
+std::uint32_t CardHandle::modify(unsigned bar, std::uint64_t offset, unsigned low, unsigned width, std::uint32_t value,
+                                 bool force) {
+  inside_->check_write(bar, offset, force);
   return value_or_throw(inside_->opened->modify_at(bar, offset, {low, width}, value));
 }
 std::uint64_t CardHandle::read(std::string_view name) {
   const auto found = inside_->find(name);
   return value_or_throw(inside_->opened->read64(*found.description, found.index));
 }
-void CardHandle::write(std::string_view name, std::uint64_t value) {
+void CardHandle::write(std::string_view name, std::uint64_t value, bool force) {
   const auto found = inside_->find(name);
+  value_or_throw(card::may_write(
+      {.width_bytes = found.description->width_bytes, .description = found.description, .index = found.index}, force));
+  if (found.description->width_bytes == 4 && value > UINT32_MAX)
+    throw CardError("card.bad_access",
+                    "error[card.bad_access]: the value does not fit into the 32 bits of " + std::string(name));
   value_or_throw(inside_->opened->write(*found.description, value, found.index));
 }
 

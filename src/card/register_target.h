@@ -37,6 +37,10 @@ struct RegisterSpace {
 /// (with the nearest names), card.bad_access (address not aligned; BAR missing, or not the one that the name is in).
 Result<RegisterTarget> find_register(const RegisterSpace& space, std::string_view text, std::optional<unsigned> bar);
 
+/// Whether the target may be written: card.read_only if it is declared as one that can only be read, unless `force`. Whoever lets people or programs
+/// write registers of their choice asks this first.
+Result<void> may_write(const RegisterTarget& target, bool force = false);
+
 /// Reads or writes as many bytes as the register has. Errors: those of Bar.
 Result<std::uint64_t> read_register(const Bar& bar, const RegisterTarget& target);
 Result<void> write_register(const Bar& bar, const RegisterTarget& target, std::uint64_t value);

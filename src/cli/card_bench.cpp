@@ -299,11 +299,10 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
                                    "--value needs a number, and --register the register to write it to",
                                    {},
                                    "for example --register ctp_bc_max --value 3563"});
-    if (settings.target.description != nullptr && settings.target.description->access == card_registers::Access::read)
-      return std::unexpected(Error{"card.read_only",
-                                   settings.target.name() + " can only be read",
-                                   {},
-                                   "take another register, or leave out --value"});
+    if (auto allowed = card::may_write(settings.target); !allowed) {
+      allowed.error().next = "take another register, or leave out --value";
+      return std::unexpected(allowed.error());
+    }
   }
   const auto result = card::run_bar_bench(*entry, settings);
   if (!result) return std::unexpected(result.error());

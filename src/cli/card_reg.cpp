@@ -63,12 +63,6 @@ Result<std::uint64_t> value_of(const std::string& text) {
       Error{"cli.bad_value", "`" + text + "` is no number", {}, "values are decimal, or hexadecimal with 0x"});
 }
 
-/// What a write must not do by mistake.
-Result<void> may_write(const RegisterTarget& target, bool force) {
-  if (target.description == nullptr || target.description->access != Access::read || force) return {};
-  return std::unexpected(Error{"card.read_only", target.name() + " can only be read", {}, "--force writes all the same"});
-}
-
 Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target,
                               std::uint64_t written) {
   // Reading may do something of its own where a register is a command or a FIFO.
@@ -110,7 +104,7 @@ Result<ExitCode> write_one(const Options& options) {
   if (!card) return std::unexpected(card.error());
   const auto target = card::find_register(register_space(**card), options.name, options.bar);
   if (!target) return std::unexpected(target.error());
-  if (auto allowed = may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
+  if (auto allowed = card::may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
   const auto bar = bar_of(**card, *target);
   if (!bar) return std::unexpected(bar.error());
   if (auto done = card::write_register(**bar, *target, *value); !done) return std::unexpected(done.error());
@@ -124,7 +118,7 @@ Result<ExitCode> modify_one(const Options& options) {
   if (!card) return std::unexpected(card.error());
   const auto target = card::find_register(register_space(**card), options.name, options.bar);
   if (!target) return std::unexpected(target.error());
-  if (auto allowed = may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
+  if (auto allowed = card::may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
   const auto bar = bar_of(**card, *target);
   if (!bar) return std::unexpected(bar.error());
   if (auto fits = card::with_bits(*target, 0, options.position, options.width, *bits); !fits)

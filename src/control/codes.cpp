@@ -167,7 +167,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"card.protocol", failed,
      "The card's process sent an answer that the vfio-user protocol does not know. The connection was given up."},
     {"card.read_only", refused,
-     "The register is declared as one that can only be read, so writing it is most likely a mistake. --force writes it."},
+     "The register is declared as one that can only be read, so writing it is most likely a mistake. --force writes "
+     "it, in programs the argument force."},
     {"card.refused", failed, "The card's process refused a request; the reason is in the message."},
     {"card.reset", failed, "A card cannot be reset: it has no reset of its own, or another program is resetting it."},
     {"card.timeout", unreachable, "The card did not answer in time. Nothing waits for a card without a limit."},

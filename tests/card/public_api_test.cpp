@@ -44,9 +44,31 @@ TEST_F(PublicCardApi, ReadsWritesAndModifiesRegisters) {
   card.write(2, 0x100, 0xffff0000);
   EXPECT_EQ(card.read(2, 0x100), 0xffff0000u);
   EXPECT_EQ(card.modify(2, 0x100, 4, 8, 0xab), 0xffff0ab0u);
-  card.write("superpages_done[3]", 7);
+  card.write("superpages_done[3]", 7, true);
   EXPECT_EQ(card.read("superpages_done[3]"), 7u);
   EXPECT_EQ(card.read(0, 0x80c), 7u);
+  card.write("debug", 5);
+  EXPECT_EQ(card.read(0, 0xc00), 5u);
+}
+
+TEST_F(PublicCardApi, WritesWhatCanOnlyBeReadByForceAlone) {
+  CardHandle card = CardHandle::open("3b:00.0");
+  const auto code = [](auto&& call) {
+    try {
+      call();
+    } catch (const CardError& error) {
+      return error.code();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(code([&] { card.write("superpages_done[3]", 7); }), "card.read_only");
+  EXPECT_EQ(code([&] { card.write("temperature", 1); }), "card.read_only");
+  EXPECT_EQ(code([&] { card.write(0, 0x80c, 7); }), "card.read_only");
+  EXPECT_EQ(code([&] { card.modify(0, 0x80c, 0, 4, 7); }), "card.read_only");
+  EXPECT_EQ(card.read(0, 0x80c), 0u) << "nothing was written";
+  card.write(0, 0x80c, 7, true);
+  EXPECT_EQ(card.modify(0, 0x80c, 4, 4, 1, true), 0x17u);
+  EXPECT_EQ(code([&] { card.write("debug", std::uint64_t{1} << 32); }), "card.bad_access");
 }
 
 TEST_F(PublicCardApi, ThrowsWithACode) {

@@ -67,6 +67,16 @@ TEST(RegisterTarget, CommandsAreNotHarmlessToRead) {
   EXPECT_TRUE(find_register(kCru, "temperature", std::nullopt)->harmless_to_read());
 }
 
+TEST(RegisterTarget, WhatCanOnlyBeReadIsWrittenByForceAlone) {
+  for (const char* text : {"temperature", "0x10008"}) {
+    const auto target = find_register(kCru, text, 2).value();
+    EXPECT_EQ(may_write(target).error().code, "card.read_only") << text;
+    EXPECT_TRUE(may_write(target, true)) << text;
+  }
+  EXPECT_TRUE(may_write(find_register(kCru, "user_control", 2).value()));
+  EXPECT_TRUE(may_write(find_register(kCru, "0x10", 0).value())) << "nothing is declared there";
+}
+
 TEST(RegisterTarget, BitsThatDoNotFitAreRefused) {
   const auto target = find_register(kCru, "user_control", std::nullopt).value();
   EXPECT_EQ(with_bits(target, 0xf000ffff, 16, 12, 0x123).value(), 0xf123ffffu);

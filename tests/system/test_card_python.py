@@ -39,9 +39,16 @@ for wrong in ("temperatur", 3, 1 << 24):
         bar.read(wrong)
     except ValueError as error:
         print("refused")
+for write in (lambda: bar.write("temperature", 1), lambda: bar.write(0x10008, 1), lambda: bar.modify("temperature", position=0, width=1, value=1)):
+    try:
+        write()
+    except ValueError as error:
+        assert "card.read_only" in str(error), error
+        print("read_only")
+bar.write("temperature", bar.read("temperature"), force=True)
 print(card.type, card.serial, card.endpoint, len(rodeo.card.list_cards()))
 """)
-    assert out == ["refused", "refused", "refused", "CRU", "245", "0", "3"]
+    assert out == ["refused", "refused", "refused", "read_only", "read_only", "read_only", "CRU", "245", "0", "3"]
     assert cards.register(CRU, "ctp_bc_max") == 0xd5b
 
 

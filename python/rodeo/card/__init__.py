@@ -91,8 +91,9 @@ class Card:
     endpoint = property(lambda self: self._card.endpoint)
 
     def bar(self, number):
-        """Registers of one BAR: read(register), write(register, value), modify(register, position, width, value). A register is a name,
-        name[index], or a byte address."""
+        """Registers of one BAR: read(register), write(register, value), modify(register, position, width, value), which changes `width` bits from
+        bit `position` up while no other process does the same and returns what it wrote. A register is a name, name[index], or a byte address.
+        ValueError (card.read_only) at a write to one that is declared as one that can only be read, unless `force=True`; number and bytes are the BAR's."""
         return _card.bar(self._card, number)
 
     def dma(
