@@ -233,7 +233,7 @@ void add_dma(Command& bench) {
   dma.option("--seed", settings.check.seed, "Of provable payload");
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
   dma.option("--connector", settings.check.connector,
-             "FELIX: connector id of the emulated links; the endpoint's number if left out");
+             "FELIX: connector id of the emulated links; what the first chunk says if left out");
   dma.option("--links", options->links, "CRU: bit mask of links, as 0x3; 0: those that are enabled").value_name("MASK");
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");

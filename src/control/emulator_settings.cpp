@@ -44,7 +44,7 @@ FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors
   source.format.block_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, 1U << 30));
   source.ttc_link = keys.boolean("ttc_link");
   source.detector = static_cast<std::uint32_t>(keys.integer("detector"));
-  source.connector = static_cast<std::uint32_t>(keys.integer("connector"));
+  if (keys.integer("connector") >= 0) source.connector = static_cast<std::uint32_t>(keys.integer("connector"));
   source.seed = static_cast<std::uint64_t>(keys.integer("seed"));
   source.crc = keys.boolean("crc");
   source.l1id_bits = static_cast<std::uint32_t>(keys.integer("l1id_bits"));
@@ -368,7 +368,12 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
     errors.push_back({"config.bad_value", fmt::format("emulator.name: `{}` cannot name a process", settings.name),
                       emulator->where(), "a name without `/`"});
   }
-  for (const Table& table : emulator->tables("card")) settings.cards.push_back(card_of(table, errors));
+  unsigned endpoints = 0;
+  for (const Table& table : emulator->tables("card")) {
+    CardSettings& card = settings.cards.emplace_back(card_of(table, errors));
+    if (table.parameters().integer("connector") < 0) card.felix.connector = endpoints;
+    endpoints += card.endpoints;
+  }
   read_trigger(*emulator->table("trigger"), settings, errors);
   for (const Table& table : emulator->tables("fault")) settings.faults.push_back(fault_of(table, errors));
   check_together(settings, emulator->tables("fault"), errors);

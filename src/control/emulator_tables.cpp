@@ -70,10 +70,10 @@ std::vector<Key> card_keys() {
       of_type(KeyType::boolean, "ttc_link", "false",
               "FELIX: E-group 7, E-path 3 of link 0 carries the trigger's own packets."),
       integer("detector", "0", "FELIX: detector id in FIDs, from which link ids of the payload follow.", 0, 255),
-      integer("connector", "0",
-              "FELIX: connector id in FIDs; endpoint 1 has the next. A readout of several cards counts on over its "
-              "endpoints: give each card what it expects.",
-              0, 65535),
+      integer("connector", "-1",
+              "FELIX: connector id in FIDs; endpoint 1 has the next. -1: as many endpoints as stand before it in the file, "
+              "as a readout of all of them counts.",
+              -1, 65535),
       of_type(KeyType::boolean, "crc", "false", "FELIX: chunks end in a CRC-32."),
       integer("l1id_bits", "32", "FELIX: bits of the L1 id that chunks carry.", 1, 32),
       // CRU, C-RORC

@@ -27,7 +27,7 @@ class BlockCheckTest : public ::testing::Test {
 
   /// A chunk of so many bytes for the next trigger, right but for what the test does to it.
   void add(std::size_t bytes, std::uint8_t status = chunk_status::kOk, std::size_t wrong_byte = SIZE_MAX) {
-    const std::uint32_t link = formats::fid_of_card_elink(0, 0, kElink).default_link_id();
+    const std::uint32_t link = formats::fid_of_card_elink(0, connector_, kElink).default_link_id();
     const Provable provable(7);
     const L1Id l1id{next_++};
     std::vector<std::byte> chunk(std::max<std::size_t>(bytes, Provable::kHeaderBytes));
@@ -63,6 +63,7 @@ class BlockCheckTest : public ::testing::Test {
   std::size_t used_ = 0;
   formats::BlockEncoder encoder_{kFormat, kElink};
   std::uint32_t next_ = 0;
+  std::uint32_t connector_ = 0;
 };
 
 TEST_F(BlockCheckTest, WhatIsRightIsNoError) {
@@ -125,6 +126,20 @@ TEST_F(BlockCheckTest, ChunksThatAreMissingAreGapsInL1IdsAndResetsAreNone) {
     EXPECT_EQ(check->errors(), 1U);
     encoder_ = formats::BlockEncoder(kFormat, kElink);
   }
+}
+
+TEST_F(BlockCheckTest, TheConnectorOfTheLinksIsFoundUnlessItIsSaid) {
+  connector_ = 5;
+  for (int i = 0; i < 50; ++i) add(40);
+  add(40, chunk_status::kOk, 20);
+  const auto found = check_of(CheckLevel::full);
+  give_to(*found);
+  EXPECT_EQ(found->errors(), 1U);
+  const auto said =
+      make_block_check(kFormat.block_bytes, {kElink},
+                       {.level = CheckLevel::full, .pattern = formats::PagePattern::provable, .seed = 7, .connector = 4});
+  give_to(*said);
+  EXPECT_EQ(count_of(*said, "payload"), 51U);
 }
 
 TEST_F(BlockCheckTest, ALinkThatBringsNothingIsSilent) {

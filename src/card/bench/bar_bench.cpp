@@ -203,8 +203,7 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   if (settings.processes == 0 || settings.processes > kMostProcesses)
     return std::unexpected(Error{"card.bad_setting",
                                  fmt::format("{} processes, but 1 to {} can be", settings.processes, kMostProcesses),
-                                 card.function.address.text(),
-                                 "take fewer"});
+                                 card.function.address.text(), "take fewer"});
   void* shared = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return std::unexpected(bench_error(std::string("no shared memory: ") + std::strerror(errno)));
   auto* meeting = new (shared) Meeting{};

@@ -30,14 +30,13 @@ class BlockCheck final : public DataCheck {
  public:
   BlockCheck(FelixLinks links, const DataCheckSettings& settings, bool payload)
       : links_(std::move(links)),
+        settings_(settings),
         provable_(settings.seed),
         payload_(payload),
         ids_(links_.elinks.size()),
-        silent_(links_.elinks.size(), links_.format.block_bytes) {
-    for (const std::uint16_t elink : links_.elinks) {
-      link_ids_.push_back(
-          formats::fid_of_card_elink(settings.detector, settings.connector.value_or(0), elink).default_link_id());
-    }
+        silent_(links_.elinks.size(), links_.format.block_bytes),
+        link_ids_(links_.elinks.size()) {
+    set_link_ids(settings.connector.value_or(0));
   }
 
   void check(const Superpage&, std::span<const std::byte> bytes) override {
@@ -56,7 +55,7 @@ class BlockCheck final : public DataCheck {
   }
   void finish() override {
     if (!payload_ || !decoder_) return;
-    for (LinkIndex link = 0; link < ids_.size(); ++link) {
+    for (std::size_t link = 0; link < ids_.size(); ++link) {
       if (link != ttc_link_) silent_.expect(link);
     }
     silent_links_ = silent_.count();
@@ -105,17 +104,35 @@ class BlockCheck final : public DataCheck {
     ++no_block_;
     return false;
   }
-  /// The first chunk that is right with a CRC or without says which the links send.
-  bool matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) {
-    if (provable_.matches(chunk, link_id, l1id)) {
-      crc_known_ = true;
-      return true;
+  bool matches(std::span<const std::byte> chunk, LinkIndex link, L1Id l1id) {
+    if (!provable_.matches(chunk, link_ids_[link], l1id) && (source_known_ || !find_source(chunk, link, l1id))) return false;
+    source_known_ = true;
+    return true;
+  }
+  /// The first chunk that is right says whether the links send a CRC, and which connector they have if nobody has said so. If the
+  /// first few are right in no way, nothing is known of them.
+  bool find_source(std::span<const std::byte> chunk, LinkIndex link, L1Id l1id) {
+    constexpr std::uint32_t kConnectors = 256;
+    if (tries_ == 0) return false;
+    --tries_;
+    for (const bool crc : {false, true}) {
+      const formats::Provable provable(provable_.seed(), crc);
+      for (std::uint32_t connector = settings_.connector.value_or(0); connector < kConnectors; ++connector) {
+        if (provable.matches(chunk, link_id(link, connector), l1id)) {
+          provable_ = provable;
+          set_link_ids(connector);
+          return true;
+        }
+        if (settings_.connector) break;
+      }
     }
-    if (crc_known_) return false;
-    const formats::Provable with_crc(provable_.seed(), true);
-    if (!with_crc.matches(chunk, link_id, l1id)) return false;
-    provable_ = with_crc;
-    return crc_known_ = true;
+    return false;
+  }
+  std::uint32_t link_id(std::size_t link, std::uint32_t connector) const {
+    return formats::fid_of_card_elink(settings_.detector, connector, links_.elinks[link]).default_link_id();
+  }
+  void set_link_ids(std::uint32_t connector) {
+    for (std::size_t link = 0; link < link_ids_.size(); ++link) link_ids_[link] = link_id(link, connector);
   }
 
   /// The payload of every chunk that is said to be whole; the decoder has counted the others.
@@ -134,7 +151,7 @@ class BlockCheck final : public DataCheck {
         const auto chunk = run.chunk(i);
         std::uint32_t l1id = 0;
         if (chunk.size() >= sizeof l1id) std::memcpy(&l1id, chunk.data(), sizeof l1id);
-        if (chunk.size() < formats::Provable::kHeaderBytes || !matches(chunk, link_ids_[run.link], L1Id{l1id})) {
+        if (chunk.size() < formats::Provable::kHeaderBytes || !matches(chunk, run.link, L1Id{l1id})) {
           ++wrong_payload_;
           ids_[run.link].known = false;
         } else {
@@ -169,8 +186,10 @@ class BlockCheck final : public DataCheck {
 
  private:
   FelixLinks links_;
+  DataCheckSettings settings_;
   formats::Provable provable_;
-  bool crc_known_ = false;
+  bool source_known_ = false;
+  unsigned tries_ = 16;
   bool payload_;
   LinkIndex ttc_link_ = 0xffff;
   std::vector<Ids> ids_;  // by link

@@ -124,7 +124,6 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
     constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
     DataCheckSettings known = settings;
     known.pattern = pattern;
-    if (!known.connector) known.connector = card.endpoint_or_zero();
     return make_block_check(links->block_bytes, std::move(links->elinks), known, kTtcElink);
   }
   if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);

@@ -34,7 +34,7 @@ struct DataCheckSettings {
   bool resynchronise = true;
   std::uint64_t seed = 1;                       ///< of provable payload
   std::uint32_t detector = 0;                   ///< FELIX: ids from which the payload follows
-  std::optional<std::uint32_t> connector = {};  ///< of the links of this endpoint; nothing: the number of the endpoint
+  std::optional<std::uint32_t> connector = {};  ///< of the links of this endpoint; nothing: what the first chunk says
 };
 
 struct NamedCount {
