@@ -11,6 +11,7 @@
 #include "card_registers/cru.h"
 #include "cli/card.h"
 #include "control/card_file.h"
+#include "control/text_file.h"
 
 namespace rodeo::cli {
 
@@ -28,7 +29,11 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
       return std::unexpected(Error{"config.syntax", "a list of firmware is a JSON object of hashes and names", name,
                                    R"(for example {"f71faa86": "v3.18.1"})"});
     for (const auto& [hash, version] : json->members()) {
-      if (auto added = table.add(hash, version.string()); !added) return std::unexpected(added.error());
+      if (auto added = table.add(hash, version.string()); !added) {
+        Error error = added.error();
+        error.where = error.where.empty() ? name : fmt::format("{}: {}", name, error.where);
+        return std::unexpected(std::move(error));
+      }
     }
   }
   return table;
@@ -53,9 +58,8 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-template <typename Fields>
-void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {
-  // Upstream's names of options that are not ours with dashes.
+/// The option of a setting: its name with dashes, and upstream's where that is another.
+std::string option_of(std::string_view setting) {
   static const std::map<std::string_view, std::string> kAlso{{"datapath_mode", "datapathmode"},
                                                              {"downstream_data", "downstreamdata"},
                                                              {"gbt_mode", "gbtmode"},
@@ -64,14 +68,18 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
                                                              {"trigger_window", "trigger-window-size"},
                                                              {"run_statistics", "run-stats"},
                                                              {"gbt_mux", "gbtmux"}};
+  std::string names = "--" + std::string(setting);
+  std::ranges::replace(names, '_', '-');
+  if (const auto also = kAlso.find(setting); also != kAlso.end()) names += ",--" + also->second;
+  return names;
+}
+
+template <typename Fields>
+void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {
   for (const auto& field : fields) {
     const std::string name(field.name);
     if (options.named.contains(name)) continue;
-    std::string flag = name;
-    for (char& c : flag) c = c == '_' ? '-' : c;
-    std::string names = "--" + flag;
-    if (const auto also = kAlso.find(field.name); also != kAlso.end()) names += ",--" + also->second;
-    verb.option(names, options.named[name], fmt::format("{}: {}", cards, field.help)).value_name("VALUE");
+    verb.option(option_of(name), options.named[name], fmt::format("{}: {}", cards, field.help)).value_name("VALUE");
   }
 }
 
@@ -100,7 +108,7 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   for (const auto& [name, value] : options.named) {
     if (!value) continue;
     const bool of_links = name == "gbt_mux" || name == "fee_id";
-    if (auto done = control::set_card_setting(*settings, of_links ? "links." + name : name, *value, "--" + name); !done)
+    if (auto done = control::set_card_setting(*settings, of_links ? "links." + name : name, *value, option_of(name)); !done)
       errors.push_back(done.error());
   }
   for (const std::string& setting : options.settings) {
@@ -157,6 +165,8 @@ Result<ExitCode> config(Options& options) {
       return std::unexpected(written.error());
     return ExitCode::done;
   }
+  if (!options.ids.empty() && options.all)
+    return std::unexpected(Error{"cli.usage", "--all is all cards, --id some of them", {}, "leave out one or the other"});
   if (options.ids.empty() && !options.all)
     return std::unexpected(
         Error{"cli.usage", "which card?", {}, "--id ID, or --all for all of the type that the configuration is for"});

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -28,20 +28,34 @@ Result<std::uint32_t> address_of(const std::string& text) {
       Error{"cli.bad_value", "`" + text + "` is no address: 16-bit words, decimal or 0x...", {}, "for example 0x470000"});
 }
 
+constexpr std::size_t kLongestLine = 41;  // no number of 16 bits is as long
+constexpr std::size_t kMostWords = std::size_t{1} << 24;
+
+std::string printable(std::string_view text) {
+  std::string shown(text);
+  std::ranges::replace_if(shown, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return shown;
+}
+
 Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
   std::ifstream file(name);
   if (!file)
     return std::unexpected(Error{"cli.bad_value", "cannot read the file", name, "is the name right, and may you read it?"});
   std::vector<std::uint16_t> words;
   std::uint64_t number = 0;
-  for (std::string line; std::getline(file, line);) {
+  char line[kLongestLine];
+  while (file.getline(line, sizeof line) || file.gcount() > 0) {
     ++number;
-    const auto value = card::parse_number(line);
+    const auto value = file.fail() ? std::nullopt : card::parse_number(line);
     if (!value || *value > 0xffff)
-      return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no word of 16 bits", line.substr(0, 40)),
+      return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no word of 16 bits", printable(line)),
                                    fmt::format("{}:{}:1", name, number),
                                    "a flash file has one word a line, decimal or 0x..."});
     words.push_back(static_cast<std::uint16_t>(*value));
+    if (words.size() > kMostWords)
+      return std::unexpected(Error{"cli.bad_value",
+                                   fmt::format("the file has more than the {} words of a flash", kMostWords), name,
+                                   "is it the file that you mean?"});
   }
   if (words.empty())
     return std::unexpected(Error{"cli.bad_value", "the file has no words", name, "one word a line, decimal or 0x..."});

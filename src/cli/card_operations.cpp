@@ -180,6 +180,14 @@ Result<ExitCode> ctp(CtpOptions& options) {
   for (const auto& [name, mode] : kModes) {
     if (name == options.mode) options.settings.mode = mode;
   }
+  if (options.eox + options.single + options.status > 1)
+    return std::unexpected(
+        Error{"cli.usage", "--eox, --single-trigger and --status are three things to do", {}, "one at a time"});
+  if (!options.bunch_crossings.empty() && options.settings.mode != Mode::fixed)
+    return std::unexpected(Error{"cli.usage",
+                                 fmt::format("--bc is for mode fixed, not for {}", options.mode),
+                                 {},
+                                 "--trigger-mode fixed, or leave out --bc"});
   const auto orbit = mask_of(options.first_orbit);
   if (!orbit)
     return std::unexpected(
@@ -230,7 +238,9 @@ void add_ctp(Command& card) {
   verb.option("--hbkeep", options->settings.keep, "Heartbeat frames that are kept, ...");
   verb.option("--hbdrop", options->settings.drop, "... and then dropped, in turn");
   verb.option("--init-orbit", options->first_orbit, "Orbit that the run begins with").value_name("ORBIT");
-  verb.option("--bc", options->bunch_crossings, "Mode fixed: a bunch crossing that gets a trigger; up to nine times");
+  verb.option(
+      "--bc", options->bunch_crossings,
+      "Mode fixed: a bunch crossing that gets a trigger; up to nine times. Nine from 333 to 2997, 333 apart, if left out");
   verb.flag("--eox", options->eox, "End the run");
   verb.flag("--single-trigger", options->single, "One trigger; the emulator runs in mode manual");
   verb.flag("--status", options->status, "Change nothing, show what it is set to");
@@ -336,6 +346,7 @@ struct UserLogicOptions {
   std::optional<unsigned> link_id;
   bool random = false;
   bool fixed = false;
+  bool while_running = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -347,6 +358,8 @@ Result<ExitCode> user_logic(const UserLogicOptions& options) {
       card::UserLogicChange change{
           .event_words = options.event_size, .system_id = options.system_id, .link_id = options.link_id};
       if (options.random || options.fixed) change.random_size = options.random;
+      const auto alone = undisturbed(card, options.while_running, "user logic is reset with any change");
+      if (!alone) return std::unexpected(alone.error());
       if (auto done = card::change_user_logic(card, change); !done) return std::unexpected(done.error());
     }
     const auto now = card::read_user_logic(card);
@@ -373,6 +386,7 @@ void add_user_logic(Command& card) {
   verb.flag("--fixed-event-size", options->fixed, "All of one size");
   verb.option("--system-id", options->system_id, "System id");
   verb.option("--link-id", options->link_id, "Link id");
+  add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.run([options] { return user_logic(*options); });
 }

@@ -271,7 +271,7 @@ class Parser {
       if (option.flag_ && given[i]->count() > 0) values[i] = {""};
       for (const std::string& value : values[i]) {
         if (const auto read = option.assign_(value); !read) {
-          Error error = read.error().within(fmt::format("{}: {}", path_, split_names(option.names_).back()));
+          Error error = read.error().within(fmt::format("{}: {}", path_, name_given(option)));
           error.next += (error.next.empty() ? "" : "    ") + hint();
           error.code = "cli.bad_value";
           return std::unexpected(std::move(error));
@@ -279,6 +279,16 @@ class Parser {
       }
     }
     return {};
+  }
+
+  /// The name by which the option was given, of those that it has.
+  std::string name_given(const Option& option) const {
+    const std::vector<std::string> names = split_names(option.names_);
+    for (auto argument = arguments_.rbegin(); argument != arguments_.rend(); ++argument) {
+      if (const auto name = std::ranges::find(names, argument->substr(0, argument->find('='))); name != names.end())
+        return *name;
+    }
+    return names.back();
   }
 
   Error unexpected_argument(const CLI::App& app, const std::vector<std::string>& known) const {

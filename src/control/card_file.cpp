@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "control/json.h"
+#include "control/text_file.h"
 #include "control/toml_file.h"
 
 namespace rodeo::control {
@@ -58,7 +59,14 @@ Result<CardFile> parse_ini(std::string_view text, const std::filesystem::path& n
     std::string_view value = trimmed(line.substr(equals + 1));
     if (const std::size_t comment = std::min(value.find(" #"), value.find(" ;")); comment != std::string_view::npos)
       value = trimmed(value.substr(0, comment));
-    file.sections.back().entries.push_back({std::string(trimmed(line.substr(0, equals))), std::string(value), where});
+    const std::string_view key = trimmed(line.substr(0, equals));
+    for (const Section& section : file.sections) {
+      if (section.name != file.sections.back().name) continue;
+      if (const auto known = std::ranges::find(section.entries, key, &Entry::key); known != section.entries.end())
+        return std::unexpected(Error{"config.syntax", fmt::format("{}.{} is given twice", section.name, key), where,
+                                     fmt::format("it is given at {} already: leave out one of them", known->where)});
+    }
+    file.sections.back().entries.push_back({std::string(key), std::string(value), where});
   }
   return file;
 }
@@ -286,18 +294,6 @@ Result<CardFile> read_card_file(const std::filesystem::path& file) {
   const auto text = read_text_file(file);
   if (!text) return std::unexpected(text.error());
   return parse_card_file(*text, file);
-}
-
-Result<std::string> read_text_file(const std::filesystem::path& file) {
-  std::error_code ignored;
-  const bool directory = std::filesystem::is_directory(file, ignored);
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (!directory && stream.is_open() && stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
-  if (directory || !stream.is_open() || stream.bad() || !text)
-    return std::unexpected(Error{"config.unreadable", directory ? "it is a directory" : "cannot read the file",
-                                 file.string(), "is the name right, and may you read it?"});
-  return std::move(text).str();
 }
 
 std::vector<Error> check_card_file(const CardFile& file) {

@@ -31,8 +31,6 @@ struct CardFile {
 
 /// By the name's end: .toml, .json, .ini or .cfg. Errors: config.unreadable, config.syntax, config.wrong_type.
 Result<CardFile> read_card_file(const std::filesystem::path& file);
-/// The text of a file. config.unreadable, also for a directory.
-Result<std::string> read_text_file(const std::filesystem::path& file);
 Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::path& name);
 
 /// All that is wrong with a file whatever the card: sections and keys that nobody knows, values that cannot be. Sections of links are taken as a

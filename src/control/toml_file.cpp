@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 #define TOML_HEADER_ONLY 0
 #define TOML_SHARED_LIB 1
 #include <toml++/toml.h>
+
+#include "control/text_file.h"
 
 namespace rodeo::control {
 
@@ -112,18 +110,9 @@ std::string RawValue::describe() const {
 }
 
 Result<RawValue> read_toml_file(const std::filesystem::path& file) {
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  const bool readable = stream.good() && !std::filesystem::is_directory(file);
-  if (readable) text << stream.rdbuf();
-  if (!readable || stream.bad()) {
-    const int reason = errno == 0 ? EISDIR : errno;
-    return std::unexpected(Error{
-        "config.unreadable", fmt::format("cannot read {}: {}", file.string(), std::strerror(reason)), "",
-        reason == ENOENT ? "name a configuration that is there; examples/ has some" : "name a file that you may read"});
-  }
-  return parse_toml(text.view(), file.string());
+  const auto text = read_text_file(file);
+  if (!text) return std::unexpected(text.error());
+  return parse_toml(*text, file.string());
 }
 
 Result<RawValue> parse_toml(std::string_view text, std::string_view name) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 #include "formats/rdh_payload.h"
 
@@ -180,11 +182,42 @@ void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh
   link.next_frame += (page.orbit() - link.next_frame) / length * length + length;
 }
 
+/// Payload that is not what `write` makes of the first `size` bytes of it: says where they part, and how.
+template <typename Write>
+void SuperpageCheck::found_other(std::uint8_t link, std::uint32_t offset, std::span<const std::byte> payload,
+                                 std::size_t size, Write write) {
+  constexpr std::size_t kLeast = 8;  // of a provable payload
+  std::size_t at = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t value = 0;
+  if (findings_.size() < settings_.most_findings) {
+    std::vector<std::byte> wanted(std::max(size, kLeast));
+    write(std::span(wanted));
+    const auto word = [size](const std::byte* bytes, std::size_t from) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, bytes + from, std::min<std::size_t>(4, size - from));
+      return bits;
+    };
+    while (at < size && word(wanted.data(), at) == word(payload.data(), at)) at += 4;
+    if (at < size) {
+      expected = word(wanted.data(), at);
+      value = word(payload.data(), at);
+    } else {  // as far as it goes it is right, and too short to be one
+      at = 0;
+      expected = kLeast;
+      value = size;
+    }
+  }
+  found(SuperpageCounter::payload, link, offset + static_cast<std::uint32_t>(at), expected, value);
+}
+
 void SuperpageCheck::check_payload(Link& link, std::uint8_t number, const Rdh& page, std::span<const std::byte> payload,
                                    std::uint32_t offset, bool wanted) {
   if (payload.empty() || settings_.pattern == PagePattern::unknown) return;
   if (settings_.pattern == PagePattern::provable) {
-    if (wanted && !rdh_payload_matches(provable_, page, payload)) found(SuperpageCounter::payload, number, offset, 0, 0);
+    if (!wanted || rdh_payload_matches(provable_, page, payload)) return;
+    found_other(number, offset + kRdhBytes, payload, payload.size(),
+                [&](std::span<std::byte> bytes) { write_rdh_payload(provable_, page, bytes); });
     return;
   }
   if (payload.size() < 4) return;
@@ -192,7 +225,10 @@ void SuperpageCheck::check_payload(Link& link, std::uint8_t number, const Rdh& p
   const std::uint32_t expected = link.pattern_known ? link.pattern : first;
   const bool ddg = settings_.pattern == PagePattern::ddg;
   const bool matches = !wanted || (ddg ? ddg_matches(payload, expected) : words_match(payload, expected));
-  if (!matches) found(SuperpageCounter::payload, number, offset, expected, first);
+  if (!matches) {
+    found_other(number, offset + kRdhBytes, payload, payload.size() / (ddg ? 16 : 4) * (ddg ? 16 : 4),
+                [&](std::span<std::byte> bytes) { ddg ? write_ddg(bytes, expected) : write_words(bytes, expected); });
+  }
   link.pattern_known = true;
   const std::uint32_t from = matches || !settings_.resynchronise ? expected : first;
   link.pattern = from + static_cast<std::uint32_t>(payload.size() / (ddg ? 16 : 4));
@@ -207,7 +243,12 @@ void SuperpageCheck::check_internal(Link& link, std::uint8_t number, std::span<c
     const std::uint32_t first = word_at(page, 0);
     const std::uint32_t expected = link.pattern_known ? link.pattern : first;
     const bool matches = page_number % settings_.every != 0 || cru_internal_matches(page, expected);
-    if (!matches) found(SuperpageCounter::payload, number, static_cast<std::uint32_t>(at), expected, first);
+    if (!matches) {
+      found_other(number, static_cast<std::uint32_t>(at), page, page.size() / 32 * 32, [&](std::span<std::byte> bytes) {
+        for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4)
+          put_word(bytes, i, expected + static_cast<std::uint32_t>(i / 32));
+      });
+    }
     link.pattern_known = true;
     const std::uint32_t from = matches || !settings_.resynchronise ? expected : first;
     link.pattern = from + static_cast<std::uint32_t>(page.size() / 32);

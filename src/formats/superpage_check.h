@@ -73,7 +73,7 @@ struct SuperpageFinding {
   SuperpageCounter what;
   std::uint8_t link;
   std::uint64_t superpage;  ///< counted from 0 over all of the check
-  std::uint32_t offset;     ///< of the page in the superpage
+  std::uint32_t offset;  ///< in the superpage: of the page, or of the first 32 bits of its payload that are not as expected
   std::uint64_t expected;
   std::uint64_t found;
 };
@@ -106,6 +106,9 @@ class SuperpageCheck {
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
   void check_internal(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
   void check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
+  template <typename Write>
+  void found_other(std::uint8_t link, std::uint32_t offset, std::span<const std::byte> payload, std::size_t size,
+                   Write write);
   void check_payload(Link& link, std::uint8_t number, const Rdh& page, std::span<const std::byte> payload,
                      std::uint32_t offset, bool wanted);
   void found(SuperpageCounter what, std::uint8_t link, std::uint32_t offset, std::uint64_t expected, std::uint64_t value);

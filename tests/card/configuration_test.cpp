@@ -109,6 +109,17 @@ TEST_F(CruConfiguration, ACardWhoseDmaIsInUseIsLeftAlone) {
   CruSettings harmless = some_settings();
   harmless.trigger_window = 5;
   EXPECT_TRUE(apply(*cru_.card, harmless)) << "needs no stop of data taking";
+  harmless.cru_id ^= 1;
+  EXPECT_TRUE(apply(*cru_.card, harmless)) << "an id in headers";
+  for (const auto& change :
+       {+[](CruSettings& s) { s.time_frame_length = 200; }, +[](CruSettings& s) { s.dynamic_offset = !s.dynamic_offset; }}) {
+    CruSettings other = harmless;
+    change(other);
+    const auto refused = apply(*cru_.card, other);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, "card.locked");
+    EXPECT_EQ(refused.error().what.find("what is read would change"), 0u) << refused.error().what;
+  }
 }
 
 TEST_F(CruConfiguration, AFieldThatKeepsItsOldValueIsNamed) {

@@ -105,8 +105,20 @@ TEST(SuperpageCheck, AnyByteOfThePatternCounts) {
       SuperpageCheck check({.pattern = pattern});
       check.check(3, bad);
       ASSERT_EQ(check.counters().read(payload), 1u) << at;
+      // It says where, and what is different there.
+      ASSERT_EQ(check.findings().size(), 1u);
+      EXPECT_EQ(check.findings()[0].offset, at / 4 * 4);
+      EXPECT_EQ(check.findings()[0].expected ^ check.findings()[0].found, std::uint64_t{1} << at % 4 * 8);
     }
   }
+}
+
+TEST(SuperpageCheck, PayloadOfAnotherSeedDiffersBehindWhatAllSeedsShare) {
+  Writer card{.pattern = PagePattern::provable};
+  SuperpageCheck check({.pattern = PagePattern::provable, .seed = 2});
+  check.check(3, card.superpage(2));
+  ASSERT_EQ(check.findings().size(), 2u);
+  for (const auto& finding : check.findings()) EXPECT_NE(finding.expected, finding.found) << describe(finding);
 }
 
 TEST(SuperpageCheck, APageThatIsMissingIsSeenAndTheCheckGoesOn) {

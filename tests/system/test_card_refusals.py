@@ -1,7 +1,10 @@
 """What `rodeo card` refuses at once instead of doing nothing, something else or too much; and whom it blames when something is lacking."""
 
+import json
 import shlex
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -80,3 +83,84 @@ def test_an_emulator_without_descriptors_has_failed(rodeo):
     for most in range(5, 13):
         done = limited(rodeo, ("-n", most), "emulate", "cards.toml")
         assert done.returncode == 1 and "Too many open files" in done.stderr, done
+
+
+def test_an_error_of_payload_says_what_differs(cards, tmp_path):
+    cards.bench(CRU, "--data-source", "fee", "--seed", 2, "--error-file", tmp_path / "errors", size="1MiB", exit_code=7)
+    lines = (tmp_path / "errors").read_text().splitlines()
+    values = [line.split("expected ")[1].split(", found ") for line in lines]
+    assert lines and all(expected != found for expected, found in values), lines[:5]
+
+
+@pytest.mark.parametrize("option, value", [("--trigger-window", 65536), ("--trigger-window-size", 65536), ("--tf-length", 4096), ("--time-frame-length", 4096),
+                                           ("--cru-id", "0x1000"), ("--dyn-offset", "maybe")])
+def test_an_option_of_a_setting_is_told_by_its_names(cards, option, value):
+    said = cards.card("config", "--id", CRU, option, value, "--dry-run", exit_code=3).stderr
+    named = said.split(": ")[1].split(",")
+    assert option in named and all(name in cards.card("config", "--help").stdout for name in named), said
+
+
+def test_the_name_that_was_given_is_the_name_that_is_wrong(cards):
+    for name in ("--bar", "--channel"):
+        assert f"bench bar: {name}: " in cards.card("bench", "bar", "--id", CRU, name, -1, exit_code=2).stderr
+        assert f"bench bar: {name}: " in cards.card("bench", "bar", "--id", CRU, f"{name}=-1", exit_code=2).stderr
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["ctp", "--eox", "--single-trigger"], "one at a time"),
+    (["ctp", "--eox", "--status"], "one at a time"),
+    (["ctp", "--trigger-mode", "periodic", "--bc", 5], "--bc is for mode fixed"),
+    (["bench", "dma", "--bytes", "1MiB", "--links", "0xfffff"], "a CRU has 0 to 11"),
+    (["bench", "dma", "--bytes", "1MiB", "--links", "0x1000"], "a CRU has 0 to 11"),
+    (["config", "--all", "--set", "cru_id=1"], "--all is all cards"),
+])
+def test_options_that_say_two_things_are_refused(cards, arguments, says):
+    assert says in cards.card(*arguments, "--id", CRU, exit_code=2).stderr
+
+
+def test_links_are_chosen_in_a_cru_alone(cards):
+    assert "in a CRU" in cards.card("bench", "dma", "--id", FELIX, "--bytes", "1MiB", "--links", 1, exit_code=2).stderr
+
+
+@pytest.mark.parametrize("text", ["[cru]\nclock=ttc\ncruId=1\nclock=local\n", "[cru]\nclock=ttc\n[links]\ngbtMux=ttc\n[cru]\nclock=local\n"])
+def test_a_key_that_is_given_twice_is_an_error(cards, tmp_path, text):
+    file = tmp_path / "twice.ini"
+    file.write_text(text)
+    said = cards.card("config", file, "--id", CRU, "--dry-run", exit_code=3).stderr
+    assert "cru.clock is given twice" in said and f"twice.ini:{text.count(chr(10))}:" in said and "twice.ini:2:" in said
+
+
+def test_a_file_without_an_end_is_none(cards, tmp_path):
+    for command in (["card", "config", "/dev/zero", "--id", CRU], ["card", "firmware", "--firmware-list", "/dev/zero"], ["check", "/dev/zero"]):
+        assert "it has more than 16 MiB" in cards.rodeo(*command, exit_code=3).stderr
+    assert "is no word of 16 bits" in cards.card("flash", "write", "/dev/zero", "--id", CRU, exit_code=2).stderr
+    words = tmp_path / "words"
+    words.write_text("1\n" + "2" * 1000 + "\n")
+    assert f"{words}:2:1" in cards.card("flash", "write", words, "--id", CRU, exit_code=2).stderr
+
+
+def test_a_list_of_firmware_that_is_wrong_is_named(cards, tmp_path):
+    listed = tmp_path / "list.json"
+    listed.write_text('{"no hash": "v1"}')
+    assert str(listed) in cards.card("firmware", "--firmware-list", listed, exit_code=3).stderr
+
+
+def test_what_would_change_the_data_of_a_reader_is_refused(rodeo):
+    with emulated(rodeo) as cards:
+        owner = cards.rodeo.start("card", "bench", "dma", "--id", CRU, "--data-source", "fee", "--time", "60s", *SMALL, "--json", "-")
+        try:
+            deadline = time.monotonic() + scaled(20)
+            while not cards.register(CRU, "superpages_done[0]"):
+                assert owner.poll() is None and time.monotonic() < deadline
+            for change in (["config", "--tf-length", 128], ["config", "--dynamic-offset", "true"], ["userlogic", "--event-size", 64]):
+                said = cards.card(*change, "--id", CRU, exit_code=5).stderr
+                assert "card.locked" in said and str(owner.pid) in said and "--while-running" in said
+            cards.card("userlogic", "--id", CRU)
+            cards.card("pattern", "--id", CRU, "--pat0", "0x1")
+            cards.card("config", "--id", CRU, "--tf-length", 128, "--dry-run")
+            cards.card("config", "--id", CRU, "--cru-id", "0x77")  # an id is no matter of form
+            cards.card("userlogic", "--id", CRU, "--event-size", 64, "--while-running")
+        finally:
+            owner.send_signal(signal.SIGINT)
+            out, err = owner.communicate(timeout=scaled(30))
+        assert owner.returncode == 0 and json.loads(out)["errors"] == 0, err

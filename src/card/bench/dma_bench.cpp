@@ -270,6 +270,14 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
   if (auto can_be = DmaChannel::check(card, settings.channel, settings.dma.source); !can_be)
     return std::unexpected(can_be.error());
+  if (settings.dma.links != 0 && card.type() != CardType::cru)
+    return std::unexpected(
+        Error{"card.bad_setting", "links are chosen in a CRU, not here", card.address().text(), "leave out --links"});
+  if ((settings.dma.links >> card_registers::cru::kLinks) != 0)
+    return std::unexpected(
+        Error{"card.bad_setting",
+              fmt::format("links {:#x}, but a CRU has 0 to {}", settings.dma.links, card_registers::cru::kLinks - 1),
+              card.address().text(), "--links is a bit mask: 0x3 is links 0 and 1"});
   const StayAtCard here(settings.place);
   auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
   if (!memory) {

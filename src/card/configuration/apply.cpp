@@ -90,6 +90,12 @@ bool touches_data_taking(Module module) {
   return module == Module::clock || module == Module::gbt || module == Module::links || module == Module::user_logic;
 }
 
+/// Whether what a reader gets has another form then, in the middle of its run: sizes of pages, places of time frames.
+/// Ids in headers, which triggers' data come, and whether bad ones do, are no matter of form.
+bool changes_data(const PlanItem& item) {
+  return item.module == Module::datapath && !item.name.ends_with("trigger_window") && !item.name.ends_with("drop_bad_rdh");
+}
+
 // While links or their clock change, no data are taken; the links' FIFOs begin empty afterwards.
 Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
@@ -226,9 +232,14 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   }
   if (items.empty()) return std::vector<Difference>{};
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
-  if (stops && !options.while_running) {
+  const bool changes = std::ranges::any_of(items, [](const PlanItem* item) { return changes_data(*item); });
+  if ((stops || changes) && !options.while_running) {
     auto kept = keep_others_from_reading(card);
-    if (!kept) return std::unexpected(kept.error().within("data taking would have to stop"));
+    if (!kept) {
+      Error error = kept.error().within(stops ? "data taking would have to stop" : "what is read would change");
+      error.next = "wait until it has ended; --while-running does it nevertheless";
+      return std::unexpected(std::move(error));
+    }
     locks = std::move(*kept);
   }
   if (card.type() == CardType::cru) {

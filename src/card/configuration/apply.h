@@ -18,7 +18,7 @@ struct Difference {
 
 struct ApplyOptions {
   bool force = false;          // write everything, also what is as it should be, and do the parts' own resets
-  bool while_running = false;  // also if somebody owns a DMA channel of the card and data taking would have to stop
+  bool while_running = false;  // also if somebody owns a DMA channel of the card and would get other data
 };
 
 /// What applying would change; nothing is written. card.wrong_type if the settings are of another card.
