@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
+#include <set>
 
 #include "base/nearest.h"
 #include "control/json.h"
@@ -89,6 +88,28 @@ std::string json_place(std::string_view text, const std::filesystem::path& name,
                static_cast<std::uint32_t>(1 + at - line_begins));
 }
 
+/// The first name that stands twice in one object of a text which is JSON, where it does so again; of names as they are written.
+std::optional<Error> json_twice(std::string_view text, const std::filesystem::path& name) {
+  std::vector<std::set<std::string_view>> open;  // names of the objects and lists around here
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' || text[i] == '[') open.emplace_back();
+    if ((text[i] == '}' || text[i] == ']') && !open.empty()) open.pop_back();
+    if (text[i] != '"') continue;
+    const std::size_t begin = i + 1;
+    for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+    const std::string_view word = text.substr(begin, std::min(i, text.size()) - begin);
+    const std::size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+    if (next == std::string_view::npos || text[next] != ':' || open.empty() || open.back().insert(word).second) continue;
+    const std::string_view before = text.substr(0, begin - 1);
+    const std::size_t line_begins = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+    return Error{"config.syntax", fmt::format("{} is given twice", word),
+                 place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
+                       static_cast<std::uint32_t>(begin - line_begins)),
+                 "leave out one of them"};
+  }
+  return std::nullopt;
+}
+
 Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& name) {
   const auto json = Json::parse(text);
   if (!json) {
@@ -97,6 +118,7 @@ Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& 
                                  error.where.empty() ? name.string() : name.string() + ":" + error.where,
                                  "`rodeo card config --template cru --generate card.json` writes one that is right"});
   }
+  if (auto twice = json_twice(text, name)) return std::unexpected(std::move(*twice));
   CardFile file;
   if (!json->is_object())
     return std::unexpected(Error{"config.syntax", "a configuration is an object of sections", name.string(),

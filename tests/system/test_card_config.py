@@ -79,6 +79,8 @@ def test_everything_that_is_wrong_in_a_configuration_is_told_at_once(cards, tmp_
     ('{"cru": {\n"clock": "ttc",\n}}', ":3:1", "not JSON"),
     ('[]', "", "object of sections"),
     ('{"cru": {\n"clock": "sun"}}', ":2:1", "clock is one of"),
+    ('{"cru": {\n"clock": "ttc",\n  "cruId": "1", "clock": "local"}}', ":3:17", "clock is given twice"),
+    ('{"cru": {"clock": "ttc"},\n"cru": {"cruId": "1"}}', ":2:1", "cru is given twice"),
     ('{"cru": {},\n"links": {\n "feeId": "0x10000"}}', ":3:2", "fee"),
     ('{"cru": {\n "clock": ["ttc"]}}', ":2:2", "text, a number"),
     ('{"cru": {\n "cruId": 1e400}}', ":2:", "a number is too large"),
