@@ -52,6 +52,8 @@ seed = 1
 
 
 def system(rodeo, *, endpoints=1, links=4, rate="5kHz", ttc="false", trigger="", input="", builder="", cards=None):
+    if "timeout" not in builder:
+        builder += '\ntimeout = "2s"'  # a loaded machine lets processes stand for longer than the default
     ids = cards or [f"3b:00.{endpoint}" for endpoint in range(endpoints)]
     text = SYSTEM.format(endpoints=endpoints, links=links, rate=rate, ttc=ttc, trigger=trigger, input=input, builder=builder,
                          cards=", ".join(f'"{one}"' for one in ids))
