@@ -211,6 +211,19 @@ TEST(FullBuilder, AFlippedBitInOneL1IdCostsOneChunk) {
   }
 }
 
+TEST(FullBuilder, AStreamOfOneEventIsBuiltWhereverItsIdIs) {
+  for (const std::uint32_t ecr : {0U, 5U}) {
+    for (const std::uint32_t l1 : {0U, 1000U}) {
+      FullFixture fixture(2, 1);
+      fixture.start();
+      fixture.push_events(0, l1, l1 + 1, ecr);
+      fixture.finish();
+      fixture.sort_out();
+      EXPECT_EQ(fixture.whole, 1U) << ecr << ", " << l1;
+    }
+  }
+}
+
 TEST(FullBuilder, AWrongFirstL1IdCostsOneChunk) {
   for (std::uint32_t bit = 7; bit < 32; ++bit) {
     FullFixture fixture(2, 1);

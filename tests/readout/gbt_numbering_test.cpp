@@ -183,6 +183,32 @@ TEST_P(GbtNumbering, LinksThatJumpTogetherAreFollowed) {
   EXPECT_GE(complete, 350U);
 }
 
+// The first ids of a run that does not begin near 0 wait for a second opinion, which may be the run's end.
+TEST_P(GbtNumbering, ARunOfOneEventIsBuiltWhereverItsIdIs) {
+  for (const std::uint32_t id : {0U, 1000U, 5U << 24, (5U << 24) + 1000}) {
+    GbtFixture fixture(4, settings());
+    fixture.start();
+    fixture.push_all(L1Id{id}, 1);
+    fixture.finish();
+    fixture.check_invariants();
+    expect_complete(fixture, 1);
+  }
+}
+
+TEST_P(GbtNumbering, TheOnlyChunkOfALinkIsBuiltWhereverTheRunBegins) {
+  GbtFixture fixture(4, settings());
+  fixture.start();
+  fixture.push_all(L1Id{5U << 24}, 1);
+  std::uint64_t now = 1;
+  for (std::uint32_t l1 = 1; l1 < 50; ++l1) {
+    fixture.let_workers_catch_up(now);
+    fixture.input.push({fixture.run(0, L1Id{(5U << 24) + l1}, 1), fixture.run(3, L1Id{(5U << 24) + l1}, 1)});
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  EXPECT_EQ(fixture.builder->status().chunks_built, 102U) << "the first of two links came late, if at all";
+}
+
 TEST_P(GbtNumbering, LinksThatHaveNotComeYetJumpWithTheOthers) {
   GbtFixture fixture(4, settings());
   fixture.start();

@@ -376,7 +376,8 @@ void FullWorker::finish() {
   settle_unexpected(event_clock_);
   do {
     for (const auto& group : groups_) {
-      if (group->held.page != nullptr) settle_held(*group, false);
+      // The only chunk of a stream: nobody speaks against it.
+      if (group->held.page != nullptr) settle_held(*group, !group->tracker.begun());
       group->close_reason = slot_flag::kRunEnded;
       if (group->tracker.has_gap()) group->tracker.give_up(group->tracker.head());
     }

@@ -409,11 +409,12 @@ void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool has_fo
   const Held& held = held_[position];
   link.held_count = 0;
   link.regular = link.synchronised;
+  current_link_ = &link;
   const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
-  Decision decision;
-  if (has_following) {
-    decision = decide(link, tracker_, link.held_id, true, following);
-  }
+  Decision decision = decide(link, tracker_, link.held_id, has_following, following);
+  // The only chunk of a run that was over with it: nobody speaks against it.
+  if (!has_following && decision.verdict == Verdict::hold && !window_.begun())
+    decision = decide(link, tracker_, link.held_id, true, tracker_.format().advance(link.held_id, 1));
   apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);
 }
 

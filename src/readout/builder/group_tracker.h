@@ -73,6 +73,7 @@ class GroupTracker {
   void give_up(Sequence bound);
 
   /// True while an event below the newest has not come.
+  bool begun() const { return begun_; }
   bool has_gap() const { return begun_ && oldest_ <= head_; }
   Sequence oldest() const { return oldest_; }
   Sequence head() const { return head_; }
