@@ -208,7 +208,7 @@ struct Removal {
 
 /// Looks again, holding the lock of whoever would own it: since it was found, somebody may have come who uses it.
 Removal remove(const Leftover& one) {
-  const Removal used{"stays: it is used again"};
+  Removal used{"stays: it is used again"};
   std::optional<base::LockFile> lock;
   if (one.guard) {
     auto taken = base::LockFile::take(one.guard->lock, one.guard->part);
