@@ -40,16 +40,14 @@ std::expected<LockFile, int> LockFile::take(const std::filesystem::path& path, L
     UniqueFd file(::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0600));
     const bool made = static_cast<bool>(file);
     if (!made && errno == EEXIST) file.reset(::open(path.c_str(), kFlags));
-    if (!file) {
-      if (errno == ENOENT && ::access(path.parent_path().c_str(), F_OK) == 0) continue;  // it went between the two
+    if (file) {
+      const int error = try_lock(file.get(), part);
+      if (error == 0 && is_named(file.get(), path)) return LockFile(path, std::move(file), made);
+      if (error != 0 && error != EWOULDBLOCK && error != EINTR) return std::unexpected(error);
+    } else if (errno != ENOENT || ::access(path.parent_path().c_str(), F_OK) != 0) {
       return std::unexpected(errno);
     }
-    const int error = try_lock(file.get(), part);
-    if (error == 0) {
-      if (is_named(file.get(), path)) return LockFile(path, std::move(file), made);
-      continue;
-    }
-    if (error != EWOULDBLOCK && error != EINTR) return std::unexpected(error);
+    // Somebody else has it, or has just removed it: once more, but not for ever.
     if (std::chrono::steady_clock::now() >= deadline) return std::unexpected(EWOULDBLOCK);
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }

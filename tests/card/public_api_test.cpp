@@ -51,16 +51,19 @@ TEST_F(PublicCardApi, ReadsWritesAndModifiesRegisters) {
   EXPECT_EQ(card.read(0, 0xc00), 5u);
 }
 
+/// The code of what a call throws.
+template <typename Call>
+std::string code(Call&& call) {
+  try {
+    call();
+  } catch (const CardError& error) {
+    return error.code();
+  }
+  return "nothing";
+}
+
 TEST_F(PublicCardApi, WritesWhatCanOnlyBeReadByForceAlone) {
   CardHandle card = CardHandle::open("3b:00.0");
-  const auto code = [](auto&& call) {
-    try {
-      call();
-    } catch (const CardError& error) {
-      return error.code();
-    }
-    return std::string("nothing");
-  };
   EXPECT_EQ(code([&] { card.write("superpages_done[3]", 7); }), "card.read_only");
   EXPECT_EQ(code([&] { card.write("temperature", 1); }), "card.read_only");
   EXPECT_EQ(code([&] { card.write(0, 0x80c, 7); }), "card.read_only");
@@ -72,14 +75,6 @@ TEST_F(PublicCardApi, WritesWhatCanOnlyBeReadByForceAlone) {
 }
 
 TEST_F(PublicCardApi, ThrowsWithACode) {
-  const auto code = [](auto&& call) {
-    try {
-      call();
-    } catch (const CardError& error) {
-      return error.code();
-    }
-    return std::string("nothing");
-  };
   EXPECT_EQ(code([] { (void)CardHandle::open("4b:00.0"); }), "card.not_found");
   CardHandle card = CardHandle::open("3b:00.0");
   EXPECT_EQ(code([&] { (void)card.read(2, 2); }), "card.bad_access");

@@ -96,7 +96,7 @@ struct SettingField {
 
   /// As written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;
-  /// The reverse; names in any case, hexadecimal with or without 0x. card.bad_configuration.
+  /// The reverse; names in any case, hexadecimal with or without 0x. card.bad_configuration, with the text as `written` by the user if that is another.
   Result<void> parse(Struct& settings, std::string_view text, std::string_view written = {}) const;
 };
 

@@ -23,6 +23,8 @@ namespace {
 
 // Longer than a cleanup has the file locked before it is gone.
 constexpr std::chrono::milliseconds kCleaning{20};
+// While one lock is taken: more are no cleanup.
+constexpr unsigned kMostRemovals = 100;
 
 // Beside the locks, which are no data, the file says who holds them: 16 characters a byte, a number and blanks.
 constexpr std::size_t kNoteBytes = 16;
@@ -69,7 +71,7 @@ Result<void> lock_byte(int fd, std::uint64_t first, unsigned byte, int notes, co
 
 Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned byte, const std::string& what,
                                    std::chrono::milliseconds patience) {
-  for (;;) {
+  for (unsigned removed = 0;; ++removed) {
     base::UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd)
       return std::unexpected(Error{"card.lock_file", fmt::format("cannot open the lock file: {}", std::strerror(errno)),
@@ -77,7 +79,11 @@ Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned b
     const int notes = fd.get();
     auto locked = lock_byte(fd.get(), 0, byte, notes, what, file, std::max(patience, kCleaning));
     // `rodeo card cleanup` removes the file while it has all of it locked: a lock on a removed file protects nothing.
-    if (!base::is_named(fd.get(), file)) continue;
+    if (!base::is_named(fd.get(), file)) {
+      if (removed < kMostRemovals) continue;
+      return std::unexpected(Error{"card.lock_file", "the lock file is removed again and again", file.native(),
+                                   "see who removes it: `rodeo card cleanup` does so once"});
+    }
     if (!locked) return std::unexpected(locked.error());
     return ByteLock(std::move(fd));
   }
