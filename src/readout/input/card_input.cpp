@@ -215,7 +215,7 @@ void CardInput::name_silent_cards() {
   const auto silent = [](const Endpoint& endpoint) { return endpoint.spans->nothing_for_ns() > kSilentNs; };
   const auto count = static_cast<std::size_t>(std::ranges::count_if(endpoints_, silent));
   if (count == endpoints_.size()) {
-    base::log_warning("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
+    base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
     return;
   }
   silent_cards_ = count;
