@@ -57,7 +57,7 @@ bool RdhFrameDecoder::start_frame(Link& link, std::uint32_t orbit, std::uint32_t
   link.cut = false;
   link.status = chunk_status::kOk;
   link.frame = (orbit - link.phase) / options_.orbits_per_frame;
-  link.parked = 0;
+  link.parked = link.parked_end = 0;
   link.begin = nullptr;
   const bool first = page_number == 0 && (orbit - link.phase) % options_.orbits_per_frame == 0;
   if (!first) {
@@ -78,6 +78,7 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   link.open = false;
   ChunkRun run{.link = index};
   const std::size_t here = link.begin == nullptr ? 0 : static_cast<std::size_t>(link.end - link.begin);
+  if (here == 0) link.parked = link.parked_end;
   if (link.parked == 0) {
     run.data = link.begin;
     run.size = static_cast<std::uint32_t>(here);
@@ -91,7 +92,7 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
     run.size = static_cast<std::uint32_t>(link.parked + fits);
     counters_.add(joined_frames);
   }
-  link.parked = 0;
+  link.parked = link.parked_end = 0;
   link.begin = nullptr;
   if (run.size == 0) return;
   run.stride = run.size;
@@ -101,13 +102,15 @@ void RdhFrameDecoder::close(Link& link, LinkIndex index, DecodeBuffer& out) {
   counters_.add(frames);
 }
 
-// The superpage ends within a frame: what it has of it is copied, the padding behind the last page too, so that pages stay in their places.
+// The superpage ends within a frame: what it has of it is copied, the padding behind the last page too, so that a page that follows stays in its place.
 void RdhFrameDecoder::park(Link& link, LinkIndex index) {
   if (link.begin == nullptr) return;
   const auto here = static_cast<std::size_t>(link.next - link.begin);
+  const auto payload_ends = static_cast<std::size_t>(link.end - link.begin);
   const std::size_t fits = std::min(here, options_.max_chunk_bytes - link.parked);
-  if (fits < here) mark_oversize(link);
+  if (fits < payload_ends) mark_oversize(link);
   std::memcpy(parked_bytes(index) + link.parked, link.begin, fits);
+  link.parked_end = link.parked + std::min(fits, payload_ends);
   link.parked += fits;
   link.begin = nullptr;
 }

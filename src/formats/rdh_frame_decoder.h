@@ -103,6 +103,7 @@ class RdhFrameDecoder {
     const std::byte* end = nullptr;    // of its last page's payload
     const std::byte* next = nullptr;   // of its last page, padding included
     std::size_t parked = 0;            // bytes of it from earlier superpages
+    std::size_t parked_end = 0;        // of these, up to the end of the last payload
   };
 
   bool start_frame(Link& link, std::uint32_t orbit, std::uint32_t page_number, bool time_frame);

@@ -137,6 +137,30 @@ TEST(RdhFrames, ATimeFrameThatTheEndCutsBetweenOrbitsIsShortAndSound) {
   EXPECT_EQ(count(decoder, RdhFrameCounter::unfinished), 0u);
 }
 
+TEST(RdhFrames, TheLastTimeFrameEndsAtItsPayloadsEndWhereverItsSuperpageEnds) {
+  for (const std::size_t superpage : {std::size_t{112}, std::size_t{224}, std::size_t{1} << 20}) {
+    LinkWriter writer(3, superpage);
+    for (std::uint32_t orbit = 0; orbit < 3; ++orbit)
+      writer.page(orbit, 0, true, 32, orbit == 0 ? rdh_trigger::kTimeFrame : 0, 16);
+    RdhFrameDecoder decoder({.orbits_per_frame = 8}, kLink);
+    const auto frames = decode(decoder, 3, writer.superpages);
+    ASSERT_EQ(frames.size(), 1u);
+    EXPECT_EQ(frames[0].bytes.size(), 2u * 112 + 96) << superpage;
+    EXPECT_EQ(frames[0].status, 0);
+  }
+}
+
+TEST(RdhFrames, PaddingBeyondTheMaximumIsNoLoss) {
+  LinkWriter writer(3, 112);
+  for (std::uint32_t orbit = 0; orbit < 3; ++orbit)
+    writer.page(orbit, 0, true, 32, orbit == 0 ? rdh_trigger::kTimeFrame : 0, 16);
+  RdhFrameDecoder decoder({.orbits_per_frame = 8, .max_chunk_bytes = 2 * 112 + 96}, kLink);
+  const auto frames = decode(decoder, 3, writer.superpages);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].status, 0);
+  EXPECT_EQ(count(decoder, RdhFrameCounter::oversize), 0u);
+}
+
 TEST(RdhFrames, AMissingPageMarksItsFrame) {
   LinkWriter writer(3, 1 << 20);
   writer.page(1, 0, false, 10);

@@ -1,6 +1,7 @@
 // The slow twin of RdhFrameDecoder for one link: copies every page, decides frame by frame, optimises nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,7 +44,6 @@ class RdhTwin {
     // From here on its bytes are a copy, which has a limit.
     if (open_) {
       open_->spans_superpages = true;
-      fresh_superpage_ = true;
       cut(*open_);
     }
   }
@@ -57,16 +57,17 @@ class RdhTwin {
     if (orbits_ > 1) joined_ = false;
   }
   void cut(OpenFrame& frame) const {
-    if (frame.spans_superpages && frame.bytes.size() > max_bytes_) {
-      frame.bytes.resize(max_bytes_);
-      frame.status |= chunk_status::kSoftwareTruncated;
-    }
+    if (!frame.spans_superpages || frame.bytes.size() <= max_bytes_) return;
+    const std::size_t beyond = frame.bytes.size() - max_bytes_;
+    frame.bytes.resize(max_bytes_);
+    if (beyond > frame.padding) frame.status |= chunk_status::kSoftwareTruncated;
+    frame.padding -= std::min(beyond, frame.padding);
   }
   void close(std::uint8_t status) {
     if (!open_) return;
     open_->status |= status;
-    // Padding of a page that ended its superpage was copied along, where another superpage followed.
-    if (!(open_->spans_superpages && fresh_superpage_)) open_->bytes.resize(open_->bytes.size() - open_->padding);
+    open_->bytes.resize(open_->bytes.size() - open_->padding);
+    open_->padding = 0;
     cut(*open_);
     if (!open_->bytes.empty()) frames.push_back({open_->status, open_->bytes});
     open_.reset();
@@ -92,7 +93,6 @@ class RdhTwin {
     open_->bytes.insert(open_->bytes.end(), bytes.begin(), bytes.end());
     open_->stopped = page.stop();
     open_->padding = page.offset_next() - page.memory_size();
-    fresh_superpage_ = false;
     if (page.stop() && (page.orbit() - phase_) % orbits_ == orbits_ - 1) close(0);
   }
   std::uint32_t number(const Rdh& page) const { return (page.orbit() - phase_) / orbits_; }
@@ -101,7 +101,6 @@ class RdhTwin {
   const std::uint32_t max_bytes_;
   const std::uint8_t link_;
   bool joined_ = false;
-  bool fresh_superpage_ = false;
   std::uint8_t packet_ = 0;
   std::uint32_t phase_ = 0;
   std::optional<OpenFrame> open_;
