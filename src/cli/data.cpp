@@ -1,4 +1,4 @@
-// `rodeo data`: what event files and recordings of FELIX blocks hold. This file: the noun, `info` and `list`.
+// `rodeo data`: what event files, recordings of FELIX blocks and dumps of superpages hold. This file: the noun, `info` and `list`.
 #include "cli/data.h"
 
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include "formats/event_names.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
+#include "formats/superpage_dump.h"
 
 namespace rodeo::cli {
 namespace {
@@ -80,7 +81,11 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
 
 Properties describe_recording(const DataFile& file, const BlockFileInfo& info) {
   std::uint64_t flagged = 0;
-  for (const auto& elink : info.elinks) flagged += elink.flagged_chunks;
+  std::uint64_t by_card = 0;
+  for (const auto& elink : info.elinks) {
+    flagged += elink.flagged_chunks;
+    by_card += elink.card_flagged_chunks;
+  }
   Properties p;
   p.add("file", "file", file.path);
   p.add("kind", "kind", Cell("block_recording", "recording of FELIX blocks"));
@@ -95,6 +100,35 @@ Properties describe_recording(const DataFile& file, const BlockFileInfo& info) {
   p.add("chunk bytes", "chunk_bytes",
         Cell(info.counter(BlockCounter::chunk_bytes), size_text(info.counter(BlockCounter::chunk_bytes))));
   p.add("flagged chunks", "flagged_chunks", flagged);
+  p.add("flagged by the card", "card_flagged_chunks",
+        Cell(by_card, grouped(by_card), by_card > 0 ? Style::warning : Style::plain));
+  for (const BlockCounter flag : kBlockFlags) {
+    const std::string name(kBlockCounterInfo[static_cast<std::size_t>(flag)].name);
+    p.add("  " + name, name, info.counter(flag));
+  }
+  p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));
+  return p;
+}
+
+Properties describe_dump(const DataFile& file, const SuperpageDumpInfo& info) {
+  std::uint64_t payload = 0;
+  std::uint64_t frames = 0;
+  for (const auto& link : info.links) {
+    payload += link.payload_bytes;
+    frames += link.heartbeat_frames;
+  }
+  const std::uint64_t pages = info.counter(SuperpageCounter::pages);
+  Properties p;
+  p.add("file", "file", file.path);
+  p.add("kind", "kind", Cell("superpage_dump", "dump of the superpages of a CRU or C-RORC"));
+  p.add("size", "size_bytes", Cell(file.bytes().size(), size_text(file.bytes().size())));
+  p.add("pages", "pages", Cell(pages, grouped(pages)));
+  p.add("links", "links", info.links.size());
+  p.add("payload", "payload_bytes", Cell(payload, size_text(payload)));
+  p.add("pattern of the payload", "pattern", std::string(pattern_name(info.pattern)));
+  p.add("heartbeat frames", "heartbeat_frames", Cell(frames, grouped(frames)));
+  p.add("orbits of a time frame", "time_frame_orbits",
+        info.time_frame_orbits == 0 ? Cell(Json(), "unknown") : Cell(info.time_frame_orbits));
   p.add("sound", "sound", Cell(info.sound(), info.sound() ? "yes" : "no", info.sound() ? Style::good : Style::bad));
   return p;
 }
@@ -132,6 +166,12 @@ Result<ExitCode> info(const FileOptions& options) {
       if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
       if (!recording) return std::unexpected(recording.error().within(path));
       show(describe_recording(*file, *recording));
+      return ExitCode::done;
+    }
+    if (file->kind == FileKind::superpage_dump) {
+      const SuperpageDumpInfo dump = inspect_superpage_dump(file->bytes(), 1);
+      if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+      show(describe_dump(*file, dump));
       return ExitCode::done;
     }
     const EventFileReport report = verify_event_file(file->bytes(), {.contents = false});
@@ -230,7 +270,19 @@ Table elink_table() {
                 {"bytes", "chunk_bytes"},
                 {"smallest [B]", "smallest_chunk_bytes"},
                 {"largest [B]", "largest_chunk_bytes"},
-                {"flagged", "flagged_chunks"}});
+                {"flagged", "flagged_chunks"},
+                {"by the card", "card_flagged_chunks"}});
+}
+
+Table page_link_table() {
+  return Table({{"file", "file"},
+                {"link", "link"},
+                {"FEE id", "fee_id"},
+                {"pages", "pages"},
+                {"payload [B]", "payload_bytes"},
+                {"heartbeat frames", "heartbeat_frames"},
+                {"first orbit", "first_orbit"},
+                {"last orbit", "last_orbit"}});
 }
 
 Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
@@ -239,7 +291,8 @@ Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
   for (const auto& elink : recording->elinks) {
     table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
                    elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
-                   Cell(elink.flagged_chunks, {}, elink.flagged_chunks > 0 ? Style::warning : Style::plain)});
+                   Cell(elink.flagged_chunks, {}, elink.flagged_chunks > 0 ? Style::warning : Style::plain),
+                   elink.card_flagged_chunks});
   }
   return ExitCode::done;
 }
@@ -248,36 +301,49 @@ Result<ExitCode> list(const ListOptions& options) {
   const bool with_file = options.files.size() > 1 || options.format != OutputFormat::table;
   Table events = event_table(with_file);
   Table elinks = elink_table();
+  Table page_links = page_link_table();
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = open_data_file(path);
     if (!file) return std::unexpected(file.error());
-    auto listed =
-        file->kind == FileKind::event_file ? list_events(*file, options.all, with_file, events) : list_elinks(*file, elinks);
+    Result<ExitCode> listed = ExitCode::done;
+    if (file->kind == FileKind::event_file) {
+      listed = list_events(*file, options.all, with_file, events);
+    } else if (file->kind == FileKind::block_recording) {
+      listed = list_elinks(*file, elinks);
+    } else {
+      for (const auto& link : inspect_superpage_dump(file->bytes(), 1).links) {
+        page_links.add_row({path, link.link, Cell(link.fee_id, fmt::format("{:#x}", link.fee_id)), link.pages,
+                            link.payload_bytes, link.heartbeat_frames, link.first_orbit, link.last_orbit});
+      }
+    }
     if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
     return listed;
   });
-  const bool nothing = events.rows() + elinks.rows() == 0;
+  const bool nothing = events.rows() + elinks.rows() + page_links.rows() == 0;
   if (events.rows() > 0 || (nothing && outcome)) events.print(options.format);
   if (elinks.rows() > 0) elinks.print(options.format);
+  if (page_links.rows() > 0) page_links.print(options.format);
   return outcome;
 }
 
 }  // namespace
 
 void add_data(Command& root) {
-  Command& data = root.verb("data", "Event files and recordings of FELIX blocks: look into, verify, recover, make");
+  Command& data =
+      root.verb("data", "Event files, recordings of FELIX blocks, dumps of superpages: look into, verify, recover, make");
 
   auto info_options = std::make_shared<FileOptions>();
   Command& info_verb = data.verb("info", "What a file is: run, stream, dates, number of events, checksums");
   info_verb.example("rodeo data info FILE", "run, stream, dates, events, Adler-32 for the catalogue");
-  info_verb.option("FILE", info_options->files, "Event files, recordings of FELIX blocks").required();
+  info_verb.option("FILE", info_options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
   info_verb.output(info_options->format);
   info_verb.run([info_options] { return info(*info_options); });
 
   auto list_options = std::make_shared<ListOptions>();
-  Command& list_verb = data.verb("list", "One line an event (event file) or an E-link (recording)");
+  Command& list_verb =
+      data.verb("list", "One line an event (event file), an E-link (recording) or a link (dump of superpages)");
   list_verb.example("rodeo data list FILE --all -o csv", "every event, for a spreadsheet");
-  list_verb.option("FILE", list_options->files, "Event files, recordings of FELIX blocks").required();
+  list_verb.option("FILE", list_options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
   list_verb.flag("--all", list_options->all, fmt::format("Every event, not just the first {} of a file", kListedByDefault));
   list_verb.output(list_options->format);
   list_verb.run([list_options] { return list(*list_options); });

@@ -1,4 +1,4 @@
-// `rodeo data dump`: an event as a tree, every header word in hex with its name.
+// `rodeo data dump`: an event, or a page of a card, as a tree: every header word in hex with its name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include "formats/event_dump.h"
 #include "formats/event_file_reader.h"
 #include "formats/full_event.h"
+#include "formats/rdh.h"
+#include "formats/superpage_dump.h"
 
 namespace rodeo::cli {
 namespace {
@@ -58,10 +60,55 @@ std::optional<L1Id> parse_l1id(const std::string& text) {
   return L1Id{static_cast<std::uint32_t>(value)};
 }
 
+// Prints trees one after the other, or keeps them for one JSON document.
+class Shown {
+ public:
+  explicit Shown(const Options& options)
+      : json_(options.output == "json"), limits_(options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{}) {}
+
+  void add(const DumpNode& root) {
+    ++count_;
+    if (json_) {
+      list_.push_back(dump_json(root));
+    } else {
+      print(render_dump(root, limits_));
+    }
+  }
+  void finish() const {
+    if (json_) print(list_.dump() + "\n");
+  }
+  std::size_t count() const { return count_; }
+
+ private:
+  bool json_;
+  DumpLimits limits_;
+  Json list_ = Json::array();
+  std::size_t count_ = 0;
+};
+
+Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::optional<L1Id> orbit) {
+  const bool first_only = options.events.empty() && !orbit;
+  Shown shown(options);
+  std::uint64_t number = 0;
+  for_each_page(file.bytes(), [&](std::size_t at) {
+    ++number;
+    const bool wanted = first_only || std::ranges::find(options.events, number) != options.events.end() ||
+                        (orbit && Rdh::read(file.bytes().data() + at).orbit() == orbit->value);
+    if (wanted) shown.add(dump_page(file.bytes(), at, fmt::format("page {} at byte {} of the file", number, at)));
+    return !first_only;
+  });
+  if (const auto whole = file.mapped.check(); !whole) return std::unexpected(whole.error());
+  shown.finish();
+  if (shown.count() > 0 && first_only) print_note("this is the first page; --event N or --l1id ORBIT choose another");
+  if (shown.count() > 0) return ExitCode::done;
+  return std::unexpected(Error{"data.no_page", "there is no such page in the file", options.file,
+                               "`rodeo data list` shows links and orbits; a CRU's internal generator sends no headers"});
+}
+
 Result<ExitCode> dump(const Options& options) {
   const auto file = open_data_file(options.file);
   if (!file) return std::unexpected(file.error());
-  if (file->kind != FileKind::event_file) {
+  if (file->kind == FileKind::block_recording) {
     return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which holds no events", options.file,
                                  "`rodeo data list` shows its E-links"});
   }
@@ -72,18 +119,17 @@ Result<ExitCode> dump(const Options& options) {
       return std::unexpected(
           Error{"cli.usage", "--l1id wants an extended L1 id, for example 0x01000007, not " + *options.l1id});
   }
+  if (file->kind == FileKind::superpage_dump) return dump_pages(*file, options, l1id);
   auto reader = EventFileReader::open(file->bytes());
   if (!reader) {
     return std::unexpected(
         Error{"data.header", reader.error().message(), options.file, "save its events: rodeo data recover " + options.file});
   }
   const bool first_only = options.events.empty() && !l1id;
-  const DumpLimits limits = options.all ? DumpLimits{.chunks = 0, .hex_lines = 0} : DumpLimits{};
-  Json list = Json::array();
+  Shown shown(options);
   std::vector<std::byte> buffer;
-  std::size_t shown = 0;
   std::optional<Error> damaged;
-  while (!(first_only && shown == 1)) {
+  while (!(first_only && shown.count() == 1)) {
     const auto block = reader->next();
     if (!block)
       damaged = Error{"data.damaged", block.error().message(), options.file,
@@ -97,19 +143,14 @@ Result<ExitCode> dump(const Options& options) {
       const auto header = decode_full_event(event);
       if (!header || header->l1id != *l1id) continue;
     }
-    ++shown;
-    const EventDump tree = dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number,
-                                                         event.size(), found.offset + kSeparatorBytes));
-    if (options.output == "json") {
-      list.push_back(dump_json(tree.root));
-    } else {
-      print(render_dump(tree.root, limits));
-    }
+    shown.add(dump_event(event, fmt::format("event {}: {} bytes at byte {} of the file", found.number, event.size(),
+                                            found.offset + kSeparatorBytes))
+                  .root);
   }
   if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
-  if (options.output == "json") print(list.dump() + "\n");
-  if (shown > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
-  if (shown > 0) return ExitCode::done;
+  shown.finish();
+  if (shown.count() > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
+  if (shown.count() > 0) return ExitCode::done;
   if (damaged) return std::unexpected(*damaged);
   return std::unexpected(Error{"data.no_event",
                                first_only ? "there is no event in the file" : "there is no such event in the file",
@@ -122,13 +163,14 @@ Json dump_json(const DumpNode& root) { return json_of(root, true); }
 
 void add_data_dump(Command& data) {
   auto options = std::make_shared<Options>();
-  Command& verb = data.verb("dump", "An event as a tree: every header word in hex, with its name and meaning");
+  Command& verb = data.verb("dump", "An event, or a page of a card, as a tree: every header word in hex, with its meaning");
   verb.example("rodeo data dump FILE", "the first event");
   verb.example("rodeo data dump FILE --event 12 --all", "event 12 with every chunk and every byte");
   verb.example("rodeo data dump FILE --l1id 0x01000007 -o json", "for programs");
-  verb.option("FILE", options->file, "An event file").required();
-  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it").value_name("N");
-  verb.option("--l1id", options->l1id, "Events of this extended L1 id").value_name("ID");
+  verb.option("FILE", options->file, "An event file, or a dump of superpages").required();
+  verb.option("--event", options->events, "Number of an event, as `rodeo data list` shows it; of a page, from 1")
+      .value_name("N");
+  verb.option("--l1id", options->l1id, "Events of this extended L1 id; pages of this orbit").value_name("ID");
   verb.flag("--all", options->all, "Every chunk and every byte; JSON always has all");
   verb.choice("-o,--output", options->output, {"tree", "json"}, "Format on stdout");
   verb.run([options] { return dump(*options); });

@@ -29,7 +29,8 @@ Error no_data_error(const DataFile& file) {
                    "anything to recover"};
     default:
       return Error{
-          "data.unknown_kind", "the file is neither an event file nor a recording of FELIX blocks", file.path,
+          "data.unknown_kind", "the file is no event file, no recording of FELIX blocks and no dump of superpages",
+          file.path,
           "an event file starts with the bytes aa aa 34 12; `rodeo data verify` says whether there is anything to recover"};
   }
 }
@@ -37,8 +38,21 @@ Error no_data_error(const DataFile& file) {
 Result<DataFile> open_data_file(const std::string& path) {
   auto file = open_any_file(path);
   if (!file) return file;
-  if (file->kind == FileKind::event_file || file->kind == FileKind::block_recording) return file;
+  const FileKind kind = file->kind;
+  if (kind == FileKind::event_file || kind == FileKind::block_recording || kind == FileKind::superpage_dump) return file;
   return std::unexpected(no_data_error(*file));
+}
+
+std::string_view pattern_name(formats::PagePattern pattern) {
+  using enum formats::PagePattern;
+  switch (pattern) {
+    case ddg: return "ddg";
+    case words: return "words";
+    case cru_internal: return "internal";
+    case provable: return "provable";
+    case unknown: break;
+  }
+  return "unknown";
 }
 
 Result<ExitCode> for_each_file(const std::vector<std::string>& paths,

@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "cli/command.h"
 #include "formats/file_verify.h"
+#include "formats/superpage_check.h"
 
 namespace rodeo::cli {
 
@@ -25,8 +26,11 @@ Result<DataFile> open_any_file(const std::string& path);
 /// Why a file holds no data: error data.empty, data.zeros, data.unknown_kind.
 Error no_data_error(const DataFile& file);
 
-/// Opens an event file or a recording of blocks; anything else is an error.
+/// Opens an event file, a recording of blocks or a dump of superpages; anything else is an error.
 Result<DataFile> open_data_file(const std::string& path);
+
+/// What the payload of pages is, as `rodeo card bench dma --pattern` calls it.
+std::string_view pattern_name(formats::PagePattern pattern);
 
 /// Does the work for each file. What fails is printed at once; the rest goes on. The worst outcome decides: a file that did not
 /// verify, then failed (partial if another file went well), then done.

@@ -22,9 +22,9 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   const auto file = open_any_file(path);
   if (!file) return std::unexpected(file.error());
   if (file->kind == FileKind::empty) return std::unexpected(no_data_error(*file));
-  if (file->kind == FileKind::block_recording) {
-    return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which needs no recovery", path,
-                                 "inputs skip damaged blocks and count them; `rodeo data verify` says what is damaged"});
+  if (file->kind == FileKind::block_recording || file->kind == FileKind::superpage_dump) {
+    return std::unexpected(Error{"data.recording", "is what a card wrote, not an event file: it needs no recovery", path,
+                                 "readers skip what is damaged and count it; `rodeo data verify` says what is damaged"});
   }
   if (file->kind == FileKind::event_file && verify_event_file(file->bytes()).sound()) {
     print_note(path + " is whole: nothing to recover, nothing written");

@@ -8,6 +8,7 @@
 #include "cli/data_file.h"
 #include "formats/block_file.h"
 #include "formats/file_recover.h"
+#include "formats/superpage_dump.h"
 
 namespace rodeo::cli {
 namespace {
@@ -16,6 +17,7 @@ using namespace formats;
 
 struct Options {
   std::vector<std::string> files;
+  std::uint64_t seed = 1;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -28,6 +30,7 @@ struct Outcome {
   bool sound = false;
   std::optional<EventFileReport> events;
   std::optional<BlockFileInfo> recording;
+  std::optional<SuperpageDumpInfo> dump;
   std::vector<Finding> findings;
   std::uint64_t findings_total = 0;
   std::vector<std::string> unprotected;
@@ -35,10 +38,13 @@ struct Outcome {
   double seconds = 0;
 };
 
+bool from_a_card(const Outcome& outcome) { return outcome.kind == "block_recording" || outcome.kind == "superpage_dump"; }
+
 std::vector<Finding> findings_of(const BlockFileInfo& info) {
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
-    if (info.counters[i] > 0 && is_anomaly(static_cast<BlockCounter>(i))) {
+    const auto counter = static_cast<BlockCounter>(i);
+    if (info.counters[i] > 0 && (is_anomaly(counter) || is_flag(counter))) {
       findings.push_back(
           {0, fmt::format("{} {}: {}", grouped(info.counters[i]), kBlockCounterInfo[i].name, kBlockCounterInfo[i].help)});
     }
@@ -50,7 +56,7 @@ std::vector<Finding> findings_of(const BlockFileInfo& info) {
   return findings;
 }
 
-Outcome check(const DataFile& file) {
+Outcome check(const DataFile& file, std::uint64_t seed) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   outcome.path = file.path;
@@ -74,18 +80,35 @@ Outcome check(const DataFile& file) {
     outcome.findings_total = outcome.findings.size();
     outcome.unprotected.push_back(
         "a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
+  } else if (file.kind == FileKind::superpage_dump) {
+    outcome.kind = "superpage_dump";
+    outcome.dump = inspect_superpage_dump(file.bytes(), seed);
+    outcome.findings = outcome.dump->findings.listed();
+    outcome.findings_total = outcome.dump->findings.total();
+    outcome.unprotected.push_back(
+        outcome.dump->pattern == PagePattern::unknown
+            ? fmt::format("the payload is no pattern that is known (nor provable with --seed {}): only headers are checked",
+                          seed)
+            : "header fields that say nothing of sizes, order or payload: a dump has no checksum");
   } else {
     outcome.findings.push_back({0, no_data_error(file).what});
     outcome.findings_total = 1;
   }
   outcome.sound = outcome.findings_total == 0;
-  if (!outcome.sound && file.kind != FileKind::block_recording) outcome.first_event = find_event_marker(file.bytes());
+  if (!outcome.sound && !from_a_card(outcome)) outcome.first_event = find_event_marker(file.bytes());
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
 }
 
+std::uint64_t card_flagged(const BlockFileInfo& info) {
+  std::uint64_t chunks = 0;
+  for (const auto& elink : info.elinks) chunks += elink.card_flagged_chunks;
+  return chunks;
+}
+
 const char* verdict_of(const Outcome& outcome) {
   if (outcome.sound) return "sound";
+  if (outcome.recording && outcome.recording->whole()) return "flagged";
   return outcome.events && outcome.events->wrong_as_written() ? "wrong_payload" : "damaged";
 }
 
@@ -115,6 +138,19 @@ Json json_of(const Outcome& outcome) {
   } else if (outcome.recording) {
     json["blocks"] = outcome.recording->blocks;
     json["chunks"] = outcome.recording->counter(BlockCounter::chunks);
+    json["card_flagged_chunks"] = card_flagged(*outcome.recording);
+    for (const BlockCounter flag : kBlockFlags)
+      json[std::string(kBlockCounterInfo[static_cast<std::size_t>(flag)].name)] = outcome.recording->counter(flag);
+  } else if (outcome.dump) {
+    json["pages"] = outcome.dump->counter(SuperpageCounter::pages);
+    json["links"] = outcome.dump->links.size();
+    json["pattern"] = std::string(pattern_name(outcome.dump->pattern));
+    Json errors = Json::object();
+    for (std::size_t i = 0; i < kSuperpageCounters; ++i) {
+      if (is_error(static_cast<SuperpageCounter>(i)) && outcome.dump->counters[i] > 0)
+        errors[std::string(kSuperpageCounterInfo[i].name)] = outcome.dump->counters[i];
+    }
+    json["errors"] = std::move(errors);
   }
   Json findings = Json::array();
   for (const Finding& finding : outcome.findings) {
@@ -134,6 +170,18 @@ std::vector<std::string> good_news(const Outcome& outcome) {
     const BlockFileInfo& info = *outcome.recording;
     lines.push_back(fmt::format("{}, {}, {}", counted(info.blocks, "block"), counted(info.elinks.size(), "E-link"),
                                 counted(info.counter(BlockCounter::chunks), "chunk")));
+    if (card_flagged(info) > 0) lines.push_back(fmt::format("{} flagged by the card", counted(card_flagged(info), "chunk")));
+  }
+  if (outcome.dump) {
+    const SuperpageDumpInfo& info = *outcome.dump;
+    const bool headers = info.pattern != PagePattern::cru_internal;
+    lines.push_back(fmt::format("{}{}, {}", counted(info.counter(SuperpageCounter::pages), "page"),
+                                headers ? ", " + counted(info.links.size(), "link") : " without headers",
+                                size_text(outcome.bytes)));
+    if (info.pattern != PagePattern::unknown && outcome.sound)
+      lines.push_back(fmt::format("every byte of payload is what the pattern `{}` says", pattern_name(info.pattern)));
+    if (headers && info.time_frame_orbits == 0)
+      lines.push_back("there are no two time frames: where they begin is not checked");
   }
   if (!outcome.events) return lines;
   const EventFileReport& report = *outcome.events;
@@ -164,7 +212,9 @@ void print_for_people(const Outcome& outcome) {
   const bool wrong_as_written = outcome.events && outcome.events->wrong_as_written();
   const std::string verdict = outcome.sound      ? styled("sound", Style::good, colours)
                               : wrong_as_written ? styled("WRONG PAYLOAD, as it was written", Style::bad, colours)
-                                                 : styled("DAMAGED", Style::bad, colours);
+                              : verdict_of(outcome) == std::string_view("flagged")
+                                  ? styled("FLAGGED by the card", Style::bad, colours)
+                                  : styled("DAMAGED", Style::bad, colours);
   print(fmt::format("{}: {}\n", outcome.path, verdict));
   for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
   for (const std::string& gap : outcome.unprotected)
@@ -186,7 +236,7 @@ void print_for_people(const Outcome& outcome) {
         fmt::format("`rodeo data recover {}` saves the events that are whole; the first that looks like one begins at "
                     "byte {}",
                     outcome.path, grouped(*outcome.first_event)));
-  } else if (!outcome.sound && outcome.kind != "block_recording") {
+  } else if (!outcome.sound && !from_a_card(outcome)) {
     print_note("nothing in it looks like an event: there is nothing to recover");
   }
 }
@@ -207,7 +257,7 @@ Result<ExitCode> verify(const Options& options) {
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = open_any_file(path);
     if (!file) return std::unexpected(file.error());
-    const Outcome one = check(*file);
+    const Outcome one = check(*file, options.seed);
     if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
     sound += one.sound ? 1 : 0;
     Json json = json_of(one);
@@ -236,8 +286,12 @@ void add_data_verify(Command& data) {
   Command& verb = data.verb("verify", "Prove that files are what was written; exit status 7 if one is not");
   verb.example("rodeo data verify FILE...", "structure, totals, checksums, and every byte of provable payload");
   verb.example("rodeo data verify -o json FILE", "with every count and finding");
-  verb.option("FILE", options->files, "Event files, recordings of FELIX blocks").required();
+  verb.option("FILE", options->files, "Event files, recordings of FELIX blocks, dumps of superpages").required();
+  verb.option("--seed", options->seed, "Seed of provable payload in dumps of superpages, whose files do not say it");
   verb.output(options->format);
+  verb.paragraph(
+      "A recording with chunks that the card itself flagged (truncated, malformed, CRC, given up) is not sound. A dump of "
+      "superpages (`rodeo card bench dma --to-file`) is checked as the bench does.");
   verb.paragraph(
       "A file that Rodeo wrote carries a CRC-32 over the whole file: any flipped bit is found, wherever it is. Foreign "
       "files are checked "

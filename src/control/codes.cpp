@@ -268,11 +268,15 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"data.no_event", failed,
      "No event was found: none of the number or L1 id asked for (`rodeo data list` shows those there are), or none that is "
      "whole."},
-    {"data.recording", usage, "The verb works on event files; the file is a recording of FELIX blocks."},
+    {"data.no_page", failed,
+     "No page of a dump has the number or orbit asked for: `rodeo data list` shows links and orbits. What a CRU's internal "
+     "generator sends has no headers, so that there are no pages to show."},
+    {"data.recording", usage,
+     "The verb works on event files; the file is a recording of FELIX blocks, or a dump of superpages."},
     {"data.unknown_kind", failed,
-     "The first bytes are neither those of an event file (aa aa 34 12) nor of a recording of FELIX blocks (marker 0xABCD, "
-     "0xABCE or "
-     "0xC0CE and so on in the third and fourth byte)."},
+     "The first bytes are those of no event file (aa aa 34 12), of no recording of FELIX blocks (marker 0xABCD, 0xABCE or "
+     "0xC0CE "
+     "and so on in the third and fourth byte) and of no dump of superpages (06 40 or 07 40, the begin of an RDH)."},
     {"data.zeros", failed,
      "The file starts with zeros: its space was reserved but never written, or the disk lost what was written. `rodeo data "
      "recover` "

@@ -247,10 +247,11 @@ Result<Trial> try_plugin(Library& library, const TrialSettings& settings) {
   const formats::BlockFormat& format = trial.recording.format;
   const auto blocks = file->bytes().first(trial.recording.blocks * format.block_bytes);
   const std::vector<std::uint16_t> elinks = formats::elinks_of(blocks, format);
+  const std::uint32_t longest = std::max(trial.recording.largest_chunk_bytes(), 1U);
   for (Subject& subject : *subjects) subject.last.resize(elinks.size());
   const double wanted = std::chrono::duration<double>(settings.cost_time).count();
   for (bool first_pass = true;; first_pass = false) {
-    formats::BlockDecoder decoder({.format = format}, elinks);
+    formats::BlockDecoder decoder({.format = format, .max_chunk_bytes = longest}, elinks);
     formats::DecodeBuffer buffer(decoder.capacity_for(kBlocksAtOnce));
     bool enough = true;
     for (std::size_t at = 0; at <= blocks.size();) {

@@ -2,6 +2,7 @@
 // (docs/formats/felix-blocks.md, "Reading").
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,11 @@ inline constexpr std::array<base::CounterInfo, kBlockCounters> kBlockCounterInfo
     {"firmware_crc", "chunks", "chunks that the firmware marked with a CRC error"},
     {"busy", "chunks", "chunks during which the front-end said busy"},
 }};
+
+/// Chunks that the card itself marked: what came down the link was not whole, or wrong.
+inline constexpr std::array kBlockFlags{BlockCounter::given_up, BlockCounter::firmware_truncated,
+                                        BlockCounter::firmware_malformed, BlockCounter::firmware_crc};
+constexpr bool is_flag(BlockCounter counter) { return std::ranges::find(kBlockFlags, counter) != kBlockFlags.end(); }
 
 /// True if the counter tells of damage or loss between the card's input and here; false if it just describes the data or
 /// the stream's two ends.

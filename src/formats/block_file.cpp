@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@
 namespace rodeo::formats {
 namespace {
 
-constexpr std::size_t kPageBlocks = 64;
 constexpr std::size_t kProbedBlocks = 64;
 
 /// How many of the first blocks have the format's marker, if they had this size.
@@ -84,65 +84,124 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
   return elinks;
 }
 
+namespace {
+
+void add_up(const DecodeBuffer& found, BlockFileInfo::Elink& elink) {
+  constexpr std::uint8_t kCardFlags =
+      chunk_status::kFirmwareTruncated | chunk_status::kFirmwareMalformed | chunk_status::kFirmwareCrc;
+  for (const ChunkRun& run : found.runs()) {
+    elink.chunks += run.count;
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const auto size = static_cast<std::uint32_t>(run.chunk(i).size());
+      elink.chunk_bytes += size;
+      elink.smallest_chunk_bytes = std::min(elink.smallest_chunk_bytes, size);
+      elink.largest_chunk_bytes = std::max(elink.largest_chunk_bytes, size);
+      elink.flagged_chunks += run.chunk_status(i) != chunk_status::kOk;
+      elink.card_flagged_chunks += (run.chunk_status(i) & kCardFlags) != 0;
+    }
+  }
+}
+
+struct ElinkReader {
+  ElinkReader(BlockFileInfo::Elink& to, const BlockDecoder::Options& options)
+      : elink(to), decoder(options, std::span(&to.elink, 1)) {}
+
+  BlockFileInfo::Elink& elink;
+  BlockDecoder decoder;
+};
+
+// Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
+std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
+                                          std::uint32_t longest, BlockFileInfo& info) {
+  std::vector<std::unique_ptr<ElinkReader>> readers(kCardElinks);
+  BlockDecoder::Options options{.format = info.format, .max_chunk_bytes = 1};
+  DecodeBuffer::Capacity room;
+  for (BlockFileInfo::Elink& elink : info.elinks) {
+    if (!std::ranges::binary_search(elinks, elink.elink)) continue;
+    options.max_chunk_bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, elink.blocks * info.format.block_bytes));
+    readers[elink.elink] = std::make_unique<ElinkReader>(elink, options);
+    const DecodeBuffer::Capacity needed = readers[elink.elink]->decoder.capacity_for(1);
+    if (needed.carry_bytes > room.carry_bytes) room = needed;
+  }
+  DecodeBuffer found(room);
+  for (std::size_t at = 0; at < blocks.size(); at += info.format.block_bytes) {
+    const BlockHeader header = BlockHeader::read(blocks.data() + at);
+    ElinkReader* const reader = header.marker() == info.format.marker() ? readers[header.elink()].get() : nullptr;
+    if (reader == nullptr) continue;
+    found.clear();
+    reader->decoder.decode(blocks.subspan(at, info.format.block_bytes), found);
+    add_up(found, reader->elink);
+  }
+  std::erase_if(elinks, [&](std::uint16_t number) {
+    ElinkReader& reader = *readers[number];
+    if (reader.decoder.counters().read(BlockCounter::oversize) != 0 && longest != UINT32_MAX) {
+      reader.elink = {.elink = number, .blocks = reader.elink.blocks};
+      return false;
+    }
+    found.clear();
+    reader.decoder.finish(found);
+    add_up(found, reader.elink);
+    for (std::size_t i = 0; i < kBlockCounters; ++i)
+      info.counters[i] += reader.decoder.counters().read(static_cast<BlockCounter>(i));
+    return true;
+  });
+  return elinks;
+}
+
+}  // namespace
+
 Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file) {
   const auto format = detect_block_format(file);
   if (!format) return std::unexpected(format.error());
-  const std::vector<std::uint16_t> elinks = elinks_of(file, *format);
-
   BlockFileInfo info;
   info.format = *format;
   info.blocks = file.size() / format->block_bytes;
   info.rest_bytes = file.size() % format->block_bytes;
-  std::vector<BlockFileInfo::Elink> by_number(kCardElinks);
-  for (const std::uint16_t elink : elinks) {
-    info.elinks.push_back({.elink = elink, .smallest_chunk_bytes = UINT32_MAX});
+  const auto blocks = file.first(info.blocks * format->block_bytes);
+  std::vector<std::uint64_t> blocks_of(kCardElinks);
+  std::uint64_t bad_markers = 0;
+  for (std::size_t at = 0; at < blocks.size(); at += format->block_bytes) {
+    const BlockHeader header = BlockHeader::read(blocks.data() + at);
+    ++(header.marker() == format->marker() ? blocks_of[header.elink()] : bad_markers);
   }
-
-  BlockDecoder decoder({*format}, elinks);
-  const auto add_up = [&](const DecodeBuffer& found) {
-    for (const ChunkRun& run : found.runs()) {
-      BlockFileInfo::Elink& elink = info.elinks[run.link];
-      elink.chunks += run.count;
-      for (std::uint32_t i = 0; i < run.count; ++i) {
-        const auto size = static_cast<std::uint32_t>(run.chunk(i).size());
-        elink.chunk_bytes += size;
-        elink.smallest_chunk_bytes = std::min(elink.smallest_chunk_bytes, size);
-        elink.largest_chunk_bytes = std::max(elink.largest_chunk_bytes, size);
-        elink.flagged_chunks += run.chunk_status(i) != chunk_status::kOk;
-      }
-    }
-  };
-  const std::size_t page_blocks = std::min<std::size_t>(kPageBlocks, info.blocks);
-  DecodeBuffer found(decoder.capacity_for(page_blocks));
-  const std::size_t page_bytes = page_blocks * format->block_bytes;
-  for (std::size_t at = 0; at < file.size(); at += page_bytes) {
-    const auto page = file.subspan(at, std::min(page_bytes, file.size() - at));
-    for (std::size_t block = 0; block + format->block_bytes <= page.size(); block += format->block_bytes) {
-      const BlockHeader header = BlockHeader::read(page.data() + block);
-      if (header.marker() == format->marker()) ++by_number[header.elink()].blocks;
-    }
-    found.clear();
-    decoder.decode(page, found);
-    add_up(found);
+  std::vector<std::uint16_t> unread;
+  for (std::uint32_t elink = 0; elink < kCardElinks; ++elink) {
+    if (blocks_of[elink] == 0) continue;
+    unread.push_back(static_cast<std::uint16_t>(elink));
+    info.elinks.push_back({.elink = unread.back(), .blocks = blocks_of[elink]});
   }
-  DecodeBuffer open(decoder.capacity_for(0));
-  decoder.finish(open);
-  add_up(open);
-
+  // How long chunks are is not known before they are read: where one is too long for the memory, its E-link is read again with more.
+  constexpr std::uint32_t kUsuallyLongest = 64 * 1024;
+  constexpr std::uint32_t kMore = 16;
+  for (std::uint32_t longest = kUsuallyLongest; !unread.empty();
+       longest = longest > UINT32_MAX / kMore ? UINT32_MAX : longest * kMore) {
+    unread = inspect_elinks(blocks, std::move(unread), longest, info);
+  }
+  info.counters[static_cast<std::size_t>(BlockCounter::blocks)] = info.blocks;
+  info.counters[static_cast<std::size_t>(BlockCounter::bad_marker)] = bad_markers;
   for (BlockFileInfo::Elink& elink : info.elinks) {
-    elink.blocks = by_number[elink.elink].blocks;
     if (elink.chunks == 0) elink.smallest_chunk_bytes = 0;
   }
-  for (std::size_t i = 0; i < kBlockCounters; ++i) info.counters[i] = decoder.counters().read(static_cast<BlockCounter>(i));
   return info;
 }
 
-bool BlockFileInfo::sound() const {
+bool BlockFileInfo::whole() const {
   if (rest_bytes != 0) return false;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
     if (is_anomaly(static_cast<BlockCounter>(i)) && counters[i] != 0) return false;
   }
   return true;
+}
+
+bool BlockFileInfo::sound() const {
+  return whole() && std::ranges::all_of(kBlockFlags, [this](BlockCounter flag) { return counter(flag) == 0; });
+}
+
+std::uint32_t BlockFileInfo::largest_chunk_bytes() const {
+  std::uint32_t largest = 0;
+  for (const Elink& elink : elinks) largest = std::max(largest, elink.largest_chunk_bytes);
+  return largest;
 }
 
 }  // namespace rodeo::formats

@@ -21,7 +21,9 @@ struct BlockFileInfo {
     std::uint64_t chunks = 0;
     std::uint64_t chunk_bytes = 0;
     std::uint64_t flagged_chunks = 0;  ///< with any chunk_status bit
-    std::uint32_t smallest_chunk_bytes = 0;
+    std::uint64_t card_flagged_chunks =
+        0;  ///< of these, those that the card said are truncated, malformed or wrong by their CRC
+    std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 once the file was read, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
   };
 
@@ -33,8 +35,11 @@ struct BlockFileInfo {
 
   std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
 
-  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted.
+  /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: it is what the card wrote.
+  bool whole() const;
+  /// Whole, and there is no chunk in it that the card itself marked (is_flag).
   bool sound() const;
+  std::uint32_t largest_chunk_bytes() const;
 };
 
 /// Family and block size from the first blocks. Errors, each with what was found: formats.empty_recording, .short_recording,
@@ -44,8 +49,8 @@ Result<BlockFormat> detect_block_format(std::span<const std::byte> file);
 /// The E-links that have a block in `file`, by number.
 std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const BlockFormat& format);
 
-/// Decodes the whole file and adds up what is in it. Damage is counted, not an error; errors are those of
-/// detect_block_format(). Reads every byte once or twice: put a mapped file behind it.
+/// Decodes the whole file and adds up what is in it; a chunk may be as long as what its E-link has in the file. Damage is counted,
+/// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it.
 Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file);
 
 }  // namespace rodeo::formats

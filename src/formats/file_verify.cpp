@@ -7,6 +7,7 @@
 
 #include "formats/checksum.h"
 #include "formats/event_file_reader.h"
+#include "formats/superpage_dump.h"
 #include "formats/words.h"
 
 namespace rodeo::formats {
@@ -149,6 +150,7 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
 
 FileKind file_kind(std::span<const std::byte> file) {
   if (file.empty()) return FileKind::empty;
+  if (starts_like_superpages(file)) return FileKind::superpage_dump;
   if (file.size() >= kWordBytes) {
     const std::uint32_t word = load_word(file.data());
     if (word == kFileStartMarker) return FileKind::event_file;

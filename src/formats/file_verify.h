@@ -16,6 +16,7 @@ namespace rodeo::formats {
 enum class FileKind : std::uint8_t {
   event_file,       ///< starts with a start record
   block_recording,  ///< starts like a FELIX block
+  superpage_dump,   ///< starts like superpages of a CRU or C-RORC
   empty,
   zeros,  ///< nothing but zeros at the start
   unknown,

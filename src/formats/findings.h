@@ -21,6 +21,9 @@ class Findings {
     if (listed_.size() < kListed) listed_.push_back({offset, std::move(what)});
   }
 
+  /// More that were counted elsewhere.
+  void add_unlisted(std::uint64_t count) { total_ += count; }
+
   std::uint64_t total() const { return total_; }
   const std::vector<Finding>& listed() const { return listed_; }
 

@@ -66,6 +66,52 @@ TEST(BlockFile, SoundRecordingIsDescribedByElink) {
   EXPECT_LE(info->counter(BlockCounter::unfinished), 3U);
 }
 
+TEST(BlockFile, ChunksOfAnyLengthAreReadWhole) {
+  for (const std::uint32_t size : {65'536U, 65'537U, 1'048'577U, 3'000'000U}) {
+    const std::size_t blocks = 3 * size / 2000;
+    Bytes file = recording({BlockFamily::trailer16, 1024}, {9}, blocks, size);
+    const Bytes others = recording({BlockFamily::trailer16, 1024}, {1, 2, 10, 11}, 20, 40);
+    file.insert(file.end(), others.begin(), others.end());
+    const auto info = inspect_block_file(file);
+    ASSERT_TRUE(info.has_value());
+    EXPECT_TRUE(info->sound()) << size;
+    EXPECT_EQ(info->largest_chunk_bytes(), size);
+    EXPECT_EQ(info->blocks, blocks + 80);
+    EXPECT_EQ(info->counter(BlockCounter::blocks), info->blocks);
+    ASSERT_EQ(info->elinks.size(), 5U);
+    EXPECT_EQ(info->elinks[2].chunks, 2U);  // the second one is not whole
+    EXPECT_LT(info->elinks[2].smallest_chunk_bytes, size);
+    EXPECT_EQ(info->elinks[3].largest_chunk_bytes, 40U);
+  }
+}
+
+TEST(BlockFile, WhatTheCardFlaggedIsCountedAndNotSound) {
+  struct Case {
+    std::uint8_t status;
+    BlockCounter counter;
+  };
+  for (const Case flag : {Case{rodeo::chunk_status::kFirmwareTruncated, BlockCounter::firmware_truncated},
+                          Case{rodeo::chunk_status::kFirmwareMalformed, BlockCounter::firmware_malformed},
+                          Case{rodeo::chunk_status::kFirmwareCrc, BlockCounter::firmware_crc}}) {
+    const BlockFormat format;
+    Bytes file(format.block_bytes);
+    BlockEncoder encoder(format, 5);
+    encoder.begin(file);
+    const Bytes payload(40);
+    for (int i = 0; i < 5; ++i) {
+      std::span<const std::byte> chunk = payload;
+      ASSERT_TRUE(encoder.push(chunk, i % 2 == 1 ? flag.status : std::uint8_t{0}));
+    }
+    encoder.timeout();
+    const auto info = inspect_block_file(file);
+    ASSERT_TRUE(info.has_value());
+    EXPECT_TRUE(info->whole());
+    EXPECT_FALSE(info->sound());
+    EXPECT_EQ(info->counter(flag.counter), 2U);
+    EXPECT_EQ(info->elinks.front().card_flagged_chunks, 2U);
+  }
+}
+
 TEST(BlockFile, RecordingThatBeginsInsideAChunkIsSound) {
   const Bytes file = recording({BlockFamily::phase2, 2048}, {5}, 10, 10000);
   const auto info = inspect_block_file(std::span{file}.subspan(2 * 2048));

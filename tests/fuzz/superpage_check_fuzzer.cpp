@@ -1,5 +1,6 @@
-// Superpages as a card may write them: any bytes are finite work, and the check agrees with its slow twin.
+// Superpages as a card may write them: any bytes are finite work, the check agrees with its slow twin, and they are described as a file.
 #include "formats/slow_superpage_check.h"
+#include "formats/superpage_dump.h"
 #include "fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -23,5 +24,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = 0; i < kSuperpageCounters; ++i)
     FUZZ_CHECK(fast.counters().read(static_cast<SuperpageCounter>(i)) == slow.counts[i]);
   FUZZ_CHECK(fast.findings().size() == fast.errors());
+
+  // And all of it as a file.
+  const SuperpageDumpInfo info = inspect_superpage_dump(bytes, 1);
+  std::uint64_t errors = 0;
+  for (std::size_t i = 0; i < kSuperpageCounters; ++i)
+    errors += is_error(static_cast<SuperpageCounter>(i)) ? info.counters[i] : 0;
+  FUZZ_CHECK(info.findings.total() == errors);
+  for (const Finding& finding : info.findings.listed()) FUZZ_CHECK(finding.offset < bytes.size());
+  for_each_page(bytes, [&](std::size_t at) {
+    FUZZ_CHECK(dump_page(bytes, at, "page").fields.size() == 16);
+    return true;
+  });
   return 0;
 }

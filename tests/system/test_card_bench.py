@@ -37,10 +37,32 @@ def test_a_wrong_pattern_is_found(cards, tmp_path):
     assert (tmp_path / "errors").read_text().startswith("payload: link ")
 
 
-def test_what_was_read_can_be_kept(cards, tmp_path):
-    result = cards.bench(CRU, "--data-source", "fee", "--to-file", tmp_path / "data")
-    data = (tmp_path / "data").read_bytes()
-    assert len(data) == result["bytes"] and data[1] == 64  # size of the first header
+@pytest.mark.parametrize("source, pattern", [("internal", "internal"), ("ddg", "provable"), ("fee", "provable")])
+def test_what_was_read_can_be_kept_and_read(cards, tmp_path, source, pattern):
+    """A dump is checked by the rules of the bench, whatever the source was; the emulated links send provable payload under both names."""
+    path = tmp_path / "data"
+    result = cards.bench(CRU, "--data-source", source, "--to-file", path, size="20MiB")
+    data = path.read_bytes()
+    assert len(data) == result["bytes"]
+    (verified,) = json.loads(cards.rodeo("data", "verify", path, "-o", "json").stdout)
+    assert (verified["sound"], verified["kind"], verified["pattern"]) == (True, "superpage_dump", pattern)
+    (info,) = json.loads(cards.rodeo("data", "info", path, "-o", "json").stdout)
+    assert info["sound"] and info["pages"] == verified["pages"] and info["size_bytes"] == len(data)
+    if source == "internal":
+        return
+    assert data[1] == 64  # size of the first header
+    links = json.loads(cards.rodeo("data", "list", path, "-o", "json").stdout)
+    assert sum(link["pages"] for link in links) == info["pages"] == result["counts"]["pages"]
+    assert len(links) == info["links"] and all(link["heartbeat_frames"] > 0 for link in links)
+    (page,) = json.loads(cards.rodeo("data", "dump", path, "--event", "2", "-o", "json").stdout)
+    words = {field["name"]: field["value"] for field in page["fields"]}
+    second = int.from_bytes(data[8:10], "little")
+    assert words["orbit"] == int.from_bytes(data[second + 20 : second + 24], "little")
+    assert len(bytes.fromhex(page["bytes"])) == int.from_bytes(data[second + 10 : second + 12], "little") - 64
+    for at in (len(data) // 2 // second * second + 200, 100):  # of a payload
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        (damaged,) = json.loads(cards.rodeo("data", "verify", path, "-o", "json", exit_code=7).stdout)
+        assert damaged["findings"][0]["offset_bytes"] == at // 4 * 4 and damaged["errors"] == {"payload": 1}, damaged
 
 
 @pytest.mark.parametrize("arguments", [["--superpage-size", "1KiB"], ["--superpage-size", "0"], ["--buffer-size", "256KiB", "--superpage-size", "256KiB"],

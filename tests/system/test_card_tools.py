@@ -217,8 +217,11 @@ def test_a_crorc_is_read_asked_and_flashed(rodeo, tmp_path):
         rows = cards.json("status", "--id", "#0")
         assert [row["id"] for row in rows if row["measurement"] == "link"] == list(range(6))
         assert len(cards.json("packets", "--id", "#0")) == 6
-        result = cards.bench("#0", "--data-source", "internal", "--channel", 2, size="4MiB")
+        dump = tmp_path / "dump"
+        result = cards.bench("#0", "--data-source", "internal", "--channel", 2, "--to-file", dump, size="4MiB")
         assert result["errors"] == 0 and result["bytes"] >= 4 << 20
+        (verified,) = json.loads(rodeo("data", "verify", dump, "-o", "json").stdout)
+        assert (verified["sound"], verified["pattern"], verified["pages"]) == (True, "words", result["counts"]["pages"])
         assert cards.json("siu", "--id", "#0", "--channel", 1)["conditions"][-1].startswith("port: ")
         assert cards.json("siu", "--id", "#0", "--channel", 1, "--reset")["channel"] == 1
         cards.card("siu", "--id", "#0", "--channel", 6, exit_code=2)

@@ -45,6 +45,27 @@ def test_a_recording_holds_every_trigger_of_every_link(rodeo, tmp_path):
         assert all(len(chunk) == 40 and chunk[7] == 0xC5 for chunk in of_link)
 
 
+def test_long_chunks_are_read_whole(rodeo, tmp_path):
+    for size in (65536, 65537, 1 << 20):
+        file = tmp_path / str(size)
+        rodeo("data", "record", file, "--links", "1", "--events", "3", "--set", "format=full", "--set", f"chunk_bytes={size}")
+        assert "sound" in rodeo("data", "verify", file).stdout
+        (elink,) = json.loads(rodeo("data", "list", file, "-o", "json").stdout)
+        assert (elink["chunks"], elink["smallest_chunk_bytes"], elink["largest_chunk_bytes"]) == (3, size, size)
+
+
+def test_chunks_that_the_card_flagged_are_told(rodeo, tmp_path):
+    file = tmp_path / "flagged"
+    arguments = ["--links", "4", "--events", "2000", "--fault", "truncated=0.01", "-o", "json"]
+    flagged = json.loads(rodeo("data", "record", file, *arguments).stdout)["fault_truncated"]
+    (verified,) = json.loads(rodeo("data", "verify", file, "-o", "json", exit_code=7).stdout)
+    assert (verified["verdict"], verified["card_flagged_chunks"], verified["firmware_truncated"]) == ("flagged", flagged, flagged)
+    (info,) = json.loads(rodeo("data", "info", file, "-o", "json").stdout)
+    assert (info["sound"], info["card_flagged_chunks"], info["firmware_truncated"]) == (False, flagged, flagged)
+    assert sum(elink["card_flagged_chunks"] for elink in json.loads(rodeo("data", "list", file, "-o", "json").stdout)) == flagged
+    assert "FLAGGED by the card" in rodeo("data", "verify", file, exit_code=7).stdout
+
+
 def test_the_same_seed_makes_the_same_faults(rodeo, tmp_path):
     seen = []
     for name in ("one", "two"):

@@ -20,11 +20,7 @@ struct FelixLinks {
 };
 
 /// What a bench calls an error: damage on the way here, and chunks that the card itself marked as damaged.
-constexpr bool is_error(formats::BlockCounter counter) {
-  using enum formats::BlockCounter;
-  return formats::is_anomaly(counter) || counter == given_up || counter == firmware_truncated ||
-         counter == firmware_malformed || counter == firmware_crc;
-}
+constexpr bool is_error(formats::BlockCounter counter) { return formats::is_anomaly(counter) || formats::is_flag(counter); }
 
 class BlockCheck final : public DataCheck {
  public:

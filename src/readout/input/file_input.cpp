@@ -167,7 +167,7 @@ std::vector<Key> file_input_keys() {
        .fallback = "64KiB",
        .help = "Longer chunks are cut and marked.",
        .minimum = 64,
-       .maximum = 1 << 20},
+       .maximum = 1 << 28},
       {.name = "trigger_elink",
        .type = KeyType::integer,
        .fallback = "-1",

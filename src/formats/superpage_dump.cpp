@@ -1,0 +1,191 @@
+#include "formats/superpage_dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "formats/rdh_payload.h"
+#include "formats/words.h"
+
+namespace rodeo::formats {
+namespace {
+
+constexpr std::size_t kInternalWords = 8;  // of the internal generator, that are equal
+constexpr std::size_t kPageGrid = 4;       // pages begin on it
+// What is given to the check at once where nothing says that a superpage begins.
+constexpr std::size_t kLongestSuperpage = std::size_t{1} << 28;
+
+std::optional<Rdh> page_at(std::span<const std::byte> file, std::size_t at) {
+  if (at > file.size() || file.size() - at < kRdhBytes) return std::nullopt;
+  const Rdh page = Rdh::read(file.data() + at);
+  return page.plausible() ? std::optional(page) : std::nullopt;
+}
+
+// A page, and another one or the end of the file behind it: payload that looks like a header is not followed by one.
+bool is_page(std::span<const std::byte> file, std::size_t at) {
+  const std::optional<Rdh> page = page_at(file, at);
+  return page && (at + page->offset_next() >= file.size() || page_at(file, at + page->offset_next()));
+}
+
+bool starts_like_internal(std::span<const std::byte> file) {
+  constexpr std::size_t kUnit = kInternalWords * kWordBytes;
+  return file.size() >= 2 * kUnit && cru_internal_matches(file.first(2 * kUnit), load_word(file.data()));
+}
+
+// The first place at or behind `from` where pages go on.
+std::size_t next_page(std::span<const std::byte> file, std::size_t from) {
+  while (from < file.size() && !is_page(file, from)) from += kPageGrid;
+  return std::min(from, file.size());
+}
+
+// Nothing in a dump says where superpages begin. All pages of one have the same link, and a time frame begins one: so pages of a link up to the
+// next time frame are taken for one, with what is no page behind them.
+template <typename Visit>
+void for_each_superpage(std::span<const std::byte> file, Visit visit) {
+  for (std::size_t at = 0; at < file.size();) {
+    const std::size_t begin = at;
+    std::optional<Rdh> page = page_at(file, at);
+    const std::optional<Rdh> first = page;
+    while (page && page->link_id() == first->link_id() && at - begin < kLongestSuperpage &&
+           (at == begin || (page->trigger_type() & rdh_trigger::kTimeFrame) == 0)) {
+      at += page->offset_next();
+      page = page_at(file, at);
+    }
+    if (!page) at = next_page(file, std::min(at, file.size()));
+    visit(first ? static_cast<std::uint8_t>(first->link_id()) : std::uint8_t{0}, begin, at);
+  }
+}
+
+PagePattern pattern_of_payload(const Rdh& page, std::span<const std::byte> payload, std::uint64_t seed) {
+  if (payload.size() < 32) return PagePattern::unknown;
+  if (rdh_payload_matches(Provable(seed), page, payload)) return PagePattern::provable;
+  const std::uint32_t first = load_word(payload.data());
+  if (ddg_matches(payload, first)) return PagePattern::ddg;
+  return words_match(payload, first) ? PagePattern::words : PagePattern::unknown;
+}
+
+// What is in the headers: links, their frames, and what the payload and the length of time frames are.
+void survey(std::span<const std::byte> file, std::uint64_t seed, SuperpageDumpInfo& info) {
+  std::map<std::uint8_t, SuperpageDumpInfo::Link> links;
+  std::map<std::uint8_t, std::uint32_t> frame_of_link;
+  std::map<std::uint32_t, std::uint64_t> lengths;
+  for_each_page(file, [&](std::size_t at) {
+    const Rdh page = Rdh::read(file.data() + at);
+    const auto number = static_cast<std::uint8_t>(page.link_id());
+    const auto payload =
+        file.subspan(at).first(std::min<std::size_t>(page.memory_size(), file.size() - at)).subspan(kRdhBytes);
+    const auto [entry, is_new] = links.try_emplace(number);
+    SuperpageDumpInfo::Link& link = entry->second;
+    if (is_new) link = {.link = number, .fee_id = static_cast<std::uint16_t>(page.fee_id()), .first_orbit = page.orbit()};
+    ++link.pages;
+    link.payload_bytes += payload.size();
+    link.heartbeat_frames += page.stop() ? 1 : 0;
+    link.last_orbit = page.orbit();
+    if (info.pattern == PagePattern::unknown) info.pattern = pattern_of_payload(page, payload, seed);
+    if ((page.trigger_type() & rdh_trigger::kTimeFrame) != 0) {
+      const auto [frame, first] = frame_of_link.try_emplace(number, page.orbit());
+      if (const std::uint32_t length = page.orbit() - frame->second; length != 0) ++lengths[length];
+      frame->second = page.orbit();
+    }
+    return true;
+  });
+  for (const auto& [number, link] : links) info.links.push_back(link);
+  const auto most = std::ranges::max_element(lengths, {}, [](const auto& length) { return length.second; });
+  if (most != lengths.end()) info.time_frame_orbits = most->first;
+}
+
+}  // namespace
+
+bool starts_like_superpages(std::span<const std::byte> file) { return is_page(file, 0) || starts_like_internal(file); }
+
+void for_each_page(std::span<const std::byte> file, const std::function<bool(std::size_t)>& visit) {
+  for (std::size_t at = 0; at < file.size();) {
+    const std::optional<Rdh> page = page_at(file, at);
+    if (page && !visit(at)) return;
+    at = page ? at + page->offset_next() : next_page(file, at);
+  }
+}
+
+SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed) {
+  SuperpageDumpInfo info;
+  if (starts_like_internal(file)) {
+    info.pattern = PagePattern::cru_internal;
+  } else {
+    survey(file, seed, info);
+  }
+  SuperpageCheck check({.pattern = info.pattern,
+                        .time_frame_orbits = info.time_frame_orbits,
+                        .seed = seed,
+                        .most_findings = Findings::kListed});
+  std::vector<std::size_t> begins;
+  const auto look = [&](std::uint8_t link, std::size_t begin, std::size_t end) {
+    begins.push_back(begin);
+    check.check(link, file.subspan(begin, end - begin));
+  };
+  if (info.pattern == PagePattern::cru_internal) {
+    for (std::size_t at = 0; at < file.size(); at += kLongestSuperpage)
+      look(0, at, std::min(at + kLongestSuperpage, file.size()));
+  } else {
+    for_each_superpage(file, look);
+  }
+  for (std::size_t i = 0; i < kSuperpageCounters; ++i)
+    info.counters[i] = check.counters().read(static_cast<SuperpageCounter>(i));
+  for (const SuperpageFinding& finding : check.findings())
+    info.findings.add(begins[finding.superpage] + finding.offset, describe(finding));
+  info.findings.add_unlisted(check.errors() - check.findings().size());
+  return info;
+}
+
+DumpNode dump_page(std::span<const std::byte> file, std::size_t offset, std::string title) {
+  const std::span<const std::byte> rest = file.subspan(offset);
+  const Rdh page = Rdh::read(rest.data());
+  DumpNode node{.kind = "page", .title = std::move(title)};
+  const auto name = [&](const char* words, std::string meaning) {
+    const std::size_t word = node.fields.size();
+    node.fields.push_back({word * kWordBytes, page.words[word], words, std::move(meaning)});
+  };
+  name("version, sizes, FEE id",
+       fmt::format("version {}, header of {} bytes, FEE id {:#x}", page.version(), page.header_size(), page.fee_id()));
+  name("priority, system id", fmt::format("priority {}, system {}", page.priority(), page.system_id()));
+  name("offset, memory size",
+       fmt::format("next header after {} bytes, {} bytes in use", page.offset_next(), page.memory_size()));
+  name("link, packet, CRU id", fmt::format("link {}, packet {}, CRU {:#x}, endpoint {}", page.link_id(),
+                                           page.packet_counter(), page.cru_id(), page.endpoint()));
+  name("bunch crossing", fmt::format("{}", page.bc()));
+  name("orbit", fmt::format("{}", page.orbit()));
+  name("data format", fmt::format("{}", page.data_format()));
+  name("reserved", {});
+  std::string triggers;
+  constexpr std::array<const char*, 12> kTriggers{"orbit",
+                                                  "heartbeat",
+                                                  "heartbeat reject",
+                                                  {},
+                                                  "physics",
+                                                  {},
+                                                  "calibration",
+                                                  "start of triggered",
+                                                  "end of triggered",
+                                                  "start of continuous",
+                                                  "end of continuous",
+                                                  "time frame"};
+  for (std::size_t bit = 0; bit < 32; ++bit) {
+    if ((page.trigger_type() >> bit & 1U) == 0) continue;
+    const bool named = bit < kTriggers.size() && kTriggers[bit] != nullptr;
+    triggers += (triggers.empty() ? "" : ", ") + (named ? std::string(kTriggers[bit]) : fmt::format("bit {}", bit));
+  }
+  name("trigger type", std::move(triggers));
+  name("page, stop bit",
+       fmt::format("page {} of its heartbeat frame{}", page.page_number(), page.stop() ? ", the last" : ""));
+  name("reserved", {});
+  name("reserved", {});
+  name("detector field", {});
+  for (int i = 0; i < 3; ++i) name("reserved", {});
+  node.bytes_offset = kRdhBytes;
+  node.bytes = rest.first(std::min<std::size_t>(page.memory_size(), rest.size())).subspan(kRdhBytes);
+  if (page.offset_next() > rest.size()) node.notes.push_back("the file ends within the page");
+  return node;
+}
+
+}  // namespace rodeo::formats

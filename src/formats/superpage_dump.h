@@ -1,0 +1,51 @@
+// Files of superpages as a CRU or C-RORC wrote them (`rodeo card bench dma --to-file`): what they hold, and whether it is sound
+// (docs/formats/rdh.md, "Dumps").
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "formats/event_dump.h"
+#include "formats/findings.h"
+#include "formats/superpage_check.h"
+
+namespace rodeo::formats {
+
+struct SuperpageDumpInfo {
+  struct Link {
+    std::uint8_t link = 0;
+    std::uint16_t fee_id = 0;  ///< of its first page
+    std::uint64_t pages = 0;
+    std::uint64_t payload_bytes = 0;
+    std::uint64_t heartbeat_frames = 0;  ///< that ended: pages with the stop bit
+    std::uint32_t first_orbit = 0;
+    std::uint32_t last_orbit = 0;
+  };
+
+  PagePattern pattern = PagePattern::unknown;  ///< of the first payload that is one
+  std::uint32_t time_frame_orbits = 0;         ///< between time frames, most often; 0: there are no two
+  std::vector<Link> links;                     ///< by number; none without headers (cru_internal)
+  std::array<std::uint64_t, kSuperpageCounters> counters{};
+  Findings findings;  ///< offsets are those of the file
+
+  std::uint64_t counter(SuperpageCounter which) const { return counters[static_cast<std::size_t>(which)]; }
+  bool sound() const { return findings.total() == 0; }
+};
+
+/// True if the file begins with an RDH that another follows at its offset, or with what a CRU's internal generator sends.
+bool starts_like_superpages(std::span<const std::byte> file);
+
+/// Checks the whole file with SuperpageCheck, as a bench does. `seed` is that of provable payload.
+SuperpageDumpInfo inspect_superpage_dump(std::span<const std::byte> file, std::uint64_t seed);
+
+/// Calls visit(offset of the page in the file) for each page with a header that can be one, until it returns false.
+void for_each_page(std::span<const std::byte> file, const std::function<bool(std::size_t)>& visit);
+
+/// A page as a tree: every header word with its name, and the payload. It has a header that can be one.
+DumpNode dump_page(std::span<const std::byte> file, std::size_t offset, std::string title);
+
+}  // namespace rodeo::formats
