@@ -58,6 +58,9 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
         Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)",
              closed ? Style::plain : Style::bad));
   p.add("events", "events", Cell(report.blocks, grouped(report.blocks)));
+  p.add("events with unproven headers", "unproven_headers",
+        Cell(report.unproven_headers, grouped(report.unproven_headers),
+             report.unproven_headers > 0 ? Style::warning : Style::plain));
   p.add("run number", "run_number", header.run.run_number);
   p.add("lumi block", "lumi_block", number_or_none(header.free_string("LumiBlock")));
   p.add("stream", "stream", std::string(header.free_string("Stream")));
@@ -74,7 +77,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
         Cell(crc_text(report.crc), {}, report.crc == FileCrc::wrong ? Style::bad : Style::plain));
   const std::string payload(header.free_string(kProvableKey));
   p.add("payload", "payload", payload.empty() ? Cell(Json(), "not provable") : Cell(payload));
-  const std::string recovered(header.free_string("Rodeo-Recovered"));
+  const std::string recovered(header.free_string(kRecoveredKey));
   p.add("recovered", "recovered", recovered.empty() ? Cell(Json(), "no") : Cell(recovered));
   return p;
 }

@@ -28,7 +28,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   }
   if (file->kind == FileKind::event_file && verify_event_file(file->bytes()).sound()) {
     print_note(path + " is whole: nothing to recover, nothing written");
-    table.add_row({path, Json(), 0, 0, Json(), Json()});
+    table.add_row({path, Json(), 0, 0, 0, Json(), Json()});
     return ExitCode::done;
   }
   const std::filesystem::path name(path);
@@ -48,7 +48,14 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   }
   for (const Finding& finding : scan.findings.listed())
     print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
-  table.add_row({path, scan.events, scan.damaged_places, scan.skipped_bytes,
+  if (result->marked > 0) {
+    print_note(fmt::format("{}: {} marked in the new file (status bit 30: header not proven)", path,
+                           counted(result->marked, "event")));
+  } else if (!result->headers_proven) {
+    print_note(path + ": no checksum proves the headers of the saved events; nothing contradicts them");
+  }
+  table.add_row({path, scan.events, Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain),
+                 scan.damaged_places, scan.skipped_bytes,
                  std::filesystem::path(result->written->path).lexically_normal().string(),
                  fmt::format("{:08x}", result->written->adler32)});
   return ExitCode::done;
@@ -57,6 +64,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
 Result<ExitCode> recover(const Options& options) {
   Table table({{"file", "file"},
                {"events saved", "events_saved"},
+               {"events marked", "events_marked"},
                {"damaged places", "damaged_places"},
                {"bytes left out", "bytes_left_out"},
                {"saved to", "saved_to"},
@@ -79,6 +87,11 @@ void add_data_recover(Command& data) {
   verb.output(options->format);
   verb.paragraph(
       "An event is whole if it decodes and its checksums hold. After damage the search goes on at the next whole event.");
+  verb.paragraph(
+      "Checksums of events do not cover their headers: an event whose header contradicts its data or the events around it "
+      "is "
+      "marked in the new file (status: header not proven). So are all where the CRC-32 over the whole file says that there "
+      "is damage and nothing says where.");
   verb.run([options] { return recover(*options); });
 }
 

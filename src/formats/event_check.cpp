@@ -70,7 +70,8 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
         event->words.size() * kWordBytes - kWordBytes,
         DecodeError{DecodeFault::checksum, 0, "event checksum", adler32(event->payload.bytes()), event->checksum}.what());
   }
-  if (expectations_.ours && expectations_.run_number && event->run_number != *expectations_.run_number) {
+  if (expectations_.ours && !event->header_not_proven() && expectations_.run_number &&
+      event->run_number != *expectations_.run_number) {
     place.report(0, differs("run number", event->run_number, "file", *expectations_.run_number));
   }
   const Decoded<WordView> robs = event->robs(buffer_);
@@ -117,14 +118,13 @@ void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std
 
 void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std::size_t offset, const Place& place) {
   const RodHeader& header = rod.header;
-  if (header.l1id != event.l1id) place.report(offset, differs("ROD L1 id", header.l1id.value, "event", event.l1id.value));
-  if (header.run_number != event.run_number) {
-    place.report(offset, differs("ROD run number", header.run_number, "event", event.run_number));
-  }
-  if (header.bcid != event.bcid) place.report(offset, differs("ROD BCID", header.bcid, "event", event.bcid));
-  if (header.trigger_type != event.trigger_type) {
-    place.report(offset, differs("ROD trigger type", header.trigger_type, "event", event.trigger_type));
-  }
+  const auto compare = [&](const char* field, std::uint32_t in_rod, std::uint32_t in_event) {
+    if (in_rod != in_event && !event.header_not_proven()) place.report(offset, differs(field, in_rod, "event", in_event));
+  };
+  compare("ROD L1 id", header.l1id.value, event.l1id.value);
+  compare("ROD run number", header.run_number, event.run_number);
+  compare("ROD BCID", header.bcid, event.bcid);
+  compare("ROD trigger type", header.trigger_type, event.trigger_type);
   if (rod.status.size() > 1) totals_.missing_links += rod.status[1];
   const std::uint64_t chunks_before = totals_.chunks;
   check_chunks(

@@ -32,4 +32,8 @@ inline constexpr std::uint32_t kTest = 0xf;
 inline constexpr std::uint32_t kSimulation = 0x80000000;  ///< or-ed to the others
 }  // namespace run_type
 
+/// Of the first status word of an event, and ours: the event was saved from a damaged file, and nothing proves that its header is as it was
+/// written, or something contradicts it.
+inline constexpr std::uint32_t kHeaderNotProven = 0x40000000;
+
 }  // namespace rodeo::formats

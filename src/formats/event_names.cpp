@@ -34,6 +34,7 @@ constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x800 << 16, "DCM recovered event"},
                                       {0x1000 << 16, "HLT processing problem"},
                                       {0x2000 << 16, "DCM forced accept"},
+                                      {kHeaderNotProven, "header not proven"},
                                       {0x80000000, "partial event"}};
 
 constexpr BitName kFelix[] = {{0x01, "truncated by firmware"},

@@ -18,6 +18,8 @@ inline constexpr std::string_view kCrcKey = "Rodeo-CRC32";
 /// others (recovered from a foreign file).
 inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
+/// In a file made of a damaged one: what was saved.
+inline constexpr std::string_view kRecoveredKey = "Rodeo-Recovered";
 inline constexpr std::size_t kCrcDigits = 8;
 
 /// "Rodeo-CRC32=00000000", as it is while a file is written.

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "formats/event_check.h"
 #include "formats/event_file_reader.h"
+#include "formats/file_verify.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
 
@@ -143,13 +146,126 @@ class Scanner {
   bool compressed_ = false;
 };
 
+// Finds words in the headers of Rodeo's events that cannot be as they were written, and what they must have been.
+class HeaderDoubts {
+ public:
+  struct Doubt {
+    std::uint64_t event;  // number of the event among those that are saved, from 0
+    Replacement right;
+  };
+
+  // `damaged`: it is known that there is damage. Otherwise times and ids may be out of order because events were.
+  // `recovered`: marks of events are from an earlier recovery.
+  HeaderDoubts(bool damaged, bool recovered) : damaged_(damaged), recovered_(recovered) {}
+
+  void add(std::uint64_t event, std::uint64_t offset, std::span<const std::byte> bytes) {
+    const Decoded<FullEventView> view = decode_full_event(bytes);
+    if (recovered_ && view->header_not_proven()) return;
+    compare_with_rob(*view, event, offset);
+    seen_.push_back({event, offset, view->words.sub(0, view->header_words).to_vector()});
+    if (seen_.size() > 3) seen_.erase(seen_.begin());
+    if (seen_.size() < 3) return;
+    if (!std::exchange(judged_first_, true)) compare(seen_[0], seen_[1], seen_[2]);
+    compare(seen_[1], seen_[0], seen_[2]);
+  }
+
+  // No event follows.
+  void finish() {
+    if (seen_.size() == 3) compare(seen_[2], seen_[0], seen_[1]);
+    std::ranges::sort(doubts_, {}, [](const Doubt& doubt) { return doubt.right.offset; });
+    const auto same = std::ranges::unique(doubts_, {}, [](const Doubt& doubt) { return doubt.right.offset; });
+    doubts_.erase(same.begin(), same.end());
+  }
+
+  const std::vector<Doubt>& all() const { return doubts_; }
+
+ private:
+  // Word numbers in the header of an event with one status word.
+  enum Word : std::size_t {
+    kVersion = 3,
+    kStatus = 6,
+    kSeconds = 8,
+    kNanoseconds = 9,
+    kGlobalIdLow = 10,
+    kGlobalIdHigh = 11,
+    kRunNumber = 13,
+    kL1Id = 15,
+    kBcid = 16,
+    kTriggerType = 17,
+    kCompression = 18,
+    kUncompressedWords = 19,
+  };
+  struct Seen {
+    std::uint64_t event = 0;
+    std::uint64_t offset = 0;
+    std::vector<std::uint32_t> header;
+  };
+
+  // What is the same in the events around it must be the same in an event, but for what belongs to each event alone.
+  void compare(const Seen& event, const Seen& one, const Seen& other) {
+    if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
+    for (std::size_t word = kVersion; word < event.header.size(); ++word) {
+      const bool own = word == kStatus || word == kNanoseconds || word == kGlobalIdLow ||
+                       (word >= kL1Id && word != kCompression && word <= kUncompressedWords) ||
+                       (!damaged_ && (word == kSeconds || word == kGlobalIdHigh));
+      if (!own && one.header[word] == other.header[word])
+        expect(event.event, event.offset, word, event.header[word], one.header[word]);
+    }
+  }
+
+  void compare_with_rob(const FullEventView& event, std::uint64_t number, std::uint64_t offset) {
+    if (event.status.size() != 1) return;
+    const auto is = [&](std::size_t word, std::uint32_t right) { expect(number, offset, word, event.words[word], right); };
+    if (event.compression == Compression::none) is(kUncompressedWords, static_cast<std::uint32_t>(event.payload.size()));
+    const Decoded<WordView> robs = event.robs(buffer_);
+    const Decoded<RobView> rob = robs ? decode_rob(robs->bytes()) : std::unexpected(robs.error());
+    if (!rob || rob->words.size() != robs->size()) return;
+    const Decoded<RodView> rod = rob->rod();
+    if (!rod) return;
+    is(kStatus, rob->status.empty() ? 0 : rob->status[0] & 0xffff);
+    is(kRunNumber, rod->header.run_number);
+    is(kL1Id, rod->header.l1id.value);
+    is(kBcid, rod->header.bcid);
+    is(kTriggerType, rod->header.trigger_type);
+  }
+
+  void expect(std::uint64_t event, std::uint64_t offset, std::size_t word, std::uint32_t found, std::uint32_t right) {
+    if (found != right) doubts_.push_back({event, {offset + word * kWordBytes, right}});
+  }
+
+  bool damaged_;
+  bool recovered_;
+  bool judged_first_ = false;
+  std::vector<Seen> seen_;  // the last three
+  std::vector<Doubt> doubts_;
+  std::vector<std::byte> buffer_;
+};
+
+// A copy of the event that says that its header is not proven.
+std::vector<std::byte> marked_event(std::span<const std::byte> event) {
+  std::vector<std::byte> copy(event.begin(), event.end());
+  const auto add_to = [&](std::size_t word, std::uint32_t value) {
+    std::byte* const at = copy.data() + word * kWordBytes;
+    store_word(at, load_word(at) + value);
+  };
+  constexpr std::size_t kStatusWords = 5;
+  if (load_word(copy.data() + kStatusWords * kWordBytes) == 0) {
+    copy.insert(copy.begin() + (kStatusWords + 1) * kWordBytes, kWordBytes, std::byte{0});
+    for (const std::size_t size : {std::size_t{1}, std::size_t{2}, kStatusWords}) add_to(size, 1);
+  }
+  std::byte* const status = copy.data() + (kStatusWords + 1) * kWordBytes;
+  store_word(status, load_word(status) | kHeaderNotProven);
+  return copy;
+}
+
 bool written_by_encoder(const std::string& text) {
   constexpr std::string_view kKeys[] = {
       "GUID=", "Rodeo-CRC32=", "Rodeo-Format=", "Rodeo-Payload=", "Rodeo-Recovered=", "Stream=", "Project=", "LumiBlock="};
   return std::ranges::any_of(kKeys, [&](std::string_view key) { return text.starts_with(key); });
 }
 
-EventFileSettings settings_like(const ScanTotals& scan, const std::string& name, std::uint32_t run_number) {
+EventFileSettings settings_like(const RecoverResult& result, const std::string& name, std::uint32_t run_number) {
+  const ScanTotals& scan = result.scan;
   EventFileSettings settings;
   settings.simple_name = name + ".recovered";
   settings.run.run_number = run_number;
@@ -171,8 +287,9 @@ EventFileSettings settings_like(const ScanTotals& scan, const std::string& name,
       if (!written_by_encoder(text)) settings.free_strings.push_back(text);
     }
   }
-  settings.free_strings.push_back(fmt::format("Rodeo-Recovered={} whole events of {}, {} damaged places, {} bytes left out",
-                                              scan.events, name, scan.damaged_places, scan.skipped_bytes));
+  settings.free_strings.push_back(fmt::format(
+      "{}={} whole events of {}, {} damaged places, {} bytes left out, {} events marked{}", kRecoveredKey, scan.events, name,
+      scan.damaged_places, scan.skipped_bytes, result.marked, result.headers_proven ? "" : "; no checksum proves headers"));
   return settings;
 }
 
@@ -190,17 +307,52 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) 
 
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory,
                                      const std::string& name) {
-  // The first pass counts, because the new file's header says what was saved.
+  const Decoded<DecodedFileHeader> header = decode_file_header(file);
+  const bool ours = header && header->free_string(kFormatKey) == "1";
+  const FileCrc crc = header ? check_file_crc(file, *header) : FileCrc::foreign;
+  // The first pass counts and judges, because the new file's header says what was saved.
   std::uint32_t run_number = 0;
+  std::uint64_t events = 0;
+  HeaderDoubts doubts(crc == FileCrc::wrong, header && !header->free_string(kRecoveredKey).empty());
   Result<ScanTotals> scan = scan_events(file, [&](const FoundEvent& event) -> Result<void> {
     run_number = event.run_number;
+    if (ours && crc != FileCrc::holds) doubts.add(events, event.offset, event.stored);
+    ++events;
     return {};
   });
   if (!scan) return std::unexpected(scan.error());
+  doubts.finish();
   RecoverResult result{.scan = std::move(*scan), .written = std::nullopt};
-  if (result.scan.events == 0) return result;
-  EventFileWriter writer(directory, settings_like(result.scan, name, run_number));
-  const auto saved = scan_events(file, [&](const FoundEvent& event) { return writer.add(event.stored); });
+  if (events == 0) return result;
+
+  std::vector<Replacement> right;
+  std::set<std::uint64_t> marked;
+  for (const HeaderDoubts::Doubt& doubt : doubts.all()) {
+    marked.insert(doubt.event);
+    right.push_back(doubt.right);
+    result.scan.findings.add(doubt.right.offset, fmt::format("event header: the word is {:#x}, what is around it says {:#x}",
+                                                             load_word(file.data() + doubt.right.offset), doubt.right.word));
+  }
+  result.headers_proven =
+      crc == FileCrc::holds || (!right.empty() && check_file_crc(file, *header, right) == FileCrc::holds);
+  const bool located = result.headers_proven || result.scan.damaged_places > 0 || !result.scan.closed;
+  const bool mark_all = crc == FileCrc::wrong && !located;
+  result.marked = mark_all ? events : marked.size();
+  if (mark_all) {
+    result.scan.findings.add(
+        0,
+        "the CRC-32 over the whole file says that there is damage, and nothing says where: it may be in the "
+        "header of any event, so all are marked");
+  }
+
+  EventFileWriter writer(directory, settings_like(result, name, run_number));
+  const bool compressed = result.scan.header && result.scan.header->compressed_blocks();
+  std::uint64_t number = 0;
+  const auto saved = scan_events(file, [&](const FoundEvent& event) {
+    if (!mark_all && !marked.contains(number++)) return writer.add(event.stored);
+    if (!compressed) return writer.add(marked_event(event.stored));
+    return writer.add(zlib_compress(marked_event(zlib_decompress_all(event.stored, kLargestEventBytes)), 1));
+  });
   Result<void> done = saved ? writer.close() : std::unexpected(saved.error());
   if (!done) {
     writer.discard();

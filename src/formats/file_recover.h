@@ -39,11 +39,16 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
 
 struct RecoverResult {
   ScanTotals scan;
+  std::uint64_t marked = 0;  ///< events that were marked (kHeaderNotProven)
+  bool headers_proven =
+      false;  ///< the CRC-32 over the whole file says that the headers of all others are as they were written
   std::optional<ClosedFile> written;  ///< none if there was no whole event
 };
 
 /// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are
-/// those of the damaged file as far as they could be read. `name` is the damaged file's, without directory and ending.
+/// those of the damaged file as far as they could be read. Nothing but the CRC-32 over the whole file protects the header of an event. So where a
+/// header contradicts its ROD or the events around it, that event is marked; and where the CRC says that there is damage, but nothing
+/// was left out and what is contradicted does not explain it, all events are. `name` is the damaged file's, without directory and ending.
 /// A file that cannot be written to its end (a full disk) is removed again: its events are still in the damaged one.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name);
 

@@ -21,14 +21,6 @@ bool starts_like_a_block(std::uint32_t word) {
   return family == 0xabcd || family == 0xabce || (family & 0xc0ff) == 0xc0ce;
 }
 
-// The CRC over the file with '0' for its digits, which are at `digits`.
-std::uint32_t crc_without_digits(std::span<const std::byte> file, std::size_t digits) {
-  std::array<std::byte, kCrcDigits> zeros;
-  zeros.fill(std::byte{'0'});
-  const std::uint32_t before = crc32(zeros, crc32(file.first(digits)));
-  return crc32(file.subspan(digits + kCrcDigits), before);
-}
-
 // Offset of the value of a free string: the header was decoded, so it is found by walking the record again.
 std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHeader& header, std::string_view key) {
   std::size_t at = header.free_strings_offset + 2 * kWordBytes;
@@ -39,30 +31,23 @@ std::size_t offset_of_value(std::span<const std::byte> file, const DecodedFileHe
   return file.size();
 }
 
+bool has_rodeo_string(const DecodedFileHeader& header) {
+  return std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
+}
+
 void check_crc(std::span<const std::byte> file, EventFileReport& report) {
   const DecodedFileHeader& header = *report.header;
-  const bool ours =
-      std::ranges::any_of(header.free_strings, [](const std::string& s) { return s.starts_with(kRodeoPrefix); });
-  if (!ours) return;
+  report.crc = check_file_crc(file, header);
   const std::string_view digits = header.free_string(kCrcKey);
-  const std::optional<std::uint32_t> stored = read_crc_digits(digits);
-  if (!stored) {
-    report.crc = FileCrc::missing;
+  const std::size_t at = offset_of_value(file, header, kCrcKey);
+  if (report.crc == FileCrc::missing) {
     report.findings.add(header.free_strings_offset,
                         digits.empty() ? fmt::format("the free string {} is missing in a file that Rodeo wrote", kCrcKey)
                                        : fmt::format("{}={} is not eight lower-case hex digits", kCrcKey, digits));
-    return;
-  }
-  const std::size_t at = offset_of_value(file, header, kCrcKey);
-  const std::uint32_t found = crc_without_digits(file, at);
-  if (found == *stored) {
-    report.crc = FileCrc::holds;
-  } else if (*stored == 0) {
-    report.crc = FileCrc::open;
+  } else if (report.crc == FileCrc::open) {
     report.findings.add(at, "the file was never closed: its CRC is still open");
-  } else {
-    report.crc = FileCrc::wrong;
-    report.findings.add(at, DecodeError{DecodeFault::checksum, at, "CRC-32 of the whole file", found, *stored}.what());
+  } else if (report.crc == FileCrc::wrong) {
+    report.findings.add(at, fmt::format("the CRC-32 over the whole file is not {}, as the file says", digits));
   }
 }
 
@@ -116,6 +101,7 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   Findings& findings = report.findings;
   std::vector<std::byte> buffer;
   std::uint32_t last_number = 0;
+  const bool recovered = !report.header->free_string(kRecoveredKey).empty();
   while (true) {
     const Decoded<std::optional<EventBlock>> next = reader->next();
     if (!next) {
@@ -132,9 +118,11 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
     last_number = block.number;
     ++report.blocks;
     report.block_bytes += block.stored.size();
+    if (!options.contents && !recovered) continue;
+    const std::span<const std::byte> event = reader->event(block, buffer);
+    if (const auto decoded = decode_full_event(event); decoded && decoded->header_not_proven()) ++report.unproven_headers;
     if (!options.contents) continue;
     const std::string name = fmt::format("event {}", block.number);
-    const std::span<const std::byte> event = reader->event(block, buffer);
     if (event.empty() && !block.stored.empty()) {
       findings.add(block.offset + kSeparatorBytes, name + ": data block does not decompress");
     } else {
@@ -147,6 +135,27 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
 }
 
 }  // namespace
+
+FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader& header,
+                       std::span<const Replacement> replacements) {
+  if (!has_rodeo_string(header)) return FileCrc::foreign;
+  const std::optional<std::uint32_t> stored = read_crc_digits(header.free_string(kCrcKey));
+  if (!stored) return FileCrc::missing;
+  std::uint32_t crc = crc32({});
+  std::size_t done = 0;
+  const auto replace = [&](std::size_t at, std::span<const std::byte> bytes) {
+    crc = crc32(bytes, crc32(file.subspan(done, at - done), crc));
+    done = at + bytes.size();
+  };
+  std::array<std::byte, kCrcDigits> zeros;
+  zeros.fill(std::byte{'0'});
+  replace(offset_of_value(file, header, kCrcKey), zeros);
+  for (const Replacement& replacement : replacements)
+    replace(replacement.offset, std::as_bytes(std::span(&replacement.word, 1)));
+  crc = crc32(file.subspan(done), crc);
+  if (crc == *stored) return FileCrc::holds;
+  return *stored == 0 ? FileCrc::open : FileCrc::wrong;
+}
 
 FileKind file_kind(std::span<const std::byte> file) {
   if (file.empty()) return FileKind::empty;

@@ -42,6 +42,7 @@ struct EventFileReport {
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
+  std::uint64_t unproven_headers = 0;  ///< events so marked when they were recovered (kHeaderNotProven)
   std::optional<ProvableMark> provable;
   EventTotals totals;  ///< only if the contents were looked into
   Findings findings;
@@ -56,6 +57,17 @@ struct EventFileReport {
   /// What no check here would have noticed, one sentence each; only foreign files have such gaps.
   std::vector<std::string> unprotected() const;
 };
+
+/// A word of a file, and what it may have been.
+struct Replacement {
+  std::uint64_t offset = 0;
+  std::uint32_t word = 0;
+};
+
+/// The CRC-32 over the whole file, and whether it would hold if some words were others. `replacements` are sorted by their offsets, which
+/// lie behind the header.
+FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader& header,
+                       std::span<const Replacement> replacements = {});
 
 struct VerifyOptions {
   bool contents = true;  ///< look into the events; false: records and CRC only

@@ -57,6 +57,9 @@ struct FullEventView : EventFields {
   /// True without a checksum, and with one that cannot be computed here (CRC16-CCITT).
   bool checksum_holds() const;
 
+  /// True if the event was so marked when it was recovered (kHeaderNotProven).
+  bool header_not_proven() const { return !status.empty() && (status[0] & kHeaderNotProven) != 0; }
+
   /// The ROBs: the payload itself, or decompressed into `buffer` (which is only grown). Offsets count from the start of the event.
   Decoded<WordView> robs(std::vector<std::byte>& buffer) const;
 };

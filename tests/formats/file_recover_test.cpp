@@ -133,6 +133,132 @@ TEST(FileRecover, WritesAClosedFileThatVerifies) {
   EXPECT_EQ(blocks_of(file), (std::vector<Bytes>(sample.events.begin(), sample.events.begin() + 4)));
 }
 
+// What recover makes of a file: the events, how many of them are marked, and what verify says.
+struct Recovered {
+  std::vector<Bytes> events;
+  std::vector<bool> marked;
+  EventFileReport report;
+  std::uint64_t told = 0;  // marked events, as recover reports them
+};
+
+Recovered recover(std::span<const std::byte> damaged) {
+  TemporaryDirectory directory;
+  const auto result = recover_events(damaged, directory.path(), "damaged");
+  Recovered recovered;
+  EXPECT_TRUE(result.has_value());
+  if (!result || !result->written) return recovered;
+  const Bytes file = read_file(result->written->path);
+  recovered.events = blocks_of(file);
+  for (const Bytes& event : recovered.events) recovered.marked.push_back(decode_full_event(event)->header_not_proven());
+  recovered.report = verify_event_file(file);
+  recovered.told = result->marked;
+  EXPECT_EQ(verify_event_file(file, {.contents = false}).unproven_headers, recovered.report.unproven_headers);
+  return recovered;
+}
+
+TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
+  const Sample sample({.events = 5});
+  const std::size_t header = decode_full_event(sample.events[0])->header_words * 4;
+  for (const std::size_t event : {0, 2, 4}) {
+    // Every bit of one event, one of each word of those at the ends.
+    for (std::size_t bit = event == 2 ? 0 : event; bit < header * 8; bit += event == 2 ? 1 : 32) {
+      Bytes file = sample.file;
+      file[sample.offsets[event] + bit / 8] ^= std::byte{1} << (bit % 8);
+      const Recovered recovered = recover(file);
+      EXPECT_TRUE(recovered.report.sound()) << recovered.report.findings.listed().front().what << " bit " << bit;
+      EXPECT_EQ(recovered.report.unproven_headers, recovered.told);
+      EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(recovered.marked, true)), recovered.told);
+      if (recovered.events.size() == 4) {
+        EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // left out, and nobody else is to blame
+        continue;
+      }
+      ASSERT_EQ(recovered.events.size(), 5u);
+      EXPECT_TRUE(recovered.marked[event]) << "event " << event << " word " << bit / 32 << " bit " << bit % 32;
+      const std::size_t word = bit / 32;
+      const bool of_the_event_alone = word == 9 || word == 10;  // nanoseconds, global id: nothing contradicts them
+      EXPECT_EQ(recovered.told, of_the_event_alone ? 5u : 1u) << "word " << word;
+    }
+  }
+}
+
+TEST(FileRecover, MarksEveryEventWhereNothingSaysWhereTheDamageIs) {
+  const Sample sample({.events = 3});
+  Bytes file = sample.file;
+  file[17] ^= std::byte{1};  // the date in the start record
+  EXPECT_EQ(recover(file).told, 3u);
+  file = sample.file;
+  file[file.size() - kFileEndBytes + 9] ^= std::byte{1};  // the date in the end record
+  EXPECT_EQ(recover(file).told, 3u);
+}
+
+TEST(FileRecover, DamageInTwoHeadersIsNotExplainedByOne) {
+  const Sample sample({.events = 5});
+  Bytes file = sample.file;
+  file[sample.offsets[1] + 14 * 4] ^= std::byte{1};  // lumi block: contradicts the others
+  EXPECT_EQ(recover(file).told, 1u);
+  file[sample.offsets[3] + 10 * 4] ^= std::byte{1};  // global id: nothing contradicts it
+  EXPECT_EQ(recover(file).told, 5u);
+  file = sample.file;
+  file[sample.offsets[1] + 14 * 4] ^= std::byte{1};
+  file[sample.offsets[3] + 15 * 4] ^= std::byte{1};  // L1 id: contradicts its ROD
+  EXPECT_EQ(recover(file).marked, (std::vector<bool>{false, true, false, true, false}));
+}
+
+TEST(FileRecover, AMarkStaysWhenAMarkedFileIsRecoveredAgain) {
+  const Sample sample({.events = 5});
+  Bytes file = sample.file;
+  file[sample.offsets[1] + 15 * 4] ^= std::byte{1};
+  TemporaryDirectory directory;
+  Bytes again = read_file(recover_events(file, directory.path(), "once")->written->path);
+  const Bytes third = blocks_of(again)[2];
+  const auto at = std::search(again.begin(), again.end(), third.begin(), third.end()) - again.begin();
+  again[static_cast<std::size_t>(at) + 14 * 4] ^= std::byte{1};
+  EXPECT_EQ(recover(again).marked, (std::vector<bool>{false, true, true, false, false}));
+}
+
+TEST(FileRecover, MarksWhatContradictsItselfInAFileThatWasNeverClosedToo) {
+  const Sample sample({.events = 4, .seal = false});
+  EXPECT_EQ(recover(std::span(sample.file).first(sample.end_of(3))).told, 0u);
+  Bytes file(sample.file.begin(), sample.file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(3)));
+  file[sample.offsets[2] + 15 * 4] ^= std::byte{1};
+  const Recovered recovered = recover(file);
+  EXPECT_EQ(recovered.marked, (std::vector<bool>{false, false, true, false}));
+  EXPECT_TRUE(recovered.report.sound());
+}
+
+TEST(FileRecover, MarksEventsThatHaveNoStatusWordAndThoseThatAreCompressed) {
+  for (const bool compressed : {false, true}) {
+    EventFileSettings settings;
+    settings.foreign_events = true;
+    if (compressed) settings.free_strings = {"Compression=zlib"};
+    EventFileEncoder encoder(settings);
+    const auto header = encoder.begin_file(rodeo::test::kSampleTime, "GUID");
+    Bytes file(header.begin(), header.end());
+    FullEventHeader without_status;
+    without_status.run_number = 5;
+    without_status.status.clear();
+    const Bytes event = encode_full_event(without_status, {});
+    const Bytes stored = compressed ? zlib_compress(event, 1) : event;
+    append_bytes(file, encoder.separator(static_cast<std::uint32_t>(stored.size())));
+    append_bytes(file, stored);
+    append_bytes(file, encoder.end_file(rodeo::test::kSampleTime, true));
+    rodeo::test::reseal(file);
+    file[17] ^= std::byte{1};
+    TemporaryDirectory directory;
+    const auto result = recover_events(file, directory.path(), "foreign");
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->marked, 1u);
+    Bytes saved = blocks_of(read_file(result->written->path)).at(0);
+    if (compressed) saved = zlib_decompress_all(saved, 10000);
+    const auto view = decode_full_event(saved);
+    ASSERT_TRUE(view.has_value()) << view.error().what();
+    EXPECT_TRUE(view->header_not_proven());
+    EXPECT_EQ(view->run_number, 5u);
+    EXPECT_EQ(view->words.size(), event.size() / 4 + 1);
+    EXPECT_EQ(view->header_words, 24u);
+  }
+}
+
 TEST(FileRecover, TakesTheRunNumberFromEventsWhenTheHeaderIsGone) {
   const Sample sample({.events = 2});
   TemporaryDirectory directory;

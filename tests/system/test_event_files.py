@@ -186,6 +186,25 @@ def test_recover_saves_a_file_that_was_never_closed(samples, rodeo):
     assert "nothing to recover" in rodeo("data", "recover", row["saved_to"]).stderr
 
 
+def test_recover_marks_headers_that_nothing_proves(samples, rodeo):
+    """The lumi block of an event (word 14) contradicts those around it; the low word of its global id (word 10) contradicts nothing."""
+    path = samples / NAME.format("sound", 1)
+    sound, events = path.read_bytes(), len(read_event_file(path).events)
+    second = sound.index(bytes.fromhex("aa3412aa"), sound.index(bytes.fromhex("aa3412aa")) + 4)
+    for word, marked in ((14, 1), (10, events)):
+        at = second + 4 * word
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 4]) + sound[at + 1 :])
+        (row,) = json.loads(rodeo("data", "recover", path, "-o", "json").stdout)
+        assert (row["events_saved"], row["events_marked"], row["damaged_places"]) == (events, marked, 0)
+        (verified,) = json.loads(rodeo("data", "verify", row["saved_to"], "-o", "json").stdout)
+        (info,) = json.loads(rodeo("data", "info", row["saved_to"], "-o", "json").stdout)
+        assert verified["sound"] and verified["unproven_headers"] == info["unproven_headers"] == marked
+        listed = json.loads(rodeo("data", "list", row["saved_to"], "-o", "json").stdout)
+        assert [event["status"] != "ok" for event in listed] == [marked == events, True] + [marked == events] * (events - 2)
+        assert f"{marked} event{'s' if marked > 1 else ''} saved from a damaged file" in rodeo("data", "verify", row["saved_to"]).stdout
+        os.remove(row["saved_to"])
+
+
 @pytest.mark.parametrize("verb", ["info", "list", "dump", "recover", "verify"])
 def test_a_pipe_is_refused_without_waiting_for_its_writer(rodeo, verb):
     os.mkfifo(rodeo.directory / "pipe")
