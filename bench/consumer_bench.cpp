@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/provable.h"
+#include "formats/rod_data.h"
 #include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
 #include "readout/consumer/works.h"
@@ -22,7 +23,7 @@ class Fragments final : public FragmentOwner {
  public:
   Fragments(std::size_t count, std::uint32_t links, std::uint32_t chunk_bytes) {
     const formats::Provable provable(1);
-    const std::size_t step = sizeof(ChunkHeader) + (chunk_bytes + 3U) / 4U * 4U;
+    const std::size_t step = formats::chunk_record_bytes(chunk_bytes);
     memory_.resize(count * links * step);
     for (std::size_t n = 0; n < count; ++n) {
       auto& held = fragments_.emplace_back(std::make_unique<Held>());
@@ -35,10 +36,9 @@ class Fragments final : public FragmentOwner {
       std::byte* at = memory_.data() + n * links * step;
       held->part = {at, links * step};
       for (std::uint32_t i = 0; i < links; ++i, at += step) {
-        const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + chunk_bytes),
-                                 .link_id = 0x40000 + i};
-        std::memcpy(at, &header, sizeof header);
-        provable.write({at + sizeof header, chunk_bytes}, header.link_id, fragment.l1id);
+        const ChunkHeader header{.link_id = 0x40000 + i};
+        formats::store_chunk_header(at, header, chunk_bytes);
+        provable.write({at + formats::chunk_header_bytes(chunk_bytes), chunk_bytes}, header.link_id, fragment.l1id);
       }
       fragment.parts = &held->part;
       fragment.part_count = 1;

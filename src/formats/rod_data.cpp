@@ -1,5 +1,7 @@
 #include "formats/rod_data.h"
 
+#include <algorithm>
+
 namespace rodeo::formats {
 
 Decoded<ChunkRecord> next_chunk(std::span<const std::byte> rod_data, std::size_t& offset) {
@@ -38,12 +40,10 @@ Decoded<ChunkRecord> next_chunk(std::span<const std::byte> rod_data, std::size_t
 }
 
 void append_chunk_record(std::vector<std::byte>& rod_data, ChunkHeader header, std::span<const std::byte> bytes) {
-  const bool is_long = bytes.size() + sizeof header >= kLongChunk;
-  header.size = is_long ? kLongChunk : static_cast<std::uint16_t>(bytes.size() + sizeof header);
-  append_bytes(rod_data, std::as_bytes(std::span(&header, 1)));
-  if (is_long) append_word(rod_data, static_cast<std::uint32_t>(bytes.size()));
-  append_bytes(rod_data, bytes);
-  rod_data.resize(padded_to_word(rod_data.size()));
+  const std::size_t at = rod_data.size();
+  rod_data.resize(at + chunk_record_bytes(bytes.size()));
+  store_chunk_header(rod_data.data() + at, header, bytes.size());
+  std::ranges::copy(bytes, rod_data.begin() + static_cast<std::ptrdiff_t>(at + chunk_header_bytes(bytes.size())));
 }
 
 }  // namespace rodeo::formats

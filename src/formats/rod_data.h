@@ -13,6 +13,23 @@
 
 namespace rodeo::formats {
 
+/// Chunks of so many bytes and more have the long form: their size stands in a word of its own behind the header.
+inline constexpr std::size_t kLongChunkBytes = kLongChunk - sizeof(ChunkHeader);
+
+/// Of a record before the chunk's bytes, and of the whole record with its padding.
+constexpr std::size_t chunk_header_bytes(std::size_t bytes) {
+  return sizeof(ChunkHeader) + (bytes >= kLongChunkBytes ? kWordBytes : 0);
+}
+constexpr std::size_t chunk_record_bytes(std::size_t bytes) { return chunk_header_bytes(bytes) + padded_to_word(bytes); }
+
+/// Writes chunk_header_bytes(bytes); header.size is set from `bytes`. The chunk's bytes and zeros up to the next word follow.
+inline void store_chunk_header(std::byte* at, ChunkHeader header, std::size_t bytes) {
+  const bool is_long = bytes >= kLongChunkBytes;
+  header.size = is_long ? kLongChunk : static_cast<std::uint16_t>(sizeof header + bytes);
+  std::memcpy(at, &header, sizeof header);
+  if (is_long) store_word(at + sizeof header, static_cast<std::uint32_t>(bytes));
+}
+
 struct ChunkRecord {
   ChunkHeader header;
   std::size_t offset = 0;  ///< of the header, bytes from the start of the ROD data
@@ -33,7 +50,7 @@ Decoded<void> for_each_chunk_record(std::span<const std::byte> rod_data, Visit&&
   return {};
 }
 
-/// Appends a record; header.size is set from the bytes (kLongChunk and an extension word where they do not fit).
+/// Appends a record; header.size is set from the bytes.
 void append_chunk_record(std::vector<std::byte>& rod_data, ChunkHeader header, std::span<const std::byte> bytes);
 
 }  // namespace rodeo::formats

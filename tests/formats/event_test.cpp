@@ -189,6 +189,7 @@ TEST(RodData, ChunksOfEverySizeComeBack) {
     const std::vector<std::byte> chunk = random.bytes(size);
     append_chunk_record(data, {.felix_status = 3, .rodeo_status = 4, .link_id = 77}, chunk);
     EXPECT_EQ(load_word(data.data()) & 0xffff, size + 8 < 0xffff ? size + 8 : 0xffff);
+    EXPECT_EQ(data.size(), chunk_record_bytes(size));
     expect_same_chunks(WordView(data), true);
   }
 }
