@@ -16,18 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// True if the socket is ready before the deadline.
-bool wait_for(int socket, short events, Clock::time_point deadline) {
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) return false;
-    pollfd poll{socket, events, 0};
-    const int ready = ::poll(&poll, 1, static_cast<int>(std::min<long long>(left, 1'000'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
-  }
-}
-
 IoResult failed_with(int error) {
   if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) return {IoStatus::partial, 0};
   if (error == EPIPE || error == ECONNRESET) return {IoStatus::closed, 0};
@@ -110,6 +98,17 @@ void UniqueFd::reset(int fd) {
   fd_ = fd;
 }
 
+bool wait_for(int socket, short events, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd poll{socket, events, 0};
+    const int ready = ::poll(&poll, 1, static_cast<int>(std::min<long long>(left, 1'000'000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
+  }
+}
+
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds) {
   return send_flags(socket, bytes, fds, 0);
 }
@@ -150,15 +149,15 @@ IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, st
   return {IoStatus::done, received};
 }
 
-Result<UniqueFd> connect_unix(const std::filesystem::path& path) {
+Result<UniqueFd> connect_unix(const std::filesystem::path& path, std::chrono::milliseconds patience) {
   const auto address = address_of(path);
   if (!address) return std::unexpected(address.error());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
   // A server that accepts nobody lets its queue run full; connect() then waits for as long as a send may.
-  const timeval patience{5, 0};
+  const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
   const timeval for_ever{};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     if (errno != EINTR) return socket_error("base.socket", "cannot connect", path);
   }

@@ -59,6 +59,10 @@ struct ReceivedFds {
 /// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the socket does.
 IoResult send_some(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {});
 
+/// Waits until the socket is ready for `events` of poll(), no longer than to the deadline: what is asked for in several pieces has one
+/// deadline for all of them, or a peer that sends a byte now and then would be waited for without an end. False: the deadline has passed.
+bool wait_for(int socket, short events, std::chrono::steady_clock::time_point deadline);
+
 /// Sends all of it, waiting at most `patience` for room; works on blocking and non-blocking sockets.
 IoResult send_all(int socket, std::span<const std::byte> bytes, std::span<const int> fds, std::chrono::nanoseconds patience);
 
@@ -71,8 +75,9 @@ IoResult receive_now(int socket, std::span<std::byte> into, ReceivedFds& fds);
 /// Receives exactly `into.size()` bytes, waiting at most `patience` for them.
 IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, std::chrono::nanoseconds patience);
 
-/// A connected stream socket (blocking, close-on-exec). Waits at most 5 s for a server that accepts nobody. Errors base.socket, base.resources.
-Result<UniqueFd> connect_unix(const std::filesystem::path& path);
+/// A connected socket (blocking, close-on-exec). Waits at most `patience` for a server that accepts nobody. Errors base.socket, base.resources.
+Result<UniqueFd> connect_unix(const std::filesystem::path& path,
+                              std::chrono::milliseconds patience = std::chrono::seconds{5});
 
 /// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Errors base.runtime_dir, base.resources, base.socket (a path that no socket can have).
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64);

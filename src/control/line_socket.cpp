@@ -9,26 +9,31 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <span>
 
+#include "base/fd_socket.h"
 #include "base/lock_file.h"
 
 namespace rodeo::control {
 namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kLongestReply = 64 << 20;
 constexpr std::size_t kMostClients = 16;
+
+Error path_too_long(const std::filesystem::path& path) {
+  return {"control.path_too_long", fmt::format("the socket path is longer than {} bytes", sizeof(sockaddr_un::sun_path) - 1),
+          path, "set RODEO_RUNTIME_DIR to a shorter directory, or give a shorter name"};
+}
 
 sockaddr_un address_of(const std::filesystem::path& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.native().size() >= sizeof address.sun_path) {
-    throw SetupError({"control.path_too_long",
-                      fmt::format("the socket path is longer than {} bytes", sizeof address.sun_path - 1), path,
-                      "set RODEO_RUNTIME_DIR to a shorter directory, or give a shorter name"});
-  }
+  if (path.native().size() >= sizeof address.sun_path) throw SetupError(path_too_long(path));
   std::memcpy(address.sun_path, path.c_str(), path.native().size());
   return address;
 }
@@ -78,9 +83,14 @@ void LineServer::take_lock() {
 }
 
 void LineServer::accept_clients() {
-  while (clients_.size() < kMostClients) {
+  for (;;) {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
+    // Whoever stays, and says nothing, must not keep others out.
+    if (clients_.size() == kMostClients) {
+      ::close(clients_.front().fd);
+      clients_.erase(clients_.begin());
+    }
     clients_.push_back({.fd = fd, .in = {}, .out = {}});
   }
 }
@@ -161,40 +171,27 @@ Result<std::string> ask(const std::filesystem::path& path, const std::string& li
   const auto unreachable = [&](const std::string& what) {
     return std::unexpected(Error{"control.unreachable", what, path, "is it running, as this user, under this name?"});
   };
-  sockaddr_un address{};
-  try {
-    address = address_of(path);
-  } catch (const SetupError& error) {
-    return std::unexpected(error.error());
-  }
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return unreachable(std::strerror(errno));
-  const auto closed = [&](auto result) {
-    ::close(fd);
-    return result;
-  };
-  const timeval timeout{.tv_sec = patience.count() / 1000, .tv_usec = patience.count() % 1000 * 1000};
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return closed(unreachable(fmt::format("nobody listens: {}", std::strerror(errno))));
-  }
+  if (path.native().size() >= sizeof(sockaddr_un::sun_path)) return std::unexpected(path_too_long(path));
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto socket = base::connect_unix(path, patience);
+  if (!socket) return unreachable(fmt::format("nobody listens: {}", socket.error().what));
   const std::string request = line + "\n";
-  for (std::size_t at = 0; at < request.size();) {
-    const ssize_t sent = ::send(fd, request.data() + at, request.size() - at, MSG_NOSIGNAL);
-    if (sent < 0) return closed(unreachable(fmt::format("cannot send: {}", std::strerror(errno))));
-    at += static_cast<std::size_t>(sent);
-  }
+  if (base::send_all(socket->get(), std::as_bytes(std::span(request)), {}, patience).status != base::IoStatus::done)
+    return unreachable("it takes no request");
   std::string reply;
-  char buffer[4096];
+  std::array<char, 4096> buffer{};
+  base::ReceivedFds none;
   while (reply.empty() || reply.back() != '\n') {
-    const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
-    if (got == 0) return closed(unreachable("it ended before it answered"));
-    if (got < 0) return closed(unreachable(fmt::format("no answer within {} ms", patience.count())));
-    reply.append(buffer, static_cast<std::size_t>(got));
+    if (!base::wait_for(socket->get(), POLLIN, deadline))
+      return unreachable(fmt::format("no answer within {} ms", patience.count()));
+    const base::IoResult got = base::receive_now(socket->get(), std::as_writable_bytes(std::span(buffer)), none);
+    if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed)
+      return unreachable("it ended before it answered");
+    reply.append(buffer.data(), got.bytes);
+    if (reply.size() > kLongestReply) return unreachable("its answer has no end");
   }
   reply.pop_back();
-  return closed(Result<std::string>(reply));
+  return reply;
 }
 
 }  // namespace rodeo::control

@@ -24,7 +24,8 @@ class LineServer {
   LineServer& operator=(const LineServer&) = delete;
 
   /// Waits up to `wait` for requests and answers those that are there: `answer` gets a line without its end and returns one.
-  /// A client that is slow, silent or sends more than 64 KiB on a line is dropped; it cannot hold up the others. So is one whose answer throws.
+  /// Nobody holds up the others: a client that sends more than 64 KiB on a line or whose answer throws is dropped, and the seventeenth takes
+  /// the place of the one that has been there longest.
   void serve(std::chrono::milliseconds wait, const std::function<std::string(const std::string&)>& answer);
 
   const std::filesystem::path& path() const { return path_; }
@@ -50,7 +51,7 @@ class LineServer {
 /// Whether somebody listens at `path`. What a dead process left there is removed, with its lock file, if that can be told for certain.
 bool somebody_listens(const std::filesystem::path& path);
 
-/// The client's end: sends a line and returns the one that comes back. Errors "control.unreachable" (nobody listens, or no answer
+/// The client's end: sends a line and returns the one that comes back. Errors "control.unreachable" (nobody listens, or no whole answer
 /// within `patience`).
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience);
 

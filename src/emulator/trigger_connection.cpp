@@ -138,7 +138,7 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
   if (!is_tcp()) {
     const auto path = base::runtime_socket(text_ + std::string(kExtension));
     if (!path) return std::unexpected(path.error());
-    auto socket = base::connect_unix(*path);
+    auto socket = base::connect_unix(*path, patience);
     if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});
     (void)::fcntl(socket->get(), F_SETFL, ::fcntl(socket->get(), F_GETFL) | O_NONBLOCK);
     return socket;
@@ -146,6 +146,7 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
   const auto found = resolve(host_, port_, text_, 0);
   if (!found) return std::unexpected(found.error());
   int error = ENOENT;
+  const auto deadline = std::chrono::steady_clock::now() + patience;  // of all addresses together
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
@@ -156,10 +157,9 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
     if (::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) return socket;
     error = errno;
     if (error != EINPROGRESS) continue;
-    pollfd ready{socket.get(), POLLOUT, 0};
     socklen_t size = sizeof error;
     error = ETIMEDOUT;
-    if (::poll(&ready, 1, static_cast<int>(patience.count())) > 0 &&
+    if (base::wait_for(socket.get(), POLLOUT, deadline) &&
         ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
       return socket;
   }

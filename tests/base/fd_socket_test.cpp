@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 namespace {
@@ -64,6 +66,20 @@ TEST(FdSocket, MoreThanTheSocketHoldsIsSentInPieces) {
   ReceivedFds fds;
   EXPECT_EQ(receive_all(right.get(), into, fds, 10s).status, IoStatus::done);
   EXPECT_EQ(into, large);
+}
+
+TEST(FdSocket, WhatComesInPiecesHasOneDeadline) {
+  const auto [left, right] = socket_pair();
+  std::atomic<bool> stop{false};
+  std::jthread drip([&, socket = right.get()] {
+    while (!stop && send_some(socket, std::array{std::byte{1}}).status == IoStatus::done) std::this_thread::sleep_for(5ms);
+  });
+  std::array<std::byte, 1 << 16> into{};
+  ReceivedFds fds;
+  EXPECT_EQ(receive_all(left.get(), into, fds, 100ms).status, IoStatus::partial);
+  EXPECT_FALSE(wait_for(left.get(), POLLIN, std::chrono::steady_clock::now()))
+      << "the deadline has passed, whatever is there";
+  stop = true;
 }
 
 TEST(FdSocket, NobodyListeningIsAnError) {

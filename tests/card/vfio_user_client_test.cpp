@@ -194,7 +194,7 @@ TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
   serve([&](int, const wire::Header&, const wire::Request& request) {
     return silent && std::holds_alternative<wire::RegionRead>(request);
   });
-  auto function = connect(std::chrono::milliseconds(50));
+  auto function = connect(std::chrono::seconds(1));
   ASSERT_TRUE(function);
   silent = true;
   std::uint32_t word = 0;
@@ -202,6 +202,39 @@ TEST_F(VfioUserClient, DoesNotWaitForEverForASilentCard) {
   silent = false;
   EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout")
       << "a late answer would be taken for that of another request";
+}
+
+TEST_F(VfioUserClient, WaitsForAWholeAnswerNotForEachByteOfIt) {
+  // A byte before each half of the patience is over: no single wait is too long, and the answer never ends.
+  std::atomic<bool> drips = false, heard = false;
+  serve([&](int socket, const wire::Header& header, const wire::Request& request) {
+    if (!drips || !std::holds_alternative<wire::RegionRead>(request)) return false;
+    wire::MessageWriter out;
+    (void)out.reply_read(header, std::get<wire::RegionRead>(request));
+    for (std::size_t i = 0;
+         base::send_all(socket, out.bytes().subspan(i % 8, 1), {}, std::chrono::seconds(1)).status == base::IoStatus::done;
+         ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    heard = true;
+    return true;
+  });
+  auto function = connect(std::chrono::seconds(1));
+  ASSERT_TRUE(function);
+  drips = true;
+  std::uint32_t word = 0;
+  EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.timeout");
+  while (!heard) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_F(VfioUserClient, OpensInOnePatienceHoweverManyAnswersThatTakes) {
+  // Each answer comes in time, and all together do not.
+  serve([&](int, const wire::Header&, const wire::Request& request) {
+    if (!std::holds_alternative<wire::Version>(request)) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return false;
+  });
+  const auto function = connect(std::chrono::milliseconds(700));
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, "card.timeout");
 }
 
 TEST_F(VfioUserClient, NoticesThatTheCardHungUp) {

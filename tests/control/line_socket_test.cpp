@@ -8,11 +8,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
+#include <vector>
+
+#include "base/fd_socket.h"
 
 namespace rodeo::control {
 namespace {
@@ -162,6 +166,31 @@ TEST_F(LineSocketTest, ASilentClientHoldsNobodyUp) {
   const int silent = connected();
   serve_while(server, [&] { EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "<hello>"); });
   ::close(silent);
+}
+
+TEST_F(LineSocketTest, AnAnswerThatComesByteByByteIsNotWaitedForLongerThanAnother) {
+  const auto listener = base::listen_unix(path());
+  ASSERT_TRUE(listener);
+  std::atomic<bool> done{false};
+  std::thread server([&] {
+    base::UniqueFd client;
+    while (!client) client.reset(::accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+    while (!done && base::send_some(client.get(), std::array{std::byte{'x'}}).status == base::IoStatus::done)
+      std::this_thread::sleep_for(milliseconds(10));
+  });
+  EXPECT_EQ(ask(path(), "hello", milliseconds(200)).error().code, "control.unreachable");
+  done = true;
+  server.join();
+}
+
+TEST_F(LineSocketTest, ManySilentClientsKeepNobodyOut) {
+  LineServer server(path());
+  std::vector<base::UniqueFd> silent(20);
+  for (base::UniqueFd& one : silent) {
+    one.reset(connected());
+    server.serve(milliseconds(0), [](const std::string& line) { return line; });
+  }
+  serve_while(server, [&] { EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "<hello>"); });
 }
 
 TEST_F(LineSocketTest, APathThatNoSocketCanHaveIsRefused) {

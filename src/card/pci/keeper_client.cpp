@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,9 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_to(const fs::path& p
   std::memcpy(address.sun_path, path.c_str(), path.native().size() + 1);
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return failed("card.keeper", fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  // One that hangs accepts nobody: its queue runs full, and connect() waits for as long as a send may.
+  const timeval limit{kAnswerTime.count() / 1000, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) return nullptr;
     return failed(

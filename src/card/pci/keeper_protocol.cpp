@@ -138,19 +138,9 @@ bool send_packet(int socket, std::span<const std::byte> bytes, std::span<const i
 }
 
 Result<KeeperPacket> receive_packet(int socket, std::chrono::milliseconds wait) {
-  const auto until = std::chrono::steady_clock::now() + wait;
-  while (true) {
-    pollfd ready{socket, POLLIN, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    const int count = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-    if (count > 0) break;
-    if (count == 0) {
-      return std::unexpected(Error{"card.timeout", fmt::format("the keeper did not answer within {} ms", wait.count()), "",
-                                   "`rodeo card keep --status` shows what it is doing; end it if it hangs"});
-    }
-    if (errno != EINTR)
-      return std::unexpected(Error{"card.keeper", fmt::format("cannot wait for a message: {}", std::strerror(errno))});
-  }
+  if (!base::wait_for(socket, POLLIN, std::chrono::steady_clock::now() + wait))
+    return std::unexpected(Error{"card.timeout", fmt::format("the keeper did not answer within {} ms", wait.count()), "",
+                                 "`rodeo card keep --status` shows what it is doing; end it if it hangs"});
   // Room for one byte more than any message has: a longer one is not taken for its beginning.
   KeeperPacket packet;
   packet.bytes.resize(sizeof(ReplyLayout) + kKeeperMostData + 1);

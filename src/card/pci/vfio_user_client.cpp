@@ -106,7 +106,7 @@ class VfioUserFunction final : public Function {
   Result<void> reset() override {
     if (!owner_.here()) return forked(address_.text());
     const std::lock_guard guard(mutex_);
-    const auto answer = connection_.ask(wire::DeviceReset{}, {}, kResetPatience);
+    const auto answer = connection_.ask(wire::DeviceReset{}, std::chrono::steady_clock::now() + kResetPatience);
     if (!answer) return std::unexpected(answer.error());
     return {};
   }
@@ -166,8 +166,9 @@ class VfioUserFunction final : public Function {
     return {};
   }
 
-  Result<void> ask_region(unsigned number);
-  Result<unsigned> ask_vectors(std::uint32_t index);
+  using Deadline = VfioUserConnection::Deadline;
+  Result<void> ask_region(unsigned number, Deadline deadline);
+  Result<unsigned> ask_vectors(std::uint32_t index, Deadline deadline);
 
   const OwnerProcess owner_;
   mutable std::mutex mutex_;
@@ -182,17 +183,18 @@ class VfioUserFunction final : public Function {
 };
 
 Result<void> VfioUserFunction::begin() {
-  if (auto agreed = connection_.negotiate(); !agreed) return agreed;
-  const auto answer = connection_.ask(wire::DeviceInfo{});
+  const Deadline deadline = connection_.from_now();
+  if (auto agreed = connection_.negotiate(deadline); !agreed) return agreed;
+  const auto answer = connection_.ask(wire::DeviceInfo{}, deadline);
   if (!answer) return std::unexpected(answer.error());
   const auto device = wire::decode_device_info(answer->payload);
   if (!device) return std::unexpected(Error{"card.protocol", "the card's description is too short", address_.text()});
   for (unsigned number = 0; number < std::min(kRegions, device->regions); ++number) {
-    if (auto asked = ask_region(number); !asked) return asked;
+    if (auto asked = ask_region(number, deadline); !asked) return asked;
   }
   for (const std::uint32_t index : {kMsix, kMsi}) {
     if (index >= device->irqs) continue;
-    const auto count = ask_vectors(index);
+    const auto count = ask_vectors(index, deadline);
     if (!count) return std::unexpected(count.error());
     if (*count == 0) continue;
     irq_index_ = index;
@@ -202,12 +204,12 @@ Result<void> VfioUserFunction::begin() {
   return {};
 }
 
-Result<void> VfioUserFunction::ask_region(unsigned number) {
+Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
   wire::RegionInfo request;
   request.index = number;
   request.argsz = wire::region_info_bytes(16);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    auto answer = connection_.ask(request);
+    auto answer = connection_.ask(request, deadline);
     if (!answer) return std::unexpected(answer.error());
     const auto reply = wire::decode_region_info(answer->payload);
     if (!reply || reply->info.index != number)
@@ -237,10 +239,10 @@ Result<void> VfioUserFunction::ask_region(unsigned number) {
   return {};
 }
 
-Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index) {
+Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index, Deadline deadline) {
   wire::IrqInfo request;
   request.index = index;
-  const auto answer = connection_.ask(request);
+  const auto answer = connection_.ask(request, deadline);
   if (!answer) return std::unexpected(answer.error());
   const auto reply = wire::decode_irq_info(answer->payload);
   if (!reply)
@@ -351,7 +353,7 @@ Result<int> VfioUserFunction::interrupt(unsigned vector) {
 
 Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& socket, const Address& address,
                                                  const VfioUserSettings& settings) {
-  auto connected = base::connect_unix(socket);
+  auto connected = base::connect_unix(socket, settings.patience);
   if (!connected) {
     Error error = connected.error();
     if (error.code == "base.socket") error.code = "card.gone";  // what we lack ourselves is not the card's

@@ -12,7 +12,8 @@ namespace rodeo::card::pci {
 
 /// How a client of a vfio-user server waits.
 struct VfioUserSettings {
-  /// Longest time for one answer; then the connection counts as broken (card.timeout), because a late answer could be taken for another's.
+  /// Longest time for a whole answer, from its request to its last byte, and for all of opening; then the connection counts as broken
+  /// (card.timeout), because a late answer could be taken for another's.
   std::chrono::milliseconds patience{2000};
   /// How long to poll the socket without sleeping before it sleeps: lower latency for a core.
   std::chrono::microseconds spin{0};

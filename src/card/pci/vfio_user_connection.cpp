@@ -1,5 +1,6 @@
 #include "card/pci/vfio_user_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -22,12 +23,17 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kReceiveBytes = 16384;  // the answers of a batch in one system call
 constexpr std::size_t kMaxAnswerBytes =
     wire::max_message_bytes(0);  // nothing that the driver asks for is longer than a version text
+constexpr std::chrono::milliseconds kJustSent{1};
 constexpr const char* kNext = "see whether the emulator still runs, and start it again";
 
 }  // namespace
 
 VfioUserConnection::VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings)
-    : socket_(std::move(socket)), name_(std::move(name)), settings_(settings), in_(kReceiveBytes) {}
+    : socket_(std::move(socket)), name_(std::move(name)), settings_(settings), in_(kReceiveBytes) {
+  // A receive that sleeps at most this long costs one system call where poll() and recv() would cost two.
+  const timeval limit{settings.patience.count() / 1000, settings.patience.count() % 1000 * 1000};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
 
 std::unexpected<Error> VfioUserConnection::broken(std::string code, std::string what, const char* next) {
   socket_.reset();
@@ -47,7 +53,7 @@ Result<void> VfioUserConnection::send(std::span<const std::byte> bytes, std::spa
   return broken("card.gone", fmt::format("cannot send to the card: {}", std::strerror(errno)));
 }
 
-Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadline, base::ReceivedFds& fds) {
+Result<void> VfioUserConnection::fill(std::size_t bytes, Deadline deadline, base::ReceivedFds& fds) {
   if (begin_ == end_) begin_ = end_ = 0;
   if (begin_ + bytes > in_.size()) {
     std::memmove(in_.data(), in_.data() + begin_, end_ - begin_);
@@ -55,12 +61,17 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadl
     begin_ = 0;
     if (bytes > in_.size()) in_.resize(bytes);
   }
-  const auto spin_until = settings_.spin.count() > 0 ? Clock::now() + settings_.spin : Clock::time_point{};
+  const auto spin_until = std::min(Clock::now() + settings_.spin, deadline);
   while (end_ - begin_ < bytes) {
     const std::span<std::byte> room(in_.data() + end_, in_.size() - end_);
-    const bool spinning = settings_.spin.count() > 0 && Clock::now() < spin_until;
+    const auto now = Clock::now();
+    const bool spinning = now < spin_until;
+    // As long as the answer has all its time yet, the receive may do the waiting; afterwards it could wait too long.
+    const bool sleeps = !spinning && deadline - now > std::max(settings_.patience - kJustSent, kJustSent);
+    if (!spinning && !sleeps && !base::wait_for(socket_.get(), POLLIN, deadline))
+      return broken("card.timeout", "the card did not answer in time");
     const base::IoResult got =
-        spinning ? base::receive_now(socket_.get(), room, fds) : base::receive_some(socket_.get(), room, fds);
+        sleeps ? base::receive_some(socket_.get(), room, fds) : base::receive_now(socket_.get(), room, fds);
     end_ += got.bytes;
     switch (got.status) {
       case base::IoStatus::closed: return broken("card.gone", "the card's process hung up");
@@ -78,21 +89,12 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Clock::time_point deadl
                       "raise the limit (ulimit -n), or close other files");
       return broken("card.protocol", "the card sent more descriptors than a message may carry");
     }
-    if (got.bytes > 0) continue;
-    if (Clock::now() >= deadline) return broken("card.timeout", "the card did not answer in time");
-    if (spinning) base::cpu_relax();
+    if (spinning && got.bytes == 0) base::cpu_relax();
   }
   return {};
 }
 
-Result<wire::Header> VfioUserConnection::receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds) {
-  // A receive that sleeps at most this long costs one system call where poll() and recv() would cost two.
-  if (patience != socket_timeout_) {
-    const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    socket_timeout_ = patience;
-  }
-  const auto deadline = Clock::now() + patience;
+Result<wire::Header> VfioUserConnection::receive(Deadline deadline, std::vector<base::UniqueFd>& fds) {
   base::ReceivedFds received;
   if (auto filled = fill(wire::kHeaderBytes, deadline, received); !filled) return std::unexpected(filled.error());
   const wire::Header header = wire::read_header(std::span(in_).subspan(begin_, wire::kHeaderBytes));
@@ -103,22 +105,21 @@ Result<wire::Header> VfioUserConnection::receive(std::chrono::milliseconds patie
   return header;
 }
 
-Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& request, std::span<const int> fds,
-                                                           std::chrono::milliseconds patience) {
+Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& request, Deadline deadline,
+                                                           std::span<const int> fds) {
   if (!socket_) return broken_error();
   const std::uint16_t id = next_id_++;
   out_.clear();
   out_.request(id, request);
   const std::uint16_t command = wire::read_header(out_.bytes()).command;
   if (auto sent = send(out_.bytes(), fds); !sent) return std::unexpected(sent.error());
-  return take(id, command, patience);
+  return take(id, command, deadline);
 }
 
-Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, std::uint16_t command,
-                                                            std::chrono::milliseconds patience) {
+Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, std::uint16_t command, Deadline deadline) {
   for (;;) {
     Answer answer;
-    const auto header = receive(patience.count() > 0 ? patience : settings_.patience, answer.fds);
+    const auto header = receive(deadline, answer.fds);
     if (!header) return std::unexpected(header.error());
     answer.payload = std::span(in_).subspan(begin_ + wire::kHeaderBytes, header->size - wire::kHeaderBytes);
     begin_ += header->size;
@@ -143,12 +144,16 @@ Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, st
   }
 }
 
-Result<void> VfioUserConnection::negotiate() {
+Result<void> VfioUserConnection::negotiate(Deadline deadline) {
   wire::Version offer;
   offer.capabilities.max_msg_fds = 8;
   offer.capabilities.write_multiple = true;
-  const auto answer = ask(offer);
-  if (!answer) return std::unexpected(answer.error());
+  const auto answer = ask(offer, deadline);
+  if (!answer) {
+    Error error = answer.error();
+    if (error.code == "card.refused") error.next = "it may have as many clients as it serves: end some of them";
+    return std::unexpected(std::move(error));
+  }
   const auto version = wire::decode_version(answer->payload);
   if (!version) return broken("card.protocol", "the card's version cannot be read");
   if (version->major != wire::kMajor)
@@ -195,13 +200,13 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
       }
       if (server_.write_multiple) out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
     }
+    const Deadline deadline = from_now();
     if (auto sent = send(out_.bytes(), {}); !sent) return sent;
     std::size_t next = 0;
     for (std::size_t i = 0; i < count; ++i) {
       RegionOperation& operation = operations[i];
       if (operation.write) continue;
-      const auto answer =
-          take(read_ids_[next++], static_cast<std::uint16_t>(wire::Command::region_read), settings_.patience);
+      const auto answer = take(read_ids_[next++], static_cast<std::uint16_t>(wire::Command::region_read), deadline);
       if (!answer) return broken(answer.error().code, answer.error().what);
       const auto data = wire::decode_region_data(answer->payload);
       if (!data || data->size() != operation.bytes)

@@ -1,4 +1,4 @@
-// One connection to a vfio-user server: requests out, their answers in, nothing later than its time-out.
+// One connection to a vfio-user server: requests out, their answers in, nothing later than its deadline.
 #pragma once
 
 #include <array>
@@ -21,6 +21,8 @@ namespace rodeo::card::pci {
 /// the server does not.
 class VfioUserConnection {
  public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
   VfioUserConnection(base::UniqueFd socket, std::string name, const VfioUserSettings& settings);
 
   struct Answer {
@@ -28,28 +30,32 @@ class VfioUserConnection {
     std::vector<base::UniqueFd> fds;
   };
 
-  /// Sends a request and waits for its answer. card.refused if the server says no.
-  Result<Answer> ask(const formats::vfio_user::Request& request, std::span<const int> fds = {},
-                     std::chrono::milliseconds patience = {});
+  /// When an answer is late to which a request goes out now.
+  Deadline from_now() const { return std::chrono::steady_clock::now() + settings_.patience; }
+  /// Sends a request and waits for its whole answer. card.refused if the server says no.
+  Result<Answer> ask(const formats::vfio_user::Request& request, std::span<const int> fds = {}) {
+    return ask(request, from_now(), fds);
+  }
+  Result<Answer> ask(const formats::vfio_user::Request& request, Deadline deadline, std::span<const int> fds = {});
   /// Sends writes that nobody answers, in as few messages as the server takes.
   Result<void> post(std::span<const RegionWrite> writes, bool write_multi);
 
-  /// Sends reads and writes without waiting between them, then takes the answers of the reads.
+  /// Sends reads and writes without waiting between them, then takes the answers of the reads. What is sent at once has one deadline.
   Result<void> exchange(std::span<RegionOperation> operations);
 
   const formats::vfio_user::Capabilities& server() const { return server_; }
   /// Exchanges versions; the first thing to do.
-  Result<void> negotiate();
+  Result<void> negotiate(Deadline deadline);
   /// The error that broke the connection.
   std::unexpected<Error> broken_error() const { return std::unexpected(broken_); }
 
  private:
   /// Waits for the answer to one request.
-  Result<Answer> take(std::uint16_t id, std::uint16_t command, std::chrono::milliseconds patience);
+  Result<Answer> take(std::uint16_t id, std::uint16_t command, Deadline deadline);
   std::unexpected<Error> broken(std::string code, std::string what, const char* next = nullptr);
   Result<void> send(std::span<const std::byte> bytes, std::span<const int> fds);
-  Result<formats::vfio_user::Header> receive(std::chrono::milliseconds patience, std::vector<base::UniqueFd>& fds);
-  Result<void> fill(std::size_t bytes, std::chrono::steady_clock::time_point deadline, base::ReceivedFds& fds);
+  Result<formats::vfio_user::Header> receive(Deadline deadline, std::vector<base::UniqueFd>& fds);
+  Result<void> fill(std::size_t bytes, Deadline deadline, base::ReceivedFds& fds);
 
   OwnDescriptor socket_;
   std::string name_;
@@ -61,7 +67,6 @@ class VfioUserConnection {
   std::vector<std::byte> in_;            // received, not yet passed on: in_[begin_, end_)
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  std::chrono::milliseconds socket_timeout_{-1};
   std::uint16_t next_id_ = 0;
   Error broken_;
 };

@@ -1,12 +1,8 @@
 #include "readout/consumer/sample_client.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -50,25 +46,11 @@ Result<SampleClient> SampleClient::connect(std::string_view readout_name) {
 }
 
 Result<SampleClient> SampleClient::connect_to(const std::filesystem::path& socket) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket.native().size() >= sizeof address.sun_path) return std::unexpected(no_sampler("the name is too long", socket));
-  std::strncpy(address.sun_path, socket.c_str(), sizeof address.sun_path - 1);
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int reason = errno;
-    if (fd >= 0) ::close(fd);
+  auto connected = base::connect_unix(socket);
+  if (!connected)
     return std::unexpected(
-        no_sampler(fmt::format("no running readout offers events here: {}", std::strerror(reason)), socket));
-  }
-  return SampleClient(fd, socket);
-}
-
-SampleClient::SampleClient(SampleClient&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), received_(std::move(other.received_)) {}
-
-SampleClient::~SampleClient() {
-  if (fd_ >= 0) ::close(fd_);
+        no_sampler(fmt::format("no running readout offers events here: {}", connected.error().what), socket));
+  return SampleClient(std::move(*connected), socket);
 }
 
 Result<SampleClient::Outcome> SampleClient::next(Sample& sample, std::chrono::milliseconds patience) {
@@ -90,16 +72,13 @@ Result<SampleClient::Outcome> SampleClient::next(Sample& sample, std::chrono::mi
         return Outcome::sample;
       }
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd polled{.fd = fd_, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&polled, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
-    if (ready == 0 || (ready < 0 && errno == EINTR)) return Outcome::nothing;
+    if (!base::wait_for(socket_.get(), POLLIN, deadline)) return Outcome::nothing;
     const std::size_t before = received_.size();
     received_.resize(before + kReadBytes);
-    const ssize_t n = ::recv(fd_, received_.data() + before, kReadBytes, 0);
-    received_.resize(before + static_cast<std::size_t>(n > 0 ? n : 0));
-    if (n < 0 && errno == EINTR) return Outcome::nothing;
-    if (n <= 0) return Outcome::end;
+    base::ReceivedFds none;
+    const base::IoResult got = base::receive_now(socket_.get(), std::span(received_).subspan(before), none);
+    received_.resize(before + got.bytes);
+    if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed) return Outcome::end;
   }
 }
 

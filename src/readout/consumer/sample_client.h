@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fd_socket.h"
 #include "readout/consumer/sample_message.h"
 
 namespace rodeo::readout {
@@ -25,19 +26,15 @@ class SampleClient {
   static Result<SampleClient> connect(std::string_view readout_name);
   static Result<SampleClient> connect_to(const std::filesystem::path& socket);
 
-  SampleClient(SampleClient&& other) noexcept;
-  SampleClient& operator=(SampleClient&&) = delete;
-  ~SampleClient();
-
   enum class Outcome : std::uint8_t { sample, nothing, end };
   /// Waits up to `patience` for the next sample. Nothing: none came in time; what has come of one stays for the next call.
   /// End: the run is over. Error readout.sample_protocol if the other side speaks something else.
   Result<Outcome> next(Sample& sample, std::chrono::milliseconds patience);
 
  private:
-  explicit SampleClient(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+  SampleClient(base::UniqueFd socket, std::filesystem::path path) : socket_(std::move(socket)), path_(std::move(path)) {}
 
-  int fd_ = -1;
+  base::UniqueFd socket_;
   std::filesystem::path path_;
   std::vector<std::byte> received_;
 };
