@@ -15,10 +15,14 @@
 
 namespace rodeo::emulator {
 
+/// Maps of one client. All clients of a process share what the system lets it have (vm.max_map_count, 65530 by default): one alone cannot take
+/// it from the others.
+inline constexpr std::size_t kMaxDmaMaps = 4096;
+
 /// The maps of all clients of one function. The server's thread adds and removes; the DMA engine looks up and writes under a Use.
 class DmaMaps {
  public:
-  explicit DmaMaps(std::size_t max_maps) : max_maps_(max_maps) {}
+  explicit DmaMaps(std::size_t max_maps = kMaxDmaMaps) : max_maps_(max_maps) {}
   ~DmaMaps();
   DmaMaps(const DmaMaps&) = delete;
   DmaMaps& operator=(const DmaMaps&) = delete;

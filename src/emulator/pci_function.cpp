@@ -18,11 +18,7 @@ constexpr std::chrono::milliseconds kMemoryRest{1};  // with registers in memory
 
 PciFunction::PciFunction(Identity identity, const card_registers::RegisterMap& map,
                          std::span<const card_registers::BarSize> bars, unsigned copies)
-    : identity_(std::move(identity)),
-      regions_(kRegions),
-      config_(identity_.pci, bars),
-      registers_(map, copies),
-      maps_(65535) {
+    : identity_(std::move(identity)), regions_(kRegions), config_(identity_.pci, bars), registers_(map, copies) {
   for (const auto& bar : bars) regions_[bar.bar].bytes = bar.bytes;
   regions_[kConfigRegion].bytes = ConfigSpace::kBytes;
 }

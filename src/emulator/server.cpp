@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kSendAbove = 64 << 10;  // replies do not gather beyond
 constexpr std::size_t kMaxClients = 256;
+constexpr std::size_t kMaxTurnedAway = 16;  // that are being told so; more are hung up on
 constexpr auto kPatience = std::chrono::seconds{10};
 constexpr auto kSpin = std::chrono::microseconds{50};
 constexpr off_t kServerByte = 255;  // of the lock file
@@ -33,9 +34,9 @@ constexpr std::uint64_t kMayBeAhead = 128;
 }  // namespace
 
 struct Server::Client {
-  Client(base::UniqueFd connection, ClientId id, Server& server)
+  Client(base::UniqueFd connection, ClientId id, Server& server, bool one_too_many)
       : socket(std::move(connection)),
-        session(id, server.device_, server.maps_, server.interrupts_),
+        session(id, server.device_, server.maps_, server.interrupts_, one_too_many),
         shares(server.shares_),
         share(shares.join()) {}
   ~Client() {
@@ -159,11 +160,11 @@ void Server::accept_clients() {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (clients_.size() >= kMaxClients) {
+    if (clients_.size() >= kMaxClients + kMaxTurnedAway) {
       ++past_[static_cast<std::size_t>(ServerCounter::hung_up)];
       continue;
     }
-    Client& client = clients_.emplace_back(std::move(socket), next_client_++, *this);
+    Client& client = clients_.emplace_back(std::move(socket), next_client_++, *this, clients_.size() >= kMaxClients);
     try {
       client.thread = std::jthread([this, &client] { converse(client); });
     } catch (const std::system_error&) {  // no more threads

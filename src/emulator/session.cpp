@@ -14,7 +14,6 @@ constexpr std::size_t kMaxMessage = max_message_bytes(kDefaultTransferBytes);
 constexpr std::size_t kReceiveBytes = 16384;  // at least so much room for one read
 constexpr std::size_t kMaxFds = 8;            // as VERSION says
 constexpr std::size_t kMaxFdsHeld = 64;       // of messages that are not whole yet: more is an attack
-constexpr int kMaxDmaMaps = 65535;
 
 bool takes_fds(std::uint16_t command) {
   return command == static_cast<std::uint16_t>(Command::dma_map) ||
@@ -23,8 +22,8 @@ bool takes_fds(std::uint16_t command) {
 
 }  // namespace
 
-Session::Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts)
-    : id_(id), device_(device), maps_(maps), interrupts_(interrupts), in_(kReceiveBytes) {
+Session::Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many)
+    : id_(id), device_(device), maps_(maps), interrupts_(interrupts), one_too_many_(one_too_many), in_(kReceiveBytes) {
   maps_.add_client(id_);
 }
 
@@ -132,8 +131,8 @@ void Session::handle(const Header& header, std::span<const std::byte> payload) {
 }
 
 void Session::negotiate(const Header& header, const Version& version) {
-  if (negotiated_ || version.major != kMajor) {
-    refuse(header, EINVAL);
+  if (negotiated_ || version.major != kMajor || one_too_many_) {
+    refuse(header, one_too_many_ ? EUSERS : EINVAL);
     over_ = true;
     return;
   }

@@ -27,7 +27,8 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ServerCo
 /// One thread. What the client lends - maps, interrupt descriptors - is given back by the destructor.
 class Session {
  public:
-  Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts);
+  /// `one_too_many`: it is told so in place of a version, and that is all.
+  Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many = false);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -80,6 +81,7 @@ class Session {
   Device& device_;
   DmaMaps& maps_;
   Interrupts& interrupts_;
+  const bool one_too_many_;
   bool negotiated_ = false;
   bool over_ = false;
 

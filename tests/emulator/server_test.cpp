@@ -55,6 +55,31 @@ TEST_F(ServerTest, NegotiatesTheSmallerMinorVersion) {
   EXPECT_TRUE(version->capabilities.write_multiple);
 }
 
+TEST_F(ServerTest, TellsTheClientThatIsOneTooManyWhatIsWrong) {
+  std::vector<std::unique_ptr<VfioClient>> clients;
+  for (int i = 0; i < 256; ++i) clients.push_back(std::make_unique<VfioClient>(socket()));
+  VfioClient one_more(socket(), false);
+  EXPECT_EQ(one_more.call(vfio::Version{}).error(), EUSERS);
+  EXPECT_FALSE(one_more.receive().has_value());
+  EXPECT_EQ(clients.back()->call(vfio::DeviceInfo{}).error(), 0);
+}
+
+TEST_F(ServerTest, OneClientCannotTakeTheMapsOfAllOthers) {
+  VfioClient greedy(socket(), false);
+  const auto version = vfio::decode_version(greedy.call(vfio::Version{}).payload);
+  ASSERT_TRUE(version.has_value());
+  const base::UniqueFd memory(::memfd_create("maps", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(memory.get(), 4096), 0);
+  const auto map = [&](VfioClient& client, std::uint64_t page) {
+    const std::array fd{memory.get()};
+    return client.call(vfio::DmaMap{.flags = 3, .address = page * 4096, .size = 4096}, fd).error();
+  };
+  for (std::uint64_t page = 0; page < version->capabilities.max_dma_maps; ++page) ASSERT_EQ(map(greedy, page), 0) << page;
+  EXPECT_EQ(map(greedy, version->capabilities.max_dma_maps), ENOSPC);
+  VfioClient other(socket());
+  EXPECT_EQ(map(other, 0), 0);
+}
+
 TEST_F(ServerTest, HangsUpOnAnotherMajorVersion) {
   VfioClient client(socket(), false);
   EXPECT_EQ(client.call(vfio::Version{.major = 1}).error(), EINVAL);
