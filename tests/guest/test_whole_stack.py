@@ -53,12 +53,13 @@ says() { echo "command: $*"; "$@" 2>/tmp/errors; echo "command: status $?"; cat 
 
 
 @pytest.fixture
-def guest(rodeo, tmp_path):
+def guest(rodeo, tmp_path, request):
     """Starts emulated cards, boots a guest that has them, runs a script there; gives the script's commands with their output and status."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
-        kernel_files, qemu = kernel(), qemu_with_vfio_user()
+        # Whoever runs the fast suite does not wait for a QEMU to be fetched.
+        kernel_files, qemu = kernel(), qemu_with_vfio_user(fetch=request.node.get_closest_marker("slow") is not None)
     except Unavailable as why:
         pytest.skip(f"no guest with vfio-user here: {why}")
 
@@ -94,7 +95,6 @@ def commands(log):
     return said
 
 
-@pytest.mark.slow
 def test_an_emulated_felix_is_a_pci_device_of_a_guest(guest):
     script = """
 says rodeo card list -o json
