@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "card/operations/flash.h"
 #include "card/operations/i2c.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
@@ -35,6 +36,16 @@ Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registe
   }
 }
 
+Result<std::uint64_t> read_firmware_word(Card& card) {
+  switch (card.type()) {
+    case CardType::cru: return card.read64(cru::reg("firmware_hash"));
+    case CardType::crorc: return card.read64(crorc::reg("firmware_hash"));
+    case CardType::felix: return card.read64(felix::reg("git_hash"));
+    case CardType::unknown: break;
+  }
+  return 0;
+}
+
 std::optional<std::uint32_t> hash_or_nothing(std::uint64_t word) {
   const auto hash = static_cast<std::uint32_t>(word);
   return hash == 0 || hash == 0xffffffff ? std::nullopt : std::optional(hash);
@@ -55,13 +66,7 @@ std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word) {
 std::string hash_text(std::uint32_t hash) { return fmt::format("{:x}", hash); }
 
 Result<std::optional<std::uint32_t>> read_firmware_hash(Card& card) {
-  Result<std::uint64_t> word = 0;
-  switch (card.type()) {
-    case CardType::cru: word = card.read64(cru::reg("firmware_hash")); break;
-    case CardType::crorc: word = card.read64(crorc::reg("firmware_hash")); break;
-    case CardType::felix: word = card.read64(felix::reg("git_hash")); break;
-    case CardType::unknown: break;
-  }
+  const auto word = read_firmware_word(card);
   if (!word) return std::unexpected(word.error());
   return hash_or_nothing(*word);
 }
@@ -70,17 +75,25 @@ Result<Identity> identify(Card& card) {
   Identity identity;
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
-  const auto firmware = read_firmware_hash(card);
+  const auto firmware = read_firmware_word(card);
   if (!firmware) return std::unexpected(firmware.error());
+  if (*firmware == (card.type() == CardType::felix ? UINT64_MAX : UINT32_MAX))
+    return std::unexpected(Error{"card.all_ones", "its registers read as all ones, as where no card answers",
+                                 card.address().text(), "look at its power and its slot; `rodeo card reset` may wake it"});
+  // Firmware that has no such register reads 0, and the number is where the register would have it from.
+  const auto fetch_or = [&](Result<std::optional<std::uint32_t>> fetched, const card_registers::Register& reg,
+                            auto from) -> Result<std::optional<std::uint32_t>> {
+    if (!fetched || *fetched) return fetched;
+    const auto word = card.read(reg);
+    if (!word) return std::unexpected(word.error());
+    // A card without such a chip, or whose bus hangs, is still a card.
+    return *word == 0 ? from(card).value_or(std::nullopt) : std::nullopt;
+  };
   switch (card.type()) {
     case CardType::cru: {
-      serial = fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100));
-      if (serial && !*serial) {
-        // Old firmware has no such register: the EEPROM has the number. A card without one, or whose bus hangs, is still a card.
-        const auto word = card.read(cru::reg("serial"));
-        if (!word) return std::unexpected(word.error());
-        if (*word == 0) serial = serial_of_eeprom(card).value_or(std::nullopt);
-      }
+      serial =
+          fetch_or(fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100)),
+                   cru::reg("serial"), serial_of_eeprom);
       const auto user_logic = card.read(cru::reg("user_logic_hash"));
       if (!user_logic) return std::unexpected(user_logic.error());
       identity.user_logic_hash = hash_or_nothing(*user_logic);
@@ -90,8 +103,9 @@ Result<Identity> identify(Card& card) {
       break;
     }
     case CardType::crorc:
-      serial = fetch_serial(card, crorc::reg("flash_command"), crorc::kReadSerial, crorc::reg("serial"),
-                            std::chrono::milliseconds(600));
+      serial = fetch_or(fetch_serial(card, crorc::reg("flash_command"), crorc::kReadSerial, crorc::reg("serial"),
+                                     std::chrono::milliseconds(600)),
+                        crorc::reg("serial"), serial_of_flash);
       break;
     case CardType::felix: {
       const auto number = card.read64(felix::reg("serial"));
@@ -103,7 +117,7 @@ Result<Identity> identify(Card& card) {
   }
   if (!serial) return std::unexpected(serial.error());
   identity.serial = *serial;
-  identity.firmware_hash = *firmware;
+  identity.firmware_hash = hash_or_nothing(*firmware);
   return identity;
 }
 

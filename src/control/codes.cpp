@@ -65,6 +65,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.unknown_component", invalid_configuration,
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
      "there is; components of plug-ins are there once the configuration names the plug-in."},
+    {"card.all_ones", unreachable,
+     "The card's registers read as all ones, which is what a bus reads where nothing answers: the card has lost its power "
+     "or "
+     "has left the bus. `rodeo card reset` may wake it."},
     {"card.ambiguous", usage,
      "A name fits more than one card. Two cards that report the same serial number can be told apart by their PCI "
      "addresses."},

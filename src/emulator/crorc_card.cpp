@@ -43,6 +43,9 @@ void CrorcCard::define_registers() {
   unsigned left = settings_.serial;
   for (int digit = 3; digit >= 0; --digit, left /= 10) serial |= ('0' + left % 10) << (8 * digit);
   set_all(crorc::reg("serial"), serial);
+  flash_.hold(crorc::kFlashSerialWord, static_cast<std::uint16_t>(0xff00U | (serial & 0xffU)));
+  flash_.hold(crorc::kFlashSerialWord + 1, static_cast<std::uint16_t>((serial & 0xff00U) | (serial >> 16 & 0xffU)));
+  flash_.hold(crorc::kFlashSerialWord + 2, static_cast<std::uint16_t>((serial >> 16 & 0xff00U) | 0xffU));
   set_all(crorc::reg("firmware_hash"), 0x8e0d2ffd);
   set_all(crorc::reg("flash_status"), 1);
   set_all(crorc::reg("first_orbit"), settings_.source.first_orbit);
@@ -86,7 +89,7 @@ void CrorcCard::define_registers() {
     });
   });
   regs.on_read(crorc::reg("superpage_push"), [this](std::uint32_t number) -> std::uint64_t {
-    return std::uint64_t{channels_[number].bytes} << 8 | channels_[number].pushes;
+    return std::uint64_t{channels_[number].pushed_bytes} << 8 | channels_[number].pushes;
   });
   regs.on_write(crorc::reg("superpage_push"), [this](std::uint32_t number, std::uint64_t value) {
     Channel& channel = channels_[number];
@@ -99,7 +102,7 @@ void CrorcCard::define_registers() {
     channel.address = registers().get(crorc::reg("superpage_address_high"), number) << 32 |
                       registers().get(crorc::reg("superpage_address_low"), number);
     channel.filled = 0;
-    channel.bytes = static_cast<std::uint32_t>(value);
+    channel.bytes = channel.pushed_bytes = static_cast<std::uint32_t>(value);
     ++channel.pushes;
   });
   regs.on_write(crorc::reg("time_frame"), [this](std::uint32_t number, std::uint64_t value) {
@@ -145,7 +148,7 @@ void CrorcCard::command(Channel& channel, std::uint32_t code) {
 }
 
 void CrorcCard::reset_channel(Channel& channel) {
-  channel.bytes = channel.filled = 0;
+  channel.bytes = channel.pushed_bytes = channel.filled = 0;
   channel.pushes = channel.count = 0;
   channel.receiving = channel.loopback = channel.generator = false;
   channel.answers.clear();

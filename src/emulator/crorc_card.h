@@ -40,7 +40,8 @@ class CrorcCard final : public PciFunction {
   struct Channel {
     ClientId client = 0;
     std::uint64_t address = 0;
-    std::uint32_t bytes = 0;  // of the superpage in flight; 0: none
+    std::uint32_t bytes = 0;         // of the superpage in flight; 0: none
+    std::uint32_t pushed_bytes = 0;  // of the last one, which superpage_push reads until the next
     std::uint32_t filled = 0;
     std::uint8_t pushes = 0;
     std::uint8_t count = 0;  // of the next report

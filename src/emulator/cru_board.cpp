@@ -109,7 +109,7 @@ void CruCard::define_i2c() {
           break;
         case 2:
           bus.data = 0x80000000U | (bus.bytes.contains(at) ? bus.bytes[at] : 0U);
-          // The jitter cleaner's input, which the sequences that no source states would set, follows the selected clock.
+          // The jitter cleaner's input, which the sequences of a real card would set, follows the selected clock.
           if (first_bus + index == kJitterCleanerBus && at == kSelectedInput && !bus.bytes.contains(at))
             bus.data |=
                 cru::kClockSelect.of(static_cast<std::uint32_t>(registers().get(cru::reg("ttc_control")))) == 2 ? 0U : 2U;
@@ -177,8 +177,10 @@ void CruCard::define_links() {
 
   const std::uint32_t mask = (std::uint32_t{1} << std::min(settings_.links, cru::kLinks)) - 1;
   regs.set(cru::reg("datapath_enable"), mask, endpoint_);
-  for (unsigned number = 0; number < kLinks; ++number)
+  for (unsigned number = 0; number < kLinks; ++number) {
     regs.set(cru::reg("datapath_link_ids"), number, cru::datapath_index(endpoint_, number));
+    regs.set(cru::reg("datapath_link_control"), cru::kFullPage, cru::datapath_index(endpoint_, number));
+  }
   regs.on_write(cru::reg("datapath_enable"), [this](std::uint32_t endpoint, std::uint64_t value) {
     if (endpoint != endpoint_) return;
     after_write([this, value] {

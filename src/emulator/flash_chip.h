@@ -16,6 +16,9 @@ class FlashChip {
   /// The chip's answer at the address: a word, or its status where that was asked for.
   std::uint16_t read() const { return status_mode_ ? status_ : word(address_); }
 
+  /// What the factory has written.
+  void hold(std::uint32_t address, std::uint16_t value) { words_[address] = value; }
+
   void write(std::uint16_t value) {
     namespace crorc = card_registers::crorc;
     if (setup_ == crorc::kChipProgram) {

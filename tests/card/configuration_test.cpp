@@ -61,6 +61,21 @@ TEST_F(CruConfiguration, NothingIsWrittenThatIsAsItShouldBe) {
   EXPECT_TRUE(cru_.log.empty());
 }
 
+TEST_F(CruConfiguration, LinksTakeAWholePageOfRawData) {
+  CruSettings s;
+  s.user_logic = true;
+  ASSERT_TRUE(apply(*cru_.card, s));
+  const auto control = [&](unsigned link) {
+    return cru_.f->words[{2, cru::reg("datapath_link_control").at(cru::datapath_index(0, link))}];
+  };
+  EXPECT_EQ(control(0), 0x800001fcu);
+  EXPECT_EQ(control(cru::kUserLogicLink), 0x800001fcu);
+  EXPECT_EQ(control(1), 0u) << "a link that is not enabled";
+  s.datapath_mode = DatapathMode::streaming;
+  ASSERT_TRUE(apply(*cru_.card, s));
+  EXPECT_EQ(control(0), 0x1fcu);
+}
+
 TEST_F(CruConfiguration, OnlyWhatDiffersIsWritten) {
   CruSettings s = some_settings();
   ASSERT_TRUE(apply(*cru_.card, s));

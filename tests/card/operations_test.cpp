@@ -61,6 +61,13 @@ TEST(CtpEmulator, GoesThroughIdleAndLeavesTheOtherDivisorsOff) {
   EXPECT_EQ(on.all(cru::reg("ctp_control")), (std::vector<std::uint32_t>{0x80000000, 0}));
 }
 
+TEST(CtpEmulator, KeepsAndDropsByDefaultWhatUpstreamsToolDoes) {
+  Written on;
+  ASSERT_TRUE(start_ctp(*on.card, {}));
+  EXPECT_EQ(on.last(cru::reg("ctp_hb_prescale")), 15000u << 16 | 15000u);
+  EXPECT_EQ(on.last(cru::reg("ctp_physics_divisor")), 8u);
+}
+
 TEST(CtpEmulator, FixedTriggersComeTwoTicksAfterTheirSlot) {
   Written on;
   ASSERT_TRUE(start_ctp(*on.card, {.mode = CtpEmulation::Mode::fixed, .bunch_crossings = {0, 1, 2, 3, 3563, 0, 0, 0, 0}}));
@@ -310,6 +317,24 @@ TEST(Flash, PlacesThatAreNoneAreRefused) {
   EXPECT_TRUE(chip.writes.empty());
   Written other;
   EXPECT_EQ(read_flash(*other.card, 0, 1).error().code, "card.wrong_type");
+}
+
+TEST(Flash, HasTheSerialNumberOfACardWhoseFirmwareHasNoRegisterForIt) {
+  FlashChip chip;
+  EXPECT_EQ(serial_of_flash(*chip.card).value(), std::nullopt);
+  chip.memory = {{0x470010, 0xff30}, {0x470011, 0x3233}, {0x470012, 0x33ff}};  // "0233" from byte 33 on
+  EXPECT_EQ(serial_of_flash(*chip.card).value(), 233u);
+  EXPECT_EQ(identify(*chip.card)->serial, 233u);
+  chip.memory = {{0x470010, 0xff31}, {0x470011, 0x3233}, {0x470012, 0x3435}};
+  EXPECT_EQ(serial_of_flash(*chip.card).value(), 12345u);
+}
+
+TEST(Identity, ACardThatReadsAllOnesIsNamedAsOneThatIsNotThere) {
+  for (const card_registers::PciId id : {cru::kPciId, card_registers::crorc::kPciId}) {
+    Written on(id);
+    on.function->before_read = [&](unsigned bar, std::uint64_t offset) { on.function->words[{bar, offset}] = UINT32_MAX; };
+    EXPECT_EQ(identify(*on.card).error().code, "card.all_ones");
+  }
 }
 
 TEST(Flash, CanBeInterrupted) {

@@ -109,6 +109,14 @@ TEST_F(CrorcCardTest, ASecondSuperpageIsRefused) {
   EXPECT_EQ(emulator_->report().functions[0].counters.front().first, "descriptors_refused");
 }
 
+TEST_F(CrorcCardTest, SizeAndCountOfThePushReadBackAfterTheSuperpageIsDoneToo) {
+  CrorcHost host(socket(), 3);
+  host.start(true);
+  host.push();
+  (void)host.wait(crorc::kCompletionSeed);
+  EXPECT_EQ(host.read(crorc::reg("superpage_push")), CrorcHost::kSuperpage << 8 | 1U);
+}
+
 TEST_F(CrorcCardTest, AFlushReportsWhatIsThere) {
   CrorcHost host(socket(), 1);
   ASSERT_TRUE(emulator_->inject("crorc", {.kind = FaultKind::stuck_fifo, .link = 1}).has_value());

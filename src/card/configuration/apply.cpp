@@ -116,7 +116,7 @@ Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   return {};
 }
 
-/// What brings the jitter cleaner from one clock to another is in no public source, so that it may still take the former one.
+/// The sequence that brings the jitter cleaner from one clock to another is not run here (docs/card-tools.md), so that it may still take the former one.
 void warn_of_clock(Card& card, const CardSettings& settings) {
   const auto* cru = std::get_if<CruSettings>(&settings);
   const auto ttc_in_use = cru != nullptr ? ttc_clock_in_use(card) : Result<bool>(false);

@@ -63,6 +63,8 @@ std::vector<PlanItem> plan(const CruSettings& s, unsigned endpoint) {
       if (!s.links[link].enabled) continue;
       add(Module::links, fmt::format("link {} datapath_mode", link), cru::reg("datapath_link_control"), datapath,
           cru::kPacketMode, s.datapath_mode, datapath_mode);
+      add(Module::links, fmt::format("link {} longest raw packet", link), cru::reg("datapath_link_control"), datapath,
+          cru::kRawMaxLength, cru::kFullPage, nullptr);
       add(Module::links, fmt::format("link {} system_id", link), cru::reg("datapath_link_ids"), datapath, cru::kSystemId,
           s.system_id, nullptr);
       add(Module::links, fmt::format("link {} fee_id", link), cru::reg("datapath_link_ids"), datapath, cru::kFeeId,
@@ -73,6 +75,13 @@ std::vector<PlanItem> plan(const CruSettings& s, unsigned endpoint) {
   }
   const unsigned statistics = endpoint == 0 ? 13 : 14;
   add(Module::user_logic, "user_logic", cru::reg("datapath_enable"), endpoint, cru::kEnableUserLogic, s.user_logic, flag);
+  if (s.user_logic) {
+    const std::uint32_t datapath = cru::datapath_index(endpoint, cru::kUserLogicLink);
+    add(Module::user_logic, "datapath_mode of user logic", cru::reg("datapath_link_control"), datapath, cru::kPacketMode,
+        s.datapath_mode, datapath_mode);
+    add(Module::user_logic, "longest raw packet of user logic", cru::reg("datapath_link_control"), datapath,
+        cru::kRawMaxLength, cru::kFullPage, nullptr);
+  }
   add(Module::user_logic, "run_statistics", cru::reg("datapath_enable"), endpoint, Field{statistics, 1}, s.run_statistics,
       flag);
   if (s.user_logic || s.run_statistics)

@@ -23,7 +23,8 @@ struct CtpEmulation {
   std::uint32_t ticks = 8;  ///< clock ticks (25 ns) between triggers; 8 to 2^28 - 1, calibration from 19, health from 11
   std::uint32_t last_bc = 3563;  ///< last bunch crossing of an orbit
   std::uint32_t last_hb = 255;   ///< heartbeat frames of a time frame, minus one; 16 bits
-  std::uint32_t keep = 2;        ///< heartbeat frames kept, then dropped, in turn; 2 to 65535 each
+  std::uint32_t keep =
+      15000;  ///< heartbeat frames kept, then dropped, in turn; 2 to 65535 each. Both as upstream's tool has them
   std::uint32_t drop = 15000;
   std::uint32_t first_orbit = 0;
   std::array<std::uint32_t, 9> bunch_crossings{0x14d, 0x29a, 0x3e7, 0x534, 0x681,

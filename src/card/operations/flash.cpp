@@ -1,8 +1,10 @@
 #include "card/operations/flash.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "card/operations/require_type.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kFlashWords = std::uint64_t{1} << 24;
 constexpr std::chrono::milliseconds kWordPatience{100};
+constexpr std::chrono::milliseconds kLockPatience{2000};
 constexpr std::chrono::seconds kErasePatience{10};  // a block takes up to 4 s
 
 /// The chip behind flash_command and flash_data.
@@ -133,6 +136,19 @@ Result<std::vector<std::uint16_t>> read_flash(Card& card, std::uint32_t address,
     if (progress && !progress(read.size(), words)) return std::unexpected(interrupted());
   }
   return read;
+}
+
+Result<std::optional<std::uint32_t>> serial_of_flash(Card& card) {
+  const auto alone = card.lock(pci::kConfigurationByte, "the flash of " + card.address().text(), kLockPatience);
+  if (!alone) return std::unexpected(alone.error());
+  const auto words = read_flash(card, crorc::kFlashSerialWord, crorc::kFlashSerialDigits / 2 + 1);
+  if (!words) return std::unexpected(words.error());
+  std::string text;
+  for (const std::uint16_t word : *words) text += {static_cast<char>(word >> 8), static_cast<char>(word & 0xff)};
+  text.erase(0, 1);  // the number begins in the middle of a word
+  std::uint32_t serial = 0;
+  const auto end = std::from_chars(text.data(), text.data() + crorc::kFlashSerialDigits, serial).ptr;
+  return end < text.data() + 3 || serial == 0 ? std::nullopt : std::optional(serial);
 }
 
 Result<FlashReport> write_flash(Card& card, std::uint32_t address, std::span<const std::uint16_t> words,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,9 @@ using FlashProgress = std::function<bool(std::uint64_t done, std::uint64_t all)>
 /// Errors: card.wrong_type, card.bad_setting (beyond the flash), card.timeout (a word took longer than 100 ms), card.interrupted.
 Result<std::vector<std::uint16_t>> read_flash(Card& card, std::uint32_t address, std::uint64_t words,
                                               const FlashProgress& progress = {});
+
+/// The card's serial number, which stands behind the firmware as a text. Nothing: there is none. Errors: as above, card.locked.
+Result<std::optional<std::uint32_t>> serial_of_flash(Card& card);
 
 /// Writes from `address` on, which begins a block: compares each block first, erases and programs only what differs, and reads it back. No other process
 /// configures the card meanwhile (card.locked if one does). Errors: as above, and card.flash (the chip reports failure, or gives back something else).

@@ -51,7 +51,11 @@ inline constexpr std::uint32_t kChipReadArray = 0xff;  // reads give words again
 inline constexpr std::uint32_t kChipReady = 0x80;      // status while all is well; other bits say what failed
 inline constexpr std::uint32_t kFlashBlockWords = 0x10000;
 inline constexpr std::uint32_t kFlashLastAddress = 0x46ffff;  // of the firmware
-inline constexpr Field kDynamicOffset{0};                     // configuration
+// The serial number: up to five ASCII digits from byte 33 of block 0x470000 on, two bytes a word, the first in the high one
+// (upstream's Crorc/Constants.h, namespace Serial).
+inline constexpr std::uint32_t kFlashSerialWord = 0x470010;
+inline constexpr unsigned kFlashSerialDigits = 5;
+inline constexpr Field kDynamicOffset{0};  // configuration
 inline constexpr Field kCrorcId{4, 12};
 inline constexpr Field kTimeFrameLength{0, 12};  // time_frame
 inline constexpr Field kTimeFrameDetection{12};

@@ -52,8 +52,10 @@ inline constexpr Field kClockSelect{0, 2};  // ttc_control: 0 TTC, 2 local
 inline constexpr Field kDownstreamData{16, 2};
 inline constexpr Field kStickyClear{28};
 inline constexpr Field kPacketMode{31};  // datapath_link_control
-inline constexpr Field kAllowReject{0};  // datapath_flow_control
-inline constexpr Field kFeeId{0, 16};    // datapath_link_ids, virtual_link_ids
+inline constexpr Field kRawMaxLength{0, 31};
+inline constexpr std::uint32_t kFullPage = 0x1fc;  // raw words of 16 bytes: with the header a page of 8 KiB
+inline constexpr Field kAllowReject{0};            // datapath_flow_control
+inline constexpr Field kFeeId{0, 16};              // datapath_link_ids, virtual_link_ids
 inline constexpr Field kSystemId{16, 8};
 inline constexpr Field kEnableUserLogic{15};  // datapath_enable; bits 0-11 are the links
 inline constexpr Field kEnableUserAndCommonLogic{30};
@@ -218,7 +220,8 @@ inline constexpr Register kRegisters[]{
     {"datapath_flow_rejected", 2, 0x6c0004, 4, Access::read, "heartbeat frames rejected", 2, 0x100000},
     {"datapath_flow_total", 2, 0x6c0008, 4, Access::read, "heartbeat frames seen", 2, 0x100000},
     {"datapath_link_control", 2, 0x640000, 4, Access::read_write,
-     "bit 31: packet mode, else streaming; low bits: longest raw packet", 16, 0x2000, 2, 0x100000},
+     "bit 31: packet mode, else streaming; below: longest raw packet in words of 16 bytes (1fc: a full page)", 16, 0x2000, 2,
+     0x100000},
     {"datapath_link_ids", 2, 0x640004, 4, Access::read_write, "15:0 FEE id, 23:16 system id", 16, 0x2000, 2, 0x100000},
     {"datapath_link_rejected", 2, 0x640008, 4, Access::read, "packets rejected", 16, 0x2000, 2, 0x100000},
     {"datapath_link_accepted", 2, 0x64000c, 4, Access::read, "packets accepted", 16, 0x2000, 2, 0x100000},
