@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <thread>
 
 #include "cli/verbs.h"
@@ -123,6 +125,42 @@ Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards
   if (!cards) return std::unexpected(cards.error());
   cards->each(work);
   return cards->outcome();
+}
+
+Result<std::uint32_t> link_mask(std::string_view text, unsigned last) {
+  const auto number = [last](std::string_view digits) -> std::optional<unsigned> {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc{} || end != digits.data() + digits.size() || value > last) return std::nullopt;
+    return value;
+  };
+  std::uint32_t mask = 0;
+  while (true) {
+    const std::string_view part = text.substr(0, text.find(','));
+    const std::size_t dash = std::min(part.find('-'), part.size());
+    const auto first = number(part.substr(0, dash));
+    const auto end = dash == part.size() ? first : number(part.substr(dash + 1));
+    if (!first || !end || *first > *end)
+      return std::unexpected(Error{"cli.bad_value",
+                                   fmt::format("--links: `{}` is no link or range of links", part),
+                                   {},
+                                   fmt::format("links are 0 to {}, as in 0,1,8-10", last)});
+    for (unsigned link = *first; link <= *end; ++link) mask |= 1U << link;
+    if (part.size() == text.size()) return mask;
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
+Result<std::uint32_t> hexadecimal_word(std::string_view text, std::string_view option) {
+  std::string_view digits = text;
+  if (digits.starts_with("0x") || digits.starts_with("0X")) digits.remove_prefix(2);
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (error == std::errc{} && end == digits.data() + digits.size()) return value;
+  return std::unexpected(Error{"cli.bad_value",
+                               fmt::format("{}: `{}` is no hexadecimal number of 32 bits", option, text),
+                               {},
+                               "with or without 0x, as in 0xffff0000"});
 }
 
 card::RegisterSpace register_space(const card::Card& card) {

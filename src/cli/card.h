@@ -9,6 +9,7 @@
 #include "card/enumeration.h"
 #include "card/firmware.h"
 #include "card/register_target.h"
+#include "card_registers/cru.h"
 #include "cli/command.h"
 
 namespace rodeo::cli {
@@ -72,8 +73,10 @@ class AskedCards {
 /// Opens the cards and works on them one after the other.
 Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards::Work& work);
 
-/// "0,1,8-10" as a bit mask; links 0 to `last`, at most 31. Error cli.bad_value.
-Result<std::uint32_t> link_mask(std::string_view text, unsigned last = 31);
+/// What every verb's `--links` takes: "0,1,8-10" as a bit mask; decimal, 0 to `last`. Error cli.bad_value.
+Result<std::uint32_t> link_mask(std::string_view text, unsigned last = card_registers::cru::kLinks - 1);
+/// What masks and orbits are written in, as upstream's: 32 bits, hexadecimal, with or without 0x. `option` is named in the error cli.bad_value.
+Result<std::uint32_t> hexadecimal_word(std::string_view text, std::string_view option);
 
 /// The table of firmware that is built in, upstream's local list where there is one, and the user's file (may be empty).
 Result<card::FirmwareTable> firmware_table(const std::string& file);

@@ -22,7 +22,7 @@ struct DmaOptions {
   std::uint64_t superpage_bytes = 1U << 20;
   std::string source = "internal";
   std::string level = "full";
-  std::string links = "0";
+  std::optional<std::string> links;
   std::string pattern = "auto";
   std::optional<std::uint64_t> bytes;
   std::optional<std::chrono::nanoseconds> time;
@@ -132,13 +132,11 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
                                  "--time 0 would read for ever",
                                  {},
                                  "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C"});
-  const auto links = card::parse_number(options.links);
-  if (!links || *links > UINT32_MAX)
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--links {} is no bit mask", options.links),
-                                 {},
-                                 "32 bits, decimal or 0x...: 0x3 or 3 is links 0 and 1"});
-  settings.dma.links = static_cast<std::uint32_t>(*links);
+  if (options.links) {
+    const auto links = link_mask(*options.links);
+    if (!links) return std::unexpected(links.error());
+    settings.dma.links = *links;
+  }
   settings.superpage_bytes = static_cast<std::uint32_t>(options.superpage_bytes);
   settings.dma.source = *source;
   settings.check.pattern = *pattern;
@@ -234,7 +232,8 @@ void add_dma(Command& bench) {
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");
   dma.option("--connector", settings.check.connector,
              "FELIX: connector id of the emulated links; what the first chunk says if left out");
-  dma.option("--links", options->links, "CRU: bit mask of links, as 0x3; 0: those that are enabled").value_name("MASK");
+  dma.option("--links", options->links, "CRU: links, as in 0,1,8-10; those that are enabled if left out")
+      .value_name("LINKS");
   dma.duration("--pause", settings.pause,
                "Between two looks at the card; as long as it needs for an eighth of what it has, if left out");
   dma.option("--numa", options->numa, "Read on the CPUs of the card's NUMA node: card; anywhere: off; or a node's number")
@@ -257,7 +256,8 @@ struct BarOptions {
   std::string name;
   std::optional<std::string> value;
   unsigned processes = 1;
-  std::chrono::nanoseconds time = std::chrono::seconds{1};
+  std::optional<std::chrono::nanoseconds> time;
+  std::optional<std::uint64_t> cycles;
   std::string json;
   OutputFormat format = OutputFormat::table;
 };
@@ -275,7 +275,12 @@ Result<card::RegisterTarget> some_register(const card::Card& card, std::optional
 }
 
 Result<ExitCode> bench_bar(const BarOptions& options) {
-  if (options.time < std::chrono::milliseconds{1})
+  if (options.time && options.cycles)
+    return std::unexpected(Error{"cli.usage", "--time and --cycles both say how much", {}, "leave out one of them"});
+  if (options.cycles && *options.cycles == 0)
+    return std::unexpected(Error{"cli.bad_value", "--cycles takes 1 or more", {}, "100 is upstream's default"});
+  const std::chrono::nanoseconds time = options.time.value_or(std::chrono::seconds{1});
+  if (time < std::chrono::milliseconds{1})
     return std::unexpected(
         Error{"cli.bad_value", "--time takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
   const auto entry = card::find_card(options.id);
@@ -283,7 +288,8 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   if (!entry->unanswered.code.empty()) return std::unexpected(entry->unanswered);
   card::BarBenchSettings settings;
   settings.processes = options.processes;
-  settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(options.time);
+  settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  settings.cycles = options.cycles.value_or(0);
   {
     const auto card = card::Card::open(entry->function);
     if (!card) return std::unexpected(card.error());
@@ -310,7 +316,8 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
     fmt::print("{} {} of BAR {} at {:#x}, {} process{}, {}\n", settings.write ? "write and read" : "read",
                settings.target.name(), settings.target.bar, settings.target.offset, settings.processes,
                settings.processes == 1 ? "" : "es", result->mapped ? "mapped" : "trapped");
-    fmt::print("  operations  {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result->operations_per_second * 1e-6,
+    fmt::print("  operations  {} in {:.6f} s: {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result->operations,
+               result->seconds, result->operations_per_second * 1e-6,
                result->operations_per_second * 8e-6 * settings.target.width_bytes,
                1e6 * settings.processes / result->operations_per_second);
     fmt::print("  each        ");
@@ -325,6 +332,8 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
                                   {"address_bytes", settings.target.offset},
                                   {"register", settings.target.name()},
                                   {"writes", settings.write.has_value()},
+                                  {"operations", result->operations},
+                                  {"seconds", result->seconds},
                                   {"operations_per_second", result->operations_per_second},
                                   {"per_process", Json::array_of(result->per_process)},
                                   {"unfairness", result->unfairness},
@@ -344,14 +353,16 @@ void add_bar(Command& bench) {
   Command& bar = bench.verb("bar", "Register accesses per second, and how fairly processes share them");
   bar.example("rodeo card bench bar --id '#0' --bar 2 --processes 8", "reads by eight processes at once")
       .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563",
-               "write and read in turn, as bar-stress does");
+               "write and read in turn, as bar-stress does")
+      .example("rodeo card bench bar --id '#0' --register ctp_bc_max --value 3563 --cycles 100000", "so many times");
   add_card_id(bar, options->id);
   bar.option("--bar,--channel", options->bar, "BAR; 2 (C-RORC: 0) if left out");
   bar.option("--register,--address", options->name, "Name or byte address; one that is harmless to read if left out")
       .value_name("REGISTER");
   bar.option("--value", options->value, "Write this before each read");
   bar.option("--processes", options->processes, "That begin together; at most 128");
-  bar.duration("--time", options->time, "How long; a millisecond or more");
+  bar.duration("--time", options->time, "How long; a millisecond or more, 1s if left out");
+  bar.option("--cycles", options->cycles, "So many reads, or pairs of write and read, by each process; in place of --time");
   bar.output(options->format);
   bar.json_file(options->json);
   bar.run([options] { return bench_bar(*options); });

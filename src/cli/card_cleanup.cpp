@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 struct CleanupOptions {
   bool yes = false;
+  bool light = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -255,6 +256,8 @@ void add_card_cleanup(Command& card) {
   Command& cleans = card.verb("cleanup", "What processes that are gone have left behind: sockets, locks, buffers");
   cleans.example("rodeo card cleanup", "says what it would remove").example("rodeo card cleanup --yes", "removes it");
   cleans.flag("--yes", options->yes, "Remove it");
+  cleans.flag("--light", options->light,
+              "As upstream's: leave kernel modules alone. They always are: there is none to reload");
   cleans.output(options->format);
   cleans.paragraph(
       "What a living process listens on, locks or has open is never touched; what only has the name of a socket "

@@ -60,14 +60,10 @@ struct Options {
 
 /// The option of a setting: its name with dashes, and upstream's where that is another.
 std::string option_of(std::string_view setting) {
-  static const std::map<std::string_view, std::string> kAlso{{"datapath_mode", "datapathmode"},
-                                                             {"downstream_data", "downstreamdata"},
-                                                             {"gbt_mode", "gbtmode"},
-                                                             {"dynamic_offset", "dyn-offset"},
-                                                             {"time_frame_length", "tf-length"},
-                                                             {"trigger_window", "trigger-window-size"},
-                                                             {"run_statistics", "run-stats"},
-                                                             {"gbt_mux", "gbtmux"}};
+  static const std::map<std::string_view, std::string> kAlso{
+      {"datapath_mode", "datapathmode"}, {"downstream_data", "downstreamdata"}, {"gbt_mode", "gbtmode"},
+      {"dynamic_offset", "dyn-offset"},  {"time_frame_length", "tf-length"},    {"trigger_window", "trigger-window-size"},
+      {"run_statistics", "run-stats"}};
   std::string names = "--" + std::string(setting);
   std::ranges::replace(names, '_', '-');
   if (const auto also = kAlso.find(setting); also != kAlso.end()) names += ",--" + also->second;
@@ -95,10 +91,9 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     if (card.type() != card::CardType::cru)
       return std::unexpected(Error{"card.wrong_type", "--links is for CRU cards", card.address().text(),
                                    "name E-links with --set linkN.elinks=MASK"});
-    constexpr unsigned kLinks = card_registers::cru::kLinks;
-    const auto mask = link_mask(*options.links, kLinks - 1);
+    const auto mask = link_mask(*options.links);
     if (!mask) return std::unexpected(mask.error());
-    for (unsigned link = 0; link < kLinks; ++link) {
+    for (unsigned link = 0; link < card_registers::cru::kLinks; ++link) {
       if (auto done = control::set_card_setting(*settings, fmt::format("link{}.enabled", link),
                                                 (*mask >> link & 1) != 0 ? "true" : "false", "--links");
           !done)
@@ -287,6 +282,9 @@ void add_card_config(Command& card) {
       .value_name("NAME=VALUE");
   verb.option("--links", options->links, "CRU: these links are enabled and no others, as in 0,1,8-10").value_name("LINKS");
   add_fields(verb, *options, card::cru_fields(), "CRU");
+  verb.option("--gbt-mux,--gbtmux", options->named["gbt_mux"], "CRU: what is sent down all links: ttc, ddg, swt, ttcup, ul")
+      .value_name("VALUE");
+  verb.option("--fee-id", options->named["fee_id"], "CRU: FEE id in the headers of all links").value_name("VALUE");
   add_fields(verb, *options, card::crorc_fields(), "C-RORC");
   add_fields(verb, *options, card::felix_fields(), "FELIX");
   verb.flag("--dry-run", options->dry_run, "Show the difference, change nothing");
@@ -297,8 +295,7 @@ void add_card_config(Command& card) {
   verb.option("--firmware-list", options->firmware_list, "JSON object of further hashes and names").value_name("FILE");
   verb.option("--generate,--gen-cfg-file", options->generate, "Write the card's configuration there; - is stdout")
       .value_name("FILE");
-  verb.choice("--template", options->make_template, {"", "cru", "crorc", "felix"},
-              "Write a configuration with all defaults");
+  verb.choice("--template", options->make_template, {"cru", "crorc", "felix"}, "Write a configuration with all defaults");
   verb.output(options->format);
   verb.run([options] { return config(*options); });
 

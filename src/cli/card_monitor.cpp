@@ -21,7 +21,7 @@ using card::Measurement;
 
 struct Options {
   std::vector<std::string> ids;
-  std::string links = "0-31";
+  std::string links = "0-23";
   bool onu = false;
   bool fec = false;
   bool prometheus = false;
@@ -85,7 +85,7 @@ struct Rows {
 /// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all
 /// groups. `first`: nothing was printed before.
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
-  const auto links = link_mask(options.links);
+  const auto links = link_mask(options.links, 23);  // a FELIX has 24, no card more
   if (!links) return std::unexpected(links.error());
   auto cards = AskedCards::open(options.ids);
   if (!cards) return std::unexpected(cards.error());

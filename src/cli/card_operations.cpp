@@ -1,10 +1,10 @@
 // What one asks of a card by hand: `rodeo card loopback | ctp | pattern | userlogic | siu`.
 #include <fmt/format.h>
 
-#include <bit>
+#include <chrono>
 #include <thread>
+#include <tuple>
 
-#include "base/clock.h"
 #include "card/dma/data_taking.h"
 #include "card/operations/ctp_emulator.h"
 #include "card/operations/loopback_test.h"
@@ -16,26 +16,6 @@
 #include "control/stop_signals.h"
 
 namespace rodeo::cli {
-
-Result<std::uint32_t> link_mask(std::string_view text, unsigned last_link) {
-  const auto bad = [&](std::string_view part) {
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("`{}` is no link or range of links", part),
-                                 {},
-                                 fmt::format("links are 0 to {}, as in 0,1,8-10", last_link)});
-  };
-  std::uint32_t mask = 0;
-  while (true) {
-    const std::string_view part = text.substr(0, text.find(','));
-    const std::size_t dash = part.find('-');
-    const auto first = card::parse_number(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : card::parse_number(part.substr(dash + 1));
-    if (!first || !last || *first > *last || *last > last_link) return bad(part);
-    for (std::uint64_t link = *first; link <= *last; ++link) mask |= 1U << link;
-    if (part.size() == text.size()) return mask;
-    text.remove_prefix(part.size() + 1);
-  }
-}
 
 namespace {
 
@@ -71,33 +51,31 @@ struct LoopbackOptions {
   std::string mask_low = "0xffffffff";
   bool internal = false;
   bool skip_reset = false;
+  bool expert = false;
   bool while_running = false;
   std::chrono::nanoseconds duration = std::chrono::seconds{1};
+  std::optional<std::chrono::nanoseconds> interval;
   OutputFormat format = OutputFormat::table;
 };
-
-Result<std::uint32_t> mask_of(const std::string& text) {
-  const auto value = card::parse_number(text);
-  if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
-  return std::unexpected(
-      Error{"cli.bad_value", "`" + text + "` is no mask of 32 bits", {}, "decimal or 0x..., as in 0xffff0000"});
-}
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
   if (options.duration < std::chrono::milliseconds{1})
     return std::unexpected(
         Error{"cli.bad_value", "--duration takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
+  if (options.interval) {
+    if (auto possible = check_interval(*options.interval, "--interval"); !possible) return std::unexpected(possible.error());
+  }
   card::LoopbackSettings settings;
-  const auto links = link_mask(options.links, card_registers::cru::kLinks - 1);
+  const auto links = link_mask(options.links);
   if (!links) return std::unexpected(links.error());
   settings.links = *links;
   settings.internal = options.internal;
   settings.static_pattern = options.pattern == "static";
   settings.counter_8_bit = options.counter == "8bit";
-  for (const auto& [text, mask] : {std::pair{&options.mask_high, &settings.mask_high},
-                                   {&options.mask_medium, &settings.mask_medium},
-                                   {&options.mask_low, &settings.mask_low}}) {
-    const auto value = mask_of(*text);
+  for (const auto& [option, text, mask] : {std::tuple{"--high-mask", &options.mask_high, &settings.mask_high},
+                                           {"--med-mask", &options.mask_medium, &settings.mask_medium},
+                                           {"--low-mask", &options.mask_low, &settings.mask_low}}) {
+    const auto value = hexadecimal_word(*text, option);
     if (!value) return std::unexpected(value.error());
     *mask = *value;
   }
@@ -111,28 +89,38 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
       if (!started) return std::unexpected(started.error());
       test.emplace(std::move(*started));
     }
-    std::uint64_t errors = 0;
-    const std::uint64_t end = base::steady_now_ns() + static_cast<std::uint64_t>(options.duration.count());
-    const std::vector<Column> columns{
-        {"link", "link"},  {"PLL", "pll_locked"},      {"RX locked", "rx_locked"},  {"data", "data_up"},
-        {"PHY", "phy_up"}, {"RX errors", "rx_errors"}, {"FEC errors", "fec_errors"}};
+    std::vector<Column> columns{{"link", "link"}};
+    if (options.expert || options.format != OutputFormat::table)
+      columns.insert(columns.end(), {{"PLL", "pll_locked"}, {"RX locked", "rx_locked"}, {"data", "data_up"}});
+    columns.insert(columns.end(), {{"PHY", "phy_up"}, {"RX errors", "rx_errors"}, {"FEC errors", "fec_errors"}});
     const control::StopSignals signals;
-    while (true) {
-      while (base::steady_now_ns() < end && !signals.stop_requested())
+    const auto end = std::chrono::steady_clock::now() + options.duration;
+    for (bool first = true, over = false; !over; first = false) {
+      const auto next = options.interval ? std::min(end, std::chrono::steady_clock::now() + *options.interval) : end;
+      while (std::chrono::steady_clock::now() < next && !signals.stop_requested())
         std::this_thread::sleep_for(std::chrono::milliseconds{10});
+      over = next == end || signals.stop_requested();
       const auto status = card::loopback_status(card, settings.links);
       if (!status) return std::unexpected(status.error());
+      std::uint64_t errors = 0;
       Table table(columns);
       for (const card::LoopbackStatus& link : *status) {
         errors += link.rx_errors + link.fec_errors;
         const auto yes = [](bool good) { return Cell(good, {}, good ? Style::good : Style::bad); };
-        table.add_row({link.link, yes(link.pll_locked), yes(link.rx_locked), yes(link.data_up), yes(link.phy_up),
-                       Cell(link.rx_errors, {}, link.rx_errors == 0 ? Style::plain : Style::bad),
-                       Cell(link.fec_errors, {}, link.fec_errors == 0 ? Style::plain : Style::bad)});
+        std::vector<Cell> row{link.link};
+        if (columns.size() > 4) row.insert(row.end(), {yes(link.pll_locked), yes(link.rx_locked), yes(link.data_up)});
+        row.insert(row.end(), {yes(link.phy_up), Cell(link.rx_errors, {}, link.rx_errors == 0 ? Style::plain : Style::bad),
+                               Cell(link.fec_errors, {}, link.fec_errors == 0 ? Style::plain : Style::bad)});
+        table.add_row(std::move(row));
       }
-      table.print(options.format);
-      return errors == 0 ? ExitCode::done : ExitCode::not_verified;
+      if (options.interval) {
+        table.print_next(options.format, first);
+      } else {
+        table.print(options.format);
+      }
+      if (over && errors != 0) return ExitCode::not_verified;
     }
+    return ExitCode::done;
   });
 }
 
@@ -147,12 +135,15 @@ void add_loopback(Command& card) {
   verb.option("--links", options->links, "Links, as in 0,1,8-10").value_name("LINKS");
   verb.choice("--pattern-mode", options->pattern, {"counter", "static"}, "What is sent");
   verb.choice("--counter-type", options->counter, {"30bit", "8bit"}, "Width of the counter");
-  verb.option("--high-mask", options->mask_high, "Bits that are compared: high word").value_name("MASK");
-  verb.option("--med-mask", options->mask_medium, "Bits that are compared: middle word").value_name("MASK");
-  verb.option("--low-mask", options->mask_low, "Bits that are compared: low word").value_name("MASK");
+  verb.option("--high-mask", options->mask_high, "Bits that are compared, in hexadecimal: high word").value_name("MASK");
+  verb.option("--med-mask", options->mask_medium, "Bits that are compared, in hexadecimal: middle word").value_name("MASK");
+  verb.option("--low-mask", options->mask_low, "Bits that are compared, in hexadecimal: low word").value_name("MASK");
   verb.flag("--internal", options->internal, "Loop back inside the card");
   verb.flag("--skip-reset", options->skip_reset, "Only look: send nothing, clear nothing");
+  verb.flag("--expert-view", options->expert,
+            "Also whether PLL, receiver and data layer are well; JSON and CSV always have them");
   verb.duration("--duration", options->duration, "How long errors are counted; a millisecond or more");
+  verb.duration("--interval", options->interval, "Print the counts each time it has passed; at the end alone if left out");
   add_while_running(verb, options->while_running);
   verb.output(options->format);
   verb.paragraph("The links' settings are given back at the end, also after Ctrl-C. Errors end in exit status 7.");
@@ -163,7 +154,7 @@ struct CtpOptions {
   std::string id;
   std::string mode = "periodic";
   card::CtpEmulation settings;
-  std::string first_orbit = "0";
+  std::string first_orbit = "0x0";
   std::vector<std::uint64_t> bunch_crossings;
   bool eox = false;
   bool single = false;
@@ -188,10 +179,8 @@ Result<ExitCode> ctp(CtpOptions& options) {
                                  fmt::format("--bc is for mode fixed, not for {}", options.mode),
                                  {},
                                  "--trigger-mode fixed, or leave out --bc"});
-  const auto orbit = mask_of(options.first_orbit);
-  if (!orbit)
-    return std::unexpected(
-        Error{"cli.bad_value", "`" + options.first_orbit + "` is no orbit", {}, "32 bits, decimal or 0x..."});
+  const auto orbit = hexadecimal_word(options.first_orbit, "--init-orbit");
+  if (!orbit) return std::unexpected(orbit.error());
   options.settings.first_orbit = *orbit;
   if (options.bunch_crossings.size() > options.settings.bunch_crossings.size())
     return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, "--bc up to nine times"});
@@ -237,7 +226,7 @@ void add_ctp(Command& card) {
   verb.option("--hbmax", options->settings.last_hb, "Heartbeat frames of a time frame, minus one");
   verb.option("--hbkeep", options->settings.keep, "Heartbeat frames that are kept, ...");
   verb.option("--hbdrop", options->settings.drop, "... and then dropped, in turn");
-  verb.option("--init-orbit", options->first_orbit, "Orbit that the run begins with").value_name("ORBIT");
+  verb.option("--init-orbit", options->first_orbit, "Orbit that the run begins with, in hexadecimal").value_name("ORBIT");
   verb.option(
       "--bc", options->bunch_crossings,
       "Mode fixed: a bunch crossing that gets a trigger; up to nine times. Nine from 333 to 2997, 333 apart, if left out");

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -30,6 +33,10 @@ Result<void> read_number(std::string_view text, T& value, std::string_view expec
   if (failure != std::errc{} || end != text.data() + text.size()) return std::unexpected(bad_value(text, expected));
   value = number;
   return {};
+}
+
+bool equal_in_any_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::vector<std::string> split_names(const std::string& names) {
@@ -134,13 +141,14 @@ Option& Command::choice(std::string names, std::string& value, const std::vector
   std::string list;
   for (const std::string& choice : choices) list.append(list.empty() ? "" : "|").append(choice);
   Option& added = add(std::move(names), std::move(help), [&value, choices, list](std::string_view text) -> Result<void> {
-    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      Error error = bad_value(text, "one of " + list);
-      error.next = base::did_you_mean(text, choices);
-      return std::unexpected(std::move(error));
+    const auto found = std::ranges::find_if(choices, [&](const std::string& one) { return equal_in_any_case(one, text); });
+    if (found != choices.end()) {
+      value = *found;
+      return {};
     }
-    value = text;
-    return {};
+    Error error = bad_value(text, "one of " + list);
+    error.next = base::did_you_mean(text, choices);
+    return std::unexpected(std::move(error));
   });
   added.fallback_ = value;
   return added.value_name(list);
@@ -148,15 +156,13 @@ Option& Command::choice(std::string names, std::string& value, const std::vector
 
 Option& Command::output(OutputFormat& format, std::string names) {
   Option& added = add(std::move(names), "How data is printed", [&format](std::string_view text) -> Result<void> {
-    if (text == "table")
-      format = OutputFormat::table;
-    else if (text == "json")
-      format = OutputFormat::json;
-    else if (text == "csv")
-      format = OutputFormat::csv;
-    else
-      return std::unexpected(bad_value(text, "one of table, json, csv"));
-    return {};
+    for (const auto& [name, one] :
+         {std::pair{"table", OutputFormat::table}, {"json", OutputFormat::json}, {"csv", OutputFormat::csv}}) {
+      if (!equal_in_any_case(name, text)) continue;
+      format = one;
+      return {};
+    }
+    return std::unexpected(bad_value(text, "one of table, json, csv"));
   });
   added.fallback_ = "table";
   return added.value_name("table|json|csv");
@@ -252,6 +258,7 @@ class Parser {
       if (!option.many_) added->expected(1);
       given.push_back(added);
     }
+    if (auto empty = value_left_out(known)) return std::unexpected(std::move(*empty));
     try {
       app.parse(std::vector<std::string>(arguments_.rbegin(), arguments_.rend() - static_cast<std::ptrdiff_t>(position_)));
     } catch (const CLI::ExtrasError&) {
@@ -270,7 +277,8 @@ class Parser {
       const Option& option = *command.options_[i];
       if (option.flag_ && given[i]->count() > 0) values[i] = {""};
       for (const std::string& value : values[i]) {
-        if (const auto read = option.assign_(value); !read) {
+        const auto read = value.empty() && !option.flag_ ? std::unexpected(empty_value()) : option.assign_(value);
+        if (!read) {
           Error error = read.error().within(fmt::format("{}: {}", path_, name_given(option)));
           error.next += (error.next.empty() ? "" : "    ") + hint();
           error.code = "cli.bad_value";
@@ -279,6 +287,20 @@ class Parser {
       }
     }
     return {};
+  }
+
+  static Error empty_value() { return {"cli.bad_value", "the value is empty"}; }
+
+  /// `--name=` with nothing behind it: the option library would take the next argument for the value.
+  std::optional<Error> value_left_out(const std::vector<std::string>& known) const {
+    for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
+      const std::string name = arguments_[i].substr(0, arguments_[i].find('='));
+      if (arguments_[i] != name + "=" || std::ranges::find(known, name) == known.end()) continue;
+      Error error = empty_value().within(fmt::format("{}: {}", path_, name));
+      error.next = "a value follows the `=`, or leave out the option    " + hint();
+      return error;
+    }
+    return std::nullopt;
   }
 
   /// The name by which the option was given, of those that it has.

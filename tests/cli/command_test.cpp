@@ -90,6 +90,20 @@ TEST_F(CommandLine, ABadQuantityIsAUsageErrorWithAHint) {
             "  write it like 5s, 10ms or 1000us    rodeo readout --help\n");
 }
 
+TEST_F(CommandLine, AnEmptyValueIsNamedAndTakesNothingFromTheNextArgument) {
+  EXPECT_EQ(run({"readout", "run.toml", "--timeout=", "--keep"}), 2);
+  EXPECT_EQ(said_,
+            "error[cli.bad_value]: rodeo readout: --timeout: the value is empty\n"
+            "  a value follows the `=`, or leave out the option    rodeo readout --help\n");
+  EXPECT_EQ(run({"readout", "run.toml", "--set", ""}), 2);
+  EXPECT_NE(said_.find("--set: the value is empty"), std::string::npos);
+  EXPECT_EQ(run({"readout", ""}), 2);
+  EXPECT_EQ(run({"readout", "run.toml", "--set", "a="}), 0) << "a value that ends in the sign";
+  EXPECT_EQ(options_.set, std::vector<std::string>{"a="});
+  EXPECT_EQ(run({"readout", "run.toml", "--bogus="}), 2);
+  EXPECT_NE(said_.find("there is no option `--bogus`"), std::string::npos);
+}
+
 TEST_F(CommandLine, AMissingArgumentIsAUsageError) {
   EXPECT_EQ(run({"readout"}), 2);
   EXPECT_NE(said_.find("CONFIG"), std::string::npos);

@@ -1,5 +1,6 @@
 """`rodeo card`: the verbs on emulated cards, and what they refuse; benches and configurations have files of their own."""
 
+import contextlib
 import csv
 import fcntl
 import io
@@ -9,6 +10,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -38,7 +40,7 @@ def test_cards_are_listed_by_every_name(cards):
     assert "0000:3b:00.0" in table and "0712" in table
 
 
-@pytest.mark.parametrize("name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("", 2), ("12", 2)])
+@pytest.mark.parametrize("name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("12", 2)])
 def test_a_card_that_is_not_there_is_said_so(cards, name, code):
     for verb in (["status"], ["config", "--dry-run", "--set", "cru_id=1"], ["metrics"], ["reset"], ["bench", "dma"], ["reg", "read", "temperature"]):
         assert cards.card(*verb, "--id", name, exit_code=code).stderr.startswith("error[card.")
@@ -166,6 +168,11 @@ def test_the_ctp_emulator_is_started_and_ended(cards):
     assert cards.register(CRU, "ctp_cal_divisor") == 400 and cards.register(CRU, "ctp_hb_prescale") == 15000 << 16 | 3
     cards.card("ctp", "--id", CRU, "--single-trigger")
     assert cards.json("ctp", "--id", CRU, "--eox")["mode"] == "idle"
+    for orbit in ("10", "0x10"):  # upstream's base, with or without its sign
+        assert cards.json("ctp", "--id", CRU, "--init-orbit", orbit)["first_orbit"] == 16
+    assert "--init-orbit: `1g` is no hexadecimal number" in cards.card("ctp", "--id", CRU, "--init-orbit", "1g", exit_code=2).stderr
+    defaults = cards.json("ctp", "--id", CRU)
+    assert (defaults["keep"], defaults["drop"], defaults["last_hb"], defaults["period_ticks"]) == (15000, 15000, 255, 8)
     assert "must be" in cards.card("ctp", "--id", CRU, "--trigger-period", 3, exit_code=2).stderr
     cards.card("ctp", "--id", FELIX, exit_code=2)
 
@@ -184,6 +191,10 @@ def test_the_loopback_test_gives_links_back(cards):
     before = cards.register(CRU, "gbt_link_source[0]")
     rows = cards.json("loopback", "--id", CRU, "--links", "0,1", "--internal", "--duration", "10ms", exit_code=None)
     assert [row["link"] for row in rows] == [0, 1] and all("rx_errors" in row for row in rows)
+    shown = cards.card("loopback", "--id", CRU, "--links", "0", "--internal", "--duration", "60ms", "--interval", "20ms", "-o", "json", exit_code=None).stdout
+    assert len(shown.splitlines()) >= 2 and all(json.loads(line)[0]["link"] == 0 for line in shown.splitlines())
+    assert "PLL" not in cards.card("loopback", "--id", CRU, "--skip-reset", "--duration", "1ms", exit_code=None).stdout
+    assert "PLL" in cards.card("loopback", "--id", CRU, "--skip-reset", "--duration", "1ms", "--expert-view", exit_code=None).stdout
     assert cards.register(CRU, "gbt_link_source[0]") == before
     for links in ("11-0", "16-", "x", "40"):
         cards.card("loopback", "--id", CRU, "--links", links, exit_code=2)
@@ -230,6 +241,8 @@ def test_a_crorc_is_read_asked_and_flashed(rodeo, tmp_path):
         assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 1
         assert cards.json("flash", "write", words, "--id", "#0", "--address", "0x30000")["blocks_written"] == 0
         assert [row["value"] for row in cards.json("flash", "read", "--id", "#0", "--address", "0x30000", "--words", 3)] == [0, 7, 14]
+        serial = b"".join(row["value"].to_bytes(2, "big") for row in cards.json("flash", "read", "--id", "#0", "--address", "0x470010", "--words", 3))
+        assert int(serial[1:5]) == cards.json("list")[0]["serial"]  # where upstream reads it
         words.write_text("1\n70000\n")
         assert f"{words}:2:1" in cards.card("flash", "write", words, "--id", "#0", exit_code=2).stderr
         assert cards.json("config", "--id", "#0", "--crorc-id", "0x12", "--no-firmware-check")[0]["to"] == "0x12"
@@ -318,6 +331,10 @@ def test_a_fault_that_cannot_be_says_what_could(cards):
 def test_what_a_tool_cannot_do_is_said_with_what_it_can(cards, tmp_path):
     assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "3-0", "--dry-run", exit_code=2).stderr
     assert "links are 0 to 11" in cards.card("config", "--id", CRU, "--links", "12", "--dry-run", exit_code=2).stderr
+    changes = {row["setting"]: row["to"] for row in cards.json("config", "--id", CRU, "--links", "2-3", "--gbtmux", "DDG", "--fee-id", "2a", "--datapathmode", "packet", "--dry-run")}
+    assert (changes["link 3 gbt_mux"], changes["link 3 fee_id"], changes["link 2 fee_id"], changes["link 2 datapath_mode"]) == ("ddg", "0x2a", "0x2a", "packet")
+    assert cards.register(CRU, "datapath_link_control[0]") & 0x7FFFFFFF == 0x1FC
+    assert cards.card("cleanup", "--light").returncode == 0
     assert ".yaml is no kind" in cards.card("config", "--id", CRU, "--generate", tmp_path / "x.yaml", exit_code=2).stderr
     assert ".yaml is no kind" in cards.card("config", "--template", "cru", "--generate", tmp_path / "x.yaml", exit_code=2).stderr
     assert not (tmp_path / "x.yaml").exists()
@@ -396,3 +413,23 @@ def test_a_card_that_is_named_by_its_address_is_asked_alone(rodeo):
         assert silent.total == 1
     finally:
         silent.close()
+
+
+def test_a_card_whose_answer_comes_byte_by_byte_is_given_up_as_a_silent_one(rodeo):
+    (rodeo.directory / "rodeo" / "cards").mkdir(mode=0o700, parents=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(rodeo.directory / "rodeo" / "cards" / "0000:10:00.0.sock"))
+        listener.listen()
+
+        def drip():
+            for _ in range(2):
+                with contextlib.suppress(OSError), listener.accept()[0] as connection:
+                    while True:  # until the client hangs up
+                        connection.sendall(b"\0")
+                        time.sleep(0.2)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        assert "did not answer in time" in rodeo("card", "list", exit_code=6).stdout
+        assert "error[card.timeout]" in rodeo("card", "reg", "read", "--id", "10:00.0", "temperature", exit_code=4).stderr
+        thread.join()

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -40,6 +41,8 @@ struct alignas(64) Share {
   char what[256];
 };
 
+unsigned rounds_of(const BarBenchSettings& settings) { return settings.cycles > 0 ? 1 : kRounds; }
+
 /// What the processes see of each other.
 struct Meeting {
   std::atomic<unsigned> go;  // rounds that may begin
@@ -63,8 +66,8 @@ class Accesses {
   }
   bool mapped() const { return wide_ != nullptr || narrow_ != nullptr; }
 
-  Result<void> batch(std::uint64_t& operations, std::uint64_t& wrong) const {
-    for (unsigned i = 0; i < kBatch; ++i) {
+  Result<void> batch(std::uint64_t cycles, std::uint64_t& operations, std::uint64_t& wrong) const {
+    for (std::uint64_t i = 0; i < cycles; ++i) {
       if (write_) {
         if (auto done = write(); !done) return done;
         ++operations;
@@ -109,16 +112,20 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
   if (!bar) return std::unexpected(bar.error());
   const Accesses accesses(**bar, settings);
   std::uint64_t ignored = 0;
-  if (auto first = accesses.batch(ignored, ignored); !first) return first;
+  if (auto first = accesses.batch(1, ignored, ignored); !first) return first;
   share.mapped = accesses.mapped();
   share.state.store(1, std::memory_order_release);
-  for (unsigned round = 0; round < kRounds; ++round) {
+  for (unsigned round = 0; round < rounds_of(settings); ++round) {
     while (meeting.go.load(std::memory_order_acquire) <= round) std::this_thread::sleep_for(std::chrono::microseconds{100});
     const std::uint64_t begin = base::steady_now_ns();
     const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count()) / kRounds;
     std::uint64_t now = begin;
-    while (now < end) {
-      if (auto done = accesses.batch(share.operations[round], share.wrong); !done) return done;
+    if (settings.cycles > 0) {
+      if (auto done = accesses.batch(settings.cycles, share.operations[round], share.wrong); !done) return done;
+      now = base::steady_now_ns();
+    }
+    while (settings.cycles == 0 && now < end) {
+      if (auto done = accesses.batch(kBatch, share.operations[round], share.wrong); !done) return done;
       now = base::steady_now_ns();
     }
     share.seconds[round] = static_cast<double>(now - begin) * 1e-9;
@@ -135,12 +142,12 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
     copy_text(share.what, sizeof share.what, outcome.error().what);
     share.state.store(-1, std::memory_order_release);
   }
-  ::_exit(0);
+  for (;;) ::pause();  // until it is ended: one that ends by itself has died
 }
 
-double median(std::array<double, kRounds> values) {
-  std::ranges::nth_element(values, values.begin() + kRounds / 2);
-  return values[kRounds / 2];
+double median(std::span<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
 }
 
 Error bench_error(std::string what) { return {"card.bench", std::move(what), {}, {}}; }
@@ -180,7 +187,7 @@ class Processes {
   std::vector<pid_t> children_;
 };
 
-/// Waits until every share is at least in `state`; an error if one failed or it takes too long.
+/// Waits until every share is at least in `state`; an error if one failed, died, or it takes too long.
 Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std::uint64_t patience_ns) {
   const std::uint64_t end = base::steady_now_ns() + patience_ns;
   while (true) {
@@ -191,6 +198,9 @@ Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std
       if (now >= state) ++there;
     }
     if (there == processes) return {};
+    siginfo_t ended{};
+    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
+      return std::unexpected(bench_error(fmt::format("process {} of the bench has died", ended.si_pid)));
     if (base::steady_now_ns() > end)
       return std::unexpected(bench_error(fmt::format("only {} of {} processes came", there, processes)));
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -209,6 +219,7 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   auto* meeting = new (shared) Meeting{};
   BarBenchResult result;
   const auto round_time = settings.time / kRounds;
+  const unsigned rounds = rounds_of(settings);
   std::array<double, kRounds> rates{}, ceilings{}, ratios{};
   const auto outcome = [&]() -> Result<void> {
     Processes processes;
@@ -220,11 +231,13 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
     }
     if (auto ready = wait_for(*meeting, settings.processes, 1, kPatienceNs); !ready) return ready;
     result.mapped = meeting->shares[0].mapped;
-    const auto time_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(round_time).count());
-    for (unsigned round = 0; round < kRounds; ++round) {
+    const std::uint64_t patience_ns =
+        settings.cycles > 0 ? UINT64_MAX / 2
+                            : kPatienceNs + static_cast<std::uint64_t>(std::chrono::nanoseconds(round_time).count());
+    for (unsigned round = 0; round < rounds; ++round) {
       meeting->go.store(round + 1, std::memory_order_release);
       const int state = static_cast<int>(round) + 2;
-      if (auto done = wait_for(*meeting, settings.processes, state, kPatienceNs + time_ns); !done) return done;
+      if (auto done = wait_for(*meeting, settings.processes, state, patience_ns); !done) return done;
       ceilings[round] =
           result.mapped ? load_ceiling(round_time) : ping_pong_ceiling(std::chrono::microseconds{0}, round_time);
     }
@@ -233,21 +246,23 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   if (outcome) {
     for (unsigned i = 0; i < settings.processes; ++i) {
       const Share& share = meeting->shares[i];
-      for (unsigned round = 0; round < kRounds; ++round)
+      for (unsigned round = 0; round < rounds; ++round)
         rates[round] += static_cast<double>(share.operations[round]) / share.seconds[round];
-      result.per_process.push_back(
-          static_cast<double>(std::accumulate(share.operations, share.operations + kRounds, std::uint64_t{0})) /
-          std::accumulate(share.seconds, share.seconds + kRounds, 0.0));
+      const std::uint64_t operations = std::accumulate(share.operations, share.operations + rounds, std::uint64_t{0});
+      const double seconds = std::accumulate(share.seconds, share.seconds + rounds, 0.0);
+      result.per_process.push_back(static_cast<double>(operations) / seconds);
+      result.operations += operations;
+      result.seconds = std::max(result.seconds, seconds);
       result.wrong_reads += share.wrong;
     }
-    for (unsigned round = 0; round < kRounds; ++round)
+    for (unsigned round = 0; round < rounds; ++round)
       ratios[round] = ceilings[round] > 0 ? rates[round] / ceilings[round] : 0;
     const double mean = std::accumulate(result.per_process.begin(), result.per_process.end(), 0.0) / settings.processes;
     for (const double rate : result.per_process)
       result.unfairness = std::max(result.unfairness, std::abs(rate - mean) / mean);
-    result.operations_per_second = median(rates);
-    result.ceiling_per_second = median(ceilings);
-    result.of_ceiling = median(ratios);
+    result.operations_per_second = median(std::span(rates).first(rounds));
+    result.ceiling_per_second = median(std::span(ceilings).first(rounds));
+    result.of_ceiling = median(std::span(ratios).first(rounds));
   }
   ::munmap(shared, sizeof(Meeting));
   if (!outcome) {

@@ -277,7 +277,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     return std::unexpected(
         Error{"card.bad_setting",
               fmt::format("links {:#x}, but a CRU has 0 to {}", settings.dma.links, card_registers::cru::kLinks - 1),
-              card.address().text(), "--links is a bit mask: 0x3 is links 0 and 1"});
+              card.address().text(), "name links that it has"});
   const StayAtCard here(settings.place);
   auto memory = DmaMemory::create(settings.buffer_bytes / settings.superpage_bytes * settings.superpage_bytes);
   if (!memory) {
