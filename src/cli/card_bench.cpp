@@ -29,6 +29,7 @@ struct DmaOptions {
   std::chrono::nanoseconds patience = std::chrono::seconds{5};
   bool no_resync = false;
   bool no_time_frames = false;
+  bool no_orbits = false;
   bool no_firmware_check = false;
   std::string firmware_list;
   std::string to_file;
@@ -143,6 +144,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   settings.check.level = level_of(options.level);
   settings.check.resynchronise = !options.no_resync;
   if (options.no_time_frames) settings.check.time_frame_orbits = 0;
+  settings.check.heartbeat_frames = !options.no_orbits;
   settings.bytes = options.bytes.value_or(options.time ? 0 : std::uint64_t{16} << 30);
   settings.time = options.time.value_or(std::chrono::nanoseconds{0});
   settings.patience = options.patience;
@@ -227,6 +229,7 @@ void add_dma(Command& bench) {
   dma.option("--max-rdh-packetcount", settings.check.packet_counter_max, "Last value of the packet counter");
   dma.option("--timeframe-length", settings.check.time_frame_orbits, "Orbits of a time frame");
   dma.flag("--no-tf-check", options->no_time_frames, "Time frames may begin anywhere");
+  dma.flag("--no-orbit-check", options->no_orbits, "CRU: heartbeat frames need not follow each other orbit by orbit");
   dma.flag("--no-resync", options->no_resync, "After an error go on counting from what was expected");
   dma.option("--seed", settings.check.seed, "Of provable payload");
   dma.option("--detector", settings.check.detector, "FELIX: detector id of the emulated links");

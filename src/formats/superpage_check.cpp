@@ -120,6 +120,8 @@ void SuperpageCheck::found(SuperpageCounter what, std::uint8_t link, std::uint32
 void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpage) {
   counters_.add(superpages);
   counters_.add(bytes, superpage.size());
+  links_[link].seen_at = counters_.read(bytes);
+  most_bytes_ = std::max<std::uint64_t>(most_bytes_, superpage.size());
   if (settings_.pattern == PagePattern::cru_internal) {
     check_internal(links_[link], link, superpage);
   } else {
@@ -130,6 +132,7 @@ void SuperpageCheck::check(std::uint8_t link, std::span<const std::byte> superpa
 
 void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage) {
   std::size_t at = 0;
+  orbits_here_ = 1;
   while (at < superpage.size()) {
     const auto offset = static_cast<std::uint32_t>(at);
     const std::size_t left = superpage.size() - at;
@@ -139,7 +142,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
     const std::uint32_t length = page.offset_next();
     if ((page.version() != 6 && page.version() != 7) || page.header_size() != kRdhBytes) {
       // Nothing that such a header says of sizes is worth anything.
-      link.packets_known = link.pattern_known = false;
+      link.packets_known = link.pattern_known = link.orbit_known = false;
       return found(bad_header, number, offset, kRdhBytes << 8 | 7, page.words[0] & 0xffffU);
     }
     if (length == 0) return found(no_offset, number, offset, kRdhBytes, 0);
@@ -158,6 +161,7 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
       link.packets_known = true;
       link.skipped = 0;
     }
+    check_heartbeat_frame(link, number, page, offset);
     if (settings_.time_frame_orbits != 0) check_time_frame(link, number, page, offset);
     if (sized) {
       check_payload(link, number, page, superpage.subspan(at + kRdhBytes, page.memory_size() - kRdhBytes), offset, wanted);
@@ -166,6 +170,49 @@ void SuperpageCheck::check_pages(Link& link, std::uint8_t number, std::span<cons
     }
     at += length;
   }
+}
+
+/// A frame is the pages of one orbit, numbered from 0, up to the one with the stop bit; the next is of the next orbit.
+void SuperpageCheck::check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {
+  const std::uint32_t orbit = link.orbit + (link.ended ? 1 : 0);
+  const std::uint32_t page_number = link.ended ? 0 : (link.page_number + 1) & 0xffffU;
+  const bool orbit_follows = !link.orbit_known || page.orbit() == orbit;
+  const bool page_follows = !link.orbit_known || page.page_number() == page_number;
+  if (settings_.heartbeat_frames && !orbit_follows) found(SuperpageCounter::orbit, number, offset, orbit, page.orbit());
+  if (settings_.heartbeat_frames && orbit_follows && !page_follows)
+    found(SuperpageCounter::page_number, number, offset, page_number, page.page_number());
+  if (link.orbit_known && orbit_follows && link.ended) most_orbits_ = std::max(most_orbits_, ++orbits_here_);
+  if (!link.first_orbit) link.first_orbit = page.orbit();
+  link.orbit = orbit_follows || settings_.resynchronise ? page.orbit() : orbit;
+  link.page_number = orbit_follows && !page_follows && !settings_.resynchronise ? page_number : page.page_number();
+  link.ended = page.stop();
+  link.orbit_known = true;
+}
+
+std::optional<std::uint32_t> SuperpageCheck::first_orbit(std::uint8_t link) const { return links_[link].first_orbit; }
+
+std::uint64_t SuperpageCheck::silent_links() const {
+  // Orbits wrap: all are counted from one of them.
+  const auto some = std::ranges::find_if(links_, [](const Link& link) { return link.first_orbit.has_value(); });
+  if (some == links_.end()) return 0;
+  const auto since = [&](std::uint32_t orbit) {
+    return std::int64_t{static_cast<std::int32_t>(orbit - *some->first_orbit)};
+  };
+  std::int64_t oldest = 0;
+  std::int64_t newest = 0;
+  std::uint64_t count = 0;
+  for (const Link& link : links_) {
+    if (!link.first_orbit) continue;
+    ++count;
+    oldest = std::min(oldest, since(*link.first_orbit));
+    newest = std::max(newest, since(link.orbit));
+  }
+  const std::int64_t many_orbits = std::max((newest - oldest) / 8, std::int64_t{4} * most_orbits_);
+  const std::uint64_t all_bytes = counters_.read(bytes);
+  const std::uint64_t many_bytes = std::max(all_bytes / 8, 4 * count * most_bytes_);
+  return static_cast<std::uint64_t>(std::ranges::count_if(links_, [&](const Link& link) {
+    return link.first_orbit && newest - since(link.orbit) > many_orbits && all_bytes - link.seen_at > many_bytes;
+  }));
 }
 
 void SuperpageCheck::check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset) {

@@ -1,10 +1,11 @@
-// Checks what a CRU or C-RORC wrote into superpages, as ReadoutCard's acceptance test does: RDH sizes, packet counters, alignment of time
-// frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
+// Checks what a CRU or C-RORC wrote into superpages, as ReadoutCard's acceptance test does and more: RDH sizes, packet counters, heartbeat frames
+// without a gap, alignment of time frames, payload patterns (docs/formats/rdh.md, "Checking superpages").
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ enum class SuperpageCounter : std::uint8_t {
   beyond_end,
   wrong_link,
   packet_counter,
+  orbit,
+  page_number,
   time_frame,
   payload,
   count,
@@ -51,6 +54,9 @@ inline constexpr std::array<base::CounterInfo, kSuperpageCounters> kSuperpageCou
     {"beyond_end", "superpages", "superpages with a page beyond what the card reported"},
     {"wrong_link", "pages", "pages of another link than their superpage"},
     {"packet_counter", "pages", "pages whose packet counter does not follow the last one of the link"},
+    {"orbit", "pages",
+     "pages that begin no frame of the next orbit: heartbeat frames before them are missing, or have no end"},
+    {"page_number", "pages", "pages whose number in their heartbeat frame does not follow the last one's"},
     {"time_frame", "pages", "pages that begin a time frame, but not a superpage"},
     {"payload", "pages", "pages whose payload is not the pattern"},
 }};
@@ -62,6 +68,7 @@ struct SuperpageCheckSettings {
       kRdhPageBytes;                       ///< of pages without headers; the most that a page with one has; a multiple of 32
   std::uint32_t packet_counter_max = 255;  ///< after which it restarts at 0
   std::uint32_t every = 1;                 ///< packet counter and payload of one page in so many; 1 to 255
+  bool heartbeat_frames = true;            ///< a link sends one each orbit: orbits and page numbers follow each other
   std::uint32_t time_frame_orbits = 256;   ///< 0: not checked
   bool resynchronise = true;               ///< go on from what was found; otherwise every later page is wrong too
   std::uint64_t seed = 1;                  ///< of provable payload
@@ -92,19 +99,32 @@ class SuperpageCheck {
   std::uint64_t errors() const;
   const std::vector<SuperpageFinding>& findings() const { return findings_; }
 
+  /// Of the first page of a link; nothing if none came.
+  std::optional<std::uint32_t> first_orbit(std::uint8_t link) const;
+  /// Links that fell silent: they brought nothing in the last eighth of the data, nor while four superpages of every link came; and their last orbit is
+  /// as far behind the newest one of all links. (Links that differ in speed are behind in one of the two.)
+  std::uint64_t silent_links() const;
+
  private:
   struct Link {
     bool packets_known = false;
     bool pattern_known = false;
     bool frame_known = false;
-    std::uint32_t packet = 0;      // counter of the last page that was checked
-    std::uint32_t skipped = 0;     // pages since
-    std::uint32_t next_frame = 0;  // orbit
-    std::uint32_t pattern = 0;     // counter that comes next
+    bool orbit_known = false;
+    bool ended = false;  // the last page has the stop bit
+    std::optional<std::uint32_t> first_orbit = {};
+    std::uint64_t seen_at = 0;      // bytes of all links up to its last superpage
+    std::uint32_t orbit = 0;        // of the last page
+    std::uint32_t page_number = 0;  // in its heartbeat frame
+    std::uint32_t packet = 0;       // counter of the last page that was checked
+    std::uint32_t skipped = 0;      // pages since
+    std::uint32_t next_frame = 0;   // orbit
+    std::uint32_t pattern = 0;      // counter that comes next
   };
 
   void check_pages(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
   void check_internal(Link& link, std::uint8_t number, std::span<const std::byte> superpage);
+  void check_heartbeat_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
   void check_time_frame(Link& link, std::uint8_t number, const Rdh& page, std::uint32_t offset);
   template <typename Write>
   void found_other(std::uint8_t link, std::uint32_t offset, std::span<const std::byte> payload, std::size_t size,
@@ -116,6 +136,9 @@ class SuperpageCheck {
   SuperpageCheckSettings settings_;
   Provable provable_;
   std::array<Link, 256> links_{};
+  std::uint32_t orbits_here_ = 0;  // that began in this superpage, one after the other
+  std::uint32_t most_orbits_ = 1;  // in a superpage
+  std::uint64_t most_bytes_ = 0;
   std::uint64_t superpage_ = 0;
   base::CounterBlock<SuperpageCounter> counters_;
   std::vector<SuperpageFinding> findings_;

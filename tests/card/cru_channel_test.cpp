@@ -152,17 +152,15 @@ TEST_F(CruChannelTest, GivesASuperpageToTheLinkWithTheFewest) {
   EXPECT_EQ(channel_->ready_size(), 2u);
 }
 
-TEST_F(CruChannelTest, CollectsLinkByLink) {
+TEST_F(CruChannelTest, CollectsOneOfEachLinkInTurn) {
   cru_.f->words[{2, cru::reg("datapath_enable").offset}] = 0b11;
   start();
-  push_and_fill(4);
-  cru_.complete(1, kSize);
-  cru_.complete(0, kSize);
-  cru_.complete(1, kSize);
+  push_and_fill(6);
+  for (const unsigned link : {1U, 0U, 0U, 0U, 1U}) cru_.complete(link, kSize);
   ASSERT_TRUE(channel_->fill());
   std::vector<int> links;
   while (const auto page = channel_->pop()) links.push_back(page->link);
-  EXPECT_EQ(links, (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(links, (std::vector<int>{0, 1, 0, 1, 0}));
 }
 
 TEST_F(CruChannelTest, TheCountOfALinkWrapsAndSoDoesTheIndex) {

@@ -49,7 +49,7 @@ TEST_F(EmulatedCru, TheNextSuperpageGoesToTheLinkWithTheFewest) {
   EXPECT_EQ(per_link, (std::map<int, int>{{0, 3}, {1, 2}, {2, 2}}));
 }
 
-TEST_F(EmulatedCru, ReadySuperpagesComeLinkByLink) {
+TEST_F(EmulatedCru, ReadySuperpagesComeOfEachLinkInTurn) {
   links_ = 0b111;
   stick({0, 1, 2});
   open_and_start();
@@ -64,7 +64,7 @@ TEST_F(EmulatedCru, ReadySuperpagesComeLinkByLink) {
   wait_ready(6);
   std::vector<int> links;
   for (const Superpage& page : pop_all()) links.push_back(page.link);
-  EXPECT_EQ(links, (std::vector<int>{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(links, (std::vector<int>{0, 1, 2, 0, 1, 2}));
 }
 
 TEST_F(EmulatedCru, SizesFitInto24Bits) {

@@ -27,6 +27,7 @@ class SlowSuperpageCheck {
       if ((version != 6 && version != 7) || (word(0) >> 8 & 0xff) != 64) {
         packet_[link].reset();
         pattern_[link].reset();
+        last_[link].reset();
         return add(SuperpageCounter::bad_header);
       }
       const std::uint64_t offset = word(2) & 0xffff;
@@ -51,6 +52,7 @@ class SlowSuperpageCheck {
         packet_[link] = counter;
         since_[link] = 0;
       }
+      heartbeat_frame(link, word(5), word(9) & 0xffff, (word(9) >> 16 & 0xff) != 0);
       time_frame(link, word(8), word(5), at);
       if (sized) {
         payload(link, superpage.subspan(at, memory), wanted);
@@ -71,6 +73,24 @@ class SlowSuperpageCheck {
   }
   void add(SuperpageCounter counter) { ++counts[static_cast<std::size_t>(counter)]; }
 
+  struct Last {
+    std::uint64_t orbit;
+    std::uint64_t page;
+  };
+  /// What comes next is kept, not what was.
+  void heartbeat_frame(std::uint8_t link, std::uint64_t orbit, std::uint64_t page, bool stop) {
+    Last now{orbit, page};
+    if (const std::optional<Last> next = last_[link]) {
+      if (orbit != next->orbit) {
+        if (settings_.heartbeat_frames) add(SuperpageCounter::orbit);
+        if (!settings_.resynchronise) now.orbit = next->orbit;
+      } else if (page != next->page) {
+        if (settings_.heartbeat_frames) add(SuperpageCounter::page_number);
+        if (!settings_.resynchronise) now.page = next->page;
+      }
+    }
+    last_[link] = stop ? Last{(now.orbit + 1) % (1ULL << 32), 0} : Last{now.orbit, (now.page + 1) % 65536};
+  }
   void time_frame(std::uint8_t link, std::uint64_t trigger, std::uint64_t orbit, std::size_t at) {
     const std::uint64_t length = settings_.time_frame_orbits;
     if (length == 0) return;
@@ -133,6 +153,7 @@ class SlowSuperpageCheck {
   std::map<std::uint8_t, std::optional<std::uint64_t>> packet_;
   std::map<std::uint8_t, std::uint64_t> since_;
   std::map<std::uint8_t, std::optional<std::uint64_t>> frame_;
+  std::map<std::uint8_t, std::optional<Last>> last_;  // as the next page must be
   std::map<std::uint8_t, std::optional<std::uint64_t>> pattern_;
 };
 

@@ -20,7 +20,7 @@ struct Writer {
   std::uint8_t packet = 250;
   std::uint32_t orbit = 512;
   std::uint32_t page_bytes = 8192;
-  std::uint32_t orbits_per_superpage = 256;
+  std::uint32_t orbits_per_superpage = 0;  // 0: as many as pages
 
   std::vector<std::byte> superpage(std::size_t pages, std::uint32_t trigger_of_first = rdh_trigger::kTimeFrame) {
     std::vector<std::byte> memory(pages * page_bytes);
@@ -36,7 +36,8 @@ struct Writer {
                                    .packet_counter = packet++,
                                    .orbit = orbit + static_cast<std::uint32_t>(page),
                                    .trigger_type = page == 0 ? trigger_of_first : 0,
-                                   .page_number = 0}
+                                   .page_number = 0,
+                                   .stop = true}
                              .header();
       header.write(bytes.data());
       const auto payload = bytes.subspan(kRdhBytes);
@@ -44,7 +45,7 @@ struct Writer {
       if (pattern == PagePattern::words) counter = write_words(payload, counter);
       if (pattern == PagePattern::provable) write_rdh_payload(Provable(1), header, payload);
     }
-    orbit += orbits_per_superpage;
+    orbit += orbits_per_superpage == 0 ? static_cast<std::uint32_t>(pages) : orbits_per_superpage;
     return memory;
   }
 };
@@ -188,6 +189,57 @@ TEST(SuperpageCheck, ATimeFrameBeginsASuperpage) {
   card.orbit += 1;
   check.check(3, card.superpage(2, 0));  // orbit + 7 and + 8
   EXPECT_EQ(check.counters().read(time_frame), 1u);
+}
+
+/// Pages of one heartbeat frame each.
+std::vector<std::byte> frames(std::uint8_t link, std::uint32_t first_orbit, std::uint32_t count) {
+  Writer card{.pattern = PagePattern::unknown,
+              .link = link,
+              .packet = static_cast<std::uint8_t>(first_orbit),
+              .orbit = first_orbit,
+              .page_bytes = 64};
+  return card.superpage(count, 0);
+}
+
+TEST(SuperpageCheck, HeartbeatFramesThatAreMissingAreOneErrorEach) {
+  constexpr SuperpageCheckSettings kHeaders{.time_frame_orbits = 0};
+  SuperpageCheck check(kHeaders);
+  check.check(3, frames(3, UINT32_MAX - 2, 8));  // orbits wrap
+  EXPECT_EQ(check.errors(), 0u);
+  check.check(3, frames(3, 5 + 256, 8));  // a multiple of what the packet counter sees
+  EXPECT_EQ(check.counters().read(packet_counter), 0u);
+  EXPECT_EQ(check.counters().read(SuperpageCounter::orbit), 1u);
+  EXPECT_EQ(describe(check.findings().at(0)), "orbit: link 3, superpage 1, byte 0: expected 0x5, found 0x105");
+  auto memory = frames(3, 13 + 256, 4);
+  set_word(memory, 64 + 36, 1 | 1U << 16);  // the second frame goes on, and what comes is the next
+  check.check(3, memory);
+  EXPECT_EQ(check.counters().read(SuperpageCounter::orbit), 1u);
+  EXPECT_EQ(check.counters().read(page_number), 1u) << "its first page is missing";
+  memory = frames(3, 17 + 256, 4);
+  set_word(memory, 64 + 36, 0);  // no stop bit
+  check.check(3, memory);
+  EXPECT_EQ(check.counters().read(SuperpageCounter::orbit), 2u);
+  EXPECT_EQ(check.errors(), 3u);
+
+  SuperpageCheck other({.heartbeat_frames = false, .time_frame_orbits = 0});
+  other.check(3, frames(3, 0, 8));
+  other.check(3, frames(3, 8 + 256, 8));
+  EXPECT_EQ(other.errors(), 0u);
+}
+
+TEST(SuperpageCheck, ALinkIsSilentIfItsLastFrameIsLongAgoInOrbitsAndInBytes) {
+  SuperpageCheck check({.time_frame_orbits = 0});
+  // A batch of one link after that of another, and one whose superpages are larger.
+  for (std::uint32_t i = 0; i < 50; ++i) check.check(1, frames(1, 10 * i, 10));
+  for (std::uint32_t i = 0; i < 50; ++i) check.check(2, frames(2, 10 * i, 10));
+  for (std::uint32_t i = 0; i < 10; ++i) check.check(3, frames(3, 47 * i, 47));
+  EXPECT_EQ(check.silent_links(), 0u);
+  EXPECT_EQ(check.first_orbit(3), 0u);
+  EXPECT_FALSE(check.first_orbit(4));  // which did not come yet
+  for (std::uint32_t i = 50; i < 200; ++i) check.check(1, frames(1, 10 * i, 10));
+  check.check(4, frames(4, 0, 10));  // far behind, and on its way
+  EXPECT_EQ(check.silent_links(), 2u);
+  EXPECT_EQ(check.errors(), 0u);
 }
 
 TEST(SuperpageCheck, OnePageInManyIsEnoughIfSo) {

@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                         .page_bytes = 32U * (1 + data[1]),
                                         .packet_counter_max = data[2],
                                         .every = 1U + data[3] % 255,
+                                        .heartbeat_frames = (data[5] & 2) != 0,
                                         .time_frame_orbits = data[4],
                                         .resynchronise = (data[5] & 1) != 0};
   SuperpageCheck fast(settings);

@@ -213,6 +213,37 @@ def test_a_link_that_falls_silent_is_an_error_of_a_bench(rodeo, card, name, faul
         assert json.loads(out)["counts"]["silent_links"] == (4 if name == "felix" else 1)
 
 
+def test_links_whose_superpages_come_in_batches_are_not_silent(cards):
+    result = cards.json("bench", "dma", "--id", CRU, "--data-source", "fee", "--bytes", "40MiB", "--buffer-size", "64MiB",
+                        "--superpage-size", "32KiB", "--pause", "200ms")
+    assert result["errors"] == 0, result["counts"]
+
+
+def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
+    with emulated(rodeo, CARDS.replace("rate = 0", 'rate = "1kHz"')) as cards:
+        arguments = [CRU, "--data-source", "fee", "--links", "0x3"]
+        assert cards.bench(*arguments, size="8MiB")["errors"] == 0
+        rodeo("emulate", "fault", "--id", "cru", "dropped_superpage", "--link", 1)
+        result = cards.bench(*arguments, size="8MiB", exit_code=7)  # nothing lies before what is missing
+        assert result["errors"] == result["counts"]["first_orbit"] == 1
+        bench = rodeo.start("card", "bench", "dma", "--id", *arguments, "--time", "600s", *SMALL, "--json", "-")
+        deadline = time.monotonic() + scaled(20)
+
+        def wait_for_more():
+            before = cards.register(CRU, "superpages_done[1]")
+            while cards.register(CRU, "superpages_done[1]") in (0, before):
+                assert bench.poll() is None and time.monotonic() < deadline
+
+        wait_for_more()
+        rodeo("emulate", "fault", "--id", "cru", "link_down", "--link", 1, "--duration", "200ms")
+        time.sleep(0.3)
+        wait_for_more()
+        bench.send_signal(signal.SIGINT)
+        out, err = bench.communicate(timeout=scaled(30))
+        assert bench.returncode == 7 and json.loads(out)["counts"]["orbit"] == json.loads(out)["errors"] == 1, (out, err)
+        assert "orbit: link 1" in err
+
+
 @pytest.mark.parametrize("card, source", [(CRU, "fee"), (FELIX, "fee")])
 def test_an_emulator_that_is_killed_ends_a_bench_with_an_error(rodeo, card, source):
     with emulated(rodeo) as cards:

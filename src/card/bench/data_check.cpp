@@ -1,9 +1,11 @@
 #include "card/bench/data_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
-#include "card/bench/silent_links.h"
+#include "card_registers/cru.h"
 #include "card_registers/felix.h"
 #include "formats/block.h"
 #include "formats/provable.h"
@@ -12,23 +14,25 @@ namespace rodeo::card {
 
 namespace {
 
+namespace cru = card_registers::cru;
 namespace felix = card_registers::felix;
 using formats::PagePattern;
 
 class PageCheck final : public DataCheck {
  public:
   /// `detect`: an emulated card's links may send either payload, as its configuration says; the first page tells.
-  PageCheck(const formats::SuperpageCheckSettings& settings, bool detect, std::uint32_t superpage_bytes)
-      : settings_(settings), detect_(detect), check_(std::in_place, settings), silent_(kLinks, superpage_bytes) {}
+  PageCheck(Card& card, const formats::SuperpageCheckSettings& settings, bool detect)
+      : card_(card), settings_(settings), detect_(detect), check_(std::in_place, settings) {}
   void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
     if (detect_ && bytes.size() >= formats::kRdhBytes + 8) detect(bytes.subspan(formats::kRdhBytes, 8));
     const auto link = static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link);
     check_->check(link, bytes);
-    silent_.passed(bytes.size());
-    silent_.has_data(link % kLinks);
   }
-  void finish() override { silent_links_ = silent_.count(); }
-  std::uint64_t errors() const override { return check_->errors() + silent_links_; }
+  void finish() override {
+    silent_links_ = check_->silent_links();
+    if (settings_.heartbeat_frames) find_late_links();
+  }
+  std::uint64_t errors() const override { return check_->errors() + silent_links_ + late_links_.size(); }
   std::vector<NamedCount> counts() const override {
     std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
     for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
@@ -37,18 +41,17 @@ class PageCheck final : public DataCheck {
       if (formats::is_error(counter) && count != 0)
         list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
     }
+    if (!late_links_.empty()) list.push_back({"first_orbit", late_links_.size()});
     if (silent_links_ != 0) list.push_back({"silent_links", silent_links_});
     return list;
   }
   std::vector<std::string> findings() const override {
-    std::vector<std::string> list;
+    std::vector<std::string> list = late_links_;
     for (const auto& finding : check_->findings()) list.push_back(formats::describe(finding));
     return list;
   }
 
  private:
-  static constexpr std::size_t kLinks = 32;
-
   void detect(std::span<const std::byte> begin) {
     detect_ = false;
     // Data generator: its first two words are equal; provable payload: a mark.
@@ -58,10 +61,23 @@ class PageCheck final : public DataCheck {
     check_.emplace(settings_);
   }
 
+  /// What is missing before a link's first page has no page behind which it were missing: the card says with which orbit the run began.
+  void find_late_links() {
+    for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
+      const auto first = check_->first_orbit(static_cast<std::uint8_t>(link));
+      const auto wanted =
+          card_.read(cru::reg("datapath_link_first_orbit"), cru::datapath_index(card_.endpoint_or_zero(), link));
+      if (first && wanted && *wanted != 0 && *first != *wanted)
+        late_links_.push_back(
+            fmt::format("first_orbit: link {}: the run began with orbit {:#x}, its data with {:#x}", link, *wanted, *first));
+    }
+  }
+
+  Card& card_;
   formats::SuperpageCheckSettings settings_;
   bool detect_;
   std::optional<formats::SuperpageCheck> check_;
-  SilentLinks silent_;
+  std::vector<std::string> late_links_;  // in words
   std::uint64_t silent_links_ = 0;
 };
 
@@ -133,13 +149,15 @@ Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel,
   const bool detect = !headers_only && !settings.pattern && emulated &&
                       (pattern == PagePattern::ddg || pattern == PagePattern::provable) && card.type() == CardType::cru;
   return std::make_unique<PageCheck>(
+      card,
       formats::SuperpageCheckSettings{.pattern = headers_only ? PagePattern::unknown : pattern,
                                       .packet_counter_max = settings.packet_counter_max,
                                       .every = settings.every,
+                                      .heartbeat_frames = settings.heartbeat_frames && card.type() == CardType::cru,
                                       .time_frame_orbits = settings.time_frame_orbits,
                                       .resynchronise = settings.resynchronise,
                                       .seed = settings.seed},
-      detect, settings.superpage_bytes);
+      detect);
 }
 
 }  // namespace rodeo::card

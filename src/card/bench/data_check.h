@@ -30,6 +30,7 @@ struct DataCheckSettings {
   std::size_t superpages = 1024;  ///< of the buffer
   std::uint32_t every = 1;
   std::uint32_t packet_counter_max = 255;
+  bool heartbeat_frames = true;  ///< CRU: links send one each orbit
   std::uint32_t time_frame_orbits = 256;
   bool resynchronise = true;
   std::uint64_t seed = 1;                       ///< of provable payload
@@ -47,7 +48,7 @@ class DataCheck {
  public:
   virtual ~DataCheck() = default;
   virtual void check(const Superpage& superpage, std::span<const std::byte> bytes) = 0;
-  /// After the last one: links that have fallen silent are errors, too.
+  /// After the last one: links that have fallen silent, or began late, are errors, too.
   virtual void finish() {}
   virtual std::uint64_t errors() const = 0;
   /// Errors by name (those that occurred), and pages, blocks or chunks seen.

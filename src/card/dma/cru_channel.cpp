@@ -144,13 +144,20 @@ Result<void> CruChannel::take_counts(std::size_t from) {
 
 void CruChannel::plan_collection(std::size_t most) {
   const bool batched = card_.function().back_end() == pci::BackEnd::vfio_user;
-  for (Link& link : links_) {
-    link.take = static_cast<std::uint32_t>(std::min<std::size_t>(link.counted, most));
-    most -= link.take;
-    for (std::uint32_t i = 0; batched && i < link.take; ++i) {
+  collection_.clear();
+  for (Link& link : links_) link.take = 0;
+  // One of each link in turn: what is handed over does not run ahead with a link.
+  for (std::uint32_t round = 0; collection_.size() < most; ++round) {
+    const std::size_t before = collection_.size();
+    for (Link& link : links_) {
+      if (link.counted <= round || collection_.size() == most) continue;
+      ++link.take;
+      collection_.push_back(&link);
+      if (!batched) continue;
       operations_.push_back(reading(reg("superpage_size_fifo"), link.id));
       operations_.push_back(writing(reg("superpage_size_fifo"), link.id, cru::kSizeFifoNext));
     }
+    if (collection_.size() == before) return;
   }
 }
 
@@ -206,34 +213,33 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
     if (auto done = card_.function().exchange(operations_); !done) return done;
   }
   std::size_t next = 0;
-  for (Link& link : links_) {
-    for (; link.take > 0; --link.take) {
-      std::uint32_t word = 0;
-      if (batched) {
-        word = static_cast<std::uint32_t>(operations_[next].value);
-        next += 2;
-      } else {
-        const auto read = read_size_slowly(link);
-        if (!read) return std::unexpected(read.error());
-        word = *read;
-        if (auto done = card_.write(reg("superpage_size_fifo"), cru::kSizeFifoNext, link.id); !done) return done;
-      }
-      if (cru::kSuperpageIndex.of(word) != (link.done & 0xff))
-        return misbehaved(DmaCounter::index_mismatches,
-                          fmt::format("link {} gave the size of superpage {} in place of {}", link.id,
-                                      cru::kSuperpageIndex.of(word), link.done & 0xff));
-      std::uint32_t bytes = cru::kSuperpageBytes.of(word);
-      if (bytes > link.queue.front().bytes)
-        return misbehaved(DmaCounter::oversize, fmt::format("link {} says that it wrote {} bytes into a superpage of {}",
-                                                            link.id, bytes, link.queue.front().bytes));
-      if (bytes == 0) {
-        counters_.add(DmaCounter::size_unknown);
-        bytes = link.queue.front().bytes;
-      }
-      ++link.done;
-      --link.counted;
-      deliver(link.queue.pop(), bytes, static_cast<int>(link.id));
+  for (Link* const each : collection_) {
+    Link& link = *each;
+    std::uint32_t word = 0;
+    if (batched) {
+      word = static_cast<std::uint32_t>(operations_[next].value);
+      next += 2;
+    } else {
+      const auto read = read_size_slowly(link);
+      if (!read) return std::unexpected(read.error());
+      word = *read;
+      if (auto done = card_.write(reg("superpage_size_fifo"), cru::kSizeFifoNext, link.id); !done) return done;
     }
+    if (cru::kSuperpageIndex.of(word) != (link.done & 0xff))
+      return misbehaved(DmaCounter::index_mismatches, fmt::format("link {} gave the size of superpage {} in place of {}",
+                                                                  link.id, cru::kSuperpageIndex.of(word), link.done & 0xff));
+    std::uint32_t bytes = cru::kSuperpageBytes.of(word);
+    if (bytes > link.queue.front().bytes)
+      return misbehaved(DmaCounter::oversize, fmt::format("link {} says that it wrote {} bytes into a superpage of {}",
+                                                          link.id, bytes, link.queue.front().bytes));
+    if (bytes == 0) {
+      counters_.add(DmaCounter::size_unknown);
+      bytes = link.queue.front().bytes;
+    }
+    ++link.done;
+    --link.take;
+    --link.counted;
+    deliver(link.queue.pop(), bytes, static_cast<int>(link.id));
   }
   if (!collects) return {};
   counts_are_new_ = true;

@@ -47,7 +47,8 @@ class CruChannel final : public DmaChannel {
 
   std::uint32_t depth_ = card_registers::cru::kDefaultFifoDepth;
   std::vector<Link> links_;
-  bool counts_are_new_ = false;  // read at the end of the last train
+  bool counts_are_new_ = false;    // read at the end of the last train
+  std::vector<Link*> collection_;  // of this round, in order
   std::vector<pci::RegionOperation> operations_;
 };
 
