@@ -216,8 +216,9 @@ void add_dma(Command& bench) {
   add_card_id(dma, options->id);
   dma.option("--channel,--dma-channel", settings.channel, "DMA channel: a C-RORC has 0 to 5, a FELIX 0 to 3, a CRU 0");
   dma.choice("--data-source", options->source, {"fee", "ddg", "internal", "siu", "diu"}, "Where the data come from");
-  dma.size("--bytes", options->bytes,
-           "How much to read; 0: until --time is over or Ctrl-C; 16GiB unless --time says how long");
+  dma.size(
+      "--bytes", options->bytes,
+      "How much to read, to the end of a superpage; 0: until --time is over or Ctrl-C; 16GiB unless --time says how long");
   dma.duration("--time", options->time, "How long to read");
   dma.size("--buffer-size", settings.buffer_bytes, "Memory for the card");
   dma.size("--superpage-size", options->superpage_bytes, "A multiple of 32KiB");

@@ -213,6 +213,13 @@ def test_a_link_that_falls_silent_is_an_error_of_a_bench(rodeo, card, name, faul
         assert json.loads(out)["counts"]["silent_links"] == (4 if name == "felix" else 1)
 
 
+@pytest.mark.parametrize("card", [CRU, FELIX])
+def test_a_bench_reads_as_much_as_it_is_told_and_to_the_end_of_a_superpage(cards, card, tmp_path):
+    result = cards.bench(card, "--data-source", "fee", "--to-file", tmp_path / "data", size="20MiB")
+    assert result["errors"] == 0 and 20 << 20 <= result["bytes"] < (20 << 20) + (256 << 10)
+    assert (tmp_path / "data").stat().st_size == result["bytes"]
+
+
 def test_links_whose_superpages_come_in_batches_are_not_silent(cards):
     result = cards.json("bench", "dma", "--id", CRU, "--data-source", "fee", "--bytes", "40MiB", "--buffer-size", "64MiB",
                         "--superpage-size", "32KiB", "--pause", "200ms")

@@ -76,10 +76,10 @@ class Run {
     const std::uint64_t now = base::steady_now_ns();
     looked_ns_ = now;
     const std::uint64_t before = bytes_;
-    while (!over_) {
+    while (!enough_) {
       const auto superpage = channel_.pop();
       if (!superpage) break;
-      if (!take(*superpage, now)) over_ = true;
+      take(*superpage, now);
       free_.push(superpage->offset / settings_.superpage_bytes);
     }
     give(now);
@@ -98,7 +98,7 @@ class Run {
     } else if (auto alive = look_for_life(now); !alive) {
       return alive;
     }
-    if (settings_.bytes != 0 && bytes_ >= settings_.bytes) over_ = true;
+    if (enough_) over_ = true;
     if (!over_ && settings_.time.count() != 0 && now - begin_ns_ >= static_cast<std::uint64_t>(settings_.time.count()))
       over_ = time_is_over_ = true;
     if (settings_.stop && settings_.stop()) over_ = true;
@@ -106,14 +106,15 @@ class Run {
     return {};
   }
 
-  bool take(const Superpage& superpage, std::uint64_t now) {
-    if (superpage.received == 0) return true;
+  void take(const Superpage& superpage, std::uint64_t now) {
+    if (superpage.received == 0) return;
     latency_.record(now - pushed_ns_[superpage.offset / settings_.superpage_bytes]);
     const std::span<const std::byte> data = channel_.memory().subspan(superpage.offset, superpage.received);
     check_.check(superpage, data);
     ++superpages_;
     bytes_ += superpage.received;
-    return !settings_.sink || settings_.sink(data);
+    const bool full = settings_.sink && !settings_.sink(data);
+    enough_ = full || (settings_.bytes != 0 && bytes_ >= settings_.bytes);
   }
 
   /// Superpages go to the card in the order of the buffer: a FELIX takes them no other way.
@@ -196,8 +197,10 @@ class Run {
   /// What the card had filled when it was told to stop.
   void take_rest() {
     const std::uint64_t now = base::steady_now_ns();
-    while (const auto superpage = channel_.pop()) {
-      if (!over_by_sink_ && !take(*superpage, now)) over_by_sink_ = true;
+    while (!enough_) {
+      const auto superpage = channel_.pop();
+      if (!superpage) return;
+      take(*superpage, now);
     }
   }
 
@@ -240,7 +243,7 @@ class Run {
   base::LatencyHistogram latency_;
   bool over_ = false;
   bool time_is_over_ = false;
-  bool over_by_sink_ = false;
+  bool enough_ = false;  ///< all that was to be read, or the sink takes no more
   std::uint64_t begin_ns_ = 0;
   std::uint64_t first_data_ns_ = 0;
   std::uint64_t last_data_ns_ = 0;  ///< begin of the last look that found some

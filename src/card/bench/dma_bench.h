@@ -22,7 +22,7 @@ struct DmaBenchSettings {
   DataCheckSettings check = {};  ///< superpage size, source and number are filled in
   std::uint64_t buffer_bytes = std::uint64_t{1} << 30;
   std::uint32_t superpage_bytes = 1U << 20;
-  std::uint64_t bytes = 0;           ///< to read; 0: until told to stop
+  std::uint64_t bytes = 0;           ///< to read, and to the end of a superpage; 0: until told to stop
   std::chrono::nanoseconds time{0};  ///< to read for; 0: no limit
   std::chrono::nanoseconds patience{std::chrono::seconds{
       5}};  ///< without data, and three looks; then card.no_data (zero: for ever); half of it at the end of `time`
