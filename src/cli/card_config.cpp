@@ -276,7 +276,7 @@ void add_card_config(Command& card) {
       .example("rodeo card config --id '#0' --generate card.toml", "a file from a card; .ini and .json are upstream's")
       .example("rodeo card config --template cru", "every setting with its help");
   verb.option("FILE,--config-uri", options->file, "TOML, or upstream's ini or json; what it leaves out stays");
-  add_card_ids(verb, options->ids);
+  verb.option("--id", options->ids, "Card: '#0', 3b:00.0 or 0233:1; or --all").value_name("ID");
   verb.flag("--all,--config-all", options->all, "All cards of the type that the file is for");
   verb.option("--set", options->settings, "A setting by name: clock=ttc, links.gbt_mux=ddg, link3.fee_id=0x1a")
       .value_name("NAME=VALUE");
