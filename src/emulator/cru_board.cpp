@@ -59,8 +59,7 @@ void CruCard::define_board() {
     after_write([this, word] {
       const bool on = cru::kRunEnable.of(word) != 0;
       if (on && !data_taking_) {
-        for (Link& link : links_) link.source.restart(false);
-        frames_due_ = frames_done_ = 0;
+        begin_run();
         start_ns_ = base::steady_now_ns();
       }
       data_taking_ = on;
@@ -234,8 +233,10 @@ void CruCard::define_trigger_emulation() {
     if ((value & 0x100U) != 0) ++*manual;
     if ((value & 4U) != 0) ++*ends;
   });
-  regs.on_read(cru::reg("ttc_heartbeats"),
-               [this](std::uint32_t) { return static_cast<std::uint64_t>(run_seconds() * kOrbitHz) & 0xffffffffU; });
+  regs.on_read(cru::reg("ttc_heartbeats"), [this](std::uint32_t) {
+    // Where nobody sends triggers, heartbeats are the orbits' clock.
+    return (settings_.paced ? triggers_seen_.load() : static_cast<std::uint64_t>(run_seconds() * kOrbitHz)) & 0xffffffffU;
+  });
   regs.on_read(cru::reg("ttc_physics"), [this, manual](std::uint32_t) {
     return (ctp_triggers(cru::reg("ctp_physics_divisor")) + *manual) & 0xffffffffU;
   });

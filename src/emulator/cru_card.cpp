@@ -111,8 +111,12 @@ void CruCard::reset_links() {
     link.held = 0;
   }
   cut_off_frames();
+  begin_run();
+}
+
+void CruCard::begin_run() {
   for (Link& link : links_) link.source.restart(false);
-  frames_due_ = frames_done_ = 0;
+  frames_due_ = frames_done_ = newest_frame_ = 0;
 }
 
 void CruCard::start_dma() {
@@ -120,8 +124,7 @@ void CruCard::start_dma() {
   registers().set(cru::reg("dma_control"), cru::kDmaStart);
   start_ns_ = base::steady_now_ns();
   cut_off_frames();
-  frames_due_ = frames_done_ = 0;
-  for (Link& link : links_) link.source.restart(false);
+  begin_run();
 }
 
 /// What is under way is flushed: reported with the bytes that are there. What waits is the driver's again.
@@ -234,7 +237,7 @@ bool CruCard::inject_card(const Fault& fault) {
 
 void CruCard::report_card(FunctionReport& report) const {
   report.running = running_;
-  report.triggers = frames_;
+  report.triggers = triggers_seen_;
   report.superpages = superpages_;
   std::uint64_t bytes_lost = 0, lost = 0, corrupted = 0, cut_off = frames_cut_off_;
   {

@@ -86,6 +86,7 @@ class CruCard final : public PciFunction {
   void define_i2c();
   void define_links();
   void define_trigger_emulation();
+  void begin_run();
   void start_dma();
   void stop_dma();
   void reset_links();
@@ -127,8 +128,9 @@ class CruCard final : public PciFunction {
   std::uint32_t time_frame_length_ = 0;
   std::uint64_t start_ns_ = 0;  // of the run
   std::uint64_t power_on_ns_ = 0;
-  std::uint64_t frames_due_ = 0;   // of the run, where paced
-  std::uint64_t frames_done_ = 0;  // reported to the authority
+  std::uint64_t frames_due_ = 0;    // of the run, where paced
+  std::uint64_t frames_done_ = 0;   // reported to the authority
+  std::uint64_t newest_frame_ = 0;  // of the run: those before it are in triggers_seen_
   unsigned next_link_ = 0;
   std::uint64_t rate_at_ns_ = 0;
   std::uint64_t rate_pages_ = 0;
@@ -139,7 +141,8 @@ class CruCard final : public PciFunction {
   std::atomic<bool> running_{false};
   std::atomic<std::uint64_t> superpages_{0};
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> frames_{0};
+  std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats that frames were made for, each of all links
+  std::atomic<std::uint64_t> frames_{0};         // of each link
   std::atomic<std::uint64_t> pages_{0};
   std::atomic<std::uint64_t> dma_faults_{0};
   std::atomic<std::uint64_t> refused_pushes_{0};

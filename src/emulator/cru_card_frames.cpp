@@ -1,5 +1,6 @@
 // The turns of an emulated CRU: heartbeat frames that triggers make due, and the pages that its links write of them into superpages.
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "emulator/copies_done.h"
@@ -206,6 +207,7 @@ bool CruCard::work() {
   if (settings_.paced) take_frames();
   bool any = false;
   std::uint64_t slowest = frames_due_;
+  std::uint64_t newest = frames_due_;
   // One link after the other, each a budget; who was first is last the next time.
   for (unsigned i = 0; i < kLinks; ++i) {
     const unsigned number = (next_link_ + i) % kLinks;
@@ -219,8 +221,10 @@ bool CruCard::work() {
     any = fill(number, link, use, kBudget) || any;
     copies_done();
     slowest = std::min(slowest, link.source.frame());
+    if (!internal_) newest = std::max(newest, link.source.frame() + (link.source.in_frame() ? 1 : 0));
   }
   next_link_ = (next_link_ + 1) % kLinks;
+  if (newest > newest_frame_) triggers_seen_ += newest - std::exchange(newest_frame_, newest);
   if (any) standstill_ns_ = 0;
   if (settings_.paced && !settings_.drop && slowest > frames_done_) {
     triggers_->done(slowest - frames_done_);

@@ -259,6 +259,53 @@ TEST_F(CruCardTest, FaultsAreSeenByTheCheckUnderTheirNames) {
   EXPECT_EQ(errors_after(FaultKind::truncated_page), "bad_size ");
 }
 
+TEST_F(CruCardTest, HeartbeatFramesThatAreMissingAreSeenByTheCheck) {
+  auto all = settings(cru_card());
+  all.trigger.rate_hz = 20'000;
+  start(std::move(all));
+  CruHost host(socket(), 1 << 17, 32);
+  const auto errors_after = [&](const emulator::Fault& fault) {
+    SuperpageCheck check({.pattern = PagePattern::provable, .time_frame_orbits = 0});
+    host.start(0);
+    for (int i = 0; i < 8; ++i) host.push(0);
+    std::uint64_t after = 0;
+    EXPECT_TRUE(wait_until([&] {
+      for (const auto& filled : host.take(0)) {
+        check.check(0, filled.bytes);
+        host.give_back(filled);
+        host.push(0);
+      }
+      const std::uint64_t seen = count(check, SuperpageCounter::superpages);
+      if (after == 0 && seen > 2) {
+        after = seen + 20;
+        EXPECT_TRUE(emulator_->inject("cru", fault).has_value());
+      }
+      return after != 0 && seen > after;
+    }));
+    host.stop();
+    for (const auto& filled : host.take(0)) host.give_back(filled);
+    return std::pair(count(check, SuperpageCounter::orbit), check.errors() - count(check, SuperpageCounter::packet_counter));
+  };
+  using Errors = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(errors_after({.kind = FaultKind::link_down, .link = 0, .duration = 20ms}), (Errors{1, 1}));
+  EXPECT_EQ(errors_after({.kind = FaultKind::dropped_superpage, .link = 0}), (Errors{1, 1}));
+}
+
+TEST_F(CruCardTest, ATriggerIsOneHoweverManyLinksSendItsFrame) {
+  auto all = settings(cru_card());
+  all.trigger.rate_hz = 5'000;
+  start(std::move(all));
+  CruHost host(socket(), 1 << 17, 32);
+  host.start(0);
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().trigger.accepted > 100; }));
+  host.write(cru::reg("user_control"), 0);
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().trigger.followers.at(0).ready == 0; }));
+  const auto report = emulator_->report();
+  EXPECT_EQ(report.functions[0].triggers, report.trigger.accepted);
+  EXPECT_EQ(host.read(cru::reg("ttc_heartbeats")), report.trigger.accepted);
+  host.stop();
+}
+
 TEST_F(CruCardTest, ASizeIndexMismatchALostSuperpageAndAStuckFifoAreSeenInRegisters) {
   start(settings(cru_card()));
   CruHost host(socket(), 1 << 17, 32);

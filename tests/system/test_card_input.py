@@ -179,6 +179,7 @@ def test_two_endpoints_of_a_cru_begin_and_end_with_the_same_orbit(rodeo):
             assert report["fragments"]["built"] > 0 and report["verified"]["mismatches"] == 0
         one, two = emulator_report(rodeo)["functions"]
         assert one["triggers"] == two["triggers"] > 0
+        assert one["chunks"] == 4 * one["triggers"]  # each is a frame of every link
 
 
 def test_event_counter_resets_are_followed_by_the_triggers_own_list(rodeo):
