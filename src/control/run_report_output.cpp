@@ -161,6 +161,10 @@ std::string report_text(const readout::RunReport& report) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
   for (const auto& consumer : report.consumers) out += unwritten_text(consumer);
+  if (report.chunks_sent == 0)
+    out +=
+        "\n  input       no data came: see that the sources are on and triggers come (rodeo card status, rodeo emulate "
+        "status)";
   if (const auto losses = report.input_losses(); !losses.empty())
     out +=
         fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));

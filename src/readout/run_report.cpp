@@ -82,7 +82,7 @@ constexpr std::array<std::string_view, 15> kInputLosses{
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
-  const bool whole = report.input_losses().empty();
+  const bool whole = report.input_losses().empty() && !(over && report.chunks_sent == 0);
   return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
 }
 
@@ -147,7 +147,9 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
   add_robs(report, status);
   add_consumers(report, status);
-  report.condition = condition_of(report, status.phase == Phase::stopped, aborted);
+  const bool over = status.phase == Phase::stopped;
+  if (over && report.chunks_sent == 0 && report.limited_by == kLimitedByNothing) report.limited_by = kLimitedByInput;
+  report.condition = condition_of(report, over, aborted);
   return report;
 }
 

@@ -15,7 +15,7 @@ namespace rodeo::readout {
 
 enum class Condition : std::uint8_t {
   good,        ///< every fragment complete, no chunk lost
-  incomplete,  ///< fragments without all their links, chunks in no fragment, an input that lost data or was cut off; each is counted by reason
+  incomplete,  ///< fragments without all their links, chunks in no fragment, an input that lost data, was cut off or brought none; each is counted by reason
   wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
   aborted,  ///< a failure or the user ended the run before its data were safe
 };

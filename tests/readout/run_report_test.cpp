@@ -41,6 +41,16 @@ TEST(RunReport, WhereNobodyCountsVetoesDeadTimeIsNotKnown) {
   EXPECT_FALSE(report.dead_time_fraction);
 }
 
+TEST(RunReport, ARunWithoutDataIsNotGoodOnceItIsOver) {
+  ReadoutStatus status;
+  status.input = {{"sent", 0}};
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::good) << "they may still come";
+  status.phase = Phase::stopped;
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.condition, Condition::incomplete);
+  EXPECT_EQ(report.limited_by, "input");
+}
+
 TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
   const RunReport report = make_report({}, status_of(100, 97, {{"late", 2}, {"corrupt", 1}}), "nothing", false);
   EXPECT_EQ(report.condition, Condition::incomplete);

@@ -248,6 +248,31 @@ def test_a_reader_that_was_killed_leaves_the_card_to_the_next(rodeo):
         assert report["run"]["condition"] == "GOOD" and report["verified"]["mismatches"] == 0, done.stderr
 
 
+def test_a_felix_is_left_as_it_was_found_and_a_generator_that_is_off_is_named(rodeo):
+    configuration = system(rodeo)
+    found = ["--set", "readout.input.start_generator=false"]
+
+    def generator(value=None):
+        if value is not None:
+            rodeo("card", "reg", "write", "--id", "3b:00.0", "generator_control", value)
+        return json.loads(rodeo("card", "reg", "read", "--id", "3b:00.0", "generator_control", "-o", "json").stdout)[0]["value"]
+
+    with emulated(rodeo, configuration):
+        for arguments in ([], found):
+            report, done = read(rodeo, configuration, *arguments, seconds=0.5)
+            assert report["run"]["condition"] == "GOOD" and report["chunks"]["built"] > 0, done.stderr
+        assert generator() == 1 and generator(0) == 0
+        report, done = read(rodeo, configuration, *found, seconds=0.3)
+        assert report["run"]["condition"] == "INCOMPLETE" and report["chunks"]["sent"] == 0 and report["limited_by"] == "input"
+        assert "its generator is off" in done.stderr and "no data came" in done.stderr
+        bench = ["card", "bench", "dma", "--id", "3b:00.0", "--buffer-size", "16MiB", "--superpage-size", "256KiB", "--time", "300ms"]
+        assert "its generator is off" in rodeo(*bench, "--data-source", "fee", exit_code=4).stderr
+        rodeo(*bench, "--data-source", "internal")
+        report, done = read(rodeo, configuration, seconds=0.5)
+        assert report["run"]["condition"] == "GOOD", done.stderr
+        assert generator() == 0
+
+
 def test_an_emulator_that_dies_ends_the_run_and_is_named(rodeo):
     configuration = system(rodeo)
     with emulated(rodeo, configuration) as emulator:

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/latency_histogram.h"
 #include "card/bench/ceilings.h"
+#include "card/dma/data_taking.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
 #include "card_registers/felix.h"
@@ -137,9 +138,9 @@ class Run {
     if (settings_.patience.count() == 0 || empty_looks_ < kEmptyLooks ||
         now - since < static_cast<std::uint64_t>(settings_.patience.count()))
       return {};
-    return std::unexpected(Error{
-        "card.no_data", fmt::format("no data for {:.1f} s", static_cast<double>(now - since) * 1e-9), card_.address().text(),
-        "see that links are enabled and triggers come: rodeo card status, rodeo card triggers"});
+    return std::unexpected(Error{"card.no_data",
+                                 fmt::format("no data for {:.1f} s", static_cast<double>(now - since) * 1e-9),
+                                 card_.address().text(), advice_without_data(card_)});
   }
 
   /// A run of a given time has read to its end: no pause of half the patience or more stands there, and something came at all.
@@ -154,8 +155,7 @@ class Run {
             : fmt::format("no data for the last {:.1f} of {:.1f} s; {} bytes had come before",
                           static_cast<double>(quiet) * 1e-9, static_cast<double>(looked_ns_ - begin_ns_) * 1e-9, bytes_);
     return std::unexpected(Error{"card.no_data", what, card_.address().text(),
-                                 "see that links are enabled and triggers come: rodeo card status, rodeo card triggers; "
-                                 "--patience says how long a pause may be"});
+                                 advice_without_data(card_) + "; --patience says how long a pause may be"});
   }
 
   void rest() const {

@@ -27,4 +27,18 @@ Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card) {
   return locks;
 }
 
+std::string advice_without_data(Card& card) {
+  if (card.type() == CardType::felix) {
+    const auto generator = card.read64(card_registers::felix::reg("generator_control"));
+    if (generator && (*generator & 1U) == 0)
+      return fmt::format(
+          "its generator is off: `rodeo card reg write --id {} generator_control 1` switches it on, a readout with "
+          "start_generator = true and `card bench dma --data-source internal` do so for as long as they read",
+          card.address().text());
+  }
+  return card.found().back_end == pci::BackEnd::vfio_user
+             ? "see that links are enabled (rodeo card status), and who is busy or not ready (rodeo emulate status)"
+             : "see that links are enabled and triggers come: rodeo card status, rodeo card triggers";
+}
+
 }  // namespace rodeo::card

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -96,6 +97,9 @@ Result<void> FelixChannel::device_start() {
   if (auto done = write(reg("dma_end"), base_ + ring_); !done) return done;
   if (auto done = write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()); !done) return done;
   if (settings_.source == DataSource::internal) {
+    const auto generator = card_.read64(reg("generator_control"));
+    if (!generator) return std::unexpected(generator.error());
+    generator_was_off_ = (*generator & 1U) == 0;
     if (auto done = card_.write(reg("generator_control"), 1); !done) return done;
   }
   // Enabled by the first superpage: a descriptor without any would take the whole ring for free.
@@ -176,6 +180,12 @@ std::uint32_t FelixChannel::device_growing() const {
 }
 
 Result<void> FelixChannel::device_stop() {
+  if (auto stopped = stop_descriptor(); !stopped) return stopped;
+  // Left as it was found.
+  return std::exchange(generator_was_off_, false) ? card_.write(reg("generator_control"), 0) : Result<void>{};
+}
+
+Result<void> FelixChannel::stop_descriptor() {
   if (!running_) return {};
   running_ = false;
   if (auto done = set_enabled(false); !done) return done;

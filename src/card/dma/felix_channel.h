@@ -32,6 +32,7 @@ class FelixChannel final : public DmaChannel {
     return card_.write(what, value, channel_);
   }
   Result<void> set_enabled(bool on);
+  Result<void> stop_descriptor();
   Result<void> wait_done(bool done);
   Result<void> read_position();
   Result<void> write_read_pointer();
@@ -48,6 +49,7 @@ class FelixChannel final : public DmaChannel {
   std::uint64_t collected_ = 0;  // of ready superpages
   std::uint64_t announced_ = 0;  // what the read pointer in the card says of freed_
   bool running_ = false;         // the descriptor is enabled
+  bool generator_was_off_ = false;
   FixedQueue<Superpage> in_card_;
   volatile std::uint64_t* position_ = nullptr;  // mapped, else nullptr
   volatile std::uint64_t* read_pointer_ = nullptr;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "card/dma/data_taking.h"
 #include "card/enumeration.h"
 #include "card/numa.h"
 #include "card_registers/cru.h"
@@ -49,7 +50,13 @@ CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
   taken_.assign(links_.size(), false);
 }
 
-CardInput::~CardInput() = default;
+/// A generator that was on before the run is on after it: whoever reads next may want it.
+CardInput::~CardInput() {
+  for (Endpoint& endpoint : endpoints_) {
+    if (!endpoint.generator_found_on) continue;
+    if (auto done = set_generator(endpoint, true); !done) base::log_warning("{}", done.error().message());
+  }
+}
 
 void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
   const auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
@@ -192,6 +199,16 @@ std::unique_ptr<DataStream> CardInput::open_trigger_list() {
   throw std::runtime_error("trigger_elink names an E-link of a FELIX card, and this input has none.");
 }
 
+Result<bool> CardInput::generator_is_on(Endpoint& endpoint) {
+  card::Card& card = endpoint.source->card();
+  if (endpoint.type == card::CardType::felix) {
+    const auto word = card.read64(felix::reg("generator_control"));
+    return word ? Result<bool>((*word & 1U) != 0) : std::unexpected(word.error());
+  }
+  const auto word = card.read(cru::reg("user_control"));
+  return word ? Result<bool>(cru::kRunEnable.of(*word) != 0) : std::unexpected(word.error());
+}
+
 Result<void> CardInput::set_generator(Endpoint& endpoint, bool on) {
   if (endpoint.type == card::CardType::felix)
     return endpoint.source->card().write(felix::reg("generator_control"), on ? 1 : 0);
@@ -202,6 +219,11 @@ Result<void> CardInput::set_generator(Endpoint& endpoint, bool on) {
 void CardInput::start() {
   if (started_) return;
   started_ = true;
+  for (Endpoint& endpoint : endpoints_) {
+    if (settings_.start_generator)
+      endpoint.generator_found_on =
+          need(generator_is_on(endpoint), fmt::format("cannot read whether the generator of card {} is on", endpoint.id));
+  }
   for (Endpoint& endpoint : endpoints_) need(endpoint.spans->start(), fmt::format("cannot start card {}", endpoint.id));
   for (Endpoint& endpoint : endpoints_) {
     if (settings_.source == card::DataSource::fee) endpoint.outages->begin(endpoint.source->card(), endpoint.local_links);
@@ -213,6 +235,11 @@ void CardInput::start() {
 /// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
 void CardInput::name_silent_cards() {
   const auto silent = [](const Endpoint& endpoint) { return endpoint.spans->nothing_for_ns() > kSilentNs; };
+  if (std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) { return endpoint.spans->bytes() == 0; })) {
+    for (const Endpoint& endpoint : endpoints_)
+      base::log_warning("card {} has brought nothing: {}", endpoint.id, card::advice_without_data(endpoint.source->card()));
+    return;
+  }
   const auto count = static_cast<std::size_t>(std::ranges::count_if(endpoints_, silent));
   if (count == endpoints_.size()) {
     base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
@@ -341,7 +368,9 @@ std::vector<Key> card_input_keys() {
       {.name = "start_generator",
        .type = KeyType::boolean,
        .fallback = "false",
-       .help = "Let the card's own (or emulated) sources run only from the run's begin to its end."},
+       .help =
+           "Let the card's own (or emulated) sources run only from the run's begin to its end. A FELIX's generator is then "
+           "left as it was found."},
       {.name = "numa",
        .type = KeyType::text,
        .fallback = "card",

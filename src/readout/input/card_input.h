@@ -32,7 +32,7 @@ struct CardInputSettings {
   formats::BlockFamily block_family = formats::BlockFamily::trailer16;
   card::DataSource source = card::DataSource::fee;
   std::string numa = "card";     ///< where readers run: see card::reader_place()
-  bool start_generator = false;  ///< the card's own generator runs between start() and stop()
+  bool start_generator = false;  ///< the card's own generator runs between start() and stop(), and is left as it was found
 
   /// Throws SetupError.
   static CardInputSettings from(const Parameters& parameters);
@@ -73,6 +73,7 @@ class CardInput final : public DataInput {
     std::shared_ptr<CardSpans> spans;
     card::CardType type = card::CardType::unknown;
     formats::BlockFormat format;
+    bool generator_found_on = false;         // before it was started for this run
     std::vector<std::size_t> links;          // positions in links_
     std::vector<std::uint16_t> local_links;  // E-link or RDH link number of each
     std::unique_ptr<LinkOutages> outages = std::make_unique<LinkOutages>();
@@ -84,6 +85,7 @@ class CardInput final : public DataInput {
   void find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector);
   void add_link(Endpoint& endpoint, std::uint16_t local, Fid fid);
   std::unique_ptr<SpanDecoder> decoder(const Endpoint& endpoint, std::span<const std::uint16_t> local) const;
+  Result<bool> generator_is_on(Endpoint& endpoint);
   Result<void> set_generator(Endpoint& endpoint, bool on);
 
   CardInputSettings settings_;
