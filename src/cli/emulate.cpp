@@ -196,6 +196,12 @@ Result<ExitCode> status(const TalkOptions& options) {
                    value(one, "triggers"), busy(one), dead_time(one), Json(), Json()});
   }
   table.print(options.format);
+  const auto running = [&](const Json& one) { return value(one, "running").boolean(); };
+  const auto awaited = value(trigger, "awaited_functions").number();
+  if (options.format == OutputFormat::table && awaited > 0 &&
+      std::ranges::any_of(value(*answer, "functions").elements(), running))
+    fmt::print("no triggers until {} more function{} running (emulator.trigger.wait_for)\n", awaited,
+               awaited == 1 ? " is" : "s are");
   return ExitCode::done;
 }
 

@@ -437,6 +437,7 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"simple", trigger.vetoed_simple},
                                               {"complex", trigger.vetoed_complex}})},
                      {"ecr", trigger.ecrs},
+                     {"awaited_functions", trigger.awaited},
                      {"busy_card", trigger.busy_follower},
                      {"followers", followers_json(trigger)},
                      {"counters", counters_json(trigger.counters)},

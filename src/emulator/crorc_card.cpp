@@ -156,13 +156,25 @@ void CrorcCard::reset_channel(Channel& channel) {
   channel.books.cut_off();
 }
 
+void CrorcCard::cut_off(Channel& channel) {
+  channel.bytes = channel.filled = 0;
+  channel.receiving = false;
+  channel.books.cut_off();
+}
+
 void CrorcCard::cut_off() {
-  for (Channel& channel : channels_) {
-    channel.bytes = channel.filled = 0;
-    channel.receiving = false;
-    channel.books.cut_off();
-  }
+  for (Channel& channel : channels_) cut_off(channel);
   running_ = false;
+}
+
+bool CrorcCard::client_left(ClientId client) {
+  bool any = false;
+  for (Channel& channel : channels_) {
+    if (!channel.receiving || channel.client != client) continue;
+    cut_off(channel);
+    any = true;
+  }
+  return any;
 }
 
 void CrorcCard::reset_card() {

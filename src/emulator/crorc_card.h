@@ -31,6 +31,7 @@ class CrorcCard final : public PciFunction {
   bool work() override;
   bool at_rest() const override;
   void cut_off() override;
+  bool client_left(ClientId client) override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;
@@ -64,6 +65,7 @@ class CrorcCard final : public PciFunction {
 
   void define_registers();
   void reset_channel(Channel& channel);
+  static void cut_off(Channel& channel);
   void command(Channel& channel, std::uint32_t code);
   void report_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
   bool complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);

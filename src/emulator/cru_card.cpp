@@ -50,6 +50,7 @@ void CruCard::define_dma() {
                 [this](std::uint32_t link, std::uint64_t value) { push(link, static_cast<std::uint32_t>(value)); });
   regs.on_write(cru::reg("dma_control"), [this](std::uint32_t, std::uint64_t value) {
     if (value == cru::kDmaStart) {
+      reader_ = current_client();
       after_write([this] { start_dma(); });
     } else if ((value & cru::kDmaFlush.mask()) != 0) {
       after_write([this] { stop_dma(); });
@@ -95,7 +96,8 @@ void CruCard::push(std::uint32_t number, std::uint32_t pages) {
     refused_pushes_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  link.waiting.push_back({.client = current_client(),
+  reader_ = current_client();
+  link.waiting.push_back({.client = reader_,
                           .address = std::uint64_t{link.address_high} << 32 | link.address_low,
                           .bytes = static_cast<std::uint32_t>(bytes)});
 }
@@ -148,6 +150,13 @@ void CruCard::cut_off() {
   following_ = false;
   running_ = false;
   triggers_->set_ready(false);
+}
+
+bool CruCard::client_left(ClientId client) {
+  if (!dma_on_ || client != reader_) return false;
+  for (Link& link : links_) link.waiting.clear();
+  cut_off();
+  return true;
 }
 
 void CruCard::reset_card() {

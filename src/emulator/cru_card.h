@@ -40,6 +40,7 @@ class CruCard final : public PciFunction {
   bool work() override;
   bool at_rest() const override;
   void cut_off() override;
+  bool client_left(ClientId client) override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;
@@ -131,6 +132,7 @@ class CruCard final : public PciFunction {
   std::uint64_t frames_due_ = 0;    // of the run, where paced
   std::uint64_t frames_done_ = 0;   // reported to the authority
   std::uint64_t newest_frame_ = 0;  // of the run: those before it are in triggers_seen_
+  ClientId reader_ = 0;             // whose DMA it is
   unsigned next_link_ = 0;
   std::uint64_t rate_at_ns_ = 0;
   std::uint64_t rate_pages_ = 0;

@@ -35,6 +35,8 @@ class Device {
   virtual void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void reset() = 0;
+  /// The client is gone, with the memory that it lent.
+  virtual void left(ClientId client) = 0;
 };
 
 }  // namespace rodeo::emulator

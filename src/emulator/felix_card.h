@@ -34,6 +34,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   bool work() override;
   bool at_rest() const override;
   void cut_off() override;
+  bool client_left(ClientId client) override;
   void reset_card() override;
   void report_card(FunctionReport& report) const override;
   bool inject_card(const Fault& fault) override;

@@ -71,6 +71,25 @@ void FelixCard::cut_off() {
   triggers_->set_ready(false);
 }
 
+bool FelixCard::client_left(ClientId client) {
+  bool any = false, others = false;
+  for (unsigned i = 0; i < felix::kDescriptors; ++i) {
+    Channel& channel = channels_[i];
+    if (channel.running && channel.client == client) {
+      at(felix::reg("dma_enable")).fetch_and(~(std::uint64_t{1} << i), std::memory_order_relaxed);
+      end(i);
+      any = true;
+    }
+    others = others || (channel.running && i < felix::kToHostDescriptors);
+  }
+  if (any && !others) {
+    following_ = false;
+    full_ = running_ = false;
+    triggers_->set_ready(false);
+  }
+  return any;
+}
+
 void FelixCard::clear_source() {
   source_.clear();
   keep_books();

@@ -168,6 +168,16 @@ void PciFunction::reset_locked() {
   reset_card();
 }
 
+void PciFunction::left(ClientId client) {
+  {
+    const auto paused = pause();
+    const std::lock_guard lock(mutex_);
+    if (gone_ || !client_left(client)) return;
+  }
+  readers_lost_.fetch_add(1, std::memory_order_relaxed);
+  knock();
+}
+
 bool PciFunction::inject(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::card_reset: reset(); return true;
@@ -212,6 +222,7 @@ FunctionReport PciFunction::report() const {
     for (const ServerCounter counter : {ServerCounter::errors, ServerCounter::hung_up})
       add(kServerCounters[static_cast<std::size_t>(counter)].name, server_->read(counter));
   }
+  add("readers_lost", readers_lost_);
   add("maps_lost", maps_.lost_maps());
   add("interrupts", interrupts_.raised());
   const std::lock_guard lock(mutex_);

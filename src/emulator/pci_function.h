@@ -69,6 +69,7 @@ class PciFunction : public Device {
   void read(ClientId client, unsigned region, std::uint64_t offset, std::span<std::byte> bytes) final;
   void write(ClientId client, unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) final;
   void reset() final;
+  void left(ClientId client) final;
 
   const Identity& identity() const { return identity_; }
   FunctionReport report() const;
@@ -100,6 +101,9 @@ class PciFunction : public Device {
   /// Nothing more is written, no trigger waits for this function any more, and what was under way is in the books as cut off. The DMA thread is not in
   /// work(), and will not be before reset_card(). Called with mutex() held.
   virtual void cut_off() = 0;
+  /// DMA into the memory of this client, who is gone, ends, and what was under way is in the books as cut off. False if there was none. The DMA
+  /// thread is not in work(). Called with mutex() held.
+  virtual bool client_left(ClientId client) = 0;
   /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
   virtual void reset_card() = 0;
   virtual void report_card(FunctionReport& report) const = 0;
@@ -143,6 +147,7 @@ class PciFunction : public Device {
   std::atomic<bool> bus_master_{false};
   bool gone_ = false;  // under work_mutex_: removed, or at the end
   std::atomic<bool> removed_{false};
+  std::atomic<std::uint64_t> readers_lost_{0};
   std::atomic<bool> stop_{false};
   std::atomic<unsigned> knocks_{0};  // things that may end the DMA thread's rest
   std::atomic<bool> resting_{false};

@@ -30,6 +30,7 @@ Session::Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interru
 Session::~Session() {
   interrupts_.remove_client(id_);
   maps_.remove_client(id_);
+  device_.left(id_);
 }
 
 void Session::cut_off() {

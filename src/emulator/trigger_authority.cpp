@@ -188,6 +188,8 @@ TriggerReport TriggerAuthority::report() const {
   TriggerReport report = report_;
   report.seconds = started() ? static_cast<double>(now_ns_ - start_ns_) * 1e-9 : 0;
   report.offering_seconds = static_cast<double>(offering_ns_) * 1e-9;
+  const unsigned wanted = std::max(settings_.wait_for, 1U);
+  report.awaited = wanted - std::min(wanted, ledger_.ready_functions());
   ledger_.report(report);
   return report;
 }

@@ -42,6 +42,7 @@ struct TriggerReport {
   std::uint64_t vetoed_simple = 0;
   std::uint64_t vetoed_complex = 0;
   std::uint32_t ecrs = 0;
+  unsigned awaited = 0;            ///< functions that must be ready besides those that are, before triggers are offered
   std::string busy_follower = {};  ///< who held triggers back most; empty: nobody
   std::vector<TriggerFollowerReport> followers = {};
   std::optional<TriggerLinkReport> link = {};                        ///< of a process that follows

@@ -165,4 +165,15 @@ TEST_F(CrorcCardTest, TheFlashIsErasedAndProgrammedAsItsChipIs) {
   EXPECT_EQ(look(), 0xffffU);
 }
 
+TEST_F(CrorcCardTest, AReaderThatDiesLeavesNoChannelRunning) {
+  {
+    CrorcHost host(socket(), 2);
+    host.start(true);
+    host.push();
+    (void)host.wait(crorc::kCompletionSeed);
+    EXPECT_TRUE(wait_until([&] { return emulator_->report().functions[0].running; }));
+  }
+  EXPECT_TRUE(wait_until([&] { return !emulator_->report().functions[0].running; }));
+}
+
 }  // namespace

@@ -1,7 +1,9 @@
-// What a card leaves behind that goes in the midst of a run: the others' triggers, and books that balance.
+// What a card leaves behind that goes in the midst of a run, or whose reader does: the others' triggers, and books that balance.
 #include "emulator/card_fixture.h"
 #include "emulator/cru_host.h"
 #include "emulator/felix_host.h"
+
+#include <optional>
 
 namespace {
 
@@ -69,6 +71,65 @@ TEST_F(RemovalTest, AFullCardThatIsRemovedHoldsNobodyAndComesBack) {
   }));
   EXPECT_EQ(check.wrong() + prover.wrong(), 0U);
   EXPECT_TRUE(emulator_->report().functions[1].running);
+}
+
+TEST_F(RemovalTest, AReaderThatDiesHoldsNobodyAndAnotherMayTakeItsCard) {
+  auto cru_card = felix();
+  cru_card.type = emulator::CardType::cru;
+  cru_card.rdh.frame_bytes = 4096;
+  cru_card.drop = false;
+  for (const bool of_a_cru : {false, true}) {
+    emulator_.reset();  // its addresses are the next one's
+    auto all = settings(felix());
+    all.cards.push_back(of_a_cru ? cru_card : felix());
+    all.cards[1].name = "other";
+    all.cards[1].address = "3c:00.0";
+    all.cards[1].fifo_triggers = 256;
+    all.trigger.wait_for = 1;
+    all.trigger.rate_hz = 100'000;
+    start(std::move(all));
+    FelixHost host(socket(), 1 << 20);
+    FelixProver prover(elinks(), {}, 1);
+    {
+      std::optional<FelixHost> felix_reader;
+      std::optional<CruHost> cru_reader;
+      if (of_a_cru) {
+        cru_reader.emplace(socket("0000:3c:00.0"), 1 << 16, 4);
+        cru_reader->start(0);
+        cru_reader->push(0);
+      } else {
+        felix_reader.emplace(socket("0000:3c:00.0"), 1 << 16);
+        ASSERT_TRUE(felix_reader->enable());
+      }
+      ASSERT_TRUE(host.enable());
+      // It does not read: its card is full, and then busy. And then it is gone, and has said nothing.
+      ASSERT_TRUE(wait_until([&] {
+        prover.prove(host.take());
+        return emulator_->report().functions[1].vetoed > 0;
+      }));
+    }
+    run(host, prover, prover.chunks() + 100'000);
+    const auto report = emulator_->report();
+    EXPECT_FALSE(report.functions[1].running);
+    EXPECT_EQ(report.trigger.followers.at(1).ready, 0U);
+    EXPECT_EQ(counter(report.functions[1], "readers_lost"), 1U);
+    EXPECT_EQ(counter(report.functions[0], "readers_lost"), 0U);
+    if (!of_a_cru) {
+      FelixHost again(socket("0000:3c:00.0"), 1 << 20);
+      FelixProver check(elinks(), {}, 1);
+      ASSERT_TRUE(again.enable());
+      ASSERT_TRUE(wait_until([&] {
+        prover.prove(host.take());
+        check.prove(again.take());
+        return check.chunks() > 10'000;
+      }));
+      EXPECT_EQ(check.wrong(), 0U);
+      ASSERT_TRUE(again.disable());
+    }
+    EXPECT_EQ(prover.wrong(), 0U);
+    ASSERT_TRUE(host.disable());
+    EXPECT_EQ(counter(emulator_->report().functions[1], "readers_lost"), 1U) << "one that ends in order is not lost";
+  }
 }
 
 TEST_F(RemovalTest, FramesThatARemovedCruWasGivenAreCutOff) {

@@ -31,11 +31,14 @@ class MemoryDevice final : public emulator::Device {
     for (std::size_t i = 0; i < bytes.size(); ++i) memory_[offset + i] = bytes[i];
   }
   void reset() override { memory_.clear(); }
+  void left(emulator::ClientId client) override { gone_.push_back(client); }
+  const std::vector<emulator::ClientId>& gone() const { return gone_; }
 
  private:
   base::UniqueFd fd_;
   std::array<emulator::Region, emulator::kRegions> regions_;
   std::map<std::uint64_t, std::byte> memory_;
+  std::vector<emulator::ClientId> gone_;
 };
 
 class SessionTest : public ::testing::Test {
@@ -102,6 +105,14 @@ class SessionTest : public ::testing::Test {
 std::vector<std::byte> operator+(std::vector<std::byte> left, const std::vector<std::byte>& right) {
   left.insert(left.end(), right.begin(), right.end());
   return left;
+}
+
+TEST_F(SessionTest, TheDeviceHearsThatAClientIsGoneWhenItsMemoryIs) {
+  {
+    emulator::Session other(7, device_, maps_, interrupts_);
+    EXPECT_TRUE(device_.gone().empty());
+  }
+  EXPECT_EQ(device_.gone(), std::vector<emulator::ClientId>{7});
 }
 
 TEST_F(SessionTest, TakesMessagesInAnyPieces) {

@@ -75,8 +75,11 @@ TEST(TriggerAuthority, EverybodyWhoIsBusyIsNamedWithItsTriggersAndItsTime) {
   authority.set_ready(authority.join("idle", 100'000), true, kStart);
   const auto one = authority.join("one", 100);
   const auto two = authority.join("two", 150);
+  EXPECT_EQ(authority.report().awaited, 2U);
   authority.set_ready(one, true, kStart);
+  EXPECT_EQ(authority.report().awaited, 1U);
   authority.set_ready(two, true, kStart);
+  EXPECT_EQ(authority.report().awaited, 0U);
   const auto of = [&](std::size_t follower) { return authority.report().followers.at(follower); };
   authority.advance(kStart + 1'000'000);  // "one" is full after 100
   EXPECT_EQ(of(1).held_up, 900U);

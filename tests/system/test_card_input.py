@@ -248,6 +248,32 @@ def test_a_reader_that_was_killed_leaves_the_card_to_the_next(rodeo):
         assert report["run"]["condition"] == "GOOD" and report["verified"]["mismatches"] == 0, done.stderr
 
 
+def test_a_reader_that_was_killed_does_not_hold_the_others(rodeo):
+    configuration = system(rodeo, endpoints=2)
+
+    def start(endpoint):
+        return rodeo.start("readout", configuration, "--seconds", 600, "--json", "-", "--set", f"readout.name=reader{endpoint}",
+                           "--set", f'readout.input.cards=["3b:00.{endpoint}"]', "--set", f"readout.input.connector={endpoint}")
+
+    def wait_for(condition, others):
+        deadline = time.monotonic() + scaled(30)
+        while not condition(emulator_report(rodeo)["functions"]):
+            assert others.poll() is None and time.monotonic() < deadline, emulator_report(rodeo)
+            time.sleep(0.05)
+
+    with emulated(rodeo, configuration), start(0) as killed, start(1) as other:
+        wait_for(lambda functions: all(one["triggers"] > 0 for one in functions), other)
+        killed.kill()
+        killed.communicate(timeout=scaled(20))
+        wait_for(lambda functions: not functions[0]["running"], other)
+        begin = emulator_report(rodeo)["functions"][1]["triggers"]
+        wait_for(lambda functions: functions[1]["triggers"] > begin + 10000, other)  # more than the dead one's card holds
+        assert emulator_report(rodeo)["functions"][0]["counters"]["readers_lost"] == 1
+        other.send_signal(signal.SIGINT)
+        out, err = other.communicate(timeout=scaled(60))
+    assert other.returncode == 0 and json.loads(out)["run"]["condition"] == "GOOD", err
+
+
 def test_a_felix_is_left_as_it_was_found_and_a_generator_that_is_off_is_named(rodeo):
     configuration = system(rodeo)
     found = ["--set", "readout.input.start_generator=false"]
