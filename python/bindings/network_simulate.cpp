@@ -125,6 +125,9 @@ nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval
 }  // namespace
 
 void add_simulator(nb::module_& module) {
+  module.def(
+      "check", [](const network::NamedTexts& settings) { unwrap(network::check(unwrap(network::scenario_of(settings)))); },
+      nb::arg("settings"));
   module.def("simulate", &simulate, nb::arg("settings"), nb::arg("occupancy_interval_s") = 0.0, nb::arg("flows") = false,
              nb::arg("until_drop") = false);
   module.def(

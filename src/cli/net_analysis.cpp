@@ -1,6 +1,11 @@
 // `rodeo net sweep`, `plot`, `size` and `figures`: configurations are checked here, the work is done by rodeo.network (Python).
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include <fmt/format.h>
+
+#include "base/lock_file.h"
 #include "cli/net.h"
 #include "cli/python.h"
 #include "control/network_settings.h"
@@ -17,15 +22,28 @@ struct FileOptions {
   std::string out;
   std::vector<std::string> overrides;
   std::string json;
-  std::string at = "5MB,12kHz";
+  std::string at;
   OutputFormat format = OutputFormat::table;
 };
 
-Result<void> make_folder(const fs::path& folder) {
+/// Makes the folder and runs Python there, alone: `prepare` and Python write into it.
+template <typename Prepare>
+Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::string>& arguments, Prepare&& prepare) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), folder.string()});
-  return {};
+  const auto lock = base::LockFile::take(folder / ".lock", base::LockedPart::whole());
+  if (!lock) {
+    if (lock.error() != EWOULDBLOCK)
+      return std::unexpected(
+          Error{"cli.output", fmt::format("cannot lock the folder: {}", std::strerror(lock.error())), folder.string()});
+    return std::unexpected(Error{"network.folder_in_use", "another rodeo net is working in this folder", folder.string(),
+                                 "wait for it, or name another one with --out"});
+  }
+  if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
+  auto ended = run_python(kModule, arguments);
+  lock->remove();
+  return ended;
 }
 
 /// Checks the file and hands it to Python as JSON; every error of the file is printed.
@@ -39,13 +57,11 @@ Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, st
     return std::unexpected(
         Error{"config.missing_key", "there is no [network.sweep] in it", options.file, "rodeo explain network.sweep"});
   }
-  if (auto made = make_folder(options.out); !made) return std::unexpected(made.error());
-  const fs::path file = fs::path(options.out) / "job.json";
-  if (auto written = write_json(file.string(), *job); !written) return std::unexpected(written.error());
-  std::vector<std::string> arguments{verb,       "--job",      file.string(), "--out",     options.out,
-                                     "--source", options.file, "--json",      options.json};
+  const std::string file = (fs::path(options.out) / "job.json").string();
+  std::vector<std::string> arguments{verb,       "--job",      file,     "--out",     options.out,
+                                     "--source", options.file, "--json", options.json};
   arguments.insert(arguments.end(), further.begin(), further.end());
-  return run_python(kModule, arguments);
+  return run_in_folder(options.out, arguments, [&] { return write_json(file, *job); });
 }
 
 void add_file_options(Command& verb, FileOptions& options, const char* file, const char* out) {
@@ -66,7 +82,8 @@ void add_net_sweep(Command& net) {
   verb.example("rodeo net sweep sweep.toml", "every combination of the axes; results.parquet in ./sweep")
       .example("rodeo net sweep sweep.toml --set network.executor.kind=slurm", "the same as jobs of a cluster");
   add_file_options(verb, *options, "Configuration with [network.sweep]", "sweep");
-  verb.option("--at", options->at, "With axes event_size and rate: where the fitted surface is evaluated")
+  verb.option("--at", options->at,
+              "With axes event_size and rate: where the fitted surface is evaluated; left out, the network's own")
       .value_name("SIZE,RATE");
   verb.output(options->format);
   verb.run([options] {
@@ -131,12 +148,11 @@ void add_net_figures(Command& net) {
   verb.option("--out", options->out, "Folder for pictures, table.md, results and the journal");
   verb.json_file(options->json);
   verb.run([options]() -> Result<ExitCode> {
-    if (auto made = make_folder(options->out); !made) return std::unexpected(made.error());
     std::vector<std::string> arguments{
         "figures", "--methods",  options->methods, "--out", options->out, "--workers", std::to_string(options->workers),
         "--json",  options->json};
     if (options->quick) arguments.emplace_back("--quick");
-    return run_python(kModule, arguments);
+    return run_in_folder(options->out, arguments, [] { return Result<void>(); });
   });
 }
 

@@ -144,6 +144,12 @@ def test_a_sweep_that_was_killed_goes_on_where_it_stopped(rodeo, net):
     assert found["runs"]["known"] >= before and len(found["rows"]) == 18
 
 
+def test_a_fit_is_not_evaluated_where_the_network_would_be_overloaded(net):
+    done = net("sweep", SWEEP, "--json", "-", "--at", "5MB,12kHz")
+    assert "models" not in json.loads(done.stdout)["fit"] and "carries 40" in json.loads(done.stdout)["fit"]["refused"]
+    assert "no fit at 5 MB and 12 kHz" in done.stderr
+
+
 def processes_of(session):
     """Those that run, with their command lines."""
     found = []
@@ -153,6 +159,52 @@ def processes_of(session):
             if int(one) == session and state != "Z":
                 found.append((directory / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return found
+
+
+def started(rodeo):
+    """A sweep that takes long, once it is at work."""
+    (rodeo.directory / "network.toml").write_text(SWEEP.replace('duration = "5ms"', 'duration = "200s"'))
+    process = rodeo.start("net", "sweep", "network.toml", start_new_session=True)
+    journal_file, deadline = rodeo.directory / "sweep" / "journal.sqlite", time.monotonic() + scaled(60)
+    while not journal_file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert journal_file.exists() and process.poll() is None
+    return process
+
+
+def nobody_is_left(session):
+    deadline = time.monotonic() + scaled(30)
+    while processes_of(session) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not processes_of(session)
+
+
+@pytest.mark.parametrize("killed", ["rodeo", "python"])
+def test_a_sweep_that_is_killed_leaves_no_process_behind(rodeo, killed):
+    process = started(rodeo)
+    try:
+        victim = process.pid if killed == "rodeo" else int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+        while not any("forkserver" in line for line in processes_of(process.pid)):
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(victim, signal.SIGKILL)
+        process.communicate(timeout=scaled(60))
+        assert nobody_is_left(process.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_a_folder_belongs_to_one_sweep_at_a_time(rodeo):
+    process = started(rodeo)
+    job = (rodeo.directory / "sweep" / "job.json").read_text()
+    for verb in ("sweep", "size"):
+        done = rodeo("net", verb, "network.toml", "--out", "sweep", "--set", "network.simulation.duration=1ms", exit_code=None)
+        assert "network.folder_in_use" in done.stderr and done.returncode == 1
+    assert (rodeo.directory / "sweep" / "job.json").read_text() == job
+    process.terminate()
+    process.communicate(timeout=scaled(60))
+    assert nobody_is_left(process.pid)
 
 
 @pytest.mark.parametrize("interrupt", [lambda process: os.killpg(process.pid, signal.SIGINT), lambda process: process.terminate()], ids=["ctrl_c", "sigterm"])

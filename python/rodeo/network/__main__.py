@@ -67,15 +67,16 @@ SHOWN = ("rate_hz", "rate_hz_with_drops", "buffer_bytes", "buffer_bytes_with_dro
 
 
 def sweep(arguments):
-    from . import fit, sweep as sweeping, units
+    from . import fit, scenario, sweep as sweeping, units
     from .runner import Progress
 
     job = json.loads(Path(arguments.job).read_text())
     if job["sweep"] is None:
         complain("config.missing_key", "there is no [network.sweep] in it", arguments.source, "rodeo explain network.sweep")
         return INVALID
+    whole = scenario.complete(job["scenario"])
     try:
-        at_size, at_rate = arguments.at.split(",")
+        at_size, at_rate = arguments.at.split(",") if arguments.at else (float(whole["event_size"]), float(whole["rate"]))
         at = (units.size(at_size), units.rate(at_rate))
     except ValueError:
         complain("cli.bad_value", f"--at: `{arguments.at}` is not an event size and a rate", "", "write it like 5MB,12kHz")
@@ -92,10 +93,11 @@ def sweep(arguments):
     column = "buffer_bytes" if job["sweep"]["search"] == "buffer" else "max_buffer_bytes"
     if {"event_size", "rate"} <= set(axes) and any(row.get(column) for row in rows):
         try:
+            scenario.check({**job["scenario"], "event_size": at[0], "rate": at[1]})
             result["fit"] = fit_of(rows, column, at, fit, units)
         except ValueError as refused:
             result["fit"] = {"refused": str(refused)}
-            print(f"no fit: {refused}", file=sys.stderr)
+            print(f"no fit at {at[0] * 1e-6:g} MB and {at[1] * 1e-3:g} kHz: {refused}", file=sys.stderr)
     if arguments.json != "-":
         write_table(shown, arguments.output)
     print(f"{runner.ran} runs, {runner.known} known before; {', '.join(result['files'])}", file=sys.stderr)
@@ -265,7 +267,7 @@ def parser():
             verb.add_argument("--source", default="")
         if name == "sweep":
             verb.add_argument("--output", default="table", choices=("table", "json", "csv"))
-            verb.add_argument("--at", default="5MB,12kHz")
+            verb.add_argument("--at", default="")
         if name == "plot":
             verb.add_argument("results")
             verb.add_argument("--x", default="")
@@ -281,6 +283,10 @@ def parser():
 def main():
     arguments = parser().parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from a batch system it is Ctrl-C
+    if "RODEO" in os.environ:
+        from .executors import end_with_parent
+
+        end_with_parent(signal.SIGTERM)  # of the command, should it be killed
     try:
         return arguments.action(arguments)
     except KeyboardInterrupt:

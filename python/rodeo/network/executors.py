@@ -6,6 +6,7 @@ never overlap, and locally nothing else runs meanwhile.
 
 import concurrent.futures
 import contextlib
+import ctypes
 import fcntl
 import multiprocessing
 import multiprocessing.forkserver
@@ -37,9 +38,18 @@ def work(task):
     return methods.timed(task)
 
 
-def _die_quietly():
-    """Ctrl-C goes to workers too: the sweep says what there is to say, they have no traceback to add."""
+def end_with_parent(number):
+    """The kernel sends this process that signal when its parent ends, however it ends."""
+    ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
+
+
+def _begin_worker():
+    """Ctrl-C goes to workers too: the sweep says what there is to say, they have no traceback to add. What they are forked from ends with
+    the sweep, and they end with it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent(signal.SIGKILL)
+    if not multiprocessing.parent_process().is_alive():  # it was killed before we had asked
+        os._exit(1)
 
 
 def _start_server():
@@ -76,7 +86,7 @@ class Local:
     def __init__(self, workers=0):
         self.workers = workers or len(os.sched_getaffinity(0))
         _start_server()
-        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_die_quietly)
+        self.pool = concurrent.futures.ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_begin_worker)
         self.running = set()
         self.queued = []  # laboratory runs
 

@@ -26,8 +26,14 @@ def readable(settings):
     return module.readable(texts(settings))
 
 
+def check(settings):
+    """ValueError for a network that cannot be, or would have to carry more than its links do."""
+    module.check(texts(settings))
+
+
 def formula_arguments(settings):
-    """The same network for formula(): one rack's switch, event size with headers."""
+    """The same network for formula(): one rack's switch, event size with headers; an event comes in as fast as uplink and readouts let it."""
     whole = complete(settings)
-    return {"event_size": int(whole["event_size"]), "rate": float(whole["rate"]), "input": float(whole["uplink"]), "output": float(whole["node_link"]),
+    together = int(whole["readouts"]) * float(whole["readout_link"])
+    return {"event_size": int(whole["event_size"]), "rate": float(whole["rate"]), "input": min(float(whole["uplink"]), together), "output": float(whole["node_link"]),
             "ports": int(whole["nodes"]) // int(whole["racks"]), "mtu": int(whole["mtu"]), "readouts": int(whole["readouts"])}
