@@ -28,9 +28,12 @@ nb::dict numbers_of(const network::Outcome& outcome) {
   out["events_offered"] = outcome.events_offered;
   out["events_completed"] = outcome.events_completed;
   out["completed_rate_hz"] = outcome.completed_rate_hz();
-  out["latency_p50_us"] = static_cast<double>(outcome.latency_p50_ns) * 1e-3;
-  out["latency_p99_us"] = static_cast<double>(outcome.latency_p99_ns) * 1e-3;
-  out["latency_max_us"] = static_cast<double>(outcome.latency_max_ns) * 1e-3;
+  const auto latency = [&](std::uint64_t ns) {
+    return outcome.events_completed == 0 ? nb::object(nb::none()) : nb::object(nb::float_(static_cast<double>(ns) * 1e-3));
+  };
+  out["latency_p50_us"] = latency(outcome.latency_p50_ns);
+  out["latency_p99_us"] = latency(outcome.latency_p99_ns);
+  out["latency_max_us"] = latency(outcome.latency_max_ns);
   out["packets_data"] = outcome.data.sent;
   out["packets_ack"] = outcome.ack.sent;
   out["packets_request"] = outcome.request.sent;

@@ -109,6 +109,9 @@ Json json_of(const PacketCount& count) {
 
 Json json_of(const Scenario& scenario, const Outcome& o) {
   const double virtual_seconds = static_cast<double>(o.virtual_ns) * 1e-9;
+  const auto latency = [&](std::uint64_t ns) {
+    return o.events_completed == 0 ? Json() : Json(static_cast<double>(ns) * 1e-3);
+  };
   Json settings = Json::object();
   for (const ScenarioSetting& setting : network::scenario_settings())
     settings[std::string(setting.name)] = setting.text(scenario);
@@ -132,9 +135,9 @@ Json json_of(const Scenario& scenario, const Outcome& o) {
        {"events_assigned", o.events_assigned},
        {"events_completed", o.events_completed},
        {"completed_rate_hz", o.completed_rate_hz()},
-       {"latency_p50_us", static_cast<double>(o.latency_p50_ns) * 1e-3},
-       {"latency_p99_us", static_cast<double>(o.latency_p99_ns) * 1e-3},
-       {"latency_max_us", static_cast<double>(o.latency_max_ns) * 1e-3},
+       {"latency_p50_us", latency(o.latency_p50_ns)},
+       {"latency_p99_us", latency(o.latency_p99_ns)},
+       {"latency_max_us", latency(o.latency_max_ns)},
        {"virtual_seconds", virtual_seconds},
        {"complete", o.virtual_ns >= scenario.duration_ns},
        {"packet_by_packet_s", static_cast<double>(o.packet_by_packet_ns) * 1e-9},
@@ -175,10 +178,13 @@ void print_table(const Scenario& scenario, const Outcome& o) {
       "events completed", "events_completed",
       Cell(o.events_completed, fmt::format("{} of {}, {} were on the way ({:.0f} Hz since the first)", o.events_completed,
                                            o.events_offered, o.events_offered - o.events_completed, o.completed_rate_hz())));
-  out.add("event latency", "latency_p50_us",
-          Cell(static_cast<double>(o.latency_p50_ns) * 1e-3,
-               fmt::format("p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms", static_cast<double>(o.latency_p50_ns) * 1e-6,
-                           static_cast<double>(o.latency_p99_ns) * 1e-6, static_cast<double>(o.latency_max_ns) * 1e-6)));
+  out.add(
+      "event latency", "latency_p50_us",
+      o.events_completed == 0
+          ? Cell(Json(), "-")
+          : Cell(static_cast<double>(o.latency_p50_ns) * 1e-3,
+                 fmt::format("p50 {:.3g} ms, p99 {:.3g} ms, max {:.3f} ms", static_cast<double>(o.latency_p50_ns) * 1e-6,
+                             static_cast<double>(o.latency_p99_ns) * 1e-6, static_cast<double>(o.latency_max_ns) * 1e-6)));
   out.add(
       "packets", "data_packets",
       Cell(o.data.sent, fmt::format("{} data, {} acknowledgements, {} requests", o.data.sent, o.ack.sent, o.request.sent)));
@@ -257,6 +263,8 @@ Result<ExitCode> simulate(const Options& options) {
     progress->show(virtual_ns);
     return !signals.stop_requested();
   };
+  if (const std::string slow = network::slower_than_asked(scenario->topology, scenario->traffic); !slow.empty())
+    fmt::print(stderr, "warning[network.slow_service]: {}\n", slow);
   const auto outcome = network::simulate(*scenario, observers);
   progress.reset();
   if (!outcome) return std::unexpected(outcome.error());

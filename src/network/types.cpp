@@ -1,5 +1,7 @@
 #include "network/types.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 namespace rodeo::network {
@@ -73,9 +75,13 @@ Result<void> check_sizes(const Topology& topology, const Traffic& traffic) {
                   fmt::format("a fragment of {} B is more than the model takes", traffic.event_bytes / topology.readouts),
                   "give at most 100 MB for each readout");
   }
-  if (!(traffic.size_sigma >= 0 && traffic.size_sigma <= 10)) {
-    return refuse("network.size", fmt::format("a relative deviation of {} of the sizes makes no sense", traffic.size_sigma),
-                  "give between 0 and 10");
+  // A normal distribution is cut at nothing, and every one at 16 times the mean: wider ones would have another mean than asked for.
+  const double widest = traffic.size_spread == SizeSpread::normal ? 0.4 : 1.0;
+  if (!(traffic.size_sigma >= 0 && traffic.size_sigma <= widest)) {
+    return refuse("network.size",
+                  fmt::format("a relative deviation of {} is not possible for these sizes, of which none is below nothing",
+                              traffic.size_sigma),
+                  "give at most 0.4 for a normal distribution, at most 1 for a log-normal one");
   }
   if (traffic.size_sigma > 0 && traffic.size_spread == SizeSpread::fixed) {
     return refuse("network.size",
@@ -147,6 +153,42 @@ double wire_bytes_per_event(const Topology& topology, const Traffic& traffic) {
   const auto segments = [&](std::uint64_t bytes) { return (bytes + traffic.segment_bytes() - 1) / traffic.segment_bytes(); };
   const std::uint64_t packets = (topology.readouts - larger) * segments(share) + larger * segments(share + 1);
   return static_cast<double>(traffic.event_bytes + packets * traffic.header_bytes());
+}
+
+Result<void> check(const SwitchBuffer& buffer, const Traffic& traffic) {
+  const std::uint64_t cell = buffer.cell_bytes;
+  const std::uint64_t metadata = buffer.first_cell_metadata_bytes;
+  if (cell > 65'536 || (cell != 0 && metadata >= cell)) {
+    return refuse("network.size",
+                  fmt::format("cells of {} B with {} B of metadata in the first leave nothing for a frame", cell, metadata),
+                  "give cells of at most 64 KiB, and less metadata than a cell has");
+  }
+  const std::uint64_t frame = traffic.mtu_bytes + traffic.ethernet_bytes;
+  const std::uint64_t held = cell == 0 ? frame : (frame + metadata + cell - 1) / cell * cell;
+  const std::uint64_t dedicated = std::min(buffer.dedicated_bytes_per_port, held);
+  if ((buffer.shared_bytes && *buffer.shared_bytes < held - dedicated) || buffer.port_limit_bytes.value_or(held) < held) {
+    return refuse("network.size", fmt::format("the switch has no room for one packet of {} B", held),
+                  "give the buffer more, or a smaller MTU");
+  }
+  if (!(buffer.dynamic_threshold >= 0 && buffer.dynamic_threshold <= 1024)) {
+    return refuse("network.size", fmt::format("a dynamic threshold of {} makes no sense", buffer.dynamic_threshold),
+                  "give alpha between 0 (none) and 1024");
+  }
+  return {};
+}
+
+std::string slower_than_asked(const Topology& topology, const Traffic& traffic) {
+  const double readout = traffic.event_rate_hz * topology.racks;
+  const double node = readout / topology.nodes;
+  const auto behind = [](std::string_view who, double service_hz, double asked_hz) {
+    return fmt::format("{} takes {:g} Hz but is asked for {:g} Hz: events wait for it, the longer the run the longer", who,
+                       service_hz, asked_hz);
+  };
+  if (traffic.readout_service_hz > 0 && traffic.readout_service_hz < readout)
+    return behind("a readout", traffic.readout_service_hz, readout);
+  if (traffic.node_service_hz > 0 && traffic.node_service_hz < node)
+    return behind("a node's server", traffic.node_service_hz, node);
+  return "";
 }
 
 Result<void> check(const Topology& topology, const Traffic& traffic) {

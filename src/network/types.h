@@ -80,6 +80,12 @@ Result<SwitchBuffer> switch_preset(std::string_view name);
 /// Errors: network.zero, network.topology, network.size, network.overload.
 Result<void> check(const Topology& topology, const Traffic& traffic);
 
+/// Cells that hold nothing, no room for one frame, a threshold that is none. Errors: network.size.
+Result<void> check(const SwitchBuffer& buffer, const Traffic& traffic);
+
+/// Whose own speed, not the network's, limits the rate; empty if nobody's. That may be what is to be simulated.
+std::string slower_than_asked(const Topology& topology, const Traffic& traffic);
+
 /// What an event is on a link, headers included, if it has the mean size.
 double wire_bytes_per_event(const Topology& topology, const Traffic& traffic);
 

@@ -126,7 +126,7 @@ TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
   EXPECT_EQ(code_after([](Settings&) {}), "good");
   EXPECT_EQ(code_after([](Settings& s) { s.topology.readouts = 0; }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_bytes = 7; }), "network.size");
-  EXPECT_EQ(code_after([](Settings& s) { s.buffer.shared_bytes = 1000; }), "network.zero");
+  EXPECT_EQ(code_after([](Settings& s) { s.buffer.shared_bytes = 1000; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.events_in_flight = 0; }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = std::nan(""); }), "network.zero");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.event_rate_hz = std::nan(""); }), "network.zero");
@@ -141,7 +141,7 @@ TEST(LaboratoryCheck, WhatCannotBeIsRefused) {
   EXPECT_EQ(code_after([](Settings& s) {
               s.buffer.shared_bytes = 1536, s.buffer.cell_bytes = 256, s.buffer.first_cell_metadata_bytes = 64;
             }),
-            "network.zero");  // a frame of 1514 takes seven cells
+            "network.size");  // a frame of 1514 takes seven cells
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.mtu_bytes = 100; }), "network.size");
   EXPECT_EQ(code_after([](Settings& s) { s.seconds = 1e9; }), "network.unsupported");
   EXPECT_EQ(code_after([](Settings& s) { s.traffic.assignment = Assignment::least_loaded; }), "network.unsupported");

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "network/lossy_scenario.h"
+#include "network/simulator/event_source.h"
+#include "network/simulator/latencies.h"
 #include "network/simulator/random.h"
 #include "network/simulator/simulate.h"
 
@@ -87,6 +91,19 @@ TEST(Services, LimitTheRateOfADeepBufferSwitch) {
   EXPECT_EQ(outcome.drops.total(), 0u);
 }
 
+TEST(Services, AreSaidToBeSlowerThanAskedFor) {
+  Traffic traffic;
+  traffic.readout_service_hz = 12'000;
+  traffic.node_service_hz = 12'000.0 / 32;
+  EXPECT_EQ(slower_than_asked(Topology{}, traffic), "");
+  traffic.readout_service_hz = 1000;
+  EXPECT_NE(slower_than_asked(Topology{}, traffic).find("a readout takes 1000 Hz but is asked for 12000 Hz"),
+            std::string::npos);
+  traffic.readout_service_hz = 0;
+  traffic.node_service_hz = 374;
+  EXPECT_NE(slower_than_asked(Topology{}, traffic).find("a node's server takes 374 Hz"), std::string::npos);
+}
+
 TEST(Credits, KeepTheBufferSmall) {
   Scenario s;
   s.engine = Engine::packet;
@@ -157,6 +174,30 @@ TEST(Random, HasTheMomentsItPromises) {
   EXPECT_NEAR(normal / n, 0, 0.01);
   EXPECT_NEAR(square / n, 1, 0.02);
   for (const int count : below) EXPECT_NEAR(count, n / 7.0, 600);
+}
+
+TEST(Sizes, HaveTheMeanThatWasAskedForHoweverWideTheyAre) {
+  Traffic traffic;
+  for (const auto& [spread, sigma] : {std::pair{SizeSpread::normal, 0.4}, std::pair{SizeSpread::log_normal, 1.0}}) {
+    traffic.size_spread = spread;
+    traffic.size_sigma = sigma;
+    ASSERT_TRUE(check(Topology{}, traffic));
+    EventSource source(Topology{}, traffic, 0, 1);
+    double sum = 0;
+    constexpr int kDraws = 400'000;
+    for (int i = 0; i < kDraws; ++i) sum += static_cast<double>(source.draw_bytes());
+    const double scatter = sigma / std::sqrt(kDraws);
+    EXPECT_NEAR(sum / kDraws / 5e6, 1, 0.001 + 4 * scatter);
+  }
+}
+
+TEST(Latencies, HavePercentilesToTwoThousandths) {
+  Latencies latencies;
+  EXPECT_EQ(latencies.percentile_ns(0.5), 0u);
+  for (std::uint64_t ns = 1; ns <= 1'000'000; ++ns) latencies.record(ns);
+  for (const double share : {0.0001, 0.01, 0.5, 0.99, 1.0})
+    EXPECT_NEAR(static_cast<double>(latencies.percentile_ns(share)), share * 1e6, 0.002 * share * 1e6 + 1);
+  EXPECT_EQ(latencies.max_ns(), 1'000'000u);
 }
 
 TEST(Random, StreamsOfOneSeedDiffer) {

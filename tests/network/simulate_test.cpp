@@ -148,6 +148,12 @@ TEST(Simulator, RefusesWhatCannotBeBuilt) {
   EXPECT_EQ(refused([](Scenario& s) { s.traffic.size_sigma = std::nan(""); }), "network.size");
   EXPECT_EQ(refused([](Scenario& s) { s.buffer.shared_bytes = 1000; }), "network.size");
   EXPECT_EQ(refused([](Scenario& s) { s.duration_ns = 0; }), "network.zero");
+  EXPECT_EQ(refused([](Scenario& s) { s.buffer.cell_bytes = s.buffer.first_cell_metadata_bytes = 64; }), "network.size");
+  EXPECT_EQ(refused([](Scenario& s) { s.buffer.cell_bytes = 100'000; }), "network.size");
+  EXPECT_EQ(refused([](Scenario& s) { s.traffic.size_spread = SizeSpread::normal, s.traffic.size_sigma = 0.5; }),
+            "network.size");
+  EXPECT_EQ(refused([](Scenario& s) { s.traffic.size_spread = SizeSpread::log_normal, s.traffic.size_sigma = 1.1; }),
+            "network.size");
 }
 
 }  // namespace

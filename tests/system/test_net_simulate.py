@@ -45,6 +45,14 @@ def test_a_shallow_switch_loses_and_the_series_tells_when(rodeo):
     assert sum(int(row["retransmits"]) for row in flows) == out["retransmits"]
 
 
+def test_a_latency_that_nobody_has_is_none_and_a_slow_readout_is_named(rodeo):
+    out = rodeo("net", "simulate", "--duration", "200us", "--readout-service", "1kHz", "--json", "-")
+    assert "warning[network.slow_service]: a readout takes 1000 Hz but is asked for 12000 Hz" in out.stderr
+    found = json.loads(out.stdout)
+    assert found["events_completed"] == 0 and [found[f"latency_{one}_us"] for one in ("p50", "p99", "max")] == [None] * 3
+    assert "0.000 ms" not in rodeo("net", "simulate", "--duration", "200us").stdout
+
+
 def test_the_same_seed_gives_the_same_run(rodeo):
     one, again, other = (simulate(rodeo, "--arrivals", "poisson", "--engine", "train", "--duration", "10ms", "--seed", seed)["hash"] for seed in (1, 1, 2))
     assert one == again != other
@@ -75,6 +83,8 @@ def test_a_topology_file_with_flags_over_it(rodeo):
         (("--racks", 3), 2, "network.topology", "racks"),
         (("--node-link", "0bps"), 2, "network.zero", "node link"),
         (("--size-sigma", 0.1), 2, "network.size", "spread"),
+        (("--size-spread", "normal", "--size-sigma", 2), 2, "network.size", "log-normal"),
+        (("--cell", 64, "--cell-metadata", 64), 2, "network.size", "metadata"),
         (("--buffer", "100"), 2, "network.size", "room"),
         (("--preset", "lab"), 2, "network.unknown_preset", "lab-2023"),
         (("--arrivals", "sometimes"), 2, "network.bad_setting", "poisson"),

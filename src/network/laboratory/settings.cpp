@@ -29,26 +29,15 @@ Result<void> check_load(double offered_bps, double link_bps, std::string_view li
                             std::floor(event_rate_hz * kFullestLink * link_bps / offered_bps * 100) / 100));
 }
 
-Result<void> check_buffer(const SwitchBuffer& buffer, std::uint64_t frame) {
+Result<void> check_buffer(const SwitchBuffer& buffer) {
   if (buffer.virtual_output_queues)
     return refuse("network.unsupported", "the laboratory's switch has no virtual output queues",
                   "use a shared buffer, or measure such a switch: --hosts, --driver");
-  const std::uint64_t cell = buffer.cell_bytes;
-  const std::uint64_t needed = cell == 0 ? frame : (frame + buffer.first_cell_metadata_bytes + cell - 1) / cell * cell;
-  const std::uint64_t dedicated = buffer.dedicated_bytes_per_port;
-  for (const auto& bytes : {buffer.shared_bytes, buffer.port_limit_bytes}) {
-    if (bytes && *bytes < needed && (bytes == buffer.port_limit_bytes || *bytes + std::min(dedicated, needed) < needed))
-      return refuse("network.zero", fmt::format("a buffer of {} bytes cannot hold one frame of {}", *bytes, needed),
-                    "give at least one frame");
-  }
   if (buffered_by_shapers(buffer) && *buffer.port_limit_bytes > 2'000'000'000)
     return refuse("network.unsupported", "a port's buffer is at most 2 GB here", "give less, or infinite");
   if (buffer.shared_bytes.value_or(0) > kMostShared)
     return refuse("network.unsupported", "the laboratory's switch has at most 8 GB", "give less, or infinite");
-  if (!(buffer.dynamic_threshold >= 0 && buffer.dynamic_threshold <= 1024))
-    return refuse("network.size", fmt::format("a dynamic threshold of {} makes no sense", buffer.dynamic_threshold),
-                  "give alpha between 0 (none) and 1024");
-  if ((buffer.dynamic_threshold > 0 || dedicated > 0) && !buffer.shared_bytes)
+  if ((buffer.dynamic_threshold > 0 || buffer.dedicated_bytes_per_port > 0) && !buffer.shared_bytes)
     return refuse("network.unsupported", "a dynamic threshold or memory of ports says nothing without shared memory",
                   "add --buffer shared:SIZE");
   return {};
@@ -79,7 +68,8 @@ Result<void> check(const Settings& settings) {
     return refuse("network.zero", "events in flight, repeats and duration are at least 1, 1 and more than 0", "");
   if (settings.seconds > 86'400)
     return refuse("network.unsupported", "a run of more than a day", "give a shorter --duration");
-  if (auto good = check_buffer(settings.buffer, traffic.mtu_bytes + kEthernetBytes); !good) return good;
+  if (auto good = network::check(settings.buffer, traffic); !good) return good;
+  if (auto good = check_buffer(settings.buffer); !good) return good;
   const auto wire = wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts);
   if (!wire) return std::unexpected(wire.error());
   const double offered = static_cast<double>(wire->wire_bytes) * 8 * traffic.event_rate_hz;

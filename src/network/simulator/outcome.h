@@ -53,7 +53,7 @@ struct Outcome {
   std::uint64_t events_completed = 0;    // all fragments there, within the time
   std::uint64_t first_completed_ns = 0;  // virtual time of the first of them
   std::uint64_t events_waiting_max = 0;
-  std::uint64_t latency_p50_ns = 0;  // from assignment to last fragment, to 3 %
+  std::uint64_t latency_p50_ns = 0;  // from assignment to last fragment, to 0.2 %; 0 if none is complete
   std::uint64_t latency_p99_ns = 0;
   std::uint64_t latency_max_ns = 0;
 

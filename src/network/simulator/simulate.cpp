@@ -38,25 +38,6 @@ Result<void> refuse(std::string_view code, std::string what, std::string next) {
   return std::unexpected(Error{std::string(code), std::move(what), "", std::move(next)});
 }
 
-Result<void> check_buffer(const SwitchBuffer& buffer, const Traffic& traffic) {
-  const std::uint64_t frame = traffic.mtu_bytes + traffic.ethernet_bytes;
-  const std::uint64_t most = buffer.shared_bytes.value_or(UINT64_MAX);
-  const std::uint64_t room =
-      most > UINT64_MAX - buffer.dedicated_bytes_per_port ? most : most + buffer.dedicated_bytes_per_port;
-  const std::uint64_t cells = buffer.cell_bytes == 0 ? frame
-                                                     : (frame + buffer.first_cell_metadata_bytes + buffer.cell_bytes - 1) /
-                                                           buffer.cell_bytes * buffer.cell_bytes;
-  if (room < cells || buffer.port_limit_bytes.value_or(UINT64_MAX) < cells) {
-    return refuse("network.size", fmt::format("the switch has no room for one packet of {} B", cells),
-                  "give the buffer more, or a smaller MTU");
-  }
-  if (!(buffer.dynamic_threshold >= 0) || buffer.dynamic_threshold > 1024) {
-    return refuse("network.size", fmt::format("a dynamic threshold of {} makes no sense", buffer.dynamic_threshold),
-                  "give alpha between 0 (none) and 1024");
-  }
-  return {};
-}
-
 Result<void> check_tcp(const TcpSettings& tcp) {
   if (tcp.control == CongestionControl::none) return {};
   if (tcp.initial_window == 0 || tcp.segments_per_ack == 0) {
@@ -81,7 +62,7 @@ Result<void> check_tcp(const TcpSettings& tcp) {
 
 Result<void> check(const Scenario& scenario) {
   if (auto checked = check(scenario.topology, scenario.traffic); !checked) return checked;
-  if (auto checked = check_buffer(scenario.buffer, scenario.traffic); !checked) return checked;
+  if (auto checked = check(scenario.buffer, scenario.traffic); !checked) return checked;
   if (auto checked = check_tcp(scenario.tcp); !checked) return checked;
   if (scenario.duration_ns == 0) return refuse("network.zero", "the duration is 0", "give one above 0, for example 1s");
   if (scenario.duration_ns > 100'000'000'000'000) {
