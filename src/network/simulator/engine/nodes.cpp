@@ -164,24 +164,30 @@ void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds be
                                                  std::uint32_t cumulative, std::uint32_t count) {
   Flow& flow = flows_[flow_number];
   const std::uint64_t bytes = static_cast<std::uint64_t>(count) * sizes_.header;
-  const Picoseconds arrival = now + node_link_.of(bytes) + way_back_;
+  Picoseconds arrival = now + node_link_.of(bytes) + way_back_;
   ack_.sent += count;
   ack_.sent_bytes += bytes;
   ack_.delivered += count;
   ack_.delivered_bytes += bytes;
   if (flow.sender.deadline() < arrival) note(flow.sender.deadline());
-  if (count > 2 && flow.sender.learns(tcp_)) {
+  const bool learns = flow.sender.learns(tcp_);
+  const std::uint32_t window = flow.sender.window();
+  if (count > 2 && learns) {
     // Packets of all readouts take turns: the first acknowledgements come early, the last ones with the end of the event.
-    const Picoseconds first = std::min(begun + 2 * readouts_count_ * node_link_.of(sizes_.segment + sizes_.header), now);
-    const Picoseconds apart = (now - first) / (count - 1);
-    for (std::uint32_t i = 0; i < 2; ++i) {
+    const Picoseconds apart = 2 * readouts_count_ * node_link_.of(sizes_.segment + sizes_.header);
+    Picoseconds time = begun + node_link_.of(sizes_.header) + way_back_;
+    while (flow.sender.learns(tcp_)) {
       const std::uint32_t part = flow.sender.unacknowledged() + tcp_.segments_per_ack;
       if (!before(part, cumulative)) break;
-      flow.sender.acknowledge_train(tcp_, first + i * apart + node_link_.of(sizes_.header) + way_back_, part);
+      time += apart;
+      flow.sender.acknowledge_train(tcp_, time, part);
     }
+    arrival = std::max(arrival, time);
   }
   flow.sender.acknowledge_train(tcp_, arrival, cumulative);
   flow.drop_acknowledged();
+  // How far a window grows until slow start ends hangs on single acknowledgements; of a large one that is not seen.
+  if (learns && flow.sender.window() - window > window / 16) note(arrival);
 }
 
 /// Through the node's card and, without waiting, back to the readout.
