@@ -63,6 +63,40 @@ def test_a_switch_of_ones_own_is_asked_for_its_rate_and_counts_in_its_cells(size
     assert any(network.simulate(**{**settings, "rate": rate * 1.03, "seed": seed}).drops for seed in range(1, 6))
 
 
+QUICK = [word for one in ("simulation.duration=5ms", "size.seeds=10", "size.proof_engine=train") for word in ("--set", f"network.{one}")]
+
+
+def test_a_network_in_which_nothing_queues_needs_room_for_one_packet(size):
+    found = size("rack.toml", *QUICK, *(word for one in ("topology.uplink=10Gbps", "topology.nodes=1", "traffic.rate=1kHz", "size.assumptions=false")
+                                        for word in ("--set", f"network.{one}")))
+    assert 1514 <= found["buffer_bytes"] < 1.1 * 1514
+    assert found["proof"]["proved"] and found["proof"]["tight"] and found["proof"]["one_packet"]
+
+
+def test_what_the_network_cannot_carry_dominates_nothing(size):
+    """At this rate the headers of 600 readouts are more than the uplink has room for."""
+    found = size("rack.toml", *QUICK, "--set", "network.traffic.rate=31.5kHz")
+    assert ("readouts", "600") in [(row["assumption"], row["variant"]) for row in found["assumptions"] if row["ratio"] is None]
+    assert found["dominant"] == found["assumptions"][0]["assumption"] and found["assumptions"][0]["ratio"]
+
+
+def test_nobody_is_sold_more_than_the_bound_and_the_closed_forms_count_as_the_switch(size):
+    quick = [*QUICK, "--set", "network.size.assumptions=false", "--set", "network.traffic.arrivals=poisson", "--set", "network.simulation.duration=50ms"]
+    found = size("rack.toml", *quick, "--set", "network.size.proof_engine=packet")
+    bound = found["formula"]["bound_bytes"]
+    assert found["at_the_bound"] and found["buffer_bytes"] == pytest.approx(bound, rel=1e-4) and found["proof"]["proved"]
+    assert found["seconds_between_runs_with_drops"] is None
+    cells = size("rack.toml", *quick, "--set", "network.switch.cell=256", "--set", "network.switch.cell_metadata=64")["formula"]
+    # A full frame of 1514 B takes seven cells.
+    assert 1.15 < cells["exact_bytes"] / found["formula"]["exact_bytes"] < 1.19 and 1.18 < cells["bound_bytes"] / bound < 1.21
+    random = size("rack.toml", *quick, "--set", "network.traffic.assignment=random")
+    assert random["formula"]["bound_bytes"] is None and random["formula"]["why_no_bound"] == "none for nodes at random"
+    assert 0 < random["seconds_between_runs_with_drops"] <= 0.05 / 0.01 * 1.001
+    assert [row["once_a"] for row in random["for_drops"]] == ["hour", "day", "year"]
+    sizes = [row["buffer_bytes"] for row in random["for_drops"]]
+    assert random["buffer_bytes"] <= sizes[0] <= sizes[1] <= sizes[2]
+
+
 @pytest.mark.slow
 def test_limits_of_a_port_are_part_of_the_answer(size):
     """With a dynamic threshold a port drops while memory is free: more memory is needed than is ever held."""
@@ -77,15 +111,16 @@ def test_quantiles_are_those_of_the_distribution_that_made_the_maxima():
     from scipy import stats
 
     gumbel = stats.gumbel_r(100, 5)
-    value, _ = sizing.quantile(gumbel.rvs(400, random_state=1), 0.9999)
-    assert value == pytest.approx(gumbel.ppf(0.9999), rel=0.15)
     few = gumbel.rvs(400, random_state=1)
-    assert sizing.quantile(few, 0.6)[0] == few.max()  # never less than what was seen
+    quantile, _ = sizing.distribution(few)
+    assert quantile(0.9999) == pytest.approx(gumbel.ppf(0.9999), rel=0.15)
+    assert quantile(0.6) == few.max()  # never less than what was seen
     bounded = stats.genextreme(0.6, 100, 5)  # has an end, as occupancies have
     maxima = bounded.rvs(400, random_state=2)
-    value, how = sizing.quantile(maxima, 0.9999)
-    assert "extreme value" in how and maxima.max() <= value <= bounded.support()[1] * 1.02
-    assert sizing.quantile(np.full(20, 7.0), 0.99)[0] == 7.0
+    quantile, how = sizing.distribution(maxima)
+    assert "extreme value" in how and maxima.max() <= quantile(0.9999) <= bounded.support()[1] * 1.02
+    assert sizing.distribution(np.full(20, 7.0))[0](0.99) == 7.0
+    assert sizing.distribution(np.zeros(20))[0](0.99) == 0.0
 
 
 @pytest.mark.slow

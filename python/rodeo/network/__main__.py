@@ -232,11 +232,14 @@ def size(arguments):
         write_json(found, arguments.json)
     if arguments.json != "-":
         proof = found["proof"]
-        print(f"buffer             {report.both(found['buffer_bytes'])}, {found['confidence']:.2%} of runs, margin {found['margin']:.0%}, counted in {found['counted_in']}")
-        print(f"proof              {proof['drops']} drops with it; with nine tenths of it {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs drop")
+        print(f"buffer             {report.both(found['buffer_bytes'])}, {found['confidence']:.2%} of runs of {float(found['settings']['duration']):g} s, "
+              f"{'the bound' if found['at_the_bound'] else format(found['margin'], '.0%') + ' margin'}, counted in {found['counted_in']}")
+        print(f"drops              {report.how_often(found)}")
+        with_less = "it is one packet, and no switch has less" if proof["one_packet"] else (
+            f"with nine tenths of it {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs drop")
+        print(f"proof              {proof['drops']} drops with it; {with_less}")
         if found["dominant"]:
-            print(f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: "
-                  f"{'overload' if found['assumptions'][0]['ratio'] is None else format(found['assumptions'][0]['ratio'], '.2f') + ' times'})")
+            print(f"dominates          {found['dominant']} ({found['assumptions'][0]['variant']}: {found['assumptions'][0]['ratio']:.2f} times)")
         rate = found["switch"]["rate_hz"]
         print(f"the switch reaches {'less than a hundredth of the rate' if rate is None else f'{rate * 1e-3:.2f} kHz'}"
               f"{' (an example: QFX5120, 27 MB)' if found['switch']['is_example'] else ''}")

@@ -49,9 +49,20 @@ def pictures(found, occupancy):
 def proof_text(proof):
     with_answer = (f"No drop in {proof['seeds'][1] - proof['seeds'][0] + 1} runs of the {proof['engine']} engine" if proof["proved"] else
                    f"<span class=bad>{proof['drops']} packets were dropped: the answer is not proved</span>")
-    with_less = (f"nine tenths of it drops packets in {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs" if proof["tight"] else
+    with_less = ("it is one packet, and no switch has less" if proof["one_packet"] else
+                 f"nine tenths of it drops packets in {proof['nine_tenths_seeds_that_drop']} of {proof['nine_tenths_seeds']} runs" if proof["tight"] else
                  f"<span class=bad>nine tenths of it did not drop in {proof['nine_tenths_seeds']} runs either: the answer may be larger than needed</span>")
     return f"{with_answer}, with seeds that the fit has not seen; {with_less}."
+
+
+def how_often(found):
+    """The confidence of a run, as operators count: in time of running."""
+    between = found["seconds_between_runs_with_drops"]
+    if between is None:
+        return "Packets are never dropped: the answer is the bound, which holds for ever."
+    rare = "; ".join(f"once a {row['once_a']}: {both(row['buffer_bytes'])}" for row in found["for_drops"])
+    return (f"Without the margin packets would be dropped once in {between:.3g} s of running, {86400 / between:.3g} times a day. "
+            f"The same distribution, far beyond the runs that it was fitted to, says for drops {rare}. Longer runs make that surer.")
 
 
 def page(found, occupancy, source):
@@ -65,22 +76,24 @@ def page(found, occupancy, source):
         f"<h1>Buffer of the rack's switch</h1><p class=faint>{html.escape(source)}; Rodeo {html.escape(found['revision'])}</p>",
         f"<p class=answer><b>{both(found['buffer_bytes'])}</b></p>",
         f"<p>for {float(settings['event_size']) * 1e-6:g} MB events at {float(settings['rate']) * 1e-3:g} kHz: in {found['confidence']:.3%} of runs of "
-        f"{float(settings['duration']):g} s nothing is dropped ({html.escape(found['how'])}: {both(found['quantile_bytes'])}), plus a margin of {found['margin']:.0%}. "
+        f"{float(settings['duration']):g} s nothing is dropped ({html.escape(found['how'])}: {both(found['quantile_bytes'])}), "
+        f"{'up to the bound that no run exceeds' if found['at_the_bound'] else 'plus a margin of ' + format(found['margin'], '.0%')}. "
         f"Counted in {found['counted_in']}. {proof_text(found['proof'])}</p>",
+        f"<p>{how_often(found)}</p>",
     ]
     if found["dominant"]:
         strongest = found["assumptions"][0]
-        ratio = "more than the network carries" if strongest["ratio"] is None else f"{strongest['ratio']:.2f} times the buffer"
-        parts.append(f"<p><b>What matters most: {found['dominant']}.</b> With “{html.escape(strongest['variant'])}” it would be {ratio}.</p>")
+        parts.append(f"<p><b>What matters most: {found['dominant']}.</b> With “{html.escape(strongest['variant'])}” it would be {strongest['ratio']:.2f} times the buffer.</p>")
     parts.append(f"<p>The switch given ({what}) carries {reached}.</p>")
     drawn = pictures(found, occupancy)
     parts.append("<div class=two>" + "".join(f"<div>{picture}</div>" for picture in drawn) + "</div>")
-    parts.append("<h2>Closed forms for the same network</h2>" + table([
-        ("exact, even intervals", both(forms["exact_bytes"])), ("as published", both(forms["paper_bytes"])),
-        ("bound for any arrivals of one size", both(forms["bound_bytes"])), ("valid" if forms["valid"] else "not valid", forms["why"])]))
+    parts.append(f"<h2>Closed forms for the same network, in {found['counted_in']}</h2>" + table([
+        ("exact, even intervals and nodes in turn", both(forms["exact_bytes"])), ("as published, with headers", both(forms["paper_bytes"])),
+        ("bound for any arrivals", both(forms["bound_bytes"]) if forms["bound_bytes"] is not None else forms["why_no_bound"]), ("valid" if forms["valid"] else "not valid", forms["why"])]))
     if found["assumptions"]:
         parts.append("<h2>One assumption at a time</h2>" + table(
-            [(row["assumption"], row["variant"], both(row["buffer_bytes"]), "-" if row["ratio"] is None else f"{row['ratio']:.2f}") for row in found["assumptions"]],
+            [(row["assumption"], row["variant"], *(("more than the network carries", "-") if row["ratio"] is None else (both(row["buffer_bytes"]), f"{row['ratio']:.2f}")))
+             for row in found["assumptions"]],
             ("assumption", "instead", "buffer needed (median of 5 runs)", "ratio")))
     parts.append("<h2>The network</h2>" + table(sorted(scenario.readable(settings).items()), ("setting", "value")))
     parts.append(f"<p class=faint>Seeds {found['seeds'][0]} to {found['seeds'][1]} for the fit, {found['proof']['seeds'][0]} to {found['proof']['seeds'][1]} for the proof. "

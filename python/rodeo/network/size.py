@@ -16,6 +16,8 @@ from .runner import Runner
 
 PROOF_SEEDS_FROM = 1_000_000  # far from those of the fit
 NINE_TENTHS = 0.9
+INTERVALS = {"hour": 3600.0, "day": 86400.0, "year": 86400.0 * 365}  # of running, between two runs with drops
+IP_TCP_BYTES, ETHERNET_BYTES = 52, 14  # of a packet in the closed forms
 
 # One assumption at a time; what a variant changes. A variant that is the scenario itself is left out.
 ASSUMPTIONS = {
@@ -45,13 +47,46 @@ def counted(settings):
     return "max_buffer_cell_bytes" if int(scenario.complete(settings)["cell"]) > 0 else "max_buffer_bytes"
 
 
+def held(whole, payload):
+    """What a packet of so much event data is: (in the closed forms, as the switch counts it)."""
+    frame = payload + IP_TCP_BYTES + int(whole["ethernet_overhead"])
+    cell = int(whole["cell"])
+    return payload + IP_TCP_BYTES + ETHERNET_BYTES, frame if cell == 0 else -(-(frame + int(whole["cell_metadata"])) // cell) * cell
+
+
+def one_packet(settings):
+    """The least that a switch can have."""
+    whole = scenario.complete(settings)
+    return held(whole, int(whole["mtu"]) - IP_TCP_BYTES)[1]
+
+
+def closed_forms(settings):
+    """The closed forms of this network, as its switch counts. The bound only where its premises hold: then no run ever needs more."""
+    network = scenario.formula_arguments(settings)
+    forms = formula(**network)
+    whole = scenario.complete(settings)
+    segment = int(whole["mtu"]) - IP_TCP_BYTES
+    packets, rest = divmod(-(-int(whole["event_size"]) // int(whole["readouts"])), segment)
+    full, last = held(whole, segment), held(whole, rest) if rest else (0, 0)
+    scale = (packets * full[1] + last[1]) / (packets * full[0] + last[0])
+    # Of each live event all short packets may be there, which are more in cells than their share of bytes.
+    ends = int(network["input"] / network["output"] + 1) * network["readouts"] * max(0.0, last[1] - last[0] * full[1] / full[0])
+    premises = {"nodes at random": whole["assignment"] == "random", "sizes that vary": whole["size_spread"] != "fixed",
+                "uplinks chosen by a hash": whole["uplink_sharing"] != "ideal", "a switch that drops while memory is free": limited(settings)}
+    broken = [name for name, holds in premises.items() if holds]
+    bound = None if forms.bound_bytes is None or broken else forms.bound_bytes * full[1] / full[0] + ends
+    why_no_bound = f"none for {broken[0]}" if broken else "none: fewer ports than I/O" if bound is None else ""
+    exact = None if forms.exact_bytes is None else forms.exact_bytes * scale
+    return {"exact_bytes": exact, "paper_bytes": forms.paper_bytes * scale, "bound_bytes": bound, "why_no_bound": why_no_bound, "valid": forms.valid, "why": forms.why}
+
+
 def need(settings, seed):
     """Generator: the memory [bytes] that this seed needs to drop nothing. By bisection only where limits of the switch take part."""
     roomy = yield Task("simulation", {**plain(settings), "seed": seed})
     if "overload" in roomy:
         raise ValueError(roomy["overload"])
     if not limited(settings):
-        return roomy[counted(settings)]
+        return max(roomy[counted(settings)], one_packet(settings))
     task = Task("simulation", {**settings, "engine": "train", "seed": seed})
     top = roomy[counted(settings)]
     found = yield from search.bisect(task, "buffer", max(1.0, top * 0.01), top * 64, 0.003)
@@ -60,13 +95,13 @@ def need(settings, seed):
     return found.good
 
 
-def quantile(maxima, confidence):
-    """The value that a further run exceeds with 1 - confidence: of a generalised extreme value distribution where the maxima scatter,
-    and never below the largest that was seen. Returns (value, description)."""
+def distribution(maxima):
+    """(what gives the value that a further run exceeds with 1 - confidence, description): a generalised extreme value distribution where the
+    maxima scatter; never below the largest that was seen."""
     maxima = np.asarray(maxima, float)
     largest = maxima.max()
-    if maxima.std() < 1e-3 * maxima.mean():
-        return largest, "all runs need the same: no distribution to fit"
+    if maxima.std() <= 1e-3 * maxima.mean():
+        return lambda confidence: float(largest), "all runs need the same: no distribution to fit"
     from scipy import stats
 
     scale = maxima.mean()
@@ -78,8 +113,7 @@ def quantile(maxima, confidence):
     better = np.isfinite(general.logpdf(maxima / scale)).all() and (
         general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum())
     chosen, name = (general, f"generalised extreme value, shape {-shape:.2f}") if better else (gumbel, "Gumbel")
-    value = float(chosen.ppf(confidence)) * scale
-    return max(value, largest), f"{name} distribution of {len(maxima)} maxima"
+    return lambda confidence: max(float(chosen.ppf(confidence)) * scale, float(largest)), f"{name} distribution of {len(maxima)} maxima"
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False):
@@ -97,8 +131,10 @@ def drops_of(runner, settings, seeds, stop_at_first=False):
 
 
 def prove(runner, settings, answer, seeds, engine):
-    """No drops with the answer over all seeds, some with nine tenths of it."""
+    """No drops with the answer over all seeds, some with nine tenths of it; no switch has less than a packet."""
     with_answer = drops_of(runner, {**settings, "buffer": round(answer), "engine": engine}, seeds)
+    if answer * NINE_TENTHS < one_packet(settings):
+        return with_answer, {}
     with_less = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": engine}, seeds, stop_at_first=True)
     return with_answer, with_less
 
@@ -120,7 +156,8 @@ def vary(runner, settings, seeds):
     for (assumption, name), bytes in median.items():
         rows.append({"assumption": assumption, "variant": name, "buffer_bytes": bytes, "ratio": bytes / base if bytes else None})
     def change(row):
-        return abs(np.log(row["ratio"])) if row["ratio"] else np.inf
+        """What the network cannot carry says nothing about its buffer."""
+        return abs(np.log(row["ratio"])) if row["ratio"] else 0.0
 
     strength = {row["assumption"]: max(change(other) for other in rows if other["assumption"] == row["assumption"]) for row in rows}
     rows.sort(key=lambda row: (-strength[row["assumption"]], row["assumption"], -change(row)))
@@ -168,8 +205,16 @@ def size(job, directory, executor, progress=None, revision=""):
         runner = Runner(journal, executor, progress)
         found = runner.drive({seed: need(settings, seed) for seed in seeds})
         maxima = [float(found[seed]) for seed in seeds]
-        value, how = quantile(maxima, wanted["confidence"])
-        answer = value * (1 + wanted["margin"])
+        quantile, how = distribution(maxima)
+        forms = closed_forms(settings)
+        bound = forms["bound_bytes"] or np.inf
+        value = quantile(wanted["confidence"])
+
+        def with_margin(bytes):
+            """Nobody needs more than the bound."""
+            return max(min(bytes * (1 + wanted["margin"]), bound), max(maxima))
+
+        answer = with_margin(value)
 
         proof_seeds = list(range(PROOF_SEEDS_FROM + first, PROOF_SEEDS_FROM + first + wanted["proof_seeds"]))
         raised = 0
@@ -183,7 +228,8 @@ def size(job, directory, executor, progress=None, revision=""):
             needs = runner.drive({seed: need(settings, seed) for seed in failing})
             answer = max(answer * 1.01, max(needs.values()) * (1 + wanted["margin"]))
         further = 0
-        if not any(with_less.values()):
+        least = answer * NINE_TENTHS < one_packet(settings)
+        if not any(with_less.values()) and not least:
             # Rare large occupancies: more seeds, in the fast engine, until one of them needs more than nine tenths.
             more = range(proof_seeds[-1] + 1, proof_seeds[-1] + 1 + 10 * wanted["proof_seeds"])
             extra = drops_of(runner, {**settings, "buffer": round(answer * NINE_TENTHS), "engine": "train"}, list(more), stop_at_first=True)
@@ -195,20 +241,25 @@ def size(job, directory, executor, progress=None, revision=""):
         switch = settings if whole["buffer"] != "infinite" else {**settings, "switch": "qfx5120"}
         reached = reach(runner, switch, seeds[:5])
         rates = curve(runner, settings)
-    forms = formula(**scenario.formula_arguments(settings))
     proved = not any(with_answer.values())
+    seconds = float(whole["duration"])
+    once_in = None if answer >= bound else seconds / (1 - wanted["confidence"])  # by the fit, without the margin
+    rare = [{"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
+            for name, interval in INTERVALS.items() if interval > seconds]
     return {
         "buffer_bytes": round(answer), "confidence": wanted["confidence"], "margin": wanted["margin"], "quantile_bytes": round(value), "how": how,
+        "seconds_between_runs_with_drops": once_in, "for_drops": rare, "at_the_bound": bool(answer >= bound),
         "counted_in": "cells of the switch" if counted(settings) == "max_buffer_cell_bytes" else "frames",
         "maxima_bytes": maxima, "seeds": [seeds[0], seeds[-1]],
         "proof": {"engine": wanted["proof_engine"], "seeds": [proof_seeds[0], proof_seeds[-1]], "drops": sum(with_answer.values()), "proved": proved,
                   "raised": raised, "nine_tenths_bytes": round(answer * NINE_TENTHS), "nine_tenths_seeds_that_drop": sum(drops > 0 for drops in with_less.values()),
-                  "nine_tenths_seeds": len(with_less), "nine_tenths_further_seeds": further, "tight": any(with_less.values())},
-        "dominant": assumptions[0]["assumption"] if assumptions else None, "assumptions": assumptions, "base_bytes": base,
+                  "nine_tenths_seeds": len(with_less), "nine_tenths_further_seeds": further, "one_packet": least,
+                  "tight": least or any(with_less.values())},
+        "dominant": assumptions[0]["assumption"] if assumptions and assumptions[0]["ratio"] else None, "assumptions": assumptions, "base_bytes": base,
         "switch": {"buffer": scenario.complete(switch)["buffer"], "is_example": whole["buffer"] == "infinite",
                    "rate_hz": min(reached.values()) if all(rate is not None for rate in reached.values()) else None,
                    "rates_hz": list(reached.values())},
         "need_by_rate": [{"rate_hz": rate, "buffer_bytes": bytes} for rate, bytes in rates],
-        "formula": {"exact_bytes": forms.exact_bytes, "paper_bytes": forms.paper_bytes, "bound_bytes": forms.bound_bytes, "valid": forms.valid, "why": forms.why},
+        "formula": forms,
         "settings": whole, "runs": {"done": runner.ran, "known": runner.known}, "revision": revision,
     }
