@@ -58,9 +58,9 @@ def simulated(rodeo, options, buffer, in_flight, seconds=20, seed=1, propagation
     n - 1/2 here."""
     if buffer is not None:
         buffer = (buffer // FRAME - 0.5) * FRAME
-    given = {**options, **LIKE_THE_LABORATORY, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else int(buffer)}
+    given = {**LIKE_THE_LABORATORY, **options, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else int(buffer)}
     result = json.loads(rodeo("net", "simulate", *words(given), "--json", "-").stdout)
-    return {"drops": result["drops"], "rate_hz": result["events_completed"] / result["virtual_seconds"], "max_buffer_bytes": result["max_buffer_bytes"],
+    return {"drops": result["drops"], "rate_hz": result["events_completed"] / result["virtual_seconds"], "max_buffer_bytes": result["max_buffer_bytes"], "p50_us": result["latency_p50_us"],
             "timeouts": result["timeouts"] / result["virtual_seconds"], "probes": result["tail_loss_probes"] / result["virtual_seconds"]}
 
 
@@ -117,3 +117,21 @@ def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
           f"{sum(run['timeouts'] for run in small['runs']) / 8 / sum(run['rate_hz'] for run in small['runs']):.3f}, "
           f"{sum(one['timeouts'] for one in seeds) / sum(one['rate_hz'] for one in seeds):.3f}")
     assert 0.5 < lab / simulation < 2
+
+
+@pytest.mark.parametrize("buffer", [500_000, 200_000])
+def test_losses_of_several_events_at_once_cost_as_much_to_a_factor_of_two(rodeo, buffer):
+    """With readouts that answer as late as those of the laboratory did, and the head of each of its replies (24 B)."""
+    options = {"readouts": 12, "nodes": 8, "node-link": "50Mbps", "uplink": "800Mbps", "event-size": 347_520, "rate": 90, "rto-min": "200ms"}
+    seconds, repeats = 6, 2
+    lab = measured(rodeo, options, buffer, 32, seconds=seconds, repeats=repeats)
+    jitter = max(run["answer_lateness_p99_us"] for run in lab["runs"])
+    seeds = [simulated(rodeo, {**options, "event-size": 347_520 + 12 * 24, "readout-jitter": f"{jitter:.0f}us"}, buffer, 32, seed=seed) for seed in (1, 2, 3)]
+    drops, timeouts = (sum(run[name] for run in lab["runs"]) / seconds / repeats for name in ("drops", "timeouts"))
+    median = statistics.mean(run["latency_p50_us"] for run in lab["runs"])
+    found = {name: statistics.mean(one[name] for one in seeds) for name in ("drops", "timeouts", "p50_us")}
+    print(f"answers up to {jitter:.0f} us late; per second: drops laboratory {drops:.0f}, simulator {found['drops'] / 20:.0f}; time-outs {timeouts:.1f}, {found['timeouts']:.1f}; "
+          f"median latency {median * 1e-3:.0f} and {found['p50_us'] * 1e-3:.0f} ms")
+    assert 0.7 < found["drops"] / 20 / drops < 1.4
+    assert 0.4 < found["timeouts"] / timeouts < 2.5
+    assert 0.6 < found["p50_us"] / median < 1.7
