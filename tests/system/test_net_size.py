@@ -121,6 +121,7 @@ def test_quantiles_are_those_of_the_distribution_that_made_the_maxima():
     assert "extreme value" in how and maxima.max() <= quantile(0.9999) <= bounded.support()[1] * 1.02
     assert sizing.distribution(np.full(20, 7.0))[0](0.99) == 7.0
     assert sizing.distribution(np.zeros(20))[0](0.99) == 0.0
+    assert type(sizing.distribution(few)[0](0.6)) is type(sizing.distribution(few)[0](0.9999)) is float  # JSON knows no others
 
 
 @pytest.mark.slow

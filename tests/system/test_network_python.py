@@ -13,6 +13,7 @@ if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo import network  # noqa: E402
+from rodeo.network import scenario  # noqa: E402
 
 
 def test_the_formula_takes_numbers_and_text_with_units():
@@ -21,6 +22,11 @@ def test_the_formula_takes_numbers_and_text_with_units():
     assert (by_text.paper_bytes, by_text.exact_bytes, by_text.bound_bytes) == pytest.approx((47.03125e6, 47.5e6, 77.5e6))
     assert network.formula(mtu=1500).event_wire_bytes == pytest.approx(5e6 * 1514 / 1448, rel=1e-4)
     assert network.formula(rate="21kHz").exact_bytes is None
+
+
+def test_an_event_comes_in_no_faster_than_the_readouts_links_together():
+    slow = scenario.formula_arguments({"readouts": 12, "readout_link": "10Gbps", "uplink": "800Gbps"})
+    assert slow["input"] == 120e9 and scenario.formula_arguments({"uplink": "800Gbps"})["input"] == 800e9
 
 
 def test_a_superposition_is_an_occupancy_over_time():

@@ -58,11 +58,13 @@ def proof_text(proof):
 def how_often(found):
     """The confidence of a run, as operators count: in time of running."""
     between = found["seconds_between_runs_with_drops"]
-    if between is None:
+    if found["at_the_bound"]:
         return "Packets are never dropped: the answer is the bound, which holds for ever."
-    rare = "; ".join(f"once a {row['once_a']}: {both(row['buffer_bytes'])}" for row in found["for_drops"])
-    return (f"Without the margin packets would be dropped once in {between:.3g} s of running, {86400 / between:.3g} times a day. "
-            f"The same distribution, far beyond the runs that it was fitted to, says for drops {rare}. Longer runs make that surer.")
+    if between is None:
+        return "All runs need the same: nothing in them is random that could be rare."
+    rare = ", ".join(f"{both(row['buffer_bytes'])} for drops once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']}" for row in found["for_drops"])
+    return (f"Without the margin packets would be dropped once in {between:.3g} s of running, {float(f'{86400 / between:.2g}'):,.0f} times a day. "
+            f"The same distribution, far beyond the runs that it was fitted to, says {rare}. Longer runs make that surer.")
 
 
 def page(found, occupancy, source):

@@ -99,12 +99,12 @@ def distribution(maxima):
     """(what gives the value that a further run exceeds with 1 - confidence, description): a generalised extreme value distribution where the
     maxima scatter; never below the largest that was seen."""
     maxima = np.asarray(maxima, float)
-    largest = maxima.max()
+    largest = float(maxima.max())
     if maxima.std() <= 1e-3 * maxima.mean():
-        return lambda confidence: float(largest), "all runs need the same: no distribution to fit"
+        return lambda confidence: largest, "all runs need the same: no distribution to fit"
     from scipy import stats
 
-    scale = maxima.mean()
+    scale = float(maxima.mean())
     location, width = stats.gumbel_r.fit(maxima / scale)
     gumbel = stats.gumbel_r(location, width)
     shape, general_location, general_width = stats.genextreme.fit(maxima / scale, 0.0, loc=location, scale=width)
@@ -113,7 +113,7 @@ def distribution(maxima):
     better = np.isfinite(general.logpdf(maxima / scale)).all() and (
         general.logpdf(maxima / scale).sum() - 1 > gumbel.logpdf(maxima / scale).sum())
     chosen, name = (general, f"generalised extreme value, shape {-shape:.2f}") if better else (gumbel, "Gumbel")
-    return lambda confidence: max(float(chosen.ppf(confidence)) * scale, float(largest)), f"{name} distribution of {len(maxima)} maxima"
+    return lambda confidence: max(float(chosen.ppf(confidence)) * scale, largest), f"{name} distribution of {len(maxima)} maxima"
 
 
 def drops_of(runner, settings, seeds, stop_at_first=False):
@@ -243,7 +243,8 @@ def size(job, directory, executor, progress=None, revision=""):
         rates = curve(runner, settings)
     proved = not any(with_answer.values())
     seconds = float(whole["duration"])
-    once_in = None if answer >= bound else seconds / (1 - wanted["confidence"])  # by the fit, without the margin
+    scatter = quantile(1 - 1e-9) > min(maxima)
+    once_in = seconds / (1 - wanted["confidence"]) if scatter and answer < bound else None  # by the fit, without the margin
     rare = [{"once_a": name, "buffer_bytes": round(max(with_margin(quantile(1 - seconds / interval)), answer))}
             for name, interval in INTERVALS.items() if interval > seconds]
     return {
