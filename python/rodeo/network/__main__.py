@@ -225,7 +225,9 @@ def size(arguments):
         executor.close()
     one = simulate(**{**sizing.plain(job["scenario"]), "duration": min(0.02, float(found["settings"]["duration"])), "occupancy": "20us"})
     page = Path(arguments.out) / "report.html"
-    page.write_text(report.page(found, one.occupancy, arguments.source))
+    # The series is in frames; the answer beside it as the switch counts.
+    as_counted = one.numbers[sizing.counted(job["scenario"])] / max(one.max_buffer_bytes, 1)
+    page.write_text(report.page(found, {**one.occupancy, "max_bytes": one.occupancy["max_bytes"] * as_counted}, arguments.source))
     found["report"] = str(page)
     write_json(found, Path(arguments.out) / "size.json")
     if arguments.json:
