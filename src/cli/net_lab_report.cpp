@@ -53,9 +53,9 @@ Json json_of_run(const Run& run) {
                        {"events_held", run.events_held},
                        {"events_completed", run.events_completed},
                        {"rate_hz", run.rate_hz},
-                       {"latency_p50_us", run.latency_p50_us},
-                       {"latency_p99_us", run.latency_p99_us},
-                       {"latency_max_us", run.latency_max_us},
+                       {"latency_p50_us", or_null(run.latency_p50_us)},
+                       {"latency_p99_us", or_null(run.latency_p99_us)},
+                       {"latency_max_us", or_null(run.latency_max_us)},
                        {"drops", or_null(run.drops)},
                        {"drops_by_reason", run.reasons ? Json::object({{"pool_full", run.reasons->pool_full},
                                                                        {"threshold", run.reasons->threshold},
@@ -141,8 +141,9 @@ std::string scaling_text(const LabReport& report) {
 }
 
 std::string run_line(const Run& run) {
-  std::string text = fmt::format("{:.4g} events/s, {} of {} complete, p99 {:.2f} ms", run.rate_hz, run.events_completed,
-                                 run.events_scheduled, run.latency_p99_us * 1e-3);
+  std::string text =
+      fmt::format("{:.4g} events/s, {} of {} complete", run.rate_hz, run.events_completed, run.events_scheduled);
+  if (run.latency_p99_us) text += fmt::format(", p99 {:.2f} ms", *run.latency_p99_us * 1e-3);
   if (run.drops) text += fmt::format(", {} drops", *run.drops);
   if (run.max_buffer_bytes) text += fmt::format(", {:.1f} kB at most", static_cast<double>(*run.max_buffer_bytes) * 1e-3);
   if (run.max_buffer_cell_bytes && run.max_buffer_cell_bytes != run.max_buffer_bytes)
@@ -197,8 +198,8 @@ Json json_of(const LabReport& report) {
                        {"timeouts", of(&Run::timeouts)},
                        {"events_completed", of(&Run::events_completed)},
                        {"rate_hz", of(&Run::rate_hz)},
-                       {"latency_p50_us", of(&Run::latency_p50_us)},
-                       {"latency_p99_us", of(&Run::latency_p99_us)},
+                       {"latency_p50_us", of_known(&Run::latency_p50_us)},
+                       {"latency_p99_us", of_known(&Run::latency_p99_us)},
                        {"failed", report.point.failed},
                        {"vetoes", report.point.vetoed.size()},
                        {"veto_rule", Json::object({{"most_added_occupancy", report.rule.most_added_occupancy},
@@ -226,7 +227,7 @@ Table table_of(const LabReport& report) {
       const bool counts = run.veto_reasons.empty();
       table.add_row(
           {++number, Cell(run.rate_hz, fmt::format("{:.1f}", run.rate_hz)), run.events_completed,
-           Cell(run.latency_p99_us, fmt::format("{:.2f}", run.latency_p99_us * 1e-3)),
+           Cell(or_null(run.latency_p99_us), run.latency_p99_us ? fmt::format("{:.2f}", *run.latency_p99_us * 1e-3) : "-"),
            Cell(or_null(run.drops), run.drops ? "" : "-"),
            Cell(or_null(run.max_buffer_bytes),
                 run.max_buffer_bytes ? fmt::format("{:.1f}", static_cast<double>(*run.max_buffer_bytes) * 1e-3) : "-"),

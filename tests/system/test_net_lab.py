@@ -184,7 +184,7 @@ def test_an_interrupted_laboratory_says_so(rodeo):
     (["--event-size", "0"], 2, "network.zero"),
     (["--node-link", "0bps"], 2, "network.zero"),
     (["--nodes", 300], 2, "network.unsupported"),
-    (["--buffer", "shared:10"], 2, "one frame"),
+    (["--buffer", "shared:10"], 2, "one packet"),
     (["--buffer", "big"], 2, "write shared:"),
     (["--preset", "lab"], 2, "lab-2023"),
     (["--preset", "lab-2023", "--rate-scale", 0], 2, "network.zero"),

@@ -274,9 +274,11 @@ Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, doubl
     }
   }
   run.rate_hz = completed_in_time / settings.seconds;
-  run.latency_p50_us = percentile(latencies, 0.5) * 1e-3;
-  run.latency_p99_us = percentile(latencies, 0.99) * 1e-3;
-  run.latency_max_us = percentile(latencies, 1) * 1e-3;
+  if (!latencies.empty()) {
+    run.latency_p50_us = percentile(latencies, 0.5) * 1e-3;
+    run.latency_p99_us = percentile(latencies, 0.99) * 1e-3;
+    run.latency_max_us = percentile(latencies, 1) * 1e-3;
+  }
   run.lateness_p99_us = percentile(lateness, 0.99) * 1e-3;
   run.lateness_max_us = percentile(lateness, 1) * 1e-3;
   return {};

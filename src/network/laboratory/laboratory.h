@@ -24,9 +24,9 @@ struct Run {
       0;  ///< requested late because too many others were under way: the network's doing, not lateness
   std::uint64_t events_completed = 0;  ///< of those scheduled
   double rate_hz = 0;                  ///< of events while counting; one that was so only partly counts by its share of time
-  double latency_p50_us = 0;
-  double latency_p99_us = 0;
-  double latency_max_us = 0;
+  std::optional<double> latency_p50_us;  ///< nothing if none was completed
+  std::optional<double> latency_p99_us;
+  std::optional<double> latency_max_us;
   double lateness_p99_us = 0;  ///< of requests against the schedule
   double lateness_max_us = 0;
   double answer_lateness_p99_us = 0;  ///< of the worst readout
