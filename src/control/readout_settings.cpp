@@ -63,6 +63,7 @@ readout::RunInfo run_info(const Table& run, const readout::ReadoutSettings& sett
   return {.run_number = static_cast<std::uint32_t>(keys.integer("number")),
           .run_type = run_type_of(keys.text("type")),
           .lumi_block = static_cast<std::uint32_t>(keys.integer("lumi_block")),
+          .source_id = SourceId{static_cast<std::uint32_t>(keys.id("source_id"))},
           .project = keys.text("project"),
           .stream_type = keys.text("stream_type"),
           .stream_name = keys.text("stream"),
@@ -77,8 +78,8 @@ readout::ComponentSettings component(const Table& table) {
   return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
 }
 
-/// It names a socket, and stands in file names and shell commands.
-bool can_name_a_process(std::string_view name) {
+/// It stands in names of files and sockets, in stream tags and shell commands.
+bool is_plain_name(std::string_view name) {
   constexpr std::size_t kLongest = 64;
   const auto alphanumeric = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -92,6 +93,13 @@ std::string where_of(const Table& table, std::string_view key) {
   const auto setting =
       std::ranges::find_if(table.settings(), [&](const Setting& one) { return one.key.name == key && !one.where.empty(); });
   return setting == table.settings().end() ? table.where() : setting->where;
+}
+
+void refuse_other_than_plain_name(const Table& table, const char* key, ConfigurationErrors& errors) {
+  const std::string& name = table.parameters().text(key);
+  if (is_plain_name(name)) return;
+  errors.push_back({"config.bad_value", fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
+                    where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
 readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
@@ -231,11 +239,8 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
   if (errors.empty()) refuse_what_cannot_run(out, errors);
-  if (!can_name_a_process(out.name)) {
-    errors.push_back({"config.bad_value", fmt::format("readout.name: `{}` cannot name a process", out.name),
-                      where_of(readout, "name"),
-                      "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
-  }
+  refuse_other_than_plain_name(readout, "name", errors);
+  for (const char* key : {"project", "stream"}) refuse_other_than_plain_name(*configuration.table("run"), key, errors);
   return out;
 }
 

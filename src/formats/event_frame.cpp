@@ -53,7 +53,7 @@ EventFrame::EventFrame(EventFrameSettings settings) : settings_(std::move(settin
              0,
              0,
              std::uint32_t{kEventVersion5} << 16,
-             0,
+             settings_.source_id.value,
              1,
              0,
              static_cast<std::uint32_t>(settings_.event_checksum),

@@ -18,6 +18,7 @@ namespace rodeo::formats {
 
 /// What is the same for all events of a run.
 struct EventFrameSettings {
+  SourceId source_id = {};  ///< of the full event
   std::uint32_t run_number = 0;
   std::uint32_t run_type = run_type::kPhysics;
   std::uint32_t lumi_block = 0;

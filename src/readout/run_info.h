@@ -14,6 +14,7 @@ struct RunInfo {
   std::uint32_t run_number = 1;
   std::uint32_t run_type = 0xf;  ///< 0 physics, 1 calibration, 2 cosmics, 0xf test
   std::uint32_t lumi_block = 1;
+  SourceId source_id = {0x007c0000};  ///< of the full event
   std::string project = "rodeo";
   std::string stream_type = "calibration";
   std::string stream_name = "readout";
