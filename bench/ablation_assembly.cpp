@@ -8,10 +8,12 @@
 #include <atomic>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <tbb/concurrent_hash_map.h>
 
 #include "readout/builder/assembler.h"
+#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 namespace {
@@ -78,6 +80,7 @@ class Common {
 
 Assembler::Settings assembler_settings(std::uint32_t workers) {
   return {.source_id = SourceId{1},
+          .link_ids = std::vector<std::uint32_t>(kWorkers * kLinks),
           .workers = workers,
           .window = kWindow,
           .parts_per_slice = 2,
@@ -88,7 +91,7 @@ constexpr Sequence kRunLength = 24;
 
 class Ours : public Common {
  public:
-  Ours() : assembler_(assembler_settings(kWorkers), consumer) { assembler_.start(1); }
+  Ours() : assembler_(assembler_settings(kWorkers), make_ttc_extractor(), consumer) { assembler_.start(1); }
   void own(int worker) {
     Common::own(worker);
     assembler_.own(static_cast<std::uint32_t>(worker));
@@ -116,7 +119,8 @@ class Ours : public Common {
 class Alone : public Common {
  public:
   Alone() {
-    for (auto& assembler : assemblers_) assembler = std::make_unique<Assembler>(assembler_settings(1), consumer);
+    for (auto& assembler : assemblers_)
+      assembler = std::make_unique<Assembler>(assembler_settings(1), make_ttc_extractor(), consumer);
   }
   void own(int worker) {
     Common::own(worker);

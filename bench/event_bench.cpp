@@ -39,7 +39,7 @@ struct Events {
     }
   }
 
-  EventFrame::Sizes store(std::size_t i, std::byte* head, std::byte* tail) {
+  void store(std::size_t i) {
     const Provable provable(kSeed);
     FragmentPart part{data[i].data(), data[i].size()};
     Fragment fragment;
@@ -48,20 +48,19 @@ struct Events {
     fragment.trigger_type = provable.trigger(fragment.l1id).trigger_type;
     fragment.parts = &part;
     fragment.part_count = 1;
-    return frame.store(fragment, {}, head, tail);
+    frame.store(fragment, {}, ends);
   }
 
   std::vector<std::byte> event(std::size_t i) {
-    std::vector<std::byte> out(frame.max_head_bytes());
-    std::byte tail[EventFrame::kMaxTailBytes];
-    const EventFrame::Sizes sizes = store(i, out.data(), tail);
-    out.resize(sizes.head_bytes);
+    store(i);
+    std::vector<std::byte> out = ends.head;
     append_bytes(out, data[i]);
-    append_bytes(out, std::span(tail).first(sizes.tail_bytes));
+    append_bytes(out, ends.tail);
     return out;
   }
 
   EventFrame frame;
+  EventEnds ends;
   std::vector<std::vector<std::byte>> data;
 };
 
@@ -72,11 +71,10 @@ void set_rates(benchmark::State& state) {
 
 void frame_event(benchmark::State& state) {
   Events events(state.range(0) == 0 ? ChecksumType::none : ChecksumType::adler32);
-  std::vector<std::byte> head(events.frame.max_head_bytes());
-  std::byte tail[EventFrame::kMaxTailBytes];
   std::size_t i = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(events.store(i, head.data(), tail));
+    events.store(i);
+    benchmark::DoNotOptimize(events.ends.tail.data());
     if (++i == events.data.size()) i = 0;
   }
   set_rates(state);

@@ -51,15 +51,17 @@ class FragmentBuilder {
     Fid fid;
     LinkState state = LinkState::active;
     bool removed_by_policy = false;
-    std::uint64_t chunks = 0;   ///< received
-    std::uint64_t missing = 0;  ///< events closed without it
-    std::uint64_t bad = 0;      ///< corrupt, late, duplicate, out of sequence, malformed
+    std::uint64_t chunks = 0;    ///< received
+    std::uint64_t missing = 0;   ///< events closed without it
+    std::uint64_t left_out = 0;  ///< events built without it because it was removed
+    std::uint64_t bad = 0;       ///< corrupt, late, duplicate, out of sequence, malformed
   };
 
   /// For the live view and the report; read while the workers run.
   struct Status {
     std::uint64_t fragments = 0;
     std::uint64_t incomplete = 0;
+    std::uint64_t without_removed = 0;  ///< fragments, complete or not, that lack links which were removed
     std::uint64_t chunks_received = 0;
     std::uint64_t chunks_built = 0;
     std::uint64_t payload_bytes = 0;

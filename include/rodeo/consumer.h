@@ -31,6 +31,14 @@ class FragmentConsumer {
   /// The next consumer, or nullptr at the end of the list; set before start().
   virtual void link(FragmentConsumer* next) { next_ = next; }
 
+  /// A file that was written and closed.
+  struct File {
+    std::string path;
+    std::uint64_t bytes = 0;
+    std::uint64_t events = 0;
+    std::uint32_t adler32 = 1;  ///< of the whole file
+  };
+
   /// For the live view and the report.
   struct Status {
     std::string name;            ///< as in the configuration
@@ -39,8 +47,8 @@ class FragmentConsumer {
     std::uint64_t stalls = 0;    ///< times that insert() found the queue full
     double cpu_seconds = 0;      ///< of its own threads
     std::vector<NamedCounter> counters;
-    std::vector<std::string> files;  ///< written and closed
-    std::string failure;             ///< why the run must stop; empty while all is well
+    std::vector<File> files;
+    std::string failure;  ///< why the run must stop; empty while all is well
   };
   virtual Status status() const = 0;
 

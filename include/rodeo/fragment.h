@@ -20,6 +20,8 @@ inline constexpr std::uint32_t kTimeout = 0x04;
 inline constexpr std::uint32_t kDataCorruption = 0x08;
 inline constexpr std::uint32_t kOverflow = 0x10;
 inline constexpr std::uint32_t kDummy = 0x20;
+/// Ours, in the detector's half of the ROD's word: links that were removed from the build are not there.
+inline constexpr std::uint32_t kLinksRemoved = 0x10000;
 }  // namespace fragment_status
 
 /// Software ROD status of a chunk, in its header.
@@ -60,10 +62,10 @@ class FragmentOwner {
 /// FragmentConsumer); a shared reference reads only.
 class Fragment {
  public:
-  static constexpr std::size_t kMissingListed = 16;
-
   // Identity
   Sequence sequence = 0;
+  std::uint64_t global_id =
+      0;  ///< the extended L1 id, continued where its ECR counter wraps: the same for all fragments of an event
   L1Id l1id;
   SourceId source_id;
   std::uint16_t bcid = 0;
@@ -71,11 +73,16 @@ class Fragment {
   bool writable = true;  ///< false: parts lie in memory that must not be written (FULL mode, mapped files)
 
   // Status
-  std::uint32_t status = 0;                          ///< fragment_status bits
-  std::uint32_t chunks = 0;                          ///< chunks in the parts
-  std::uint32_t missing = 0;                         ///< links that gave nothing
-  std::uint32_t missing_listed = 0;                  ///< valid entries of missing_links
-  std::uint32_t missing_links[kMissingListed] = {};  ///< link ids of the first missing links
+  std::uint32_t status = 0;   ///< fragment_status bits
+  std::uint32_t chunks = 0;   ///< chunks in the parts
+  std::uint32_t missing = 0;  ///< links that should have given something and gave nothing
+  std::uint32_t removed = 0;  ///< links that gave nothing because they are removed from the build
+
+  // Which they are, if any: bit i % 32 of word i / 32 is link i of link_ids. Not to be read where both counts are 0.
+  std::span<const std::uint32_t>
+      link_ids;  ///< of every link that could be here, in the order of the configuration; the builder's memory
+  std::span<std::uint32_t> missing_links;
+  std::span<std::uint32_t> removed_links;
 
   // Data
   FragmentPart* parts = nullptr;
@@ -95,7 +102,16 @@ class Fragment {
     return sum;
   }
 
-  bool complete() const { return missing == 0 && status == 0; }
+  /// Every link that is in the build is here, and nothing is wrong with it.
+  bool complete() const { return missing == 0 && (status & ~fragment_status::kLinksRemoved) == 0; }
+
+  /// Calls visit(link id) for each link of a bitmap.
+  template <typename Visit>
+  void for_each_link(std::span<const std::uint32_t> bitmap, Visit&& visit) const {
+    for (std::size_t i = 0; i < link_ids.size() && i / 32 < bitmap.size(); ++i) {
+      if ((bitmap[i / 32] >> (i % 32) & 1U) != 0) visit(link_ids[i]);
+    }
+  }
 
   /// Copies the ROD data to `out` (at least payload_bytes() large): the contiguous view. Returns the bytes written.
   std::size_t copy_to(std::byte* out) const {

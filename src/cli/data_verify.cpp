@@ -126,6 +126,8 @@ Json json_of(const Outcome& outcome) {
     json["robs"] = totals.robs;
     json["incomplete_robs"] = totals.incomplete_robs;
     json["missing_links"] = totals.missing_links;
+    json["robs_without_removed_links"] = totals.robs_without_removed;
+    json["removed_links"] = totals.removed_links;
     json["chunks"] = totals.chunks;
     json["proven_chunks"] = totals.proven_chunks;
     json["flagged_chunks"] = totals.flagged_chunks;
@@ -193,6 +195,10 @@ std::vector<std::string> good_news(const Outcome& outcome) {
   if (totals.incomplete_robs > 0) {
     lines.push_back(fmt::format("{} flagged incomplete ({} missing), as they were built",
                                 counted(totals.incomplete_robs, "ROB"), counted(totals.missing_links, "link")));
+  }
+  if (totals.robs_without_removed > 0) {
+    lines.push_back(fmt::format("{} without links that were removed from the build ({} in all), as they were built",
+                                counted(totals.robs_without_removed, "ROB"), counted(totals.removed_links, "chunk")));
   }
   if (totals.flagged_chunks > 0)
     lines.push_back(fmt::format("{} flagged, as they were built", counted(totals.flagged_chunks, "chunk")));

@@ -186,7 +186,10 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   std::uint64_t chunks = 0;
   std::uint64_t bytes = 0;
   std::uint64_t findings = 0;
-  for (const std::string& file : report.files) {
+  std::uint64_t missing = 0;
+  std::uint64_t removed = 0;
+  for (const FragmentConsumer::File& one : report.files) {
+    const std::string& file = one.path;
     const auto mapped = base::MappedFile::open(file);
     if (!mapped) return std::unexpected(mapped.error());
     const formats::EventFileReport found = formats::verify_event_file(mapped->bytes());
@@ -206,9 +209,16 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
     events += found.totals.events;
     chunks += found.totals.proven_chunks;
     bytes += found.bytes;
+    missing += found.totals.missing_links;
+    removed += found.totals.removed_links;
   }
-  json["files_verified"] = Json::object(
-      {{"files", report.files.size()}, {"events", events}, {"chunks", chunks}, {"bytes", bytes}, {"mismatches", findings}});
+  json["files_verified"] = Json::object({{"files", report.files.size()},
+                                         {"events", events},
+                                         {"chunks", chunks},
+                                         {"missing_links", missing},
+                                         {"removed_links", removed},
+                                         {"bytes", bytes},
+                                         {"mismatches", findings}});
   std::fprintf(
       stderr, "%s\n",
       fmt::format("files read back: {} file{}, {} events, {} chunks, {}B: {}", report.files.size(),

@@ -39,6 +39,7 @@ struct EventSummary {
   std::uint32_t source_id = 0;
   std::uint32_t status = 0;
   std::uint32_t missing = 0;
+  std::uint32_t removed = 0;
   std::uint64_t chunks = 0;
   std::uint64_t payload_bytes = 0;
   std::string problem;  ///< empty: all of it decodes
@@ -63,7 +64,12 @@ EventSummary summary_of(std::span<const std::byte> bytes) {
   }
   out.source_id = rob->source_id.value;
   if (!rod->status.empty()) out.status = rod->status[0];
-  if (rod->status.size() > 1) out.missing = rod->status[1];
+  if (const auto links = formats::absent_links(rod->status)) {
+    out.missing = links->missing;
+    out.removed = links->removed();
+  } else {
+    out.problem = "the status words on missing and removed links do not fit together";
+  }
   out.payload_bytes = rod->data.bytes().size();
   const auto walked = formats::for_each_chunk_record(rod->data.bytes(), [&](const formats::ChunkRecord&) { ++out.chunks; });
   if (!walked) out.problem = walked.error().message();
@@ -87,6 +93,7 @@ Json json_of(const Sample& sample, const EventSummary& event) {
                        {"source_id", event.source_id},
                        {"status", event.status},
                        {"missing_links", event.missing},
+                       {"removed_links", event.removed},
                        {"chunks", event.chunks},
                        {"payload_bytes", event.payload_bytes},
                        {"problem", event.problem}});
@@ -109,15 +116,16 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
   if (format == OutputFormat::json) {
     print(json_of(sample, event).dump(0) + "\n");
   } else if (format == OutputFormat::csv) {
-    print(fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", sample.header.unix_ns, sample.header.sequence, event.l1id.value,
-                      event.bcid, event.trigger_type, event.source_id, event.status, event.missing, event.chunks,
-                      event.payload_bytes, sample.header.missed));
+    print(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", sample.header.unix_ns, sample.header.sequence,
+                      event.l1id.value, event.bcid, event.trigger_type, event.source_id, event.status, event.missing,
+                      event.removed, event.chunks, event.payload_bytes, sample.header.missed));
   } else {
     const bool colours = colours_on_stdout();
     const Style style = !event.problem.empty()                    ? Style::bad
                         : event.status != 0 || event.missing != 0 ? Style::warning
                                                                   : Style::good;
     const std::string notes = (event.missing != 0 ? fmt::format(", {} links missing", event.missing) : "") +
+                              (event.removed != 0 ? fmt::format(", {} links removed", event.removed) : "") +
                               (event.problem.empty() ? "" : ", " + event.problem);
     print(fmt::format("{}  L1 id {:#010x}  BCID {:4}  trigger {:#04x}  ROB {:#010x}  {:5} chunks  {:7} B  {}{}\n",
                       time_text(sample.header.unix_ns), event.l1id.value, event.bcid, event.trigger_type, event.source_id,
@@ -184,7 +192,9 @@ void add_events(Command& root) {
   tail.output(tail_options->format);
   tail.run([options = tail_options]() -> Result<ExitCode> {
     if (options->format == OutputFormat::csv) {
-      print("unix_ns,sequence,l1id,bcid,trigger_type,source_id,status,missing_links,chunks,payload_bytes,missed\n");
+      print(
+          "unix_ns,sequence,l1id,bcid,trigger_type,source_id,status,missing_links,removed_links,chunks,payload_bytes,"
+          "missed\n");
     }
     return for_each_event(*options, options->count, [&](const Sample& sample, const EventSummary& event) {
       print_line(sample, event, options->format);

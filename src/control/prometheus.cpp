@@ -59,6 +59,8 @@ void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
   each("rodeo_fragments_total", "counter", "Fragments built.", [](const Status& s) { return s.fragments; });
   each("rodeo_fragments_incomplete_total", "counter", "Fragments that lack a link or are flagged.",
        [](const Status& s) { return s.incomplete; });
+  each("rodeo_fragments_without_removed_total", "counter", "Fragments, complete or not, that lack links which were removed.",
+       [](const Status& s) { return s.without_removed; });
   each("rodeo_chunks_received_total", "counter", "Chunks received from the input.",
        [](const Status& s) { return s.chunks_received; });
   each("rodeo_chunks_built_total", "counter", "Chunks in fragments.", [](const Status& s) { return s.chunks_built; });
@@ -98,6 +100,8 @@ void add_links(Exposition& out, const readout::ReadoutStatus& status) {
        [](const Link& l) { return l.state == LinkState::active ? 1 : 0; });
   each("rodeo_link_chunks_total", "counter", "Chunks received from a link.", [](const Link& l) { return l.chunks; });
   each("rodeo_link_missing_total", "counter", "Events closed without the link.", [](const Link& l) { return l.missing; });
+  each("rodeo_link_left_out_total", "counter", "Events built without the link because it was removed.",
+       [](const Link& l) { return l.left_out; });
   each("rodeo_link_bad_total", "counter",
        "Chunks of a link that are corrupt, late, duplicate, out of sequence or malformed.",
        [](const Link& l) { return l.bad; });

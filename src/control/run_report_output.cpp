@@ -48,17 +48,18 @@ const char* phase_name(readout::Phase phase) {
   return "";
 }
 
-/// The links that most events lack; which they are says what to look at.
-std::string missing_text(const readout::RunReport& report) {
+/// The links that most events lack, missing or removed; which they are says what to look at.
+std::string absent_text(std::string_view what, const readout::RunReport& report,
+                        const std::vector<FragmentBuilder::Link>& links, std::uint64_t FragmentBuilder::Link::* events) {
   constexpr std::size_t kNamed = 4;
-  if (report.missing.empty()) return {};
-  std::string out = fmt::format("\n  missing     {} of {} links in some fragments:", report.missing.size(), report.links);
-  for (std::size_t i = 0; i < std::min(kNamed, report.missing.size()); ++i) {
-    const FragmentBuilder::Link& link = report.missing[i];
-    out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.missing);
+  if (links.empty()) return {};
+  std::string out = fmt::format("\n  {:<11} {} of {} links in some fragments:", what, links.size(), report.links);
+  for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i) {
+    const FragmentBuilder::Link& link = links[i];
+    out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.*events);
     if (link.chunks == 0) out += " (it brought nothing)";
   }
-  return out + (report.missing.size() > kNamed ? ", ..." : "");
+  return out + (links.size() > kNamed ? ", ..." : "");
 }
 
 Json link_json(const FragmentBuilder::Link& link) {
@@ -67,6 +68,7 @@ Json link_json(const FragmentBuilder::Link& link) {
                        {"removed_by_policy", link.removed_by_policy},
                        {"chunks", link.chunks},
                        {"missing", link.missing},
+                       {"left_out", link.left_out},
                        {"bad", link.bad}});
 }
 
@@ -82,6 +84,8 @@ Json report_json(const readout::RunReport& report) {
   }
   Json missing = Json::array();
   for (const auto& link : report.missing) missing.push_back(link_json(link));
+  Json removed = Json::array();
+  for (const auto& link : report.left_out) removed.push_back(link_json(link));
   Json out = Json::object();
   out["run"] = Json::object({{"name", report.name},
                              {"number", report.run_number},
@@ -99,8 +103,10 @@ Json report_json(const readout::RunReport& report) {
   out["fragments"] =
       Json::object({{"built", report.fragments},
                     {"incomplete", report.incomplete},
+                    {"without_removed_links", report.without_removed},
                     {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
                     {"missing_links", missing},
+                    {"removed_links", removed},
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
   out["bytes"] =
       Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
@@ -108,7 +114,8 @@ Json report_json(const readout::RunReport& report) {
       Json::object({{"p50", report.latency.p50_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}});
   out["cpu_seconds"] = cpu;
   out["verified"] = Json::object({{"chunks", report.verified_chunks}, {"mismatches", report.mismatches}});
-  out["files"] = Json::array_of(report.files);
+  out["files"] = Json::array();
+  for (const auto& file : report.files) out["files"].push_back(file.path);
   out["consumers"] = consumers;
   out["input"] = counters_json(report.input);
   return out;
@@ -151,7 +158,10 @@ std::string report_text(const readout::RunReport& report) {
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
   out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links,
                      report.incomplete, reasons(report.incomplete_by_reason));
-  out += missing_text(report);
+  if (report.without_removed > 0)
+    out += fmt::format("\n              {} lack links that were removed", report.without_removed);
+  out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
+  out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
   out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
                      count(report.bytes_payload), count(report.bytes_written));
   out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us,

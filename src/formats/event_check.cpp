@@ -30,16 +30,6 @@ std::string differs(const char* field, std::uint64_t found, const char* from, st
 
 constexpr std::uint32_t kTruncatedRob = 0x08000000;
 
-// What the link sent but for the BCID in the chunk's header: builders flag the fragment for that, not the chunk.
-bool matches_but_for_bcid(const Provable& provable, const ChunkRecord& record, L1Id l1id) {
-  constexpr std::uint64_t kBcidBits = 0xffffULL << 32;
-  if (record.bytes.size() < Provable::kHeaderBytes) return false;
-  std::uint64_t found;
-  std::memcpy(&found, record.bytes.data(), sizeof found);
-  if (((found ^ provable.header(l1id)) & ~kBcidBits) != 0) return false;
-  return provable.matches(record.bytes, found, provable.key(record.header.link_id, l1id));
-}
-
 }  // namespace
 
 EventChecker::EventChecker(const EventExpectations& expectations) : expectations_(expectations) {
@@ -125,7 +115,7 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   compare("ROD run number", header.run_number, event.run_number);
   compare("ROD BCID", header.bcid, event.bcid);
   compare("ROD trigger type", header.trigger_type, event.trigger_type);
-  if (rod.status.size() > 1) totals_.missing_links += rod.status[1];
+  check_links(rod, offset, place);
   const std::uint64_t chunks_before = totals_.chunks;
   check_chunks(
       rod, static_cast<std::size_t>(offset) + static_cast<std::size_t>(rod.data.bytes().data() - rod.words.bytes().data()),
@@ -144,10 +134,27 @@ void EventChecker::check_rod(const RodView& rod, const FullEventView& event, std
   }
 }
 
+// The words on links that are not there agree with each other and with the generic word.
+void EventChecker::check_links(const RodView& rod, std::size_t offset, const Place& place) {
+  const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
+  const std::optional<AbsentLinks> links = absent_links(rod.status);
+  if (!links) {
+    place.report(offset, "the status words on missing and removed links do not fit together");
+    return;
+  }
+  const std::uint32_t removed = links->removed();
+  totals_.missing_links += links->missing;
+  totals_.removed_links += removed;
+  totals_.robs_without_removed += removed > 0 ? 1 : 0;
+  if ((removed > 0) != ((status & fragment_status::kLinksRemoved) != 0)) {
+    place.report(offset, fmt::format("{} links are marked as removed, but the status word says {}", removed,
+                                     removed > 0 ? "that none is" : "that some are"));
+  }
+}
+
 void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Place& place) {
   link_ids_.clear();
   const std::uint32_t status = rod.status.empty() ? 0 : rod.status[0];
-  const bool bcids_differ = (status & fragment_status::kBcidMismatch) != 0;
   const bool fragment_flagged =
       (status & (fragment_status::kBcidMismatch | fragment_status::kL1IdMismatch | fragment_status::kDataCorruption)) != 0;
   const Decoded<void> all = for_each_chunk_record(rod.data.bytes(), [&](const ChunkRecord& record) {
@@ -158,7 +165,7 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
       totals_.flagged_chunks += flagged ? 1 : 0;
     } else if (provable_->matches(record.bytes, record.header.link_id, rod.header.l1id)) {
       ++totals_.proven_chunks;
-    } else if (flagged || (bcids_differ && matches_but_for_bcid(*provable_, record, rod.header.l1id))) {
+    } else if (flagged) {
       ++totals_.flagged_chunks;
     } else {
       ++totals_.wrong_chunks;

@@ -26,10 +26,12 @@ struct EventExpectations {
 struct EventTotals {
   std::uint64_t events = 0;
   std::uint64_t robs = 0;
-  std::uint64_t incomplete_robs = 0;  ///< status is not 0
-  std::uint64_t missing_links = 0;    ///< as the fragments say
+  std::uint64_t incomplete_robs = 0;       ///< status is not 0
+  std::uint64_t missing_links = 0;         ///< chunks that should have come and did not, as the fragments say
+  std::uint64_t robs_without_removed = 0;  ///< incomplete or not, some link was removed from the build
+  std::uint64_t removed_links = 0;         ///< chunks that nobody waited for, because their links were removed
   std::uint64_t chunks = 0;
-  std::uint64_t flagged_chunks = 0;    ///< not as they were sent, and their header (or the fragment's, for a BCID) says so
+  std::uint64_t flagged_chunks = 0;    ///< not as they were sent, and their header says so
   std::uint64_t wrong_chunks = 0;      ///< not as they were sent, and no header says so: each is a finding
   std::uint64_t wrong_in_flagged = 0;  ///< of these, in fragments that are flagged for the payload of some chunk
   std::uint64_t proven_chunks = 0;     ///< every byte is what the link sent
@@ -54,6 +56,7 @@ class EventChecker {
   struct Place;  // which event, and where to report
   void check_rob(const RobView& rob, const FullEventView& event, std::size_t offset, const Place& place);
   void check_rod(const RodView& rod, const FullEventView& event, std::size_t offset, const Place& place);
+  void check_links(const RodView& rod, std::size_t offset, const Place& place);
   void check_chunks(const RodView& rod, std::size_t offset, const Place& place);
 
   EventExpectations expectations_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <ctime>
 
@@ -52,13 +53,29 @@ class Namer {
 };
 
 void name_status(Namer& namer, WordView status, FragmentKind kind) {
+  const auto found = absent_links(kind == FragmentKind::rod ? status : WordView{});
+  const AbsentLinks links = found.value_or(AbsentLinks{});
+  const auto name_bitmap = [&](const char* what, WordView bits) {
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      std::string which;
+      for (std::uint32_t rest = bits[i]; rest != 0; rest &= rest - 1)
+        which += fmt::format("{}{}", which.empty() ? "" : ", ", 32 * i + static_cast<std::size_t>(std::countr_zero(rest)));
+      namer.name("status, bitmap", fmt::format("{}, links {} to {} of the ROB: {}", what, 32 * i, 32 * i + 31,
+                                               which.empty() ? "none" : which));
+    }
+  };
   for (std::size_t i = 0; i < status.size(); ++i) {
     if (i == 0) {
       namer.name("status", joined_or_ok(status_names(status[0], kind)));
-    } else if (kind == FragmentKind::rod && i == 1) {
-      namer.name("status, word 1", fmt::format("{} link{} missing", status[1], status[1] == 1 ? "" : "s"));
-    } else if (kind == FragmentKind::rod) {
-      namer.name("status, further", fmt::format("missing: link {:#010x}", status[i]));
+    } else if (kind == FragmentKind::rod && found && i == 1) {
+      const std::uint32_t removed = links.removed();
+      namer.name("status, word 1", fmt::format("{} link{} missing{}", status[1], status[1] == 1 ? "" : "s",
+                                               removed > 0 ? fmt::format(", {} removed", removed) : ""));
+      for (std::size_t k = 0; k < links.listed.size(); ++k)
+        namer.name("status, further", fmt::format("missing: link {:#010x}", links.listed[k]));
+      name_bitmap("missing", links.missing_bits);
+      name_bitmap("removed", links.removed_bits);
+      return;
     } else {
       namer.name("status, further");
     }

@@ -30,50 +30,40 @@ struct EventFrameSettings {
   std::uint32_t detector_event_type = 0;
 };
 
-/// What a fragment does not know of its event.
+/// When the event was, which no fragment knows.
 struct EventStamp {
-  std::uint64_t global_id = 0;
   std::uint32_t bc_time_s = 0;  ///< UTC seconds since 1970
   std::uint32_t bc_time_ns = 0;
+};
+
+/// What stands around the data of a fragment. Kept from event to event, the memory grows to what they need.
+struct EventEnds {
+  std::vector<std::byte> head;
+  std::vector<std::byte> tail;
 };
 
 /// Constant after construction; any number of threads may use one object.
 class EventFrame {
  public:
-  /// status, number of missing links, ids of the first of them
-  static constexpr std::size_t kMaxRodStatusWords = 2 + Fragment::kMissingListed;
-  static constexpr std::size_t kMaxTailBytes = (kMaxRodStatusWords + kRodTrailerWords + 2) * sizeof(std::uint32_t);
-
   explicit EventFrame(EventFrameSettings settings);
 
-  std::size_t max_head_bytes() const { return max_head_bytes_; }
+  /// Bytes of both ends of this fragment's event.
+  std::size_t bytes_around(const Fragment& fragment) const;
 
-  struct Sizes {
-    std::size_t head_bytes = 0;
-    std::size_t tail_bytes = 0;
-    std::size_t event_bytes = 0;  ///< head, the fragment's parts, tail
-  };
+  /// Makes both ends of an event; the fragment's parts stand between them, which together are whole words. Does not block.
+  void store(const Fragment& fragment, const EventStamp& stamp, EventEnds& ends) const;
 
-  /// Fills head (at least max_head_bytes()) and tail (at least kMaxTailBytes). The parts together are whole words. Does not
-  /// block or allocate.
-  Sizes store(const Fragment& fragment, const EventStamp& stamp, std::byte* head, std::byte* tail) const;
-
-  /// The most bytes of a compressed event with so many bytes of ROD data.
-  std::size_t max_compressed_bytes(std::size_t rod_data_bytes, const ZlibCompressor& compressor) const;
-
-  /// Writes the whole event with a compressed payload to `out` (at least max_compressed_bytes()); returns its size in bytes.
+  /// Writes the whole event with a compressed payload to the front of `out`, which grows where it must; returns its size in bytes.
   std::size_t store_compressed(const Fragment& fragment, const EventStamp& stamp, ZlibCompressor& compressor,
-                               std::span<std::byte> out) const;
+                               EventEnds& ends, std::vector<std::byte>& out) const;
 
  private:
-  struct Robs;  // ROB and ROD header and trailer words of one fragment
-  Robs make_robs(const Fragment& fragment, std::size_t data_bytes) const;
+  std::uint32_t make_ends(const Fragment& fragment, std::size_t data_bytes, EventEnds& ends) const;
   void store_event_header(const Fragment& fragment, const EventStamp& stamp, std::size_t stored_words,
                           std::size_t uncompressed_words, Compression compression, std::byte* at) const;
 
   EventFrameSettings settings_;
   std::vector<std::uint32_t> header_;  // event header with the values that change left zero
-  std::size_t max_head_bytes_ = 0;
 };
 
 }  // namespace rodeo::formats

@@ -5,6 +5,8 @@
 #include <bit>
 #include <span>
 
+#include "rodeo/fragment.h"
+
 namespace rodeo::formats {
 namespace {
 
@@ -24,6 +26,8 @@ constexpr BitName kRobSpecific[] = {{0x1 << 16, "trigger type out of step"},   {
                                     {0x400 << 16, "transmission error"},       {0x800 << 16, "truncated"},
                                     {0x1000 << 16, "short fragment"},          {0x2000 << 16, "fragment lost"},
                                     {0x4000 << 16, "fragment pending"},        {0x80000000, "discard mode"}};
+
+constexpr BitName kRodSpecific[] = {{fragment_status::kLinksRemoved, "links removed"}};  // ours
 
 constexpr BitName kEventSpecific[] = {{0x1 << 16, "L2 time-out"},
                                       {0x8 << 16, "HLTSV duplication warning"},
@@ -146,6 +150,7 @@ std::string_view subdetector_name(std::uint8_t code) {
 std::vector<std::string> status_names(std::uint32_t status, FragmentKind kind) {
   std::vector<std::string> names;
   take_names(status, kGeneric, names);
+  if (kind == FragmentKind::rod) take_names(status, kRodSpecific, names);
   if (kind == FragmentKind::rob) take_names(status, kRobSpecific, names);
   if (kind == FragmentKind::event) take_names(status, kEventSpecific, names);
   take_rest(status, names);

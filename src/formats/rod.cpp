@@ -1,5 +1,8 @@
 #include "formats/rod.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace rodeo::formats {
 namespace {
 
@@ -52,6 +55,30 @@ Decoded<RodView> decode_rod(std::span<const std::byte> bytes) {
     rod.status = words.sub(kRodHeaderWords + data_words, status_words);
   }
   return rod;
+}
+
+std::uint32_t AbsentLinks::count(WordView bits) {
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < bits.size(); ++i) count += static_cast<std::uint32_t>(std::popcount(bits[i]));
+  return count;
+}
+
+std::optional<AbsentLinks> absent_links(WordView status) {
+  AbsentLinks links;
+  if (status.size() < 2) return links;
+  links.missing = status[1];
+  if (status.size() == 2) return links;
+  const std::size_t listed = std::min<std::size_t>(links.missing, kMissingListed);
+  if (status.size() < 2 + listed || (status.size() - 2 - listed) % 2 != 0) return std::nullopt;
+  const std::size_t words = (status.size() - 2 - listed) / 2;
+  links.listed = status.sub(2, listed);
+  links.missing_bits = status.sub(2 + listed, words);
+  links.removed_bits = status.sub(2 + listed + words, words);
+  for (std::size_t i = 0; i < words; ++i) {
+    if ((links.missing_bits[i] & links.removed_bits[i]) != 0) return std::nullopt;
+  }
+  if (words > 0 && AbsentLinks::count(links.missing_bits) != links.missing) return std::nullopt;
+  return links;
 }
 
 void store_rod_header(std::byte* at, const RodHeader& header) {

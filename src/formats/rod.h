@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,22 @@ struct RodView {
   WordView data;
   StatusPosition status_position = StatusPosition::before_data;
 };
+
+/// What Rodeo's status words say of the links that are not there (docs/formats/event.md, "Missing and removed links").
+struct AbsentLinks {
+  std::uint32_t missing = 0;
+  WordView listed;  ///< link ids of the first that are missing
+  WordView
+      missing_bits;  ///< bit i % 32 of word i / 32: the i-th configured link of the ROB; empty if the builder does not say which
+  WordView removed_bits;
+
+  std::uint32_t removed() const { return count(removed_bits); }
+  static std::uint32_t count(WordView bits);
+};
+inline constexpr std::size_t kMissingListed = 16;
+
+/// Nothing if the words do not fit together.
+std::optional<AbsentLinks> absent_links(WordView status);
 
 /// Decodes a ROD that fills `bytes` exactly, as it does inside a ROB.
 Decoded<RodView> decode_rod(std::span<const std::byte> bytes);

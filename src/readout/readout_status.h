@@ -54,6 +54,7 @@ struct ReadoutStatus {
   std::string failure;                 ///< why the run has to stop; empty while all is well
 
   std::uint64_t incomplete() const { return over_robs(&FragmentBuilder::Status::incomplete); }
+  std::uint64_t without_removed() const { return over_robs(&FragmentBuilder::Status::without_removed); }
   std::uint64_t chunks_built() const { return over_robs(&FragmentBuilder::Status::chunks_built); }
   std::uint64_t chunks_received() const { return over_robs(&FragmentBuilder::Status::chunks_received); }
   std::uint64_t payload_bytes() const { return over_robs(&FragmentBuilder::Status::payload_bytes); }

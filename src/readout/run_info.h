@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/event_frame.h"
 #include "formats/file_marks.h"
@@ -21,7 +22,8 @@ struct RunInfo {
   std::string readout_name = "readout";  ///< of the process: names files, sockets
   bool emulated = false;                 ///< ors 0x80000000 to the run type
   std::optional<formats::ProvableMark> provable =
-      {};  ///< the payload proves itself: files say so, `rodeo data verify` uses it
+      {};                                      ///< the payload proves itself: files say so, `rodeo data verify` uses it
+  std::vector<std::string> free_strings = {};  ///< what else files say of the run
 };
 
 /// Replaces the process-wide description. Before any component is created; not while a run is under way.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <iterator>
 #include <string_view>
 
 #include "readout/back_pressure.h"
@@ -24,11 +23,14 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
     for (const NamedCounter& lost : rob.builder.lost) add_counter(report.chunks_lost, lost);
     for (const NamedCounter& reason : rob.builder.incomplete_by_reason) add_counter(report.incomplete_by_reason, reason);
     report.fragments += rob.builder.fragments;
-    std::ranges::copy_if(rob.builder.links, std::back_inserter(report.missing),
-                         [](const auto& link) { return link.missing > 0; });
+    for (const FragmentBuilder::Link& link : rob.builder.links) {
+      if (link.missing > 0) report.missing.push_back(link);
+      if (link.left_out > 0) report.left_out.push_back(link);
+    }
     cpu_seconds += rob.builder.cpu_seconds;
   }
   std::ranges::stable_sort(report.missing, std::greater{}, &FragmentBuilder::Link::missing);
+  std::ranges::stable_sort(report.left_out, std::greater{}, &FragmentBuilder::Link::left_out);
   report.cpu_seconds.emplace_back("readout", cpu_seconds);
   report.chunks_lost = without_zeros(std::move(report.chunks_lost));
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
@@ -83,7 +85,8 @@ Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
   const bool whole = report.input_losses().empty() && !(over && report.chunks_sent == 0);
-  return report.incomplete == 0 && report.lost() == 0 && whole ? Condition::good : Condition::incomplete;
+  return report.incomplete == 0 && report.without_removed == 0 && report.lost() == 0 && whole ? Condition::good
+                                                                                              : Condition::incomplete;
 }
 
 }  // namespace
@@ -124,6 +127,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.limited_by = kept_up(settings, status) ? kLimitedByNothing : limited_by;
   if (report.limited_by == kLimitedByNothing && held_back(status)) report.limited_by = kLimitedByInput;
   report.incomplete = status.incomplete();
+  report.without_removed = status.without_removed();
   report.chunks_built = status.chunks_built();
   // An input that counts nothing itself is believed to have sent what the builders received.
   report.chunks_sent = counter_value(status.input, "sent", status.chunks_received());

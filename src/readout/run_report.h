@@ -14,8 +14,8 @@
 namespace rodeo::readout {
 
 enum class Condition : std::uint8_t {
-  good,        ///< every fragment complete, no chunk lost
-  incomplete,  ///< fragments without all their links, chunks in no fragment, an input that lost data, was cut off or brought none; each is counted by reason
+  good,        ///< every fragment has all its links, no chunk lost
+  incomplete,  ///< fragments without all their links, removed ones too, chunks in no fragment, an input that lost data, was cut off or brought none; each is counted by reason
   wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
   aborted,  ///< a failure or the user ended the run before its data were safe
 };
@@ -48,8 +48,11 @@ struct RunReport {
   std::string limited_by;
   std::uint64_t fragments = 0;
   std::uint64_t incomplete = 0;
+  std::uint64_t without_removed = 0;               ///< fragments, complete or not, that lack links which were removed
   std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
   std::vector<FragmentBuilder::Link> missing;      ///< links that some events were built without, the worst first
+  std::vector<FragmentBuilder::Link>
+      left_out;  ///< links that some events were built without because they were removed, likewise
 
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_payload = 0;
@@ -59,7 +62,7 @@ struct RunReport {
   std::vector<std::pair<std::string, double>> cpu_seconds;  ///< by stage, upstream first
   std::uint64_t verified_chunks = 0;
   std::uint64_t mismatches = 0;
-  std::vector<std::string> files;
+  std::vector<FragmentConsumer::File> files;
 
   std::vector<FragmentConsumer::Status> consumers;
   std::vector<NamedCounter> input;

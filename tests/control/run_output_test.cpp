@@ -38,7 +38,7 @@ readout::ReadoutStatus some_status() {
   status.consumers.resize(1);
   status.consumers[0].name = "file \"a\"";
   status.consumers[0].counters = {{"bytes_written", 7}};
-  status.consumers[0].files = {"x.data"};
+  status.consumers[0].files = {{.path = "x.data"}};
   return status;
 }
 
@@ -84,6 +84,21 @@ TEST(RunReportJson, StatusListsEveryLink) {
   EXPECT_EQ(links[1].find("fid")->string(), "0x1000001000010000");
   EXPECT_EQ(links[1].find("state")->string(), "removed");
   EXPECT_TRUE(links[1].find("removed_by_policy")->boolean());
+}
+
+TEST(RunReportText, CountsRemovedLinksByThemselves) {
+  readout::ReadoutStatus status = some_status();
+  status.robs[0].builder.without_removed = 40;
+  status.robs[0].builder.links[0].missing = 3;
+  status.robs[0].builder.links[1].left_out = 40;
+  const auto report = readout::make_report({}, status, "nothing", false);
+  const std::string text = report_text(report);
+  EXPECT_THAT(text, HasSubstr("40 lack links that were removed"));
+  EXPECT_THAT(text, HasSubstr("missing     1 of 2 links in some fragments: 0x1000001000000000 in 3"));
+  EXPECT_THAT(text, HasSubstr("removed     1 of 2 links in some fragments: 0x1000001000010000 in 40"));
+  const Json json = report_json(report);
+  EXPECT_EQ(number(json, "fragments", "without_removed_links"), 40);
+  EXPECT_EQ(json.find("fragments")->find("removed_links")->elements().at(0).find("left_out")->number(), 40);
 }
 
 TEST(RunReportText, SaysWhenCountsDoNotAddUp) {

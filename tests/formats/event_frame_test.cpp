@@ -28,14 +28,30 @@ struct OwnedFragment {
     fragment.trigger_type = static_cast<std::uint8_t>(random.below(256));
     fragment.status = missing > 0 ? rodeo::fragment_status::kTimeout : 0;
     fragment.missing = missing;
-    fragment.missing_listed = std::min<std::uint32_t>(missing, Fragment::kMissingListed);
-    for (std::uint32_t i = 0; i < fragment.missing_listed; ++i) fragment.missing_links[i] = random.word();
+    // Links come three at a time: missing (if there are any missing), there, removed (only in odd fragments).
+    const bool removed = missing % 2 == 1;
+    for (std::uint32_t i = 0; i < 3 * missing; ++i) link_ids.push_back(random.word());
+    absent.resize(2 * ((link_ids.size() + 31) / 32));
+    fragment.link_ids = link_ids;
+    fragment.missing_links = std::span(absent).first(absent.size() / 2);
+    fragment.removed_links = std::span(absent).last(absent.size() / 2);
+    for (std::uint32_t i = 0; i < link_ids.size(); ++i) {
+      if (i % 3 == 0) fragment.missing_links[i / 32] |= 1U << (i % 32);
+      if (i % 3 == 2 && removed) fragment.removed_links[i / 32] |= 1U << (i % 32);
+    }
+    if (removed) {
+      fragment.removed = missing;
+      fragment.status |= rodeo::fragment_status::kLinksRemoved;
+    }
+    fragment.global_id = std::uint64_t{random.word()} << 32 | random.word();
     fragment.parts = parts.data();
     fragment.part_count = static_cast<std::uint32_t>(parts.size());
   }
 
   std::vector<std::byte> data;
   std::vector<FragmentPart> parts;
+  std::vector<std::uint32_t> link_ids;
+  std::vector<std::uint32_t> absent;
   Fragment fragment;
 };
 
@@ -45,7 +61,8 @@ std::vector<std::byte> plain(const OwnedFragment& owned, const EventFrameSetting
   std::vector<std::uint32_t> status = {f.status};
   if (f.missing > 0) {
     status.push_back(f.missing);
-    status.insert(status.end(), f.missing_links, f.missing_links + f.missing_listed);
+    for (std::size_t i = 0; i < f.link_ids.size() && status.size() < 2 + kMissingListed; i += 3) status.push_back(f.link_ids[i]);
+    status.insert(status.end(), owned.absent.begin(), owned.absent.end());
   }
   const RodHeader rod{.minor_version = settings.rod_minor_version,
                       .source_id = f.source_id,
@@ -54,13 +71,14 @@ std::vector<std::byte> plain(const OwnedFragment& owned, const EventFrameSetting
                       .bcid = f.bcid,
                       .trigger_type = f.trigger_type,
                       .detector_event_type = settings.detector_event_type};
-  const auto rob = encode_rob({.source_id = f.source_id, .status = {f.status}, .checksum_type = settings.rob_checksum},
+  const auto rob = encode_rob({.source_id = f.source_id, .status = {f.status & 0xffff}, .checksum_type = settings.rob_checksum},
                               encode_rod(rod, status, owned.data, settings.status_position));
   FullEventHeader header;
-  header.status = {f.status};
+  header.source_id = settings.source_id;
+  header.status = {f.status & 0xffff};
   header.bc_time_s = stamp.bc_time_s;
   header.bc_time_ns = stamp.bc_time_ns;
-  header.global_id = stamp.global_id;
+  header.global_id = f.global_id;
   header.run_type = settings.run_type;
   header.run_number = settings.run_number;
   header.lumi_block = settings.lumi_block;
@@ -75,7 +93,8 @@ std::vector<std::byte> plain(const OwnedFragment& owned, const EventFrameSetting
 
 EventFrameSettings random_settings(RandomEvents& random) {
   const auto checksum = [&] { return random.below(2) == 0 ? ChecksumType::none : ChecksumType::adler32; };
-  EventFrameSettings settings{.run_number = random.word(),
+  EventFrameSettings settings{.source_id = {random.word()},
+                              .run_number = random.word(),
                               .run_type = run_type::kTest,
                               .lumi_block = random.below(0x10000),
                               .event_checksum = checksum(),
@@ -91,32 +110,32 @@ class EventAroundAFragment : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(EventAroundAFragment, IsWhatThePlainEncodersMake) {
   RandomEvents random(100 + GetParam());
+  EventEnds ends;
   for (int i = 0; i < 100; ++i) {
     const EventFrameSettings settings = random_settings(random);
     const EventFrame frame(settings);
     const OwnedFragment owned(random, GetParam());
-    const EventStamp stamp{std::uint64_t{random.word()} << 32 | random.word(), random.word(), random.below(1000000000)};
-    std::vector<std::byte> head(frame.max_head_bytes());
-    std::vector<std::byte> tail(EventFrame::kMaxTailBytes);
-    const EventFrame::Sizes sizes = frame.store(owned.fragment, stamp, head.data(), tail.data());
-    std::vector<std::byte> event(head.begin(), head.begin() + static_cast<std::ptrdiff_t>(sizes.head_bytes));
+    const EventStamp stamp{random.word(), random.below(1000000000)};
+    frame.store(owned.fragment, stamp, ends);
+    std::vector<std::byte> event = ends.head;
     append_bytes(event, owned.data);
-    append_bytes(event, std::span(tail).first(sizes.tail_bytes));
-    ASSERT_EQ(event.size(), sizes.event_bytes);
+    append_bytes(event, ends.tail);
+    ASSERT_EQ(event.size(), frame.bytes_around(owned.fragment) + owned.data.size());
     ASSERT_EQ(event, plain(owned, settings, stamp, Compression::none));
   }
 }
 
 TEST_P(EventAroundAFragment, IsTheSameCompressedWithoutCopying) {
   RandomEvents random(200 + GetParam());
+  EventEnds ends;
   ZlibCompressor compressor(1);
   for (int i = 0; i < 50; ++i) {
     const EventFrameSettings settings = random_settings(random);
     const EventFrame frame(settings);
     const OwnedFragment owned(random, GetParam());
-    const EventStamp stamp{random.word(), random.word(), 5};
-    std::vector<std::byte> event(frame.max_compressed_bytes(owned.data.size(), compressor));
-    event.resize(frame.store_compressed(owned.fragment, stamp, compressor, event));
+    const EventStamp stamp{random.word(), 5};
+    std::vector<std::byte> event;
+    event.resize(frame.store_compressed(owned.fragment, stamp, compressor, ends, event));
     const Decoded<FullEventView> found = decode_full_event(event);
     ASSERT_TRUE(found.has_value()) << found.error().message();
     EXPECT_TRUE(found->checksum_holds());

@@ -144,7 +144,31 @@ TEST(FileVerify, AFlaggedChunkThatWasDamagedBeforeIsNoFault) {
   EXPECT_EQ(report.totals.proven_chunks, 0u);
 }
 
-TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheFragmentSaysSo) {
+TEST(FileVerify, RemovedLinksAreCountedAndNotMissing) {
+  const std::vector<std::byte> file = sample_file({.events = 5, .links = 40, .missing_in_event = 2, .removed_in_event = 4});
+  const EventFileReport report = verify_event_file(file);
+  EXPECT_TRUE(report.sound()) << first_finding(report);
+  EXPECT_EQ(report.totals.incomplete_robs, 1u);
+  EXPECT_EQ(report.totals.missing_links, 1u);
+  EXPECT_EQ(report.totals.robs_without_removed, 1u);
+  EXPECT_EQ(report.totals.removed_links, 1u);
+  EXPECT_EQ(report.totals.proven_chunks, 198u);
+}
+
+TEST(FileVerify, StatusWordsThatContradictEachOtherAreFound) {
+  const SampleSettings settings{.events = 1, .links = 3, .event_checksum = ChecksumType::none, .missing_in_event = 1};
+  const std::vector<std::byte> sound = sample_file(settings);
+  const std::size_t status = find(sound, std::string_view("\xee\x34\x12\xee", 4)) + 9 * 4;
+  // The generic word, the number of missing links, the bitmap of missing ones, that of removed ones.
+  for (const std::size_t at : {status + 2, status + 4, status + 12, status + 16}) {
+    std::vector<std::byte> file = sound;
+    file[at] ^= std::byte{1};
+    rodeo::test::reseal(file);
+    EXPECT_FALSE(verify_event_file(file).sound()) << at - status;
+  }
+}
+
+TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheChunkSaysSo) {
   const SampleSettings settings{.events = 1, .links = 2, .event_checksum = ChecksumType::none};
   std::vector<std::byte> file = sample_file(settings);
   std::vector<std::byte> chunk(settings.chunk_bytes);
@@ -155,11 +179,12 @@ TEST(FileVerify, AWrongBcidInAChunkIsNoFaultOnlyWhereTheFragmentSaysSo) {
   EXPECT_NE(first_finding(verify_event_file(file)).find("not what the link sent"), std::string::npos);
   const std::size_t rod_status = at - 8 - 4;
   file[rod_status] = std::byte{rodeo::fragment_status::kBcidMismatch};
+  file[at - 5] = std::byte{rodeo::chunk_flag::kBcidMismatch};
   rodeo::test::reseal(file);
   const EventFileReport report = verify_event_file(file);
   EXPECT_TRUE(report.sound()) << first_finding(report);
   EXPECT_EQ(report.totals.flagged_chunks, 1u);
-  file[at + 9] ^= std::byte{1};
+  file[at - 5] = std::byte{0};
   EXPECT_FALSE(verify_event_file(file).wrong_as_written()) << "damaged: the CRC does not hold";
   rodeo::test::reseal(file);
   const EventFileReport wrong = verify_event_file(file);
@@ -227,7 +252,7 @@ TEST(EventNames, StatusBitsAreSaidInWords) {
   EXPECT_EQ(joined_or_ok(status_names(0, FragmentKind::rob)), "ok");
   EXPECT_EQ(joined_or_ok(status_names(0x20000014, FragmentKind::rob)), "time-out, internal overflow, fragment lost");
   EXPECT_EQ(joined_or_ok(status_names(0x80000001, FragmentKind::event)), "BCID mismatch, partial event");
-  EXPECT_EQ(joined_or_ok(status_names(0x00010000, FragmentKind::rod)), "bit 16");
+  EXPECT_EQ(joined_or_ok(status_names(0x00030000, FragmentKind::rod)), "links removed, bit 17");
   EXPECT_EQ(subdetector_name(0x6b), "NSW Micromegas");
 }
 

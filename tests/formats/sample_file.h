@@ -24,6 +24,7 @@ struct SampleSettings {
   bool compress = false;
   bool seal = true;
   std::uint32_t missing_in_event = 0;  ///< event (from 1) whose last link is missing; 0: none
+  std::uint32_t removed_in_event = 0;  ///< likewise, removed
 };
 
 inline constexpr std::time_t kSampleTime = 1795231845;
@@ -31,7 +32,11 @@ inline constexpr std::time_t kSampleTime = 1795231845;
 inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::uint32_t number) {
   const formats::Provable provable(settings.seed);
   const L1Id l1id = L1Id::of(1, number);
-  const bool incomplete = settings.missing_in_event == number;
+  const bool is_missing = settings.missing_in_event == number;
+  const bool incomplete = is_missing || settings.removed_in_event == number;
+  std::vector<std::uint32_t> link_ids;
+  for (std::uint32_t link = 0; link < settings.links; ++link) link_ids.push_back(0x540000 + link);
+  std::vector<std::uint32_t> absent(2 * ((settings.links + 31) / 32));
   std::vector<std::byte> data;
   for (std::uint32_t link = 0; link + (incomplete ? 1 : 0) < settings.links; ++link) {
     std::vector<std::byte> chunk(settings.chunk_bytes + link);
@@ -41,16 +46,20 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
   FragmentPart part{data.data(), data.size()};
   Fragment fragment;
   fragment.l1id = l1id;
-  fragment.sequence = 0x1000000 + number;
+  fragment.global_id = 0x1000000 + number;
   fragment.source_id = {0x610001};
   fragment.bcid = provable.trigger(l1id).bcid;
   fragment.trigger_type = provable.trigger(l1id).trigger_type;
   fragment.parts = &part;
   fragment.part_count = 1;
   if (incomplete) {
-    fragment.status = fragment_status::kTimeout;
-    fragment.missing = fragment.missing_listed = 1;
-    fragment.missing_links[0] = 0x540000 + settings.links - 1;
+    fragment.status = is_missing ? fragment_status::kTimeout : fragment_status::kLinksRemoved;
+    (is_missing ? fragment.missing : fragment.removed) = 1;
+    fragment.link_ids = link_ids;
+    fragment.missing_links = std::span(absent).first(absent.size() / 2);
+    fragment.removed_links = std::span(absent).last(absent.size() / 2);
+    const std::uint32_t last = settings.links - 1;
+    (is_missing ? fragment.missing_links : fragment.removed_links)[last / 32] |= 1U << (last % 32);
   }
   const formats::EventFrame frame({.run_number = 431493,
                                    .run_type = formats::run_type::kTest,
@@ -58,19 +67,18 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
                                    .stream_tags = formats::encode_stream_tags(std::vector<formats::StreamTag>{{}}),
                                    .event_checksum = settings.event_checksum,
                                    .rob_checksum = settings.rob_checksum});
-  const formats::EventStamp stamp{fragment.sequence, 1795231845, number * 1000};
+  const formats::EventStamp stamp{1795231845, number * 1000};
+  formats::EventEnds ends;
   if (settings.compress) {
     formats::ZlibCompressor compressor(1);
-    std::vector<std::byte> event(frame.max_compressed_bytes(data.size(), compressor));
-    event.resize(frame.store_compressed(fragment, stamp, compressor, event));
+    std::vector<std::byte> event;
+    event.resize(frame.store_compressed(fragment, stamp, compressor, ends, event));
     return event;
   }
-  std::vector<std::byte> event(frame.max_head_bytes());
-  std::byte tail[formats::EventFrame::kMaxTailBytes];
-  const formats::EventFrame::Sizes sizes = frame.store(fragment, stamp, event.data(), tail);
-  event.resize(sizes.head_bytes);
+  frame.store(fragment, stamp, ends);
+  std::vector<std::byte> event = ends.head;
   formats::append_bytes(event, data);
-  formats::append_bytes(event, std::span(tail).first(sizes.tail_bytes));
+  formats::append_bytes(event, ends.tail);
   return event;
 }
 

@@ -20,6 +20,7 @@ namespace flag = rodeo::chunk_flag;
 constexpr std::uint64_t kSeed = 42;
 constexpr std::uint32_t kLinks = 5;
 constexpr std::uint32_t kFirstLink = 0x00540000;
+constexpr std::uint32_t kLinkIds[kLinks] = {kFirstLink, kFirstLink + 1, kFirstLink + 2, kFirstLink + 3, kFirstLink + 4};
 
 struct Kind {
   const char* name;
@@ -37,7 +38,8 @@ std::vector<std::byte> make_data(std::uint32_t number, bool faulty, Fragment& fr
     const bool dummy = faulty && number == 5;
     if (dummy || (faulty && number % 4 == 2 && link == 3)) {
       fragment.status |= rodeo::fragment_status::kTimeout | (dummy ? rodeo::fragment_status::kDummy : 0);
-      fragment.missing_links[fragment.missing++] = kFirstLink + link;
+      fragment.missing_links[0] |= 1U << link;
+      ++fragment.missing;
       continue;
     }
     std::vector<std::byte> chunk(link == 4 && number == 3 ? 70000 : 30 + 3 * link + number);
@@ -56,7 +58,6 @@ std::vector<std::byte> make_data(std::uint32_t number, bool faulty, Fragment& fr
     append_chunk_record(data, header, chunk);
     ++fragment.chunks;
   }
-  fragment.missing_listed = fragment.missing;
   return data;
 }
 
@@ -76,7 +77,11 @@ rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
   for (std::uint32_t number = 1; number <= 8; ++number) {
     Fragment fragment;
     fragment.l1id = L1Id::of(number / 5, number);  // an ECR in between
-    fragment.sequence = number;
+    fragment.global_id = number + (std::uint64_t{1} << 32);
+    std::uint32_t absent[2] = {};
+    fragment.link_ids = kLinkIds;
+    fragment.missing_links = std::span(absent).first(1);
+    fragment.removed_links = std::span(absent).last(1);
     fragment.source_id = {0x006b0007};
     fragment.bcid = provable.trigger(fragment.l1id).bcid;
     fragment.trigger_type = provable.trigger(fragment.l1id).trigger_type;
@@ -84,16 +89,16 @@ rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
     rodeo::FragmentPart part{data.data(), data.size()};
     fragment.parts = &part;
     fragment.part_count = 1;
-    const EventStamp stamp{.global_id = number + (std::uint64_t{1} << 32), .bc_time_s = 1795231845, .bc_time_ns = number};
-    std::vector<std::byte> event(std::max(frame.max_head_bytes(), frame.max_compressed_bytes(data.size(), compressor)));
+    const EventStamp stamp{.bc_time_s = 1795231845, .bc_time_ns = number};
+    EventEnds ends;
+    std::vector<std::byte> event;
     if (kind.compress) {
-      event.resize(frame.store_compressed(fragment, stamp, compressor, event));
+      event.resize(frame.store_compressed(fragment, stamp, compressor, ends, event));
     } else {
-      std::byte tail[EventFrame::kMaxTailBytes];
-      const EventFrame::Sizes sizes = frame.store(fragment, stamp, event.data(), tail);
-      event.resize(sizes.head_bytes);
+      frame.store(fragment, stamp, ends);
+      event = ends.head;
       append_bytes(event, data);
-      append_bytes(event, std::span(tail).first(sizes.tail_bytes));
+      append_bytes(event, ends.tail);
     }
     if (auto done = writer.add(event); !done) return done;
   }

@@ -121,7 +121,11 @@ class Writer : public testing::Test {
     for (Sequence i = first; i < first + count; ++i) writer_->insert(pool_.make(i));
   }
   std::uint64_t count(std::string_view name) const { return counter_of(writer_->status().counters, name); }
-  std::vector<std::string> files() const { return writer_->status().files; }
+  std::vector<std::string> files() const {
+    std::vector<std::string> paths;
+    for (const FragmentConsumer::File& file : writer_->status().files) paths.push_back(file.path);
+    return paths;
+  }
   /// Every event of every file, with the order and the records of the files checked.
   std::vector<ReadEvent> all_events() const {
     std::vector<ReadEvent> out;

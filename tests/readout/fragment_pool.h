@@ -62,8 +62,13 @@ class FragmentPool final : public FragmentOwner {
       const std::uint32_t n = std::min(shape_.links_per_part, present - i);
       held->parts.push_back({held->bytes.data() + i * step, n * step});
     }
+    held->absent.resize(2 * ((shape_.links + 31) / 32));
+    for (std::uint32_t i = 0; i < shape_.links; ++i) held->link_ids.push_back(1000 + i);
+    fragment.link_ids = held->link_ids;
+    fragment.missing_links = std::span(held->absent).first(held->absent.size() / 2);
+    fragment.removed_links = std::span(held->absent).last(held->absent.size() / 2);
     for (std::uint32_t i = present; i < shape_.links; ++i) {
-      if (fragment.missing_listed < Fragment::kMissingListed) fragment.missing_links[fragment.missing_listed++] = 1000 + i;
+      fragment.missing_links[i / 32] |= 1U << (i % 32);
       ++fragment.missing;
     }
     if (fragment.missing > 0) fragment.status |= fragment_status::kTimeout;
@@ -89,6 +94,8 @@ class FragmentPool final : public FragmentOwner {
     Fragment fragment;
     std::vector<std::byte> bytes;
     std::vector<FragmentPart> parts;
+    std::vector<std::uint32_t> link_ids;
+    std::vector<std::uint32_t> absent;
   };
 
   const Shape shape_;

@@ -73,8 +73,9 @@ class FullFixture {
       EXPECT_TRUE(seen.well_formed);
       if (seen.chunks == 0) {
         EXPECT_TRUE(empty.insert(seen.l1id).second);
-        EXPECT_EQ(seen.missing, 1U);
-        EXPECT_EQ(seen.status, fragment_status::kTimeout | fragment_status::kDummy);
+        EXPECT_EQ(seen.missing + seen.removed, 1U);
+        const std::uint32_t why = seen.missing != 0 ? fragment_status::kTimeout : fragment_status::kLinksRemoved;
+        EXPECT_EQ(seen.status, why | fragment_status::kDummy);
         continue;
       }
       ++whole;
@@ -393,6 +394,8 @@ TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
   std::vector<L1Id> flagged;
   for (const SeenFragment& seen : fixture.collector.fragments()) {
     if ((seen.status & fragment_status::kBcidMismatch) != 0) flagged.push_back(seen.l1id);
+    EXPECT_EQ(seen.bcid, fixture.provable.trigger(seen.l1id).bcid) << "the list's";
+    EXPECT_EQ(seen.headers.begin()->second.rodeo_status, seen.l1id == L1Id{50} ? chunk_flag::kBcidMismatch : 0);
   }
   EXPECT_EQ(flagged, std::vector{L1Id{50}});
   EXPECT_EQ(fixture.collector.count(), 100U);
@@ -437,6 +440,17 @@ TEST(FullBuilder, ARemovedLinkIsNotWaitedFor) {
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, 15U);
   EXPECT_EQ(fixture.lost("link_removed"), 5U);
+  std::uint64_t without = 0;
+  for (const SeenFragment& seen : fixture.collector.fragments()) {
+    if (seen.chunks != 0) continue;
+    ++without;
+    EXPECT_EQ(seen.missing, 0U);
+    EXPECT_EQ(seen.removed_links, std::vector{fixture.fids[1].default_link_id()});
+    EXPECT_EQ(seen.status, fragment_status::kDummy | fragment_status::kLinksRemoved);
+  }
+  EXPECT_GT(without, 0U);
+  EXPECT_EQ(fixture.builder->status().links[1].left_out, without);
+  EXPECT_EQ(fixture.builder->status().without_removed, without);
 }
 
 }  // namespace

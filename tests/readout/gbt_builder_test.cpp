@@ -212,6 +212,37 @@ TEST_P(GbtBuilder, ABcidThatDiffersFlagsTheEvent) {
   }
 }
 
+// Whichever worker or link came first, the majority has the event's BCID, and the chunks that differ say so.
+TEST_P(GbtBuilder, ChunksWhoseBcidDiffersFromThatOfMostAreMarked) {
+  GbtFixture fixture(5, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 10);
+  for (const auto& [event, odd] : {std::pair{10U, std::set{0U}}, {11U, {4U}}, {12U, {0U, 3U}}, {13U, {0U, 1U, 4U}}}) {
+    std::vector<ScriptedRun> runs;
+    for (std::uint32_t link = 0; link < 5; ++link) {
+      runs.push_back(fixture.run(link, L1Id{event}, 1));
+      if (odd.contains(link)) runs.back().chunks[0][4] ^= static_cast<std::byte>(link + 1);  // each in its own way
+    }
+    fixture.input.push(runs);
+  }
+  fixture.finish();
+  fixture.check_invariants();
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    const std::uint32_t event = fragment.l1id.value;
+    std::set<std::uint32_t> marked;
+    for (std::uint32_t link = 0; link < 5; ++link) {
+      if (fragment.headers.at(fixture.link_id(link)).rodeo_status == chunk_flag::kBcidMismatch) marked.insert(link);
+    }
+    const std::set<std::uint32_t> expected = event == 10   ? std::set{0U}
+                                             : event == 11 ? std::set{4U}
+                                             : event == 12 ? std::set{0U, 3U}
+                                             : event == 13 ? std::set{0U, 1U, 2U, 3U, 4U}  // no BCID has more than half
+                                                           : std::set<std::uint32_t>{};
+    EXPECT_EQ(marked, expected) << event;
+    EXPECT_EQ(fragment.bcid, fixture.provable.trigger(fragment.l1id).bcid) << event;
+  }
+}
+
 TEST_P(GbtBuilder, ChunksTooShortForTheirIdAreMalformed) {
   GbtFixture fixture(2, settings());
   fixture.start();
@@ -246,6 +277,57 @@ TEST_P(GbtBuilder, ALinkCanBeRemovedAndTakenBackWhileRunning) {
     const bool without = fragment.l1id.value >= 20 && fragment.l1id.value < 40;
     EXPECT_EQ(fragment.chunks, without ? 2U : 3U) << fragment.l1id.value;
     EXPECT_EQ(fragment.missing, 0U);
+    EXPECT_EQ(fragment.status, without ? fragment_status::kLinksRemoved : 0U);
+    EXPECT_EQ(fragment.removed_links, without ? std::vector{fixture.link_id(1)} : std::vector<std::uint32_t>{});
+    EXPECT_EQ(fragment.global_id, fragment.l1id.value);
+  }
+  EXPECT_EQ(fixture.builder->status().incomplete, 0U) << "nothing that was waited for is missing";
+  EXPECT_EQ(fixture.builder->status().links[1].left_out, 20U);
+}
+
+// What a link has skipped, is missing; what is still open when it is removed, goes without it.
+TEST_P(GbtBuilder, EventsThatAreOpenWhenALinkIsRemovedGoWithoutIt) {
+  GbtFixture fixture(4, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 10);
+  for (const std::uint32_t link : {0U, 1U, 2U}) fixture.input.push({fixture.run(link, L1Id{10}, 20)});
+  fixture.input.push({fixture.run(3, L1Id{12}, 3)});  // not 10, 11; then silent
+  fixture.wait_for_fragments(15);
+  ASSERT_TRUE(fixture.builder->set_link(fixture.fids[3], LinkState::removed));
+  fixture.wait_for_fragments(30);
+  fixture.finish();
+  fixture.check_invariants();
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    const std::uint32_t event = fragment.l1id.value;
+    const std::vector last{fixture.link_id(3)};
+    const std::vector<std::uint32_t> none;
+    EXPECT_EQ(fragment.missing_links, event == 10 || event == 11 ? last : none) << event;
+    EXPECT_EQ(fragment.removed_links, event >= 15 ? last : none) << event;
+  }
+  const FragmentBuilder::Link link = fixture.builder->status().links[3];
+  EXPECT_EQ(link.missing, 2U);
+  EXPECT_EQ(link.left_out, 15U);
+}
+
+TEST_P(GbtBuilder, BitmapsHaveALinkWhereTheConfigurationHasIt) {
+  GbtFixture fixture(70, settings());
+  fixture.start();
+  fixture.push_all(L1Id{0}, 5);
+  fixture.wait_for_fragments(5);
+  for (const std::uint32_t link : {0U, 34U, 69U}) ASSERT_TRUE(fixture.builder->set_link(fixture.fids[link], LinkState::removed));
+  for (const std::uint32_t link : {0U, 34U, 69U})
+    while (fixture.builder->status().links[link].state != LinkState::removed) std::this_thread::yield();
+  std::vector<ScriptedRun> runs;
+  for (std::uint32_t link = 0; link < 70; ++link) {
+    if (link != 33 && link != 35) runs.push_back(fixture.run(link, L1Id{5}, 5));
+  }
+  fixture.input.push(runs);
+  fixture.finish();
+  fixture.check_invariants();
+  for (const SeenFragment& fragment : fixture.collector.fragments()) {
+    if (fragment.l1id.value < 5) continue;
+    EXPECT_EQ(fragment.missing_links, (std::vector{fixture.link_id(33), fixture.link_id(35)}));
+    EXPECT_EQ(fragment.removed_links, (std::vector{fixture.link_id(0), fixture.link_id(34), fixture.link_id(69)}));
   }
 }
 

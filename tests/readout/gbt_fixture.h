@@ -23,11 +23,14 @@ namespace rodeo::test {
 struct SeenFragment {
   L1Id l1id;
   Sequence sequence = 0;
+  std::uint64_t global_id = 0;
   std::uint16_t bcid = 0;
   std::uint32_t status = 0;
   std::uint32_t chunks = 0;
   std::uint32_t missing = 0;
+  std::uint32_t removed = 0;
   std::vector<std::uint32_t> missing_links;
+  std::vector<std::uint32_t> removed_links;
   std::map<std::uint32_t, std::vector<std::byte>> data;  // by link id
   std::map<std::uint32_t, ChunkHeader> headers;
   std::vector<std::uint32_t> order;  // link ids as they stand
@@ -41,11 +44,16 @@ class FragmentCollector final : public FragmentConsumer {
     SeenFragment seen;
     seen.l1id = fragment->l1id;
     seen.sequence = fragment->sequence;
+    seen.global_id = fragment->global_id;
     seen.bcid = fragment->bcid;
     seen.status = fragment->status;
     seen.chunks = fragment->chunks;
     seen.missing = fragment->missing;
-    seen.missing_links.assign(fragment->missing_links, fragment->missing_links + fragment->missing_listed);
+    seen.removed = fragment->removed;
+    if (seen.missing != 0 || seen.removed != 0) {
+      fragment->for_each_link(fragment->missing_links, [&](std::uint32_t id) { seen.missing_links.push_back(id); });
+      fragment->for_each_link(fragment->removed_links, [&](std::uint32_t id) { seen.removed_links.push_back(id); });
+    }
     seen.well_formed = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
       seen.link_twice = seen.link_twice || seen.data.count(header.link_id) != 0;
       seen.data[header.link_id].assign(bytes.begin(), bytes.end());
@@ -211,6 +219,9 @@ class GbtFixture {
     for (const NamedCounter& counter : status.lost) lost_sum += counter.value;
     EXPECT_EQ(status.chunks_received, status.chunks_built + lost_sum);
     std::uint64_t chunks = 0;
+    std::uint64_t without_removed = 0;
+    std::uint64_t missing = 0;
+    std::uint64_t removed = 0;
     std::set<Sequence> sequences;
     for (const SeenFragment& seen : collector.fragments()) {
       EXPECT_TRUE(seen.well_formed);
@@ -218,10 +229,27 @@ class GbtFixture {
       EXPECT_TRUE(sequences.insert(seen.sequence).second) << "event built twice";
       EXPECT_EQ(seen.data.size(), seen.chunks);
       chunks += seen.chunks;
-      for (const std::uint32_t missing : seen.missing_links) EXPECT_EQ(seen.data.count(missing), 0U);
-      EXPECT_EQ(seen.missing_links.size(), std::min<std::size_t>(seen.missing, Fragment::kMissingListed));
+      // Every link is there, or missing, or removed.
+      std::set<std::uint32_t> links(seen.missing_links.begin(), seen.missing_links.end());
+      links.insert(seen.removed_links.begin(), seen.removed_links.end());
+      for (const auto& [link_id, bytes] : seen.data) links.insert(link_id);
+      EXPECT_EQ(seen.missing_links.size(), seen.missing);
+      EXPECT_EQ(seen.removed_links.size(), seen.removed);
+      EXPECT_EQ(links.size(), fids.size()) << "event " << seen.l1id.value;
+      EXPECT_EQ(seen.data.size() + seen.missing + seen.removed, fids.size()) << "event " << seen.l1id.value;
+      EXPECT_EQ((seen.status & fragment_status::kLinksRemoved) != 0, seen.removed != 0);
+      without_removed += seen.removed != 0;
+      missing += seen.missing;
+      removed += seen.removed;
     }
     EXPECT_EQ(chunks, status.chunks_built);
+    EXPECT_EQ(without_removed, status.without_removed);
+    for (const FragmentBuilder::Link& link : status.links) {
+      missing -= link.missing;
+      removed -= link.left_out;
+    }
+    EXPECT_EQ(missing, 0U) << "of all links, less what each counted";
+    EXPECT_EQ(removed, 0U) << "likewise";
   }
 
   /// True if every chunk is the one that its link sent for this event.

@@ -150,12 +150,25 @@ TEST(RunReport, AFailureAborts) {
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::aborted);
 }
 
+TEST(RunReport, FragmentsWithoutRemovedLinksAreNotAllThatThereShouldBe) {
+  ReadoutStatus status = status_of(1, 1, {});
+  EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::good);
+  status.robs[0].builder.without_removed = 5;
+  status.robs[0].builder.links = {{.left_out = 3}, {.missing = 1}, {.left_out = 5}};
+  const RunReport report = make_report({}, status, "nothing", false);
+  EXPECT_EQ(report.condition, Condition::incomplete);
+  EXPECT_EQ(report.without_removed, 5U);
+  ASSERT_EQ(report.left_out.size(), 2U);
+  EXPECT_EQ(report.left_out[0].left_out, 5U) << "the worst first";
+  EXPECT_EQ(report.missing.size(), 1U);
+}
+
 TEST(RunReport, VerifiedChunksAndBytesAreTakenFromConsumers) {
   ReadoutStatus status = status_of(1, 1, {});
   status.consumers.resize(2);
   status.consumers[0].counters = {{"verified_chunks", 7}, {"mismatches", 1}};
   status.consumers[1].counters = {{"bytes_written", 99}};
-  status.consumers[1].files = {"a.data"};
+  status.consumers[1].files = {{.path = "a.data"}};
   const RunReport report = make_report({}, status, "nothing", false);
   EXPECT_EQ(report.verified_chunks, 7U);
   EXPECT_EQ(report.mismatches, 1U);

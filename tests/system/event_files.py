@@ -79,6 +79,7 @@ class Rob:
 @dataclass
 class Event:
     number: int
+    source_id: int
     status: list
     checksum_type: int
     time_s: int
@@ -177,7 +178,7 @@ def read_event(data, start, end, number):
     total, header_size = words.take(2)
     require(4 * total == end - start, start + 4, "event size is that of its data block")
     words.expect(0x05000000, "event version")
-    words.expect(0, "source id of a full event")
+    source_id = words.take()
     status = words.take(words.take())
     checksum_type, time_s, time_ns, low, high = words.take(5)
     run_type, run_number, lumi_block, l1id, bcid, trigger_type, compression, uncompressed = words.take(8)
@@ -190,7 +191,7 @@ def read_event(data, start, end, number):
         stored = Words(data, payload_end).take()
         require(zlib.adler32(data[words.at:payload_end]) == stored, payload_end, "event checksum")
     tags = struct.pack(f"<{len(lists[3])}I", *lists[3]).rstrip(b"\0").decode("ascii")
-    event = Event(number, status, checksum_type, time_s, time_ns, high << 32 | low, run_type, run_number, lumi_block, l1id, bcid,
+    event = Event(number, source_id, status, checksum_type, time_s, time_ns, high << 32 | low, run_type, run_number, lumi_block, l1id, bcid,
                   trigger_type, compression, tags)
     payload = data[words.at:payload_end]
     if compression:

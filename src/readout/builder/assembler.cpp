@@ -1,6 +1,8 @@
 #include "readout/builder/assembler.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "base/thread.h"
@@ -14,27 +16,38 @@ constexpr Sequence kToldEvery = 32;   // events
 
 }  // namespace
 
-Assembler::Assembler(const Settings& settings, FragmentConsumer& consumer)
-    : settings_(settings),
-      mask_(settings.window - 1),
+Assembler::Assembler(Settings settings, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer)
+    : settings_(std::move(settings)),
+      mask_(settings_.window - 1),
       consumer_(consumer),
-      counters_(std::make_unique<FragmentCounters[]>(settings.workers)),
-      events_without_(std::make_unique<std::atomic<std::uint64_t>[]>(settings.workers)) {
-  passed_ = std::make_unique<Passed[]>(settings.workers);
-  parts_.assign(settings.workers, std::vector<WorkerPart>(settings.workers > 1 ? settings.window : 0));
-  missing_.assign(settings.workers, std::vector<MissingList>(settings.workers > 1 ? settings.window : 0));
-  gathered_.resize(settings.workers);
-  gathered_missing_.resize(settings.workers);
-  for (std::uint32_t worker = 0; worker < settings.workers; ++worker) {
+      extractor_(std::move(extractor)),
+      has_bcid_(extractor_->fields().has_bcid),
+      absences_(std::make_unique<Absences[]>(settings_.link_ids.size())),
+      counters_(std::make_unique<FragmentCounters[]>(settings_.workers)) {
+  const std::size_t links = settings_.link_ids.size();
+  const std::size_t bitmap_words = (links + 31) / 32;
+  bcids_.reserve(links);
+  sorted_bcids_.reserve(links);
+  passed_ = std::make_unique<Passed[]>(settings_.workers);
+  gathered_.resize(settings_.workers);
+  gathered_absent_.resize(settings_.workers);
+  for (std::uint32_t worker = 0; worker < settings_.workers; ++worker) {
+    const std::size_t window = settings_.workers > 1 ? settings_.window : 0;
+    parts_.emplace_back(window);
+    absent_.emplace_back(window * 2 * absent_words(worker));
     pools_.push_back(std::make_unique<RecyclePool<BuiltFragment>>());
-    for (std::size_t i = 0; i < settings.fragments_per_worker; ++i) {
+    for (std::size_t i = 0; i < settings_.fragments_per_worker; ++i) {
       auto fragment = std::make_unique<BuiltFragment>();
       fragment->pool = pools_.back().get();
-      fragment->slices.resize(settings.workers);
-      fragment->storage.resize(std::size_t{settings.workers} * settings.parts_per_slice);
-      if (settings.sort_links) fragment->sorted.resize(settings.links);
+      fragment->slices.resize(settings_.workers);
+      fragment->storage.resize(std::size_t{settings_.workers} * settings_.parts_per_slice);
+      if (settings_.sort_links) fragment->sorted.resize(links);
+      fragment->absent.resize(2 * bitmap_words);
+      fragment->link_ids = settings_.link_ids;
+      fragment->missing_links = std::span(fragment->absent).first(bitmap_words);
+      fragment->removed_links = std::span(fragment->absent).last(bitmap_words);
       fragment->owner = this;
-      fragment->source_id = settings.source_id;
+      fragment->source_id = settings_.source_id;
       pools_.back()->add(fragment.get());
       fragments_.push_back(std::move(fragment));
     }
@@ -46,18 +59,19 @@ void Assembler::start(Sequence first) {
   assembled_.store(first - 1);
 }
 
-void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing,
+void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
                      std::atomic<bool>& held) {
   if (settings_.workers == 1) {
     const WorkerPart* const only = &part;
-    const MissingList* const only_missing = &missing;
+    const std::uint32_t* const only_absent = absent.data();
     if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0)
-      build(worker, sequence, {&only, 1}, {&only_missing, 1}, held);
+      build(worker, sequence, {&only, 1}, {&only_absent, 1}, held);
     return;
   }
   __builtin_prefetch(&parts_[worker][(sequence + kPartsAhead) & mask_], 1);  // a peer has read it last
   parts_[worker][sequence & mask_] = part;
-  if (part.missing != 0) missing_[worker][sequence & mask_] = missing;
+  if ((part.flags & slot_flag::kLinksAbsent) != 0)
+    std::ranges::copy(absent, absent_[worker].data() + (sequence & mask_) * absent.size());
 }
 
 Sequence Assembler::passed_by_all() const {
@@ -88,10 +102,10 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
       bool real = false;
       for (std::uint32_t i = 0; i < settings_.workers; ++i) {
         gathered_[i] = &parts_[i][sequence & mask_];
-        gathered_missing_[i] = &missing_[i][sequence & mask_];
+        gathered_absent_[i] = absent_[i].data() + (sequence & mask_) * 2 * absent_words(i);
         real = real || gathered_[i]->slice != nullptr || (gathered_[i]->flags & slot_flag::kTriggered) != 0;
       }
-      if (real) build(worker, sequence, gathered_, gathered_missing_, held);
+      if (real) build(worker, sequence, gathered_, gathered_absent_, held);
       // Not with each one: the peers read it, and each time it changes it must travel to them.
       if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
@@ -100,7 +114,7 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
 }
 
 void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
-                      std::span<const MissingList* const> missing, std::atomic<bool>& held) {
+                      std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
   BuiltFragment* fragment = pools_[worker]->take();
   if (fragment == nullptr) {
     // Every fragment is with the consumers: wait for one, which is back-pressure.
@@ -114,7 +128,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   fragment->writable = true;
   fragment->chunks = 0;
   fragment->missing = 0;
-  fragment->missing_listed = 0;
+  fragment->removed = 0;
   fragment->handed_over_ns = 0;
   fragment->slice_count = 0;
   fragment->part_count = 0;
@@ -134,16 +148,9 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     flags |= part.flags;
     difference |= part.bcid_difference;
     fragment->chunks += part.chunks;
-    fragment->missing += part.missing;
-    for (std::uint32_t k = 0;
-         part.missing != 0 && k < missing[i]->listed && fragment->missing_listed < Fragment::kMissingListed; ++k) {
-      fragment->missing_links[fragment->missing_listed++] = missing[i]->link_ids[k];
-    }
+    if ((part.flags & slot_flag::kLinksAbsent) != 0) add_absent(*fragment, static_cast<std::uint32_t>(i), absent[i]);
     if (part.handed_over_ns > fragment->handed_over_ns) fragment->handed_over_ns = part.handed_over_ns;
-    if (part.slice == nullptr) {
-      events_without_[i].fetch_add(1, std::memory_order_relaxed);
-      continue;
-    }
+    if (part.slice == nullptr) continue;
     fragment->slices[fragment->slice_count++] = part.slice;
     for (Slice* slice = part.slice; slice != nullptr; slice = slice->extension) {
       fragment->parts[fragment->part_count++] = {slice->data, slice->used};
@@ -153,16 +160,20 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   if (settings_.sort_links) sort_by_link(*fragment);
   // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what nobody names is not assembled
   fragment->l1id = named->l1id;
+  fragment->global_id = global_ids_.of(named->l1id);
   fragment->bcid = named->bcid;
   fragment->trigger_type = named->trigger_type;
   const bool not_triggered = settings_.trigger_list && !triggered;
-  fragment->status = status_of(flags, fragment->missing, difference != 0, fragment->chunks == 0, not_triggered);
+  if (!has_bcid_) difference = 0;
+  if (difference != 0) mark_bcids(*fragment, (named->flags & slot_flag::kTriggered) != 0);
+  fragment->status = status_of(flags, *fragment, difference != 0, not_triggered);
   fragment->references.store(1, std::memory_order_relaxed);
 
   FragmentCounters& counters = counters_[worker];
   counters.add(FragmentCounter::built);
   counters.add(FragmentCounter::chunks, fragment->chunks);
   counters.add(FragmentCounter::payload_bytes, bytes);
+  if (fragment->removed != 0) counters.add(FragmentCounter::without_removed);
   if (!fragment->complete()) {
     counters.add(FragmentCounter::incomplete);
     if ((flags & slot_flag::kTimedOut) != 0)
@@ -183,6 +194,60 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   consumer_.insert(FragmentPtr::adopt(fragment));
 }
 
+// Only the assembling worker writes here, which is one at a time.
+void Assembler::add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent) {
+  if (fragment.missing == 0 && fragment.removed == 0) std::ranges::fill(fragment.absent, 0U);
+  const std::size_t first = first_link(worker) / 32;
+  const std::size_t words = absent_words(worker);
+  for (std::size_t i = 0; i < 2 * words; ++i) {
+    const bool is_missing = i < words;
+    const std::size_t word = first + (is_missing ? i : i - words);
+    (is_missing ? fragment.missing_links : fragment.removed_links)[word] |= absent[i];
+    (is_missing ? fragment.missing : fragment.removed) += static_cast<std::uint32_t>(std::popcount(absent[i]));
+    for (std::uint32_t bits = absent[i]; bits != 0; bits &= bits - 1) {
+      Absences& link = absences_[word * 32 + static_cast<std::size_t>(std::countr_zero(bits))];
+      (is_missing ? link.missing : link.left_out).add(1);
+    }
+  }
+}
+
+// The chunks do not agree on the BCID. That of the trigger's list is the event's (`listed`), else that of more than half of the chunks.
+// Where there is neither nobody knows, and all are marked.
+void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
+  bcids_.clear();
+  for (const FragmentPart& part : fragment.all_parts()) {
+    for_each_record({part.data, part.size}, [&](std::span<std::byte> record, std::span<std::byte> chunk) {
+      const auto size = static_cast<std::uint32_t>(chunk.size());
+      std::uint32_t id = 0;
+      std::uint16_t bcid = 0;
+      try {
+        if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
+          bcids_.emplace_back(record.data(), bcid);
+      } catch (...) {  // it has thrown at a worker already, which counts and logs it
+      }
+    });
+  }
+  bool known = listed;
+  if (!listed) {
+    sorted_bcids_.clear();
+    for (const auto& [record, bcid] : bcids_) sorted_bcids_.push_back(bcid);
+    std::ranges::sort(sorted_bcids_);
+    std::size_t most = 0;
+    for (auto at = sorted_bcids_.begin(); at != sorted_bcids_.end();) {
+      const auto same = std::ranges::equal_range(at, sorted_bcids_.end(), *at);
+      if (same.size() > most) {
+        most = same.size();
+        fragment.bcid = *at;
+      }
+      at = same.end();
+    }
+    known = 2 * most > bcids_.size();
+  }
+  for (const auto& [record, bcid] : bcids_) {
+    if (!known || bcid != fragment.bcid) record[offsetof(ChunkHeader, rodeo_status)] |= std::byte{chunk_flag::kBcidMismatch};
+  }
+}
+
 // Splits the parts into one for each chunk record and puts them in the order of their link ids. Records of one builder's links fit:
 // each link is there at most once.
 void Assembler::sort_by_link(BuiltFragment& fragment) {
@@ -193,19 +258,9 @@ void Assembler::sort_by_link(BuiltFragment& fragment) {
   };
   std::uint32_t records = 0;
   for (const FragmentPart& part : fragment.all_parts()) {
-    for (std::size_t at = 0; at < part.size;) {
-      ChunkHeader header;
-      std::memcpy(&header, part.data + at, sizeof header);
-      std::size_t size = header.size;
-      if (header.size == kLongChunk) {
-        std::uint32_t true_size = 0;
-        std::memcpy(&true_size, part.data + at + sizeof header, sizeof true_size);
-        size = sizeof header + sizeof true_size + true_size;
-      }
-      size = (size + 3) / 4 * 4;
-      fragment.sorted[records++] = {part.data + at, size};
-      at += size;
-    }
+    for_each_record({part.data, part.size}, [&](std::span<std::byte> record, std::span<std::byte>) {
+      fragment.sorted[records++] = {record.data(), record.size()};
+    });
   }
   std::sort(fragment.sorted.begin(), fragment.sorted.begin() + records,
             [&](const FragmentPart& a, const FragmentPart& b) { return link_of(a) < link_of(b); });
@@ -213,15 +268,16 @@ void Assembler::sort_by_link(BuiltFragment& fragment) {
   fragment.part_count = records;
 }
 
-std::uint32_t Assembler::status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty,
+std::uint32_t Assembler::status_of(std::uint32_t flags, const BuiltFragment& fragment, bool bcid_mismatch,
                                    bool not_triggered) {
   std::uint32_t status = 0;
   if (bcid_mismatch) status |= fragment_status::kBcidMismatch;
   if (not_triggered || (flags & slot_flag::kDoubtfulId) != 0) status |= fragment_status::kL1IdMismatch;
-  if (missing != 0) status |= fragment_status::kTimeout;
+  if (fragment.missing != 0) status |= fragment_status::kTimeout;
   if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) status |= fragment_status::kDataCorruption;
   if ((flags & slot_flag::kTruncated) != 0) status |= fragment_status::kOverflow;
-  if (empty) status |= fragment_status::kDummy;
+  if (fragment.chunks == 0) status |= fragment_status::kDummy;
+  if (fragment.removed != 0) status |= fragment_status::kLinksRemoved;
   return status;
 }
 

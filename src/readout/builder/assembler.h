@@ -11,18 +11,14 @@
 #include "base/counters.h"
 #include "readout/builder/epoch_map.h"
 #include "readout/builder/event_slot.h"
+#include "readout/builder/global_id.h"
 #include "readout/builder/recycle_pool.h"
 #include "readout/builder/slice_store.h"
 #include "rodeo/consumer.h"
 #include "rodeo/fragment.h"
+#include "rodeo/trigger.h"
 
 namespace rodeo::readout {
-
-/// Links that gave one worker nothing for one event; looked at only where there are any.
-struct MissingList {
-  std::uint32_t listed = 0;
-  std::uint32_t link_ids[Fragment::kMissingListed] = {};
-};
 
 /// What one worker has made of one event. Half a cache line, since each is written by one core and read by another.
 struct WorkerPart {
@@ -30,7 +26,6 @@ struct WorkerPart {
   std::uint64_t handed_over_ns = 0;
   L1Id l1id;
   std::uint16_t chunks = 0;
-  std::uint16_t missing = 0;
   std::uint16_t bcid = 0;
   std::uint16_t bcid_difference = 0;
   std::uint16_t flags = 0;  ///< slot_flag bits
@@ -43,6 +38,7 @@ enum class FragmentCounter : std::size_t {
   chunks,
   payload_bytes,
   incomplete,
+  without_removed,
   timeout,
   ring_full,
   run_ended,
@@ -60,7 +56,8 @@ inline constexpr base::CounterInfo kFragmentInfo[] = {
     {"built", "fragments", "Fragments pushed to the first consumer"},
     {"chunks", "chunks", "Chunks in these fragments"},
     {"payload_bytes", "bytes", "ROD data of these fragments"},
-    {"incomplete", "fragments", "Fragments with a link missing or any status bit set"},
+    {"incomplete", "fragments", "Fragments with a link missing or any status bit set; removed links are not missed"},
+    {"without_removed", "fragments", "Fragments, complete or not, that lack links which were removed from the build"},
     {"timeout", "fragments", "Incomplete: closed by the clock"},
     {"ring_full", "fragments", "Incomplete: closed to make room in the window or the pool"},
     {"run_ended", "fragments", "Incomplete: still open when the run ended"},
@@ -86,22 +83,32 @@ struct BuiltFragment : Fragment {
   std::uint32_t slice_count = 0;
   std::vector<FragmentPart> storage;  ///< sized at construction
   std::vector<FragmentPart> sorted;   ///< the same, if links are to be sorted
+  std::vector<std::uint32_t> absent;  ///< both bitmaps
 };
 
 class Assembler final : public FragmentOwner {
  public:
   struct Settings {
     SourceId source_id;
+    std::vector<std::uint32_t> link_ids;  ///< of all workers, which have them one after the other: see first_link()
     std::uint32_t workers = 1;
     std::uint64_t window = 16384;       ///< a power of two
     std::uint32_t parts_per_slice = 1;  ///< buffers that a slice may have
     std::size_t fragments_per_worker = 1024;
     bool trigger_list = false;  ///< events are judged by the trigger's own list
-    std::uint32_t links = 0;    ///< of all workers
     bool sort_links = false;    ///< one part per chunk, in the order of link ids
   };
 
-  Assembler(const Settings& settings, FragmentConsumer& consumer);
+  /// `extractor`: its own, to find the chunks whose BCID differs.
+  Assembler(Settings settings, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer);
+
+  /// Worker w has the links [first_link(w), first_link(w + 1)) of the ROB.
+  std::size_t first_link(std::uint32_t worker) const { return worker * settings_.link_ids.size() / settings_.workers; }
+  /// Words of one of a worker's bitmaps: its first is word first_link(worker) / 32 of the fragment's.
+  std::size_t absent_words(std::uint32_t worker) const {
+    const std::size_t end = first_link(worker + 1);
+    return end == first_link(worker) ? 0 : (end - 1) / 32 - first_link(worker) / 32 + 1;
+  }
 
   /// Called once, before any pass(), with the lowest sequence number of the run.
   void start(Sequence first);
@@ -116,9 +123,9 @@ class Assembler final : public FragmentOwner {
   }
 
   /// Notes what this worker has made of the next event, or nothing (an event void for this worker). Each worker passes every number
-  /// in order, after ready(). `missing` is read only if part.missing is not zero. With one worker the fragment is built and pushed at once, and may
-  /// block there on a full consumer.
-  void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, const MissingList& missing,
+  /// in order, after ready(). `absent`: its bitmaps of missing and, behind them, of removed links; read only with slot_flag::kLinksAbsent. With one
+  /// worker the fragment is built and pushed at once, and may block there on a full consumer.
+  void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
             std::atomic<bool>& held);
 
   /// Lets the peers know of everything passed up to here, and builds the events that all workers have passed, unless a peer is at it. May block on a
@@ -128,38 +135,49 @@ class Assembler final : public FragmentOwner {
   void reclaim(Fragment& fragment) noexcept override;
 
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
-  /// Events built without a chunk from any link of this worker: each of its links was missing in them.
-  std::uint64_t events_without(std::uint32_t worker) const {
-    return events_without_[worker].load(std::memory_order_relaxed);
-  }
+  /// Of one link of the ROB, any thread: events built without it, because it gave nothing or was removed.
+  std::uint64_t missing(std::size_t link) const { return absences_[link].missing.get(); }
+  std::uint64_t left_out(std::size_t link) const { return absences_[link].left_out.get(); }
 
  private:
   struct alignas(base::kCacheLine) Passed {
     std::atomic<Sequence> sequence{0};  // every number up to here
   };
 
+  struct Absences {
+    base::Gauge<std::uint64_t> missing;
+    base::Gauge<std::uint64_t> left_out;
+  };
+
   void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
-             std::span<const MissingList* const> missing, std::atomic<bool>& held);
+             std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
+  void add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent);
+  void mark_bcids(BuiltFragment& fragment, bool listed);
   Sequence passed_by_all() const;
   void ask_ahead(Sequence sequence, Sequence end) const;
   static void sort_by_link(BuiltFragment& fragment);
-  static std::uint32_t status_of(std::uint32_t flags, std::uint32_t missing, bool bcid_mismatch, bool empty,
-                                 bool not_triggered);
+  static std::uint32_t status_of(std::uint32_t flags, const BuiltFragment& fragment, bool bcid_mismatch, bool not_triggered);
 
   const Settings settings_;
   const std::uint64_t mask_;
   FragmentConsumer& consumer_;
   std::unique_ptr<Passed[]> passed_;
-  std::vector<std::vector<WorkerPart>> parts_;     // of each worker, by slot; a worker writes its own alone
-  std::vector<std::vector<MissingList>> missing_;  // the same
-  std::vector<const WorkerPart*> gathered_;        // of the event being assembled; with the lock
-  std::vector<const MissingList*> gathered_missing_;
+  std::vector<std::vector<WorkerPart>> parts_;      // of each worker, by slot; a worker writes its own alone
+  std::vector<std::vector<std::uint32_t>> absent_;  // the same: both bitmaps of each event
+  // Of the event being assembled; with the lock
+  std::vector<const WorkerPart*> gathered_;
+  std::vector<const std::uint32_t*> gathered_absent_;
+  std::unique_ptr<TriggerExtractor> extractor_;
+  const bool has_bcid_;
+  std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: its header, its BCID
+  std::vector<std::uint16_t> sorted_bcids_;
+  std::unique_ptr<Absences[]> absences_;
+  GlobalIds global_ids_;
   alignas(base::kCacheLine) std::atomic<bool> assembling_{false};
   alignas(base::kCacheLine) std::atomic<Sequence> assembled_{0};  // every number up to here; written with the lock
   std::vector<std::unique_ptr<BuiltFragment>> fragments_;
   std::vector<std::unique_ptr<RecyclePool<BuiltFragment>>> pools_;
   std::unique_ptr<FragmentCounters[]> counters_;
-  std::unique_ptr<std::atomic<std::uint64_t>[]> events_without_;
 };
 
 }  // namespace rodeo::readout

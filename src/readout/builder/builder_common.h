@@ -42,6 +42,7 @@ template <typename Worker>
 void add_worker(FragmentBuilder::Status& status, const Worker& worker, const FragmentCounters& fragments) {
   status.fragments += fragments.read(FragmentCounter::built);
   status.incomplete += fragments.read(FragmentCounter::incomplete);
+  status.without_removed += fragments.read(FragmentCounter::without_removed);
   status.chunks_built += fragments.read(FragmentCounter::chunks);
   status.payload_bytes += fragments.read(FragmentCounter::payload_bytes);
   for (std::size_t i = static_cast<std::size_t>(FragmentCounter::timeout); i < FragmentCounters::kCount; ++i) {

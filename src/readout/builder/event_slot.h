@@ -16,22 +16,23 @@ struct alignas(32) EventSlot {
   std::uint32_t remaining = 0;        ///< links that have neither delivered nor skipped this event
   std::uint16_t bcid = 0;             ///< of the first chunk, or of the trigger list
   std::uint16_t bcid_difference = 0;  ///< bits in which some chunk's BCID differs
-  std::uint16_t links = 0;            ///< links that took part when it was opened
+  std::uint16_t links = 0;            ///< links that take part; one that is removed before it has delivered does not
   std::uint16_t missing = 0;          ///< of these, links that skipped it
   std::uint16_t flags = 0;            ///< slot_flag bits
 };
 static_assert(sizeof(EventSlot) == 32);
 
 namespace slot_flag {
-inline constexpr std::uint16_t kTriggered = 0x01;    ///< in the trigger's own list
-inline constexpr std::uint16_t kCorrupt = 0x02;      ///< a chunk failed the integrity check or carries a link error
-inline constexpr std::uint16_t kTruncated = 0x04;    ///< a chunk did not fit
-inline constexpr std::uint16_t kBcidKnown = 0x08;    ///< bcid is set
-inline constexpr std::uint16_t kTimedOut = 0x10;     ///< closed by the clock
-inline constexpr std::uint16_t kRingFull = 0x20;     ///< closed to make room in the ring or the pool
-inline constexpr std::uint16_t kRunEnded = 0x40;     ///< closed because nothing more will come
-inline constexpr std::uint16_t kWorkFailed = 0x80;   ///< a plug-in threw while it looked at a chunk
-inline constexpr std::uint16_t kDoubtfulId = 0x100;  ///< a narrow L1 id has restarted: a reset, or a jump
+inline constexpr std::uint16_t kTriggered = 0x01;     ///< in the trigger's own list
+inline constexpr std::uint16_t kCorrupt = 0x02;       ///< a chunk failed the integrity check or carries a link error
+inline constexpr std::uint16_t kTruncated = 0x04;     ///< a chunk did not fit
+inline constexpr std::uint16_t kBcidKnown = 0x08;     ///< bcid is set
+inline constexpr std::uint16_t kTimedOut = 0x10;      ///< closed by the clock
+inline constexpr std::uint16_t kRingFull = 0x20;      ///< closed to make room in the ring or the pool
+inline constexpr std::uint16_t kRunEnded = 0x40;      ///< closed because nothing more will come
+inline constexpr std::uint16_t kWorkFailed = 0x80;    ///< a plug-in threw while it looked at a chunk
+inline constexpr std::uint16_t kDoubtfulId = 0x100;   ///< a narrow L1 id has restarted: a reset, or a jump
+inline constexpr std::uint16_t kLinksAbsent = 0x200;  ///< some link is not there: missing, or removed
 }  // namespace slot_flag
 
 /// Kernels may store up to this many bytes beyond a record's end; every slice buffer has them behind its last byte.

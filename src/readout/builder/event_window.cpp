@@ -11,14 +11,16 @@ EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> s
       mask_(settings.size - 1),
       store_(std::move(store)),
       links_(links),
-      link_counters_(link_counters),
+      first_link_(assembler.first_link(settings.worker)),
       assembler_(assembler),
       progress_(progress),
       host_(host),
       ring_(std::make_unique<EventSlot[]>(settings.size)),
       events_(std::make_unique<OpenEvent[]>(settings.size)),
       active_links_(static_cast<std::uint32_t>(link_counters.size())),
-      seen_(link_counters.size()) {
+      seen_(link_counters.size()),
+      absent_(2 * assembler.absent_words(settings.worker)),
+      removed_(absent_.size() / 2) {
   for (std::size_t i = 0; i < link_counters.size(); ++i) {
     const auto header = std::bit_cast<ChunkHeader>(links[i].header);
     link_of_id_.emplace(header.link_id, i);
@@ -138,6 +140,23 @@ void EventWindow::skip(const TrackedLink& link, Sequence from, Sequence to) {
   }
 }
 
+void EventWindow::leave(Sequence from) {
+  for (Sequence sequence = std::max(from, oldest_); begun() && sequence <= head_; ++sequence) {
+    EventSlot& slot = ring_[sequence & mask_];
+    slot.remaining -= 1;
+    slot.links -= 1;
+  }
+}
+
+void EventWindow::set_active_links(std::uint32_t links) {
+  active_links_ = links;
+  settled_ = head_ + 1;
+  std::ranges::fill(removed_, 0U);
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    if (links_[i].removed) set_bit(removed_, i);
+  }
+}
+
 void EventWindow::force_oldest(std::uint16_t reason) {
   EventSlot& slot = ring_[oldest_ & mask_];
   if (slot.remaining != 0) {
@@ -192,47 +211,50 @@ void EventWindow::publish_oldest() {
     held_.store(false, std::memory_order_relaxed);
   }
   store_->close(slot, event);
+  if (slot.missing != 0 || oldest_ < settled_ || active_links_ < seen_.size()) note_absent(slot, event);
   WorkerPart part;
   part.slice = event.first;
   part.handed_over_ns = page_time_ns_;
   part.l1id = event.l1id;
   part.trigger_type = event.trigger_type;
   part.chunks = static_cast<std::uint16_t>(slot.links - slot.missing);
-  part.missing = slot.missing;
   part.flags = slot.flags;
   part.bcid = slot.bcid;
   part.bcid_difference = slot.bcid_difference;
-  if (slot.missing != 0) list_missing(event);
   const Sequence sequence = oldest_++;
-  assembler_.pass(settings_.worker, sequence, part, missing_, held_);
+  assembler_.pass(settings_.worker, sequence, part, absent_, held_);
 }
 
-void EventWindow::list_missing(const OpenEvent& event) {
-  missing_.listed = 0;
-  std::fill(seen_.begin(), seen_.end(), std::uint8_t{0});
+// Which of the worker's links are not in the event: those that did not deliver it, and those that were removed meanwhile.
+void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
+  if (slot.missing == 0 && oldest_ >= settled_) {
+    std::fill_n(absent_.begin(), removed_.size(), 0U);
+    std::ranges::copy(removed_, absent_.begin() + static_cast<std::ptrdiff_t>(removed_.size()));
+    slot.flags |= slot_flag::kLinksAbsent;
+    return;
+  }
+  std::ranges::fill(absent_, 0U);
+  std::ranges::fill(seen_, std::uint8_t{0});
   for (const Slice* slice = event.first; slice != nullptr; slice = slice->extension) {
-    for (std::size_t at = 0; at + sizeof(ChunkHeader) <= slice->used;) {
+    for_each_record({slice->data, slice->used}, [&](std::span<std::byte> record, std::span<std::byte>) {
       ChunkHeader header;
-      std::memcpy(&header, slice->data + at, sizeof header);
-      const auto found = link_of_id_.find(header.link_id);
-      if (found != link_of_id_.end()) seen_[found->second] = 1;
-      std::size_t size = header.size;
-      if (header.size == kLongChunk) {
-        std::uint32_t true_size = 0;
-        std::memcpy(&true_size, slice->data + at + sizeof header, sizeof true_size);
-        size = sizeof header + sizeof true_size + true_size;
-      }
-      at += (size + 3) / 4 * 4;
-    }
+      std::memcpy(&header, record.data(), sizeof header);
+      if (const auto found = link_of_id_.find(header.link_id); found != link_of_id_.end()) seen_[found->second] = 1;
+    });
   }
+  const std::span missing = std::span(absent_).first(removed_.size());
+  const std::span removed = std::span(absent_).last(removed_.size());
   for (std::size_t i = 0; i < seen_.size(); ++i) {
-    if (seen_[i] != 0 || links_[i].removed) continue;
-    // Whether an event without any of this worker's links is one at all, only its assembly knows: it counts those.
-    if (event.first != nullptr) link_counters_[i].missing.add(1);
-    if (missing_.listed < Fragment::kMissingListed) {
-      missing_.link_ids[missing_.listed++] = std::bit_cast<ChunkHeader>(links_[i].header).link_id;
-    }
+    if (seen_[i] != 0) continue;
+    set_bit(links_[i].removed || oldest_ < links_[i].rejoin ? removed : missing, i);
+    slot.flags |= slot_flag::kLinksAbsent;
   }
+}
+
+// Words are those of the ROB's bitmap, from the one on that has this worker's first link.
+void EventWindow::set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const {
+  const std::size_t bit = first_link_ + link;
+  bitmap[bit / 32 - first_link_ / 32] |= 1U << (bit % 32);
 }
 
 }  // namespace rodeo::readout

@@ -54,8 +54,8 @@ class EventWindow {
   const RecyclePool<Slice>& pool() const { return store_->pool(); }
   const SliceStore& store() const { return *store_; }
 
-  /// Links that take part in events opened from now on.
-  void set_active_links(std::uint32_t links) { active_links_ = links; }
+  /// A link was removed or taken back: so many take part in events opened from now on.
+  void set_active_links(std::uint32_t links);
 
   /// Opens all events up to this one. A full ring closes its oldest as incomplete.
   void advance(Sequence to) {
@@ -98,6 +98,9 @@ class EventWindow {
   /// Counts the link as missing in the open events [from, to).
   void skip(const TrackedLink& link, Sequence from, Sequence to);
 
+  /// The link is removed: the open events from `from` on, which it has not delivered, are built without it.
+  void leave(Sequence from);
+
   /// Closes every event at the old end that nothing is missing to any more; the peers hear of it with tell().
   void publish_ready() {
     if (begun() && oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_run();
@@ -138,14 +141,15 @@ class EventWindow {
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
   void tell_now();
-  void list_missing(const OpenEvent& event);
+  void note_absent(EventSlot& slot, const OpenEvent& event);
+  void set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const;
   bool make_buffer(Sequence wanted_by);
 
   const Settings settings_;
   const std::uint64_t mask_;
   const std::unique_ptr<SliceStore> store_;
   const std::span<TrackedLink> links_;
-  const std::span<LinkCounters> link_counters_;
+  const std::size_t first_link_;  // of the ROB's
   Assembler& assembler_;
   WorkerProgress& progress_;
   EventWindowHost& host_;
@@ -163,7 +167,9 @@ class EventWindow {
   std::atomic<bool> held_{false};
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // link id to position; filled at construction
   std::vector<std::uint8_t> seen_;
-  MissingList missing_;  // of the event being published
+  std::vector<std::uint32_t> absent_;   // of the event being published: bitmaps of missing and of removed links
+  std::vector<std::uint32_t> removed_;  // the second of them for events that nothing has happened to since they were opened
+  Sequence settled_ = 0;                // the first of those
 };
 
 }  // namespace rodeo::readout

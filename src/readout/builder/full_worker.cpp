@@ -35,14 +35,18 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
       fragments_(std::make_unique<FullFragment[]>(settings.fragments)) {
   std::map<std::uint32_t, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < links.size(); ++i) members[links[i].group].push_back(i);
+  std::size_t bitmap_words = 0;
   for (const auto& [number, positions] : members) {
     const GroupTracker::Settings tracker{.links = static_cast<std::uint32_t>(positions.size()),
                                          .window = settings.window,
                                          .step_limit = settings.step_limit,
                                          .trigger_list = equipment_.trigger_list != nullptr};
     groups_.push_back(std::make_unique<Group>(*this, number, tracker, format_));
-    for (std::uint32_t place = 0; place < positions.size(); ++place)
+    for (std::uint32_t place = 0; place < positions.size(); ++place) {
       places_[positions[place]] = {.group = groups_.back().get(), .place = place};
+      groups_.back()->link_ids.push_back(links[positions[place]].link_id);
+    }
+    bitmap_words = std::max(bitmap_words, (positions.size() + 31) / 32);
   }
   auto arena = base::Arena::create(settings.copies * settings.copy_bytes);
   if (!arena) {
@@ -56,6 +60,7 @@ FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> li
     fragment.pool = &pool_;
     fragment.owner = this;
     fragment.parts = fragment.storage;
+    fragment.absent.resize(2 * bitmap_words);
     if (i < settings.copies) fragment.copy = copy_memory_.data() + i * settings.copy_bytes;
     pool_.add(&fragment);
   }
@@ -194,7 +199,7 @@ void FullWorker::settle_unexpected(std::uint64_t before) {
   }
 }
 
-FullFragment& FullWorker::take_fragment() {
+FullFragment& FullWorker::take_fragment(Group& group, Sequence sequence) {
   FullFragment* fragment = pool_.take();
   if (fragment == nullptr) {
     // All are with consumers: waiting for one is back-pressure.
@@ -204,18 +209,20 @@ FullFragment& FullWorker::take_fragment() {
     held_.store(false, std::memory_order_relaxed);
   }
   fragment->status = 0;
-  fragment->missing = fragment->missing_listed = 0;
+  fragment->missing = fragment->removed = 0;
+  fragment->sequence = sequence;
+  fragment->l1id = group.tracker.l1id(sequence);
+  fragment->global_id = group.global_ids.of(fragment->l1id);
+  fragment->source_id = SourceId{settings_.source_id.value + group.number};
   fragment->handed_over_ns = page_time_ns_;
   fragment->page = nullptr;
   return *fragment;
 }
 
 void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
-  FullFragment& fragment = take_fragment();
-  fragment.sequence = sequence;
-  fragment.l1id = group.tracker.l1id(sequence);
-  fragment.source_id = SourceId{settings_.source_id.value + group.number};
-  fragment.bcid = chunk.bcid;
+  FullFragment& fragment = take_fragment(group, sequence);
+  fragment.bcid = has_bcid_ ? group.tracker.listed_bcid(sequence, chunk.bcid) : chunk.bcid;
+  const bool bcid_differs = fragment.bcid != chunk.bcid;
   fragment.trigger_type = 0;
   if (has_trigger_type_) {
     try {
@@ -226,10 +233,11 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
   }
   fragment.chunks = 1;
   const std::size_t size = chunk.bytes.size();
-  ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof header + size),
-                     .felix_status = chunk.felix_status,
-                     .rodeo_status = chunk.rodeo_status,
-                     .link_id = builder_links_[chunk.link].link_id};
+  ChunkHeader header{
+      .size = static_cast<std::uint16_t>(sizeof header + size),
+      .felix_status = chunk.felix_status,
+      .rodeo_status = static_cast<std::uint8_t>(chunk.rodeo_status | (bcid_differs ? chunk_flag::kBcidMismatch : 0)),
+      .link_id = builder_links_[chunk.link].link_id};
   std::size_t header_bytes = sizeof header;
   if (size >= kShortChunk) {
     header.size = kLongChunk;
@@ -263,7 +271,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
     flags |= slot_flag::kTruncated;
     fragment.status |= fragment_status::kOverflow;
   }
-  if (has_bcid_ && !group.tracker.bcid_agrees(sequence, chunk.bcid)) {
+  if (bcid_differs) {
     flags |= kBcidDiffers;
     fragment.status |= fragment_status::kBcidMismatch;
   }
@@ -273,30 +281,35 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
 }
 
 void FullWorker::build_empty(Group& group, Sequence sequence) {
-  FullFragment& fragment = take_fragment();
-  fragment.sequence = sequence;
-  fragment.l1id = group.tracker.l1id(sequence);
-  fragment.source_id = SourceId{settings_.source_id.value + group.number};
-  fragment.bcid = 0;
+  FullFragment& fragment = take_fragment(group, sequence);
+  fragment.bcid = group.tracker.listed_bcid(sequence, 0);
   fragment.trigger_type = 0;
   fragment.chunks = 0;
   fragment.part_count = 0;
   fragment.writable = true;
-  fragment.status = fragment_status::kTimeout | fragment_status::kDummy;
-  fragment.missing = fragment.missing_listed = 1;
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].group != &group || places_[i].place != group.tracker.likely_link(sequence)) continue;
-    fragment.missing_links[0] = builder_links_[i].link_id;
-    link_counters_[i].missing.add(1);
-  }
+  const std::uint32_t place = group.tracker.likely_link(sequence);
+  const auto owner =
+      std::ranges::find_if(places_, [&](const LinkPlace& link) { return link.group == &group && link.place == place; });
+  const bool removed = owner->removed;
+  fragment.status = fragment_status::kDummy | (removed ? fragment_status::kLinksRemoved : fragment_status::kTimeout);
+  (removed ? fragment.removed : fragment.missing) = 1;
+  const std::size_t words = (group.link_ids.size() + 31) / 32;
+  std::ranges::fill(fragment.absent, 0U);
+  fragment.link_ids = group.link_ids;
+  fragment.missing_links = std::span(fragment.absent).first(words);
+  fragment.removed_links = std::span(fragment.absent).last(words);
+  (removed ? fragment.removed_links : fragment.missing_links)[place / 32] |= 1U << (place % 32);
+  LinkCounters& counters = link_counters_[static_cast<std::size_t>(owner - places_.begin())];
+  (removed ? counters.left_out : counters.missing).add(1);
   push(fragment, group.close_reason);
 }
 
 void FullWorker::push(FullFragment& fragment, std::uint32_t reason_flags) {
   fragment_counters_.add(FragmentCounter::built);
+  if (fragment.removed != 0) fragment_counters_.add(FragmentCounter::without_removed);
   if (!fragment.complete()) {
     fragment_counters_.add(FragmentCounter::incomplete);
-    if (fragment.missing != 0) {
+    if (fragment.chunks == 0) {
       fragment_counters_.add((reason_flags & slot_flag::kTimedOut) != 0   ? FragmentCounter::timeout
                              : (reason_flags & slot_flag::kRunEnded) != 0 ? FragmentCounter::run_ended
                                                                           : FragmentCounter::missing);
@@ -413,6 +426,7 @@ FragmentBuilder::Link FullWorker::link_status(std::size_t position) const {
           .state = counters.removed.get() ? LinkState::removed : LinkState::active,
           .chunks = counters.chunks.get(),
           .missing = counters.missing.get(),
+          .left_out = counters.left_out.get(),
           .bad = counters.bad.get()};
 }
 

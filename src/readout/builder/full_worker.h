@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
+#include "readout/builder/global_id.h"
 #include "readout/builder/group_tracker.h"
 #include "readout/builder/recycle_pool.h"
 #include "readout/builder/trigger_list_reader.h"
@@ -32,6 +33,7 @@ struct FullFragment : Fragment {
   FragmentPart storage[3];
   std::byte header[sizeof(ChunkHeader) + 4];
   std::byte padding[4] = {};
+  std::vector<std::uint32_t> absent;  ///< both bitmaps, of the links of the largest group
 };
 
 class FullWorker final : public FragmentOwner {
@@ -91,11 +93,13 @@ class FullWorker final : public FragmentOwner {
     FullWorker& worker;
     const std::uint32_t number;
     GroupTracker tracker;
-    ChunkAt held;                    ///< far from anything until the group's next chunk; page == nullptr: none
-    Sequence gap_at = 0;             ///< the oldest gap when the clock was last looked at
-    Sequence gap_head = 0;           ///< what was newest then
-    std::uint64_t gap_since = 0;     ///< on the event clock
-    std::uint16_t close_reason = 0;  ///< slot_flag while gaps are given up
+    GlobalIds global_ids;
+    std::vector<std::uint32_t> link_ids;  ///< by place
+    ChunkAt held;                         ///< far from anything until the group's next chunk; page == nullptr: none
+    Sequence gap_at = 0;                  ///< the oldest gap when the clock was last looked at
+    Sequence gap_head = 0;                ///< what was newest then
+    std::uint64_t gap_since = 0;          ///< on the event clock
+    std::uint16_t close_reason = 0;       ///< slot_flag while gaps are given up
   };
 
   struct LinkPlace {
@@ -119,7 +123,7 @@ class FullWorker final : public FragmentOwner {
   void settle_unexpected(std::uint64_t before);
   void build(Group& group, Sequence sequence, const ChunkAt& chunk);
   void build_empty(Group& group, Sequence sequence);
-  FullFragment& take_fragment();
+  FullFragment& take_fragment(Group& group, Sequence sequence);
   void push(FullFragment& fragment, std::uint32_t reason_flags);
   void lose(LinkIndex link, LostCounter reason);
   bool poll_triggers();

@@ -38,9 +38,10 @@ constexpr std::string_view kSmaller =
 // All of it, before anything is touched: slots and fragments on plain memory, slices in arenas.
 void check_all_memory(const GbtSettings& settings, std::size_t links) {
   const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
-  const std::uint64_t event = sizeof(EventSlot) + sizeof(OpenEvent) + sizeof(WorkerPart) + sizeof(MissingList);
+  const std::uint64_t bitmaps = 2 * sizeof(std::uint32_t) * ((links + 31) / 32 + 1);
+  const std::uint64_t event = sizeof(EventSlot) + sizeof(OpenEvent) + sizeof(WorkerPart) + bitmaps;
   const std::uint64_t fragment =
-      sizeof(BuiltFragment) + parts * sizeof(FragmentPart) + settings.workers * sizeof(Slice*) + 64;
+      sizeof(BuiltFragment) + parts * sizeof(FragmentPart) + settings.workers * sizeof(Slice*) + bitmaps + 64;
   const double workers = settings.workers;
   const double objects = workers * (static_cast<double>(window_of(settings) * event) +
                                     static_cast<double>(buffers_of(settings) * (fragment + sizeof(Slice))));
@@ -66,19 +67,21 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
   epochs_ = std::make_unique<EpochMap>(gap, progress, [this](Sequence first) { assembler_->start(first); });
   const std::uint64_t buffers = buffers_of(settings);
+  std::vector<std::uint32_t> link_ids;
+  for (const BuilderLink& link : context.links) link_ids.push_back(link.link_id);
   assembler_ = std::make_unique<Assembler>(Assembler::Settings{.source_id = context.source_id,
+                                                               .link_ids = std::move(link_ids),
                                                                .workers = settings.workers,
                                                                .window = window_,
                                                                .parts_per_slice = 1 + settings.max_extensions,
                                                                .fragments_per_worker = buffers,
                                                                .trigger_list = settings.trigger_list,
-                                                               .links = static_cast<std::uint32_t>(context.links.size()),
                                                                .sort_links = settings.sort_links},
-                                           *context.consumer);
+                                           context.make_extractor(), *context.consumer);
 
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
-    const std::size_t first = index * context.links.size() / settings.workers;
-    const auto links = context.links.subspan(first, (index + 1) * context.links.size() / settings.workers - first);
+    const std::size_t first = assembler_->first_link(index);
+    const auto links = context.links.subspan(first, assembler_->first_link(index + 1) - first);
     WorkerEquipment equipment = equip_worker(context, links, settings.trigger_list);
     auto store = SliceStore::create({.buffer_bytes = buffer_bytes(settings, links.size()),
                                      .buffers = buffers,

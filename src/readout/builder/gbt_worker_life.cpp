@@ -116,7 +116,7 @@ void GbtWorker::obey() {
 void GbtWorker::remove(std::size_t position) {
   TrackedLink& link = links_[position];
   if (link.held_count != 0) settle_held(link, position, false, 0);
-  if (window_.begun()) window_.skip(link, std::max(link.next, link.rejoin), window_.head() + 1);
+  window_.leave(std::max(link.next, link.rejoin));
   if (link.ahead) set_ahead(link, false);
   link.removed = true;
   link.regular = false;
@@ -146,10 +146,12 @@ void GbtWorker::take_back(std::size_t position) {
 
 FragmentBuilder::Link GbtWorker::link_status(std::size_t position) const {
   const LinkCounters& counters = link_counters_[position];
+  const std::size_t link = assembler_.first_link(settings_.index) + position;
   return {.fid = builder_links_[position].fid,
           .state = counters.removed.get() ? LinkState::removed : LinkState::active,
           .chunks = counters.chunks.get(),
-          .missing = counters.missing.get() + assembler_.events_without(settings_.index),
+          .missing = assembler_.missing(link),
+          .left_out = assembler_.left_out(link),
           .bad = counters.bad.get()};
 }
 

@@ -60,11 +60,10 @@ class GroupTracker {
     return lead < settings_.window / 2 ? settings_.window / 2 - lead : 0;
   }
 
-  /// False if the trigger's own list gives the event another BCID than this.
-  bool bcid_agrees(Sequence sequence, std::uint16_t bcid) const {
-    if (listed_bcids_.empty()) return true;
-    const std::uint32_t listed = listed_bcids_[sequence & mask_];
-    return listed == kNotListed || listed == bcid;
+  /// The BCID that the trigger's own list gives the event, or `otherwise`.
+  std::uint16_t listed_bcid(Sequence sequence, std::uint16_t otherwise) const {
+    const std::uint32_t listed = listed_bcids_.empty() ? kNotListed : listed_bcids_[sequence & mask_];
+    return listed == kNotListed ? otherwise : static_cast<std::uint16_t>(listed);
   }
 
   /// Gives up the gaps that every link has passed.

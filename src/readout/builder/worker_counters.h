@@ -50,7 +50,8 @@ using WorkerCounters = base::CounterBlock<WorkerCounter>;
 /// Of one link; written by its worker, read by any thread.
 struct LinkCounters {
   base::Gauge<std::uint64_t> chunks;
-  base::Gauge<std::uint64_t> missing;
+  base::Gauge<std::uint64_t> missing;   // FULL mode, and
+  base::Gauge<std::uint64_t> left_out;  // likewise: in GBT mode the assembler knows
   base::Gauge<std::uint64_t> bad;
   base::Gauge<bool> removed;
 };

@@ -304,7 +304,7 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
     problem = in_a_line(sealed.error());
   }
   if (problem.empty()) {
-    closed(file, file.ends_seen);
+    closed(file, file.digest, file.ends_seen);
     return;
   }
   disk_failed_ = true;
@@ -351,14 +351,17 @@ void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint6
   }
   if (formats::seal_event_file(path, file.closed_path, file.crc_offset, digest.crc32())) {
     bytes_written_.fetch_add(size - std::min(size, file.digest.bytes()), std::memory_order_relaxed);
-    closed(file, events);
+    closed(file, digest, events);
   }
 }
 
-void EventFileSequence::closed(OpenFile& file, std::uint64_t events) {
+void EventFileSequence::closed(const OpenFile& file, const formats::FileDigest& digest, std::uint64_t events) {
   events_kept_.fetch_add(events, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
-  files_.push_back(file.closed_path);
+  files_.push_back({.path = file.closed_path,
+                    .bytes = digest.bytes(),
+                    .events = events,
+                    .adler32 = digest.adler32_when_sealed(file.crc_offset)});
 }
 
 EventFileSequence::Status EventFileSequence::status() const {

@@ -17,7 +17,9 @@
 #include "base/arena.h"
 #include "base/thread.h"
 #include "formats/event_file_encoder.h"
+#include "formats/file_marks.h"
 #include "readout/consumer/block_file.h"
+#include "rodeo/consumer.h"
 
 namespace rodeo::readout {
 
@@ -52,7 +54,7 @@ class EventFileSequence {
   void close();
 
   struct Status {
-    std::vector<std::string> files;   ///< closed
+    std::vector<FragmentConsumer::File> files;
     std::uint64_t events = 0;         ///< taken
     std::uint64_t events_lost = 0;    ///< taken, but the disk failed before they were written
     std::uint64_t bytes_written = 0;  ///< to disk so far, records included
@@ -80,7 +82,7 @@ class EventFileSequence {
   void write(Job& job);
   void seal(OpenFile& file, std::uint64_t size);
   void salvage(OpenFile& file, const Buffer& failed, std::uint64_t durable_bytes, bool last);
-  void closed(OpenFile& file, std::uint64_t events);
+  void closed(const OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
 
   const Settings settings_;
   const std::size_t buffer_bytes_;
@@ -100,7 +102,7 @@ class EventFileSequence {
   std::vector<Buffer*> free_;
   std::vector<Job> jobs_;  // in order; as many as there are buffers at most, since each job holds one
   bool ending_ = false;
-  std::vector<std::string> files_;
+  std::vector<FragmentConsumer::File> files_;
   std::string failure_;
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> events_{0};

@@ -46,8 +46,7 @@ EventSampler::EventSampler(SamplerSettings settings)
       copies_(settings_.samples, settings_.max_payload_bytes),
       queue_(settings_.samples),
       server_(socket_of(settings_.endpoint)),
-      share_({.max_rate_hz = settings_.max_rate_hz}),
-      event_(frame_.max_head_bytes() + copies_.payload_bytes() + formats::EventFrame::kMaxTailBytes) {
+      share_({.max_rate_hz = settings_.max_rate_hz}) {
   next_ = end_of_list();
 }
 
@@ -113,14 +112,13 @@ void EventSampler::run() {
 
 void EventSampler::send(const Fragment& fragment, std::uint64_t now_ns) {
   const std::uint64_t unix_ns = unix_now_ns();
-  const formats::EventStamp stamp{.global_id = fragment.sequence,
-                                  .bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
+  const formats::EventStamp stamp{.bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
                                   .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
-  std::byte tail[formats::EventFrame::kMaxTailBytes];
-  const auto sizes = frame_.store(fragment, stamp, event_.data(), tail);
-  fragment.copy_to(event_.data() + sizes.head_bytes);
-  std::copy_n(tail, sizes.tail_bytes, event_.data() + sizes.event_bytes - sizes.tail_bytes);
-  server_.send({.sequence = fragment.sequence, .unix_ns = unix_ns}, {event_.data(), sizes.event_bytes}, now_ns);
+  frame_.store(fragment, stamp, ends_);
+  event_.assign(ends_.head.begin(), ends_.head.end());
+  for (const FragmentPart& part : fragment.all_parts()) event_.insert(event_.end(), part.data, part.data + part.size);
+  event_.insert(event_.end(), ends_.tail.begin(), ends_.tail.end());
+  server_.send({.sequence = fragment.sequence, .unix_ns = unix_ns}, event_, now_ns);
 }
 
 void EventSampler::publish() {

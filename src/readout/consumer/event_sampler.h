@@ -72,6 +72,7 @@ class EventSampler final : public FragmentConsumer {
 
   std::atomic<std::uint64_t> readers_{0}, readers_seen_{0}, readers_dropped_{0}, sent_{0},
       missed_{0};  // copies of the server's
+  formats::EventEnds ends_;
   std::vector<std::byte> event_;
   std::atomic<bool> ending_{false};
   base::ThreadCpu cpu_;

@@ -21,8 +21,7 @@ QueueSettings with_defaults(QueueSettings queue) {
 
 class FileWriter::WritingWorker final : public Worker {
  public:
-  explicit WritingWorker(FileWriter& writer)
-      : writer_(writer), head_(writer.frame_.max_head_bytes()), tail_(formats::EventFrame::kMaxTailBytes) {
+  explicit WritingWorker(FileWriter& writer) : writer_(writer) {
     if (writer.settings_.compression_level > 0) compressor_.emplace(writer.settings_.compression_level);
     pieces_.reserve(4096);
   }
@@ -46,31 +45,27 @@ class FileWriter::WritingWorker final : public Worker {
     const std::int64_t steady =
         static_cast<std::int64_t>(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns());
     const std::int64_t unix_ns = steady + writer_.unix_minus_steady_ns_;
-    return {.global_id = fragment.sequence,
-            .bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
+    return {.bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
             .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
   }
 
   EventFileSequence::Outcome write(const Fragment& fragment) {
-    const auto sizes = writer_.frame_.store(fragment, stamp_of(fragment), head_.data(), tail_.data());
+    writer_.frame_.store(fragment, stamp_of(fragment), ends_);
     pieces_.clear();
-    pieces_.emplace_back(head_.data(), sizes.head_bytes);
+    pieces_.emplace_back(ends_.head);
     for (const FragmentPart& part : fragment.all_parts()) pieces_.emplace_back(part.data, part.size);
-    pieces_.emplace_back(tail_.data(), sizes.tail_bytes);
-    return writer_.append(pieces_, sizes.event_bytes);
+    pieces_.emplace_back(ends_.tail);
+    return writer_.append(pieces_, ends_.head.size() + fragment.payload_bytes() + ends_.tail.size());
   }
 
   EventFileSequence::Outcome write_compressed(const Fragment& fragment) {
-    const std::size_t bound = writer_.frame_.max_compressed_bytes(fragment.payload_bytes(), *compressor_);
-    if (compressed_.size() < bound) compressed_.resize(bound);  // settles at the largest fragment
-    const std::size_t size = writer_.frame_.store_compressed(fragment, stamp_of(fragment), *compressor_, compressed_);
+    const std::size_t size = writer_.frame_.store_compressed(fragment, stamp_of(fragment), *compressor_, ends_, compressed_);
     const std::span<const std::byte> event(compressed_.data(), size);
     return writer_.append({&event, 1}, size);
   }
 
   FileWriter& writer_;
-  std::vector<std::byte> head_;
-  std::vector<std::byte> tail_;
+  formats::EventEnds ends_;
   std::vector<std::span<const std::byte>> pieces_;
   std::optional<formats::ZlibCompressor> compressor_;
   std::vector<std::byte> compressed_;
@@ -80,7 +75,6 @@ FileWriter::FileWriter(FileWriterSettings settings)
     : QueuedConsumer(with_defaults(settings.queue)),
       settings_(std::move(settings)),
       frame_(settings_.frame),
-      overhead_bytes_(formats::kSeparatorBytes + frame_.max_head_bytes() + formats::EventFrame::kMaxTailBytes),
       share_(settings_.share),
       files_(settings_.files) {}
 
@@ -99,7 +93,10 @@ void FileWriter::stop() {
 }
 
 void FileWriter::insert(FragmentPtr fragment) {
-  switch (share_.take(*fragment, settings_.share.max_bytes == 0 ? 0 : fragment->payload_bytes() + overhead_bytes_)) {
+  const std::size_t bytes = settings_.share.max_bytes == 0
+                                ? 0
+                                : formats::kSeparatorBytes + frame_.bytes_around(*fragment) + fragment->payload_bytes();
+  switch (share_.take(*fragment, bytes)) {
     case ShareVerdict::taken:
       if (settings_.wait_when_full) {
         enqueue(std::move(fragment));
@@ -259,6 +256,7 @@ std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameter
                               .run = {.run_number = run.run_number},
                               .max_blocks = static_cast<std::uint32_t>(parameters.integer("max_file_events")),
                               .max_bytes = parameters.bytes("max_file_size"),
+                              .free_strings = run.free_strings,
                               .provable = run.provable},
                     .disk = {.direct = parameters.boolean("direct_io"), .min_free_bytes = parameters.bytes("min_free")},
                     .buffer_bytes = parameters.bytes("buffer"),

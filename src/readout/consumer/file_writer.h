@@ -56,7 +56,6 @@ class FileWriter final : public QueuedConsumer {
 
   const FileWriterSettings settings_;
   const formats::EventFrame frame_;
-  const std::uint64_t overhead_bytes_;  // an event in a file has at most so many beyond its payload
   EventShare share_;
   std::int64_t unix_minus_steady_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};

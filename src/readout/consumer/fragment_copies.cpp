@@ -35,6 +35,16 @@ FragmentPtr FragmentCopies::copy(const Fragment& original) {
   if (size > payload_bytes_ || !free_.try_pop(copy)) return {};
   Fragment& fragment = copy->fragment;
   copy_identity(original, fragment);
+  if (original.missing != 0 || original.removed != 0) {
+    const auto keep = [&](std::span<const std::uint32_t> bitmap) {
+      copy->absent.insert(copy->absent.end(), bitmap.begin(), bitmap.end());
+    };
+    copy->absent.clear();
+    keep(original.missing_links);
+    keep(original.removed_links);
+    fragment.missing_links = std::span(copy->absent).first(original.missing_links.size());
+    fragment.removed_links = std::span(copy->absent).last(original.removed_links.size());
+  }
   original.copy_to(copy->memory);
   copy->part = {copy->memory, size};
   fragment.parts = &copy->part;
@@ -52,6 +62,7 @@ void FragmentCopies::reclaim(Fragment& fragment) noexcept {
 
 void copy_identity(const Fragment& from, Fragment& to) {
   to.sequence = from.sequence;
+  to.global_id = from.global_id;
   to.l1id = from.l1id;
   to.source_id = from.source_id;
   to.bcid = from.bcid;
@@ -60,8 +71,10 @@ void copy_identity(const Fragment& from, Fragment& to) {
   to.status = from.status;
   to.chunks = from.chunks;
   to.missing = from.missing;
-  to.missing_listed = from.missing_listed;
-  std::copy(std::begin(from.missing_links), std::end(from.missing_links), std::begin(to.missing_links));
+  to.removed = from.removed;
+  to.link_ids = from.link_ids;
+  to.missing_links = from.missing_links;
+  to.removed_links = from.removed_links;
   to.handed_over_ns = from.handed_over_ns;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "base/arena.h"
 #include "base/bounded_queue.h"
@@ -32,6 +33,7 @@ class FragmentCopies final : public FragmentOwner {
     Fragment fragment;
     FragmentPart part;
     std::byte* memory = nullptr;
+    std::vector<std::uint32_t> absent;  ///< both bitmaps; grows to the largest
   };
 
   const std::size_t count_;
@@ -41,7 +43,7 @@ class FragmentCopies final : public FragmentOwner {
   base::BoundedQueue<Copy*> free_;
 };
 
-/// Copies what a fragment says of itself, not its data, owner or references.
+/// Copies what a fragment says of itself, not its data, owner or references; bitmaps of links stay where they are.
 void copy_identity(const Fragment& from, Fragment& to);
 
 }  // namespace rodeo::readout

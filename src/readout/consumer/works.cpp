@@ -9,14 +9,6 @@ void add(std::atomic<std::uint64_t>& cell, std::uint64_t n) {
   cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 }
 
-// The header word that the chunk would have with its own BCID.
-std::uint64_t with_bcid_of(std::span<const std::byte> chunk, std::uint64_t first_word) {
-  std::uint64_t found = 0;
-  std::memcpy(&found, chunk.data(), sizeof found);
-  constexpr std::uint64_t kBcidBits = std::uint64_t{0xffff} << 32;
-  return (first_word & ~kBcidBits) | (found & kBcidBits);
-}
-
 }  // namespace
 
 void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id,
@@ -26,12 +18,6 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
     ++tally.flagged_chunks;
   } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, l1id)) ||
              (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
-    if (tally.bcids_differ && bytes.size() >= sizeof first_word &&
-        (tally.lone || provable_.matches(bytes, with_bcid_of(bytes, first_word), provable_.key(header.link_id, l1id)))) {
-      ++tally.flagged_chunks;  // the builder has found it, too
-      if (!links_.add(header.link_id)) ++tally.duplicate_links;
-      return;
-    }
     ++tally.wrong_chunks;
     return;  // its link id may be what is wrong
   } else {
@@ -57,12 +43,6 @@ std::size_t VerifyWork::verify_part(std::span<const std::byte> part, L1Id l1id, 
 void VerifyWork::process(Fragment& fragment) {
   links_.next_fragment();
   Tally tally;
-  const auto begin = [&] {
-    tally = {};
-    tally.bcids_differ = (fragment.status & fragment_status::kBcidMismatch) != 0;
-    tally.lone = fragment.chunks == 1;
-  };
-  begin();
   const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
   const std::uint64_t first_word = provable_.header(fragment.l1id);
 
@@ -77,7 +57,7 @@ void VerifyWork::process(Fragment& fragment) {
   }
   if (!whole) {
     links_.next_fragment();
-    begin();
+    tally = {};
     const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
       verify_chunk(header, bytes, fragment.l1id, first_word, tally);
     });
@@ -88,8 +68,10 @@ void VerifyWork::process(Fragment& fragment) {
       (fragment.bcid != expected.bcid || fragment.trigger_type != expected.trigger_type)) {
     ++tally.wrong_triggers;
   }
-  for (std::uint32_t i = 0; i < fragment.missing_listed && i < Fragment::kMissingListed; ++i) {
-    if (links_.contains(fragment.missing_links[i])) ++tally.missing_but_present;
+  if (fragment.missing != 0 || fragment.removed != 0) {
+    const auto expect_absent = [&](std::uint32_t link_id) { tally.missing_but_present += links_.contains(link_id) ? 1 : 0; };
+    fragment.for_each_link(fragment.missing_links, expect_absent);
+    fragment.for_each_link(fragment.removed_links, expect_absent);
   }
 
   const std::uint64_t mismatches =

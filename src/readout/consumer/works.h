@@ -48,9 +48,7 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t wrong_triggers = 0;
     std::uint64_t broken_fragments = 0;
     std::uint64_t missing_but_present = 0;
-    std::uint64_t chunks = 0;   ///< seen in this fragment
-    bool bcids_differ = false;  ///< the fragment says that its chunks, or they and the trigger, disagree on the BCID
-    bool lone = false;          ///< it is of one chunk: then that is the one that is known to be wrong
+    std::uint64_t chunks = 0;  ///< seen in this fragment
   };
 
   /// Checks chunks from `at` of a part on while each lies whole in it; returns where it stopped.
