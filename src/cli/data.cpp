@@ -2,6 +2,7 @@
 #include "cli/data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/units.h"
 #include "cli/data_file.h"
 #include "cli/verbs.h"
+#include "control/run_record.h"
 #include "formats/block_file.h"
 #include "formats/checksum.h"
 #include "formats/event_file_reader.h"
@@ -44,6 +46,37 @@ Cell number_or_none(std::string_view text) {
   return good ? Cell(value) : Cell(Json());
 }
 
+std::string names_of(const Json& plugins) {
+  std::string names;
+  for (const Json& plugin : plugins.elements()) {
+    const Json* const name = plugin.find("name");
+    if (name != nullptr) names += (names.empty() ? "" : ", ") + name->string();
+  }
+  return names.empty() ? "none" : names;
+}
+
+// "INCOMPLETE: 12 of 100 fragments incomplete, chunks lost: late 7"
+std::string verdict_of(const Json& run) {
+  const auto member = [](const Json* object, std::string_view key) {
+    return object == nullptr ? nullptr : object->find(key);
+  };
+  const Json* const condition = member(run.find("run"), "condition");
+  const Json* const fragments = run.find("fragments");
+  const auto count = [&](std::string_view key) {
+    const Json* const value = member(fragments, key);
+    return grouped(value == nullptr ? 0 : value->unsigned_integer());
+  };
+  std::string text = fmt::format("{}: {} of {} fragments incomplete, {} without removed links",
+                                 condition == nullptr ? "?" : condition->string(), count("incomplete"), count("built"),
+                                 count("without_removed_links"));
+  std::string lost;
+  if (const Json* const reasons = member(run.find("chunks"), "lost")) {
+    for (const auto& [name, value] : reasons->members())
+      lost += fmt::format("{} {} {}", lost.empty() ? "" : ",", name, grouped(value.unsigned_integer()));
+  }
+  return text + (lost.empty() ? ", no chunk lost" : "; chunks lost:" + lost);
+}
+
 // Titles and keys are the same for every event file, so that several make one CSV table.
 Properties describe_event_file(const DataFile& file, const EventFileReport& report) {
   const DecodedFileHeader& header = *report.header;
@@ -58,9 +91,11 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
         Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)",
              closed ? Style::plain : Style::bad));
   p.add("events", "events", Cell(report.blocks, grouped(report.blocks)));
-  p.add("events with unproven headers", "unproven_headers",
-        Cell(report.unproven_headers, grouped(report.unproven_headers),
-             report.unproven_headers > 0 ? Style::warning : Style::plain));
+  const EventTotals& totals = report.totals;
+  const auto add_count = [&](const char* title, const char* key, std::uint64_t count) {
+    p.add(title, key, Cell(count, grouped(count), count > 0 ? Style::warning : Style::plain));
+  };
+  add_count("events with unproven headers", "unproven_headers", totals.unproven_headers);
   p.add("run number", "run_number", header.run.run_number);
   p.add("lumi block", "lumi_block", number_or_none(header.free_string("LumiBlock")));
   p.add("stream", "stream", std::string(header.free_string("Stream")));
@@ -79,6 +114,32 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("payload", "payload", payload.empty() ? Cell(Json(), "not provable") : Cell(payload));
   const std::string recovered(header.free_string(kRecoveredKey));
   p.add("recovered", "recovered", recovered.empty() ? Cell(Json(), "no") : Cell(recovered));
+  add_count("incomplete ROBs", "incomplete_robs", totals.incomplete_robs);
+  add_count("links missing in them", "missing_links", totals.missing_links);
+  add_count("ROBs without links that were removed", "robs_without_removed_links", totals.robs_without_removed);
+  add_count("links removed in them", "removed_links", totals.removed_links);
+  const std::string software(header.free_string(control::kSoftwareKey));
+  p.add("written by", "software", software.empty() ? Cell(Json(), "not known") : Cell("Rodeo " + software));
+  const auto parsed = [&](std::string_view key) {
+    const auto value = Json::parse(header.free_string(key));
+    return value ? *value : Json();
+  };
+  const Json plugins = parsed(control::kPluginsKey);
+  p.add("plug-ins", "plugins", Cell(plugins, names_of(plugins)));
+  const std::string hash(header.free_string(control::kConfigurationHashKey));
+  p.add("SHA-256 of the configuration", "configuration_sha256", hash.empty() ? Cell(Json(), "not known") : Cell(hash));
+  const Json configuration = parsed(control::kConfigurationKey);
+  p.add("configuration", "configuration",
+        Cell(configuration, configuration.is_null()
+                                ? "not known"
+                                : fmt::format("{}; -o json shows them", counted(configuration.members().size(), "value"))));
+  std::vector<std::string> links;
+  for (const std::string& text : header.free_strings) {
+    if (text.starts_with(kLinksKey)) links.push_back(text.substr(kLinksKey.size() + 1));
+  }
+  p.add("links", "links", Cell(Json::array_of(links), fmt::format("{}", fmt::join(links, "; "))));
+  const std::optional<Json> run = control::run_that_wrote(file.path);
+  p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), "no run.json beside it knows this file"));
   return p;
 }
 
@@ -177,7 +238,7 @@ Result<ExitCode> info(const FileOptions& options) {
       show(describe_dump(*file, dump));
       return ExitCode::done;
     }
-    const EventFileReport report = verify_event_file(file->bytes(), {.contents = false});
+    const EventFileReport report = verify_event_file(file->bytes(), {.prove = false});
     if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
@@ -226,20 +287,27 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
   }
   std::vector<std::byte> buffer;
   std::uint64_t robs = 0;
+  std::uint32_t rod_status = 0;
   bool damaged = false;
   if (const auto payload = event->robs(buffer)) {
-    damaged = !for_each_rob(*payload, [&](const RobView&, std::size_t) { ++robs; });
+    damaged = !for_each_rob(*payload, [&](const RobView& rob, std::size_t) {
+      ++robs;
+      const auto rod = rob.rod();
+      if (rod && !rod->status.empty()) rod_status |= rod->status[0] & fragment_status::kLinksRemoved;
+    });
   } else {
     damaged = true;
   }
   const std::uint32_t status = event->status.empty() ? 0 : event->status[0];
-  const std::string text = damaged ? "damaged" : joined_or_ok(status_names(status, FragmentKind::event));
+  std::vector<std::string> names = status_names(status, FragmentKind::event);
+  for (std::string& name : status_names(rod_status, FragmentKind::rod)) names.push_back(std::move(name));
+  const std::string text = damaged ? "damaged" : joined_or_ok(names);
   add({block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
        event->trigger_type, event->global_id, robs,
        Cell(text, {},
-            damaged       ? Style::bad
-            : status != 0 ? Style::warning
-                          : Style::plain)});
+            damaged          ? Style::bad
+            : !names.empty() ? Style::warning
+                             : Style::plain)});
 }
 
 Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {

@@ -122,7 +122,7 @@ Json json_of(const Outcome& outcome) {
     const EventFileReport& report = *outcome.events;
     const EventTotals& totals = report.totals;
     json["events"] = totals.events;
-    json["unproven_headers"] = report.unproven_headers;
+    json["unproven_headers"] = totals.unproven_headers;
     json["robs"] = totals.robs;
     json["incomplete_robs"] = totals.incomplete_robs;
     json["missing_links"] = totals.missing_links;
@@ -202,9 +202,9 @@ std::vector<std::string> good_news(const Outcome& outcome) {
   }
   if (totals.flagged_chunks > 0)
     lines.push_back(fmt::format("{} flagged, as they were built", counted(totals.flagged_chunks, "chunk")));
-  if (report.unproven_headers > 0) {
+  if (totals.unproven_headers > 0) {
     lines.push_back(fmt::format("{} saved from a damaged file with a header that is not proven (status bit 30)",
-                                counted(report.unproven_headers, "event")));
+                                counted(totals.unproven_headers, "event")));
   }
   if (report.header && !report.header->free_string(kRecoveredKey).empty())
     lines.push_back(fmt::format("recovered: {}", report.header->free_string(kRecoveredKey)));

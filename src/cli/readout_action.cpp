@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "base/runtime_dir.h"
+#include "cli/revision.h"
 #include "control/http_server.h"
 #include "control/line_socket.h"
 #include "control/prometheus.h"
 #include "control/readout_control.h"
+#include "control/run_record.h"
 #include "control/run_report_output.h"
 
 namespace rodeo::cli {
@@ -89,6 +91,8 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
                                  fmt::format("--seconds {}: expected more than 0 and at most 1e9", *limits.seconds), "",
                                  "leave it out to run until Ctrl-C or the end of the input"});
   }
+  std::vector<std::string>& strings = plan.settings.run.free_strings;
+  strings.insert(strings.begin(), fmt::format("{}={} {}", control::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
   std::optional<control::LineServer> control;
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
@@ -99,6 +103,7 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.
     (void)publish(report, json, json_file);
+    (void)control::write_run_files(json, report.files, strings);
     std::fprintf(stderr, "aborted: files that were not closed end in .writing; rodeo data recover saves what is in them\n");
     std::fflush(nullptr);
     control.reset();
@@ -112,7 +117,9 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
     verified = *found;
     json["run"]["condition"] = readout::name_of(report.condition);
   }
+  const auto recorded = control::write_run_files(json, report.files, strings);
   if (const auto published = publish(report, json, json_file); !published) return std::unexpected(published.error());
+  if (!recorded) return std::unexpected(recorded.error());
   return exit_code_of_run(report, verified);
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "control/readout_check.h"
+#include "control/run_record.h"
 #include "control/tables.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
@@ -98,7 +99,8 @@ std::string where_of(const Table& table, std::string_view key) {
 void refuse_other_than_plain_name(const Table& table, const char* key, ConfigurationErrors& errors) {
   const std::string& name = table.parameters().text(key);
   if (is_plain_name(name)) return;
-  errors.push_back({"config.bad_value", fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
+  errors.push_back({"config.bad_value",
+                    fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
                     where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
@@ -256,6 +258,7 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
   if (!configuration) return std::unexpected(configuration.error());
   ConfigurationErrors errors;
   plan.settings = settings_of(*configuration, errors);
+  plan.settings.run.free_strings = run_strings(*configuration, *plan.plugins);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   plan.control_socket = configuration->table("readout")->parameters().boolean("control");
   plan.metrics_listen = configuration->table("readout.metrics")->parameters().text("listen");

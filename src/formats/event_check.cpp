@@ -49,6 +49,7 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
     place.report(event.error().offset, event.error().what());
     return false;
   }
+  if (event->header_not_proven()) ++totals_.unproven_headers;
   if (event->words.size() * kWordBytes != bytes.size()) {
     place.report(kWordBytes, fmt::format("event size is {} bytes, its data block has {}", event->words.size() * kWordBytes,
                                          bytes.size()));

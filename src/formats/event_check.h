@@ -25,6 +25,7 @@ struct EventExpectations {
 /// What the checked events held.
 struct EventTotals {
   std::uint64_t events = 0;
+  std::uint64_t unproven_headers = 0;  ///< events so marked when they were recovered (kHeaderNotProven)
   std::uint64_t robs = 0;
   std::uint64_t incomplete_robs = 0;       ///< status is not 0
   std::uint64_t missing_links = 0;         ///< chunks that should have come and did not, as the fragments say

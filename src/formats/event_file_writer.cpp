@@ -38,7 +38,8 @@ Result<void> flush_directory_of(const std::string& path) {
   return {};
 }
 
-// Renames without overwriting; file systems that cannot do it in one step get a check before.
+}  // namespace
+
 Result<void> rename_new(const std::string& from, const std::string& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
   int error = errno;
@@ -50,7 +51,15 @@ Result<void> rename_new(const std::string& from, const std::string& to) {
   return failed(from, "cannot rename the file to " + to, error);
 }
 
-}  // namespace
+Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return failed(path, "cannot make the file", errno);
+  Result<void> written = write_all(fd, bytes, path);
+  if (written && ::fsync(fd) != 0) written = failed(path, "cannot write", errno);
+  ::close(fd);
+  if (!written) ::unlink(path.c_str());
+  return written;
+}
 
 Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
                              std::uint32_t crc) {

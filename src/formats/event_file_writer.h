@@ -12,21 +12,22 @@
 #include "base/error.h"
 #include "formats/event_file_encoder.h"
 #include "formats/file_marks.h"
+#include "rodeo/consumer.h"
 
 namespace rodeo::formats {
+
+/// Writes a file from its first byte to its last and flushes it to the disk. Error "file.write", and then there is none.
+Result<void> write_file(const std::string& path, std::span<const std::byte> bytes);
+
+/// Renames, never over an existing file: error "file.exists". File systems that cannot do it in one step get a check before.
+Result<void> rename_new(const std::string& from, const std::string& to);
 
 /// Closes a file for good: writes the CRC digits, flushes file and directory to the disk, renames `writing` to `closed` (never
 /// over an existing file). All bytes are in the file already. Blocks. Errors "file.write", "file.exists".
 Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
                              std::uint32_t crc);
 
-/// One closed file.
-struct ClosedFile {
-  std::string path;
-  std::uint64_t bytes = 0;
-  std::uint32_t events = 0;
-  std::uint32_t adler32 = 0;  ///< of the whole file, for the catalogue
-};
+using ClosedFile = FragmentConsumer::File;
 
 /// Writes events to a sequence of files, synchronously. One thread.
 class EventFileWriter {

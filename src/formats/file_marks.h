@@ -20,6 +20,8 @@ inline constexpr std::string_view kFormatKey = "Rodeo-Format";
 inline constexpr std::string_view kProvableKey = "Rodeo-Payload";
 /// In a file made of a damaged one: what was saved.
 inline constexpr std::string_view kRecoveredKey = "Rodeo-Recovered";
+/// Once for each ROB: its source id, and its links in the order of the bitmaps in ROD status words.
+inline constexpr std::string_view kLinksKey = "Rodeo-Links";
 inline constexpr std::size_t kCrcDigits = 8;
 
 /// "Rodeo-CRC32=00000000", as it is while a file is written.

@@ -51,7 +51,7 @@ void check_crc(std::span<const std::byte> file, EventFileReport& report) {
   }
 }
 
-EventExpectations expectations_of(EventFileReport& report) {
+EventExpectations expectations_of(EventFileReport& report, const VerifyOptions& options) {
   EventExpectations expectations;
   expectations.ours = report.ours() && report.header->free_string(kFormatKey) != "0";
   if (!expectations.ours) return expectations;
@@ -61,7 +61,7 @@ EventExpectations expectations_of(EventFileReport& report) {
   if (!value.empty() && !report.provable) {
     report.findings.add(report.header->free_strings_offset, fmt::format("{}={} is not understood", kProvableKey, value));
   }
-  expectations.provable = report.provable;
+  if (options.prove) expectations.provable = report.provable;
   return expectations;
 }
 
@@ -97,11 +97,10 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   }
   report.header = reader->header();
   check_crc(file, report);
-  EventChecker checker(expectations_of(report));
+  EventChecker checker(expectations_of(report, options));
   Findings& findings = report.findings;
   std::vector<std::byte> buffer;
   std::uint32_t last_number = 0;
-  const bool recovered = !report.header->free_string(kRecoveredKey).empty();
   while (true) {
     const Decoded<std::optional<EventBlock>> next = reader->next();
     if (!next) {
@@ -118,10 +117,7 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
     last_number = block.number;
     ++report.blocks;
     report.block_bytes += block.stored.size();
-    if (!options.contents && !recovered) continue;
     const std::span<const std::byte> event = reader->event(block, buffer);
-    if (const auto decoded = decode_full_event(event); decoded && decoded->header_not_proven()) ++report.unproven_headers;
-    if (!options.contents) continue;
     const std::string name = fmt::format("event {}", block.number);
     if (event.empty() && !block.stored.empty()) {
       findings.add(block.offset + kSeparatorBytes, name + ": data block does not decompress");

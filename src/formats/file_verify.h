@@ -42,9 +42,8 @@ struct EventFileReport {
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
-  std::uint64_t unproven_headers = 0;  ///< events so marked when they were recovered (kHeaderNotProven)
   std::optional<ProvableMark> provable;
-  EventTotals totals;  ///< only if the contents were looked into
+  EventTotals totals;
   Findings findings;
 
   bool ours() const { return crc != FileCrc::foreign; }
@@ -70,7 +69,7 @@ FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader&
                        std::span<const Replacement> replacements = {});
 
 struct VerifyOptions {
-  bool contents = true;  ///< look into the events; false: records and CRC only
+  bool prove = true;  ///< that provable chunks are what was sent
 };
 
 EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options = {});

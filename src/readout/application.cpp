@@ -32,10 +32,11 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
 Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
     : settings_(std::move(settings)) {
   check_source_ids(settings_.robs);
+  input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
+  find_links();
   set_run_info(settings_.run);
   make_consumers(registry);
-  input_ = made(registry.make_input(settings_.input.type, settings_.input.parameters), settings_.input);
-  make_robs(registry);
+  make_builders(registry);
 }
 
 Application::~Application() {
@@ -57,7 +58,17 @@ void Application::make_consumers(const base::ComponentRegistry& registry) {
   last->link(nullptr);
 }
 
-void Application::make_robs(const base::ComponentRegistry& registry) {
+// Files say which links a ROB has, in the order of the bitmaps in its events.
+void Application::find_links() {
+  TakenLinks taken;
+  for (const RobSettings& rob : settings_.robs) {
+    std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
+    settings_.run.free_strings.push_back(links_string(rob.source_id, links));
+    robs_.push_back({rob.source_id, std::move(links), LinkPolicy(settings_.link_policy), nullptr});
+  }
+}
+
+void Application::make_builders(const base::ComponentRegistry& registry) {
   // Builders call these once per worker, and may do so as long as they live.
   const auto extractor = [this, &registry] {
     return made(registry.make_extractor(settings_.extractor.type, settings_.extractor.parameters), settings_.extractor);
@@ -68,18 +79,15 @@ void Application::make_robs(const base::ComponentRegistry& registry) {
       return made(registry.make_checker(settings_.checker->type, settings_.checker->parameters), *settings_.checker);
     };
   }
-  TakenLinks taken;
-  for (const RobSettings& rob : settings_.robs) {
-    std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
+  for (Rob& rob : robs_) {
     const BuilderContext context{.source_id = rob.source_id,
-                                 .links = links,
+                                 .links = rob.links,
                                  .input = input_.get(),
                                  .consumer = &meter_,
                                  .make_extractor = extractor,
                                  .make_checker = checker};
-    auto builder =
+    rob.builder =
         made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
-    robs_.push_back({rob.source_id, std::move(links), LinkPolicy(settings_.link_policy), std::move(builder)});
   }
 }
 

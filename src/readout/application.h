@@ -72,8 +72,9 @@ class Application {
     std::unique_ptr<FragmentBuilder> builder;
   };
 
+  void find_links();
   void make_consumers(const base::ComponentRegistry& registry);
-  void make_robs(const base::ComponentRegistry& registry);
+  void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
   void start_all();
   void drain();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "formats/file_marks.h"
 
 namespace rodeo::readout {
 namespace {
@@ -65,6 +66,18 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
                      .group = rob.links_per_group == 0 ? 0 : static_cast<std::uint32_t>(i) / rob.links_per_group});
   }
   return links;
+}
+
+std::string links_string(SourceId source_id, std::span<const BuilderLink> links) {
+  std::string text = fmt::format("{}={:#010x}:", formats::kLinksKey, source_id.value);
+  for (std::size_t i = 0; i < links.size();) {
+    std::size_t end = i + 1;
+    while (end < links.size() && links[end].link_id == links[end - 1].link_id + 1) ++end;
+    text += fmt::format(" {:#010x}", links[i].link_id);
+    if (end - i > 1) text += fmt::format("+{}", end - i);
+    i = end;
+  }
+  return text;
 }
 
 void check_source_ids(std::span<const RobSettings> robs) {

@@ -152,7 +152,7 @@ Recovered recover(std::span<const std::byte> damaged) {
   for (const Bytes& event : recovered.events) recovered.marked.push_back(decode_full_event(event)->header_not_proven());
   recovered.report = verify_event_file(file);
   recovered.told = result->marked;
-  EXPECT_EQ(verify_event_file(file, {.contents = false}).unproven_headers, recovered.report.unproven_headers);
+  EXPECT_EQ(verify_event_file(file, {.prove = false}).totals.unproven_headers, recovered.report.totals.unproven_headers);
   return recovered;
 }
 
@@ -166,7 +166,7 @@ TEST(FileRecover, LaundersNoFlippedBitOfAHeader) {
       file[sample.offsets[event] + bit / 8] ^= std::byte{1} << (bit % 8);
       const Recovered recovered = recover(file);
       EXPECT_TRUE(recovered.report.sound()) << recovered.report.findings.listed().front().what << " bit " << bit;
-      EXPECT_EQ(recovered.report.unproven_headers, recovered.told);
+      EXPECT_EQ(recovered.report.totals.unproven_headers, recovered.told);
       EXPECT_EQ(static_cast<std::uint64_t>(std::ranges::count(recovered.marked, true)), recovered.told);
       if (recovered.events.size() == 4) {
         EXPECT_EQ(recovered.told, 0u) << "bit " << bit;  // left out, and nobody else is to blame

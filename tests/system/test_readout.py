@@ -1,13 +1,16 @@
 """`rodeo readout`: how a run ends, what it survives, and that its numbers add up."""
 
+import hashlib
 import json
 import os
 import signal
 import time
 import urllib.request
+import zlib
 from pathlib import Path
 
 import pytest
+from event_files import read_event_file
 from running_readout import CONFIGURATION, adds_up, running, write_configuration
 
 
@@ -177,3 +180,58 @@ def test_two_robs_share_an_input(rodeo):
     done = rodeo("readout", write_configuration(rodeo, text), "--set", "readout.input.events=1000", "--json", "-")
     report = json.loads(done.stdout)
     assert report["links"] == 8 and report["fragments"]["built"] == 2000 and report["run"]["condition"] == "GOOD" and adds_up(report)
+
+
+def test_events_say_which_links_were_removed_and_files_say_what_run_they_are_of(rodeo):
+    """A link falls silent, is missing for a while, then removed by policy: events, files, reports and run.json say so."""
+    done = rodeo("readout", write_configuration(rodeo), "--json", "-", *(word for setting in (
+        "run.source_id=0x00123456", "run.stream=Main", "readout.input.links=24", "readout.input.events=20000", "readout.input.rate=10kHz",
+        "readout.input.silent_link=3", "readout.input.silent_from=500", "readout.link_policy.remove_after_events=1000",
+        "readout.consumer[2].fraction=1") for word in ("--set", setting)))
+    report = json.loads(done.stdout)
+    fragments = report["fragments"]
+    assert report["run"]["condition"] == "INCOMPLETE" and adds_up(report)
+    assert fragments["incomplete"] >= 1000 and fragments["without_removed_links"] > 0
+    assert fragments["incomplete"] + fragments["without_removed_links"] == fragments["built"] - 500
+    (missing,), (removed,) = fragments["missing_links"], fragments["removed_links"]
+    assert missing["fid"] == removed["fid"] and removed["left_out"] == fragments["without_removed_links"]
+    assert "lack links that were removed" in done.stderr
+
+    files = [read_event_file(Path(rodeo.directory, name)) for name in report["files"]]
+    events = [event for file in files for event in file.events]
+    assert [event.global_id for event in events] == list(range(20000))
+    assert {event.source_id for event in events} == {0x00123456}
+    for event in events:
+        (rob,) = event.robs
+        status = rob.rod.status
+        absent = 0 if event.global_id < 500 else 1
+        assert len(rob.rod.chunks) == 24 - absent
+        if not absent:
+            assert status == [0]
+        elif status[0] & 0x10000:
+            assert status == [0x10000, 0, 0, 1 << 3] and rob.status == [0] and event.status == [0]
+        else:
+            assert status[0] == 4 and status[1] == 1 and status[3:] == [1 << 3, 0]
+    counted = sum(event.robs[0].rod.status[0] == 0x10000 for event in events)
+    assert counted == fragments["without_removed_links"]
+
+    verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
+    assert sum(one["missing_links"] for one in verified) == fragments["incomplete"]
+    assert sum(one["removed_links"] for one in verified) == counted == sum(one["robs_without_removed_links"] for one in verified)
+
+    run = json.loads((rodeo.directory / "files" / "run.json").read_text())
+    assert run["run"]["condition"] == "INCOMPLETE" and run["chunks"]["lost"] == report["chunks"]["lost"]
+    for file, path in zip(run["files"], report["files"]):
+        data = Path(rodeo.directory, path).read_bytes()
+        assert file["name"] == Path(path).name and file["size_bytes"] == len(data) and int(file["adler32"], 16) == zlib.adler32(data)
+    text = files[0].string("Rodeo-Configuration")
+    assert hashlib.sha256(text.encode()).hexdigest() == files[0].string("Rodeo-Configuration-SHA256") == run["configuration_sha256"]
+    assert json.loads(text)["readout.link_policy.remove_after_events"] == "1000" and json.loads(text) == run["configuration"]
+    assert files[0].string("Rodeo-Software") == run["software"]
+    (info,) = json.loads(rodeo("data", "info", report["files"][0], "-o", "json").stdout)
+    assert info["configuration"] == run["configuration"] and info["run"] == run and info["removed_links"] == counted
+    shown = rodeo("data", "info", report["files"][0]).stdout
+    assert run["configuration_sha256"] in shown and "INCOMPLETE: " in shown
+    dump = rodeo("data", "dump", report["files"][-1], "--event", 20000).stdout
+    assert "links removed" in dump and "removed, links 0 to 31 of the ROB: 3" in dump
+    assert "links removed" in rodeo("data", "list", report["files"][-1], "--all").stdout

@@ -1,0 +1,120 @@
+// What files and run.json say of a run.
+#include "control/run_record.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/sha256.h"
+#include "control/readout_settings.h"
+#include "formats/file_marks.h"
+
+namespace rodeo::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunRecord : public ::testing::Test {
+ protected:
+  RunRecord() { fs::create_directories(directory_); }
+  ~RunRecord() override { fs::remove_all(directory_); }
+
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+
+  Result<void> record(const std::string& condition, const std::string& file) const {
+    const Json report = Json::object({{"run", Json::object({{"condition", condition}})}, {"files", Json::array()}});
+    return write_run_files(report, {{.path = path(file), .bytes = 12, .events = 3, .adler32 = 0xab}},
+                           {"Rodeo-Software=1 abc", "Rodeo-Configuration={\"run.number\":\"7\"}"});
+  }
+
+  std::string condition_of(const std::string& file) const {
+    const auto run = run_that_wrote(path(file));
+    return run ? run->find("run")->find("condition")->string() : "none";
+  }
+
+  const fs::path directory_ = fs::temp_directory_path() / ("rodeo-run-record-" + std::to_string(::getpid()));
+};
+
+TEST_F(RunRecord, TheVerdictOfAFileIsFoundBesideItAndNoneReplacesAnother) {
+  ASSERT_TRUE(record("GOOD", "a.data"));
+  ASSERT_TRUE(record("INCOMPLETE", "b.data"));
+  std::ofstream(path("run-3.json")) << "{ no JSON";
+  EXPECT_EQ(condition_of("a.data"), "GOOD");
+  EXPECT_EQ(condition_of("b.data"), "INCOMPLETE");
+  EXPECT_EQ(condition_of("c.data"), "none");
+  EXPECT_TRUE(fs::exists(path("run.json")) && fs::exists(path("run-2.json")));
+  const auto run = run_that_wrote(path("b.data"));
+  ASSERT_TRUE(run);
+  const Json& file = run->find("files")->elements().at(0);
+  EXPECT_EQ(file.find("name")->string(), "b.data");
+  EXPECT_EQ(file.find("size_bytes")->number(), 12);
+  EXPECT_EQ(file.find("adler32")->string(), "000000ab");
+  EXPECT_EQ(run->find("software")->string(), "1 abc");
+  EXPECT_EQ(run->find("configuration")->find("run.number")->string(), "7");
+  for (const auto& entry : fs::directory_iterator(directory_)) EXPECT_NE(entry.path().extension(), ".part");
+}
+
+TEST_F(RunRecord, ADirectoryThatTakesNoFileIsAnError) {
+  const auto written = write_run_files(Json::object(), {{.path = path("not/there.data")}}, {});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, "file.write");
+}
+
+constexpr const char* kConfiguration = R"(
+[run]
+number = 12
+[readout.input]
+type = "generator"
+[[readout.rob]]
+source_id = "0x00610001"
+)";
+
+std::string value_of(const std::vector<std::string>& strings, std::string_view key) {
+  for (const std::string& text : strings) {
+    if (text.starts_with(std::string(key) + "=")) return text.substr(key.size() + 1);
+  }
+  return "";
+}
+
+TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
+  const auto plan = load_readout_text(
+      kConfiguration, {.file = "run.toml", .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
+  ASSERT_TRUE(plan);
+  const auto& strings = plan->settings.run.free_strings;
+  const std::string text = value_of(strings, kConfigurationKey);
+  EXPECT_EQ(value_of(strings, kConfigurationHashKey), base::sha256_hex(std::as_bytes(std::span(text))));
+  EXPECT_EQ(text.find('\n'), std::string::npos) << "one line";
+  const auto values = Json::parse(text);
+  ASSERT_TRUE(values);
+  const auto value = [&](std::string_view key) { return values->find(key) == nullptr ? "" : values->find(key)->string(); };
+  EXPECT_EQ(value("run.number"), "12");
+  EXPECT_EQ(value("readout.builder.timeout"), "77ms");
+  EXPECT_EQ(value("readout.builder.workers"), "1") << "a default";
+  EXPECT_NE(value("readout.rob[0].source_id"), "");
+  for (const auto& [key, ignored] : values->members()) EXPECT_FALSE(key.starts_with("emulator.")) << key;
+}
+
+TEST(RunStrings, NamesThatStandInFilesAreChecked) {
+  const auto refused = [](const std::string& setting) {
+    const auto plan = load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
+    return plan ? "" : plan.error().front().code;
+  };
+  EXPECT_EQ(refused("run.stream=a\"/><Tag name=\"b"), "config.bad_value");
+  EXPECT_EQ(refused("run.stream=a/b"), "config.bad_value");
+  EXPECT_EQ(refused("run.project="), "config.bad_value");
+  EXPECT_NE(refused("run.stream_type=nonsense"), "");
+  EXPECT_NE(refused("run.number=2147483648"), "");
+  EXPECT_EQ(refused("run.number=2147483647"), "");
+  EXPECT_EQ(refused("run.stream=Main_2.a-b"), "");
+}
+
+TEST(RunStrings, TheSourceIdOfTheFullEventIsThatOfTheConfiguration) {
+  const auto plan = load_readout_text(kConfiguration,
+                                      {.file = "run.toml", .overrides = {"run.source_id=0x00123456"}, .environment = false});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(readout::event_frame_settings(plan->settings.run).source_id, SourceId{0x00123456});
+}
+
+}  // namespace
+}  // namespace rodeo::control
