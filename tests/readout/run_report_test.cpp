@@ -154,7 +154,10 @@ TEST(RunReport, FragmentsWithoutRemovedLinksAreNotAllThatThereShouldBe) {
   ReadoutStatus status = status_of(1, 1, {});
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::good);
   status.robs[0].builder.without_removed = 5;
-  status.robs[0].builder.links = {{.left_out = 3}, {.missing = 1}, {.left_out = 5}};
+  status.robs[0].builder.links.assign(3, {});
+  status.robs[0].builder.links[0].left_out = 3;
+  status.robs[0].builder.links[1].missing = 1;
+  status.robs[0].builder.links[2].left_out = 5;
   const RunReport report = make_report({}, status, "nothing", false);
   EXPECT_EQ(report.condition, Condition::incomplete);
   EXPECT_EQ(report.without_removed, 5U);
