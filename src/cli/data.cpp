@@ -2,7 +2,6 @@
 #include "cli/data.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <utility>
@@ -137,7 +136,8 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   for (const std::string& text : header.free_strings) {
     if (text.starts_with(kLinksKey)) links.push_back(text.substr(kLinksKey.size() + 1));
   }
-  p.add("links", "links", Cell(Json::array_of(links), fmt::format("{}", fmt::join(links, "; "))));
+  p.add("links", "links",
+        Cell(Json::array_of(links), links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
   const std::optional<Json> run = control::run_that_wrote(file.path);
   p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), "no run.json beside it knows this file"));
   return p;

@@ -28,7 +28,11 @@ Json values_of(const Configuration& configuration) {
     const Table* const table = configuration.table(path);
     if (table == nullptr) continue;
     table->visit([&](const Table& one) {
-      for (const Setting& setting : one.settings()) values[one.path() + "." + setting.key.name] = setting.written;
+      for (const Setting& setting : one.settings()) {
+        // A text is the same whether a file has it in quotes or a flag without.
+        const auto text = Json::parse(setting.written);
+        values[one.path() + "." + setting.key.name] = text && text->is_string() ? *text : Json(setting.written);
+      }
     });
   }
   return values;

@@ -215,7 +215,7 @@ TEST_F(Writer, ListsMissingLinksInTheStatusWords) {
   writer_->stop();
   const auto events = all_events();
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].status, std::vector<std::uint32_t>({fragment_status::kTimeout, 2, 1006, 1007}));
+  EXPECT_EQ(events[0].status, std::vector<std::uint32_t>({fragment_status::kTimeout, 2, 1006, 1007, 1U << 6 | 1U << 7, 0}));
 }
 
 TEST_F(Writer, BeginsANewFileByNumberOfEvents) {

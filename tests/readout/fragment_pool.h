@@ -42,7 +42,7 @@ class FragmentPool final : public FragmentOwner {
     const L1Id l1id{static_cast<std::uint32_t>(sequence)};
     const formats::Provable provable(shape_.seed, shape_.crc);
     const formats::ProvableTrigger trigger = provable.trigger(l1id);
-    fragment.sequence = sequence;
+    fragment.sequence = fragment.global_id = sequence;
     fragment.l1id = l1id;
     fragment.source_id = SourceId{0x00610001};
     fragment.bcid = trigger.bcid;

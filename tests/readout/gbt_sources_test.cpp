@@ -158,7 +158,9 @@ TEST_P(GbtSources, ACardWhoseLinksAreRemovedIsNotWaitedFor) {
   ASSERT_EQ(seen.size(), 5000U);
   for (const SeenFragment& fragment : seen) {
     EXPECT_EQ(fragment.chunks, kLinks / 2);
-    EXPECT_EQ(fragment.status, 0U);
+    EXPECT_EQ(fragment.status, fragment_status::kLinksRemoved);
+    EXPECT_EQ(fragment.removed, kLinks / 2);
+    EXPECT_EQ(fragment.missing, 0U);
   }
 }
 

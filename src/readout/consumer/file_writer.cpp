@@ -1,5 +1,6 @@
 #include "readout/consumer/file_writer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,18 @@ namespace {
 
 std::int64_t unix_now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The records of a file count, too.
+EventShare::Settings share_for(const FileWriterSettings& settings) {
+  EventShare::Settings share = settings.share;
+  if (share.max_bytes == 0) return share;
+  const std::uint64_t records =
+      formats::EventFileEncoder(settings.files.files).begin_file(0, formats::make_guid()).size() + formats::kFileEndBytes;
+  const std::uint64_t largest = settings.files.files.max_bytes;
+  const std::uint64_t files = largest == 0 ? 1 : share.max_bytes / largest + 1;
+  share.max_bytes -= std::min(share.max_bytes - 1, records * files);  // 0 would be no limit
+  return share;
 }
 
 QueueSettings with_defaults(QueueSettings queue) {
@@ -75,7 +88,7 @@ FileWriter::FileWriter(FileWriterSettings settings)
     : QueuedConsumer(with_defaults(settings.queue)),
       settings_(std::move(settings)),
       frame_(settings_.frame),
-      share_(settings_.share),
+      share_(share_for(settings_)),
       files_(settings_.files) {}
 
 FileWriter::~FileWriter() { FileWriter::stop(); }
