@@ -95,7 +95,8 @@ def test_what_a_readout_writes_is_what_the_links_sent(rodeo, name, faults):
         assert (rod.l1id >> 24, rod.l1id & 0xffffff) == divmod(event.number - 1, 700)
         missing = rod.status[1] if len(rod.status) > 1 else 0
         assert missing + len(rod.chunks) == 12
-        assert not {chunk.link_id for chunk in rod.chunks} & set(rod.status[2:])
+        assert not {chunk.link_id for chunk in rod.chunks} & set(rod.status[2:2 + missing])
+        assert len(rod.status) == (2 + missing + 2 if missing else 1) and (not missing or bin(rod.status[2 + missing]).count("1") == missing)
     verified = json.loads(rodeo("data", "verify", *report["files"], "-o", "json").stdout)
     assert [(one["sound"], one["proven_chunks"], one["flagged_chunks"]) for one in verified] == [(True, *count) for count in counts]
 
@@ -114,9 +115,9 @@ def test_event_fields_arrive(samples):
 def test_faults_are_flagged_as_the_documents_say(samples):
     file = read_event_file(samples / NAME.format("faulty", 1))
     rods = [event.robs[0].rod for event in file.events]
-    assert rods[1].status == [0x4, 1, 0x00540003]
-    assert rods[4].status == [0x24, 5] + [0x00540000 + link for link in range(5)] and rods[4].chunks == []
-    assert rods[5].status == [0xc, 1, 0x00540003] and rods[5].chunks[1].rodeo_status == 0x2
+    assert rods[1].status == [0x4, 1, 0x00540003, 0b01000, 0]
+    assert rods[4].status == [0x24, 5] + [0x00540000 + link for link in range(5)] + [0b11111, 0] and rods[4].chunks == []
+    assert rods[5].status == [0xc, 1, 0x00540003, 0b01000, 0] and rods[5].chunks[1].rodeo_status == 0x2
     assert (rods[6].chunks[2].rodeo_status, rods[6].chunks[2].felix_status, len(rods[6].chunks[2].data)) == (0x1, 0x1, 17)
     assert len(rods[2].chunks[4].data) == 70000
     assert all(rod.position == 1 for rod in rods)
