@@ -16,14 +16,14 @@ using readout::GbtSettings;
 class GbtNumbering : public GbtWithWorkers {};
 
 TEST(GlobalIds, GoOnWhereTheEventCounterResetsAndWhereThatWraps) {
-  GlobalIds ids;
+  readout::GlobalIds ids;
   EXPECT_EQ(ids.of(L1Id::of(254, 7)), 0xfe000007U);
   EXPECT_EQ(ids.of(L1Id::of(254, 9)), 0xfe000009U);
   EXPECT_EQ(ids.of(L1Id::of(255, 0)), 0xff000000U);
   EXPECT_EQ(ids.of(L1Id::of(0, 3)), 0x100000003U);
   EXPECT_EQ(ids.of(L1Id::of(255, 5)), 0xff000005U) << "one of the epoch before";
   EXPECT_EQ(ids.of(L1Id::of(0, 4)), 0x100000004U);
-  GlobalIds others;
+  readout::GlobalIds others;
   EXPECT_EQ(others.of(L1Id{2}), 2U);
   EXPECT_EQ(others.of(L1Id{1}), 1U);
   EXPECT_EQ(others.of(L1Id{0xfffffff0}), 0xfffffff0U) << "there is nothing before the first";
