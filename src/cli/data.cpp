@@ -137,7 +137,8 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
     if (text.starts_with(kLinksKey)) links.push_back(text.substr(kLinksKey.size() + 1));
   }
   p.add("links", "links",
-        Cell(Json::array_of(links), links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
+        Cell(Json::array_of(links),
+             links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
   const std::optional<Json> run = control::run_that_wrote(file.path);
   p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), "no run.json beside it knows this file"));
   return p;

@@ -61,7 +61,8 @@ std::vector<std::byte> plain(const OwnedFragment& owned, const EventFrameSetting
   std::vector<std::uint32_t> status = {f.status};
   if (f.missing > 0) {
     status.push_back(f.missing);
-    for (std::size_t i = 0; i < f.link_ids.size() && status.size() < 2 + kMissingListed; i += 3) status.push_back(f.link_ids[i]);
+    for (std::size_t i = 0; i < f.link_ids.size() && status.size() < 2 + kMissingListed; i += 3)
+      status.push_back(f.link_ids[i]);
     status.insert(status.end(), owned.absent.begin(), owned.absent.end());
   }
   const RodHeader rod{.minor_version = settings.rod_minor_version,
@@ -71,8 +72,9 @@ std::vector<std::byte> plain(const OwnedFragment& owned, const EventFrameSetting
                       .bcid = f.bcid,
                       .trigger_type = f.trigger_type,
                       .detector_event_type = settings.detector_event_type};
-  const auto rob = encode_rob({.source_id = f.source_id, .status = {f.status & 0xffff}, .checksum_type = settings.rob_checksum},
-                              encode_rod(rod, status, owned.data, settings.status_position));
+  const auto rob =
+      encode_rob({.source_id = f.source_id, .status = {f.status & 0xffff}, .checksum_type = settings.rob_checksum},
+                 encode_rod(rod, status, owned.data, settings.status_position));
   FullEventHeader header;
   header.source_id = settings.source_id;
   header.status = {f.status & 0xffff};

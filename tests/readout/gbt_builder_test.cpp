@@ -314,7 +314,8 @@ TEST_P(GbtBuilder, BitmapsHaveALinkWhereTheConfigurationHasIt) {
   fixture.start();
   fixture.push_all(L1Id{0}, 5);
   fixture.wait_for_fragments(5);
-  for (const std::uint32_t link : {0U, 34U, 69U}) ASSERT_TRUE(fixture.builder->set_link(fixture.fids[link], LinkState::removed));
+  for (const std::uint32_t link : {0U, 34U, 69U})
+    ASSERT_TRUE(fixture.builder->set_link(fixture.fids[link], LinkState::removed));
   for (const std::uint32_t link : {0U, 34U, 69U})
     while (fixture.builder->status().links[link].state != LinkState::removed) std::this_thread::yield();
   std::vector<ScriptedRun> runs;
