@@ -29,6 +29,8 @@ struct BuilderContext {
   FragmentConsumer* consumer = nullptr;                               ///< the first of the list
   std::function<std::unique_ptr<TriggerExtractor>()> make_extractor;  ///< called once per worker
   std::function<std::unique_ptr<IntegrityChecker>()> make_checker;    ///< empty: no check
+  std::string extractor_name = {};                                    ///< for messages, with its plug-in
+  std::string checker_name = {};
 };
 
 enum class LinkState : std::uint8_t { active, removed };
@@ -54,7 +56,7 @@ class FragmentBuilder {
     std::uint64_t chunks = 0;    ///< received
     std::uint64_t missing = 0;   ///< events closed without it
     std::uint64_t left_out = 0;  ///< events built without it because it was removed
-    std::uint64_t bad = 0;       ///< corrupt, late, duplicate, out of sequence, malformed
+    std::uint64_t bad = 0;       ///< corrupt, or lost for a reason of its own
   };
 
   /// For the live view and the report; read while the workers run.

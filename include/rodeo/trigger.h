@@ -37,10 +37,13 @@ class TriggerExtractor {
 
   /// Fills l1ids[i] and bcids[i] for i in [first, first + n) of the run (index 0 of the arrays is chunk `first`) and returns how
   /// many leading chunks could be read; the chunk after them, if any, is taken as malformed and the rest is asked for again.
+  /// It should not throw. What it throws does not say how far it came, so it is asked again for half as many, down to one: that chunk is lost
+  /// (`plugin_threw`), the others are not. Hence the answer for a chunk must not depend on what was asked before.
   virtual std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                                 std::uint16_t* bcids) = 0;
 
-  /// Trigger type of one chunk; asked once per event, only if fields().has_trigger_type.
+  /// Trigger type of one chunk; asked once per event, only if fields().has_trigger_type. An event at which it throws has type 0 and is flagged
+  /// (data corruption).
   virtual std::uint8_t trigger_type(std::span<const std::byte> chunk) {
     (void)chunk;
     return 0;
@@ -56,6 +59,7 @@ class IntegrityChecker {
   virtual ~IntegrityChecker() = default;
 
   /// Returns how many leading chunks of [first, first + n) are good; the chunk after them is corrupt, the rest is asked again.
+  /// A chunk at which it throws is corrupt.
   virtual std::uint32_t check(const ChunkRun& run, std::uint32_t first, std::uint32_t n) = 0;
 };
 

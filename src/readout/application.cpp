@@ -27,6 +27,13 @@ std::unique_ptr<T> made(Result<std::unique_ptr<T>> result, const ComponentSettin
   throw SetupError(std::move(error));
 }
 
+/// A component as a message names it.
+std::string named(const base::ComponentRegistry& registry, base::ComponentKind kind, const std::string& type) {
+  const auto found = registry.find(kind, type);
+  const std::string name = fmt::format("{} `{}`", base::kind_name(kind), type);
+  return !found || (*found)->origin == "built in" ? name : fmt::format("{} of plug-in {}", name, (*found)->origin);
+}
+
 }  // namespace
 
 Application::Application(ReadoutSettings settings, const base::ComponentRegistry& registry)
@@ -80,12 +87,15 @@ void Application::make_builders(const base::ComponentRegistry& registry) {
     };
   }
   for (Rob& rob : robs_) {
-    const BuilderContext context{.source_id = rob.source_id,
-                                 .links = rob.links,
-                                 .input = input_.get(),
-                                 .consumer = &meter_,
-                                 .make_extractor = extractor,
-                                 .make_checker = checker};
+    const BuilderContext context{
+        .source_id = rob.source_id,
+        .links = rob.links,
+        .input = input_.get(),
+        .consumer = &meter_,
+        .make_extractor = extractor,
+        .make_checker = checker,
+        .extractor_name = named(registry, base::ComponentKind::extractor, settings_.extractor.type),
+        .checker_name = settings_.checker ? named(registry, base::ComponentKind::checker, settings_.checker->type) : ""};
     rob.builder =
         made(registry.make_builder(settings_.builder.type, settings_.builder.parameters, context), settings_.builder);
   }

@@ -351,26 +351,36 @@ TEST_P(GbtBuilder, LinksCanBeSorted) {
   }
 }
 
+/// Throws wherever it meets L1 id 5, and, if asked, when it is to tell the trigger type of L1 id 7.
 class ThrowsAtFive final : public TriggerExtractor {
  public:
-  explicit ThrowsAtFive(bool odd) : odd_(odd) {}
-  TriggerFields fields() const override { return {.l1id_bits = 24, .has_ecr = true}; }
+  ThrowsAtFive(bool odd, bool typed) : odd_(odd), typed_(typed) {}
+  TriggerFields fields() const override { return {.l1id_bits = 24, .has_ecr = true, .has_trigger_type = typed_}; }
   std::uint32_t extract(const ChunkRun& run, std::uint32_t first, std::uint32_t n, std::uint32_t* l1ids,
                         std::uint16_t* bcids) override {
     for (std::uint32_t i = 0; i < n; ++i) {
-      std::memcpy(&l1ids[i], run.chunk(first + i).data(), 4);
+      l1ids[i] = l1id_of(run.chunk(first + i));
       bcids[i] = 0;
-      if (l1ids[i] == 5) {
-        if (i == 0 && odd_) throw 5;  // plug-ins may throw anything
-        if (i == 0) throw std::runtime_error("five");
-        return i;
-      }
+      if (l1ids[i] != 5) continue;
+      if (odd_) throw 5;  // plug-ins may throw anything
+      throw std::runtime_error("five");
     }
     return n;
   }
+  std::uint8_t trigger_type(std::span<const std::byte> chunk) override {
+    if (l1id_of(chunk) == 7) throw std::runtime_error("seven");
+    return 1;
+  }
 
  private:
+  static std::uint32_t l1id_of(std::span<const std::byte> chunk) {
+    std::uint32_t l1id = 0;
+    std::memcpy(&l1id, chunk.data(), sizeof l1id);
+    return l1id;
+  }
+
   const bool odd_;
+  const bool typed_;
 };
 
 TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
@@ -380,15 +390,20 @@ TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
                            .links = fixture.builder_links,
                            .input = &fixture.input,
                            .consumer = &fixture.collector,
-                           .make_extractor = [odd] { return std::make_unique<ThrowsAtFive>(odd); },
+                           .make_extractor = [odd] { return std::make_unique<ThrowsAtFive>(odd, true); },
                            .make_checker = {}};
     fixture.builder = std::make_unique<readout::GbtBuilder>(GbtSettings{.window = 1024}, context);
     fixture.start();
-    fixture.push_all(L1Id{0}, 10);
+    fixture.push_all(L1Id{0}, 100);
     fixture.finish();
     fixture.check_invariants();
-    EXPECT_EQ(fixture.lost("malformed"), 2U);
-    EXPECT_EQ(fixture.collector.count(), 9U);
+    EXPECT_EQ(fixture.lost("plugin_threw"), 2U);
+    EXPECT_EQ(fixture.lost("malformed"), 0U);
+    ASSERT_EQ(fixture.collector.count(), 99U);
+    for (const SeenFragment& fragment : fixture.collector.fragments()) {
+      EXPECT_EQ(fragment.chunks, 2U) << fragment.l1id.value;
+      EXPECT_EQ(fragment.status, fragment.l1id.value == 7 ? fragment_status::kDataCorruption : 0U) << fragment.l1id.value;
+    }
   }
 }
 

@@ -97,7 +97,7 @@ bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::sp
   auto header = std::bit_cast<ChunkHeader>(link.header);
   header.felix_status = felix_status;
   header.rodeo_status = rodeo_status;
-  if (slot.write == nullptr && (slot.flags & slot_flag::kTriggered) == 0) host_.name(sequence, chunk, event);
+  if (slot.write == nullptr && (slot.flags & slot_flag::kTriggered) == 0) flags |= host_.name(sequence, chunk, event);
   SliceStore::Outcome outcome;
   while ((outcome = store_->append(slot, event, header, chunk)) == SliceStore::Outcome::no_buffer) {
     if (!make_buffer(sequence)) {

@@ -24,8 +24,8 @@ namespace rodeo::readout {
 /// What the window asks its worker, once per event.
 class EventWindowHost {
  public:
-  /// Fills in what the first chunk of an event tells of it.
-  virtual void name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+  /// Fills in what the first chunk of an event tells of it; returns slot flags.
+  virtual std::uint16_t name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) = 0;
 
  protected:
   ~EventWindowHost() = default;

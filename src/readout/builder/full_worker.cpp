@@ -119,7 +119,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   }
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    const auto [got, good] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), counters_, plugin_errors_);
+    const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
     const std::uint32_t taken = std::min(got, good + 1);  // the good ones and, if there is one, the corrupt one after them
     for (std::uint32_t i = 0; i < taken; ++i) {
       std::uint8_t rodeo_status = i == good ? chunk_flag::kCorrupt : 0;
@@ -130,8 +130,8 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
       handle({&page, run.chunk(at + i), ids_[i], bcids_[i], run.chunk_status(at + i), rodeo_status, run.link});
     }
     at += taken;
-    if (taken == 0) {
-      lose(run.link, LostCounter::malformed);
+    if (got < asked && taken == got) {
+      lose(run.link, lost);
       ++at;
     }
   }
@@ -224,11 +224,13 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
   fragment.bcid = has_bcid_ ? group.tracker.listed_bcid(sequence, chunk.bcid) : chunk.bcid;
   const bool bcid_differs = fragment.bcid != chunk.bcid;
   fragment.trigger_type = 0;
+  std::uint32_t flags = 0;
   if (has_trigger_type_) {
     try {
       fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes);
     } catch (...) {
-      counters_.add(WorkerCounter::plugin_errors);
+      plugin_threw(equipment_.extractor_name, equipment_.links[chunk.link], plugin_errors_);
+      flags |= slot_flag::kWorkFailed;
     }
   }
   fragment.chunks = 1;
@@ -261,12 +263,11 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
   fragment.storage[2] = {fragment.padding, (4 - size % 4) % 4};
   fragment.part_count = size % 4 == 0 ? 2 : 3;
 
-  std::uint32_t flags = 0;
   if (chunk.rodeo_status & chunk_flag::kCorrupt || (chunk.felix_status & ~chunk_status::kBusy) != 0) {
     flags |= slot_flag::kCorrupt;
-    fragment.status |= fragment_status::kDataCorruption;
     counters_.add(WorkerCounter::corrupt);
   }
+  if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) fragment.status |= fragment_status::kDataCorruption;
   if ((chunk.rodeo_status & chunk_flag::kTruncated) != 0) {
     flags |= slot_flag::kTruncated;
     fragment.status |= fragment_status::kOverflow;
@@ -315,7 +316,8 @@ void FullWorker::push(FullFragment& fragment, std::uint32_t reason_flags) {
                                                                           : FragmentCounter::missing);
       fragment_counters_.add(FragmentCounter::empty);
     }
-    if ((reason_flags & slot_flag::kCorrupt) != 0) fragment_counters_.add(FragmentCounter::corrupt);
+    if ((reason_flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0)
+      fragment_counters_.add(FragmentCounter::corrupt);
     if ((reason_flags & slot_flag::kTruncated) != 0) fragment_counters_.add(FragmentCounter::truncated);
     if ((reason_flags & kBcidDiffers) != 0) fragment_counters_.add(FragmentCounter::bcid_mismatch);
   }

@@ -195,7 +195,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
 
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
-    const auto [got, good] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), counters_, plugin_errors_);
+    const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
     std::uint32_t i = 0;
     while (i < good) {
       if (link.regular) {
@@ -216,8 +216,8 @@ void GbtWorker::process_run(const ChunkRun& run) {
       const bool has_following = good + 1 < got;
       single(link, run, at, ids_[good], bcids_[good], true, has_following, has_following ? ids_[good + 1] : 0);
       ++at;
-    } else if (got < n) {
-      lose(link, LostCounter::malformed);
+    } else if (got < asked) {
+      lose(link, lost);
       ++at;
     }
   }
@@ -458,14 +458,16 @@ bool GbtWorker::poll_triggers() {
   return any;
 }
 
-void GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) {
+std::uint16_t GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) {
   event.l1id = current_link_->epoch.l1id(sequence);
   event.trigger_type = 0;
-  if (!has_trigger_type_) return;
+  if (!has_trigger_type_) return 0;
   try {
     event.trigger_type = equipment_.extractor->trigger_type(chunk);
+    return 0;
   } catch (...) {
-    counters_.add(WorkerCounter::plugin_errors);
+    plugin_threw(equipment_.extractor_name, equipment_.links[position_of(*current_link_)], plugin_errors_);
+    return slot_flag::kWorkFailed;
   }
 }
 

@@ -106,7 +106,7 @@ class GbtWorker final : private EventWindowHost {
   void take_back(std::size_t position);
   std::size_t position_of(const TrackedLink& link) const { return static_cast<std::size_t>(&link - links_.data()); }
 
-  void name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) override;
+  std::uint16_t name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) override;
 
   const Settings settings_;
   const std::vector<BuilderLink> builder_links_;

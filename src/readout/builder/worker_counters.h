@@ -9,7 +9,16 @@
 namespace rodeo::readout {
 
 /// Chunks that are in no fragment, by reason; received = built + their sum.
-enum class LostCounter : std::size_t { late, duplicate, out_of_sequence, malformed, link_removed, overflow, count };
+enum class LostCounter : std::size_t {
+  late,
+  duplicate,
+  out_of_sequence,
+  malformed,
+  link_removed,
+  overflow,
+  plugin_threw,
+  count
+};
 
 inline constexpr base::CounterInfo kLostInfo[] = {
     {"late", "chunks", "The event was closed (time-out or full ring) before the chunk came"},
@@ -18,20 +27,12 @@ inline constexpr base::CounterInfo kLostInfo[] = {
     {"malformed", "chunks", "The extractor found no trigger information in the chunk"},
     {"link_removed", "chunks", "The link is removed from the build"},
     {"overflow", "chunks", "The event's slice had no room left, not even for a cut chunk"},
+    {"plugin_threw", "chunks", "The extractor of a plug-in threw an exception at the chunk"},
 };
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 
 /// What else a worker counts.
-enum class WorkerCounter : std::size_t {
-  corrupt,
-  truncated,
-  continuations,
-  resynchronised,
-  removed,
-  taken_back,
-  plugin_errors,
-  count
-};
+enum class WorkerCounter : std::size_t { corrupt, truncated, continuations, resynchronised, removed, taken_back, count };
 
 inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"corrupt", "chunks", "Chunks in fragments that failed the integrity check or carry a link error"},
@@ -40,7 +41,6 @@ inline constexpr base::CounterInfo kWorkerInfo[] = {
     {"resynchronised", "times", "Links that found their place again after a jump or a reset"},
     {"removed", "times", "Links removed from the build"},
     {"taken_back", "times", "Links taken back into the build"},
-    {"plugin_errors", "exceptions", "Exceptions that a plug-in threw at the builder"},
 };
 static_assert(std::size(kWorkerInfo) == static_cast<std::size_t>(WorkerCounter::count));
 

@@ -1,6 +1,6 @@
 #include "readout/builder/worker_equipment.h"
 
-#include <vector>
+#include <exception>
 
 #include "readout/builder/builder_common.h"
 #include "readout/extractor/field_extractor.h"
@@ -8,25 +8,33 @@
 namespace rodeo::readout {
 
 WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links, bool trigger_list) {
-  std::vector<Fid> fids;
-  fids.reserve(links.size());
-  for (const BuilderLink& link : links) fids.push_back(link.fid);
   WorkerEquipment equipment;
-  equipment.stream = context.input->open(fids);
+  equipment.links.reserve(links.size());
+  for (const BuilderLink& link : links) equipment.links.push_back(link.fid);
+  equipment.stream = context.input->open(equipment.links);
   if (trigger_list) {
     equipment.trigger_list = open_trigger_list(context);
     equipment.trigger_extractor = make_ttc_extractor();
   }
   equipment.extractor = context.make_extractor();
   if (context.make_checker) equipment.checker = context.make_checker();
+  equipment.extractor_name = context.extractor_name.empty() ? "extractor" : context.extractor_name;
+  equipment.checker_name = context.checker_name.empty() ? "checker" : context.checker_name;
   return equipment;
 }
 
-void plugin_threw(const char* what, WorkerCounters& counters, base::LogThrottle& throttle) {
-  counters.add(WorkerCounter::plugin_errors);
-  if (const auto turn = throttle.turn()) {
-    base::log_warning("a plug-in threw while it looked at chunks: {}{}", what, turn.suffix());
+void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& throttle) {
+  const auto turn = throttle.turn();
+  if (!turn) return;
+  std::string what;
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    what = error.what();
+  } catch (...) {
+    what = "something that is no std::exception";
   }
+  base::log_warning("the {} threw at a chunk of link {:#018x}: {}{}", plugin, link.value, what, turn.suffix());
 }
 
 }  // namespace rodeo::readout

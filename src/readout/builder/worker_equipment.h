@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "readout/builder/worker_counters.h"
@@ -21,34 +22,42 @@ struct WorkerEquipment {
   std::unique_ptr<TriggerExtractor> extractor;
   std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
   std::unique_ptr<IntegrityChecker> checker;            ///< may be null
+  std::vector<Fid> links;                               ///< by LinkIndex
+  std::string extractor_name;
+  std::string checker_name;
 };
 
 /// Opens the streams of one worker's links and makes its plug-ins. Throws SetupError, and what input and plug-ins throw.
 WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links, bool trigger_list);
 
-/// What a look at some chunks found: `read` have trigger information, of these the first `good` are intact as well; where good < read,
-/// the next one is corrupt.
+/// What a look at the first `asked` of some chunks found: `read` have trigger information, of these the first `good` are intact as well. Where
+/// good < read, the next one is corrupt; else, where read < asked, it is lost.
 struct Looked {
+  std::uint32_t asked = 0;
   std::uint32_t read = 0;
   std::uint32_t good = 0;
+  LostCounter lost = LostCounter::malformed;
 };
 
-/// Counts and logs (once a second) what a plug-in threw.
-void plugin_threw(const char* what, WorkerCounters& counters, base::LogThrottle& throttle);
+/// Logs (once a second) the exception that is being handled: which plug-in threw it, and at a chunk of which link.
+void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& throttle);
 
-/// Extracts from `n` chunks of a run, from `first` on, and checks them. What a plug-in throws makes the first chunk unreadable.
+/// Extracts from `n` chunks of a run, from `first` on, and checks them. What a plug-in throws costs the chunk that it throws at: it is looked for
+/// by asking for half as many, and lost (extractor) or corrupt (checker).
 inline Looked look_at(const WorkerEquipment& equipment, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
-                      std::uint32_t* ids, std::uint16_t* bcids, WorkerCounters& counters, base::LogThrottle& throttle) {
-  try {
-    const std::uint32_t read = std::min(n, equipment.extractor->extract(run, first, n, ids, bcids));
-    if (equipment.checker == nullptr) return {read, read};
-    return {read, std::min(read, equipment.checker->check(run, first, read))};
-  } catch (const std::exception& error) {
-    plugin_threw(error.what(), counters, throttle);
-  } catch (...) {
-    plugin_threw("no std::exception", counters, throttle);
+                      std::uint32_t* ids, std::uint16_t* bcids, base::LogThrottle& throttle) {
+  for (;; n = (n + 1) / 2) {
+    std::uint32_t read = 0;
+    try {
+      read = std::min(n, equipment.extractor->extract(run, first, n, ids, bcids));
+      if (equipment.checker == nullptr || read == 0) return {n, read, read};
+      return {n, read, std::min(read, equipment.checker->check(run, first, read))};
+    } catch (...) {
+      if (n > 1) continue;
+      plugin_threw(read == 0 ? equipment.extractor_name : equipment.checker_name, equipment.links[run.link], throttle);
+      return {1, read, 0, LostCounter::plugin_threw};
+    }
   }
-  return {};
 }
 
 }  // namespace rodeo::readout

@@ -240,7 +240,11 @@ void FileStream::restamp(std::span<std::byte> chunk, LinkIndex link) {
     playback_.provable.write(chunk, link_ids_[link], l1id);
   } else {
     const formats::ProvableTrigger trigger = playback_.provable.trigger(l1id);
-    playback_.restamp(chunk, {.l1id = l1id.value, .bcid = trigger.bcid, .trigger_type = trigger.trigger_type});
+    try {
+      playback_.restamp(chunk, {.l1id = l1id.value, .bcid = trigger.bcid, .trigger_type = trigger.trigger_type});
+    } catch (...) {  // of a plug-in
+      not_restamped_.add(1);
+    }
   }
 }
 
