@@ -25,17 +25,24 @@ std::string reasons(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
-/// What a file writer should have written and did not; shares and limits that were asked for are no loss.
-std::string unwritten_text(const FragmentConsumer::Status& consumer) {
+/// What a consumer should have written or done, and has not; shares and limits that were asked for are no loss.
+std::string losses_text(const FragmentConsumer::Status& consumer) {
   constexpr std::string_view kPrefix = "unwritten_";
-  std::vector<NamedCounter> lost;
-  std::uint64_t sum = 0;
-  for (const NamedCounter& counter : consumer.counters) {
-    if (counter.value == 0 || !counter.name.starts_with(kPrefix) || counter.name.starts_with("unwritten_beyond_")) continue;
-    lost.push_back({counter.name.substr(kPrefix.size()), counter.value});
-    sum += counter.value;
+  std::vector<NamedCounter> unwritten;
+  std::vector<NamedCounter> failed;
+  std::uint64_t events = 0;
+  for (const NamedCounter& counter : readout::losses_of(consumer)) {
+    if (!counter.name.starts_with(kPrefix)) {
+      failed.push_back(counter);
+      continue;
+    }
+    unwritten.push_back({counter.name.substr(kPrefix.size()), counter.value});
+    events += counter.value;
   }
-  return sum == 0 ? "" : fmt::format("\n  not written {} events for {}{}", sum, consumer.name, reasons(lost));
+  std::string out;
+  if (events > 0) out += fmt::format("\n  not written {} events for {}{}", events, consumer.name, reasons(unwritten));
+  if (!failed.empty()) out += fmt::format("\n  failed      {}{}", consumer.name, reasons(failed));
+  return out;
 }
 
 const char* phase_name(readout::Phase phase) {
@@ -170,7 +177,7 @@ std::string report_text(const readout::RunReport& report) {
   for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
-  for (const auto& consumer : report.consumers) out += unwritten_text(consumer);
+  for (const auto& consumer : report.consumers) out += losses_text(consumer);
   if (report.chunks_sent == 0)
     out +=
         "\n  input       no data came: see that the sources are on and triggers come (rodeo card status, rodeo emulate "

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
+#include <span>
 #include <string_view>
 
 #include "readout/back_pressure.h"
@@ -80,11 +82,25 @@ constexpr std::array<std::string_view, 15> kInputLosses{
     "bad_trailer",     "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes",
     "chunks_cut_off",  "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
 
+/// Counters of consumers that say that a fragment did not come through them whole, though nobody asked for that.
+constexpr std::array<std::string_view, 4> kConsumerLosses{"exceptions", "work_threw", "unwritten_queue_full",
+                                                          "unwritten_disk_full"};
+
+/// The counters of these names that are not zero.
+std::vector<NamedCounter> named(const std::vector<NamedCounter>& counters, std::span<const std::string_view> names) {
+  std::vector<NamedCounter> out;
+  std::ranges::copy_if(counters, std::back_inserter(out), [&](const NamedCounter& counter) {
+    return counter.value > 0 && std::ranges::find(names, counter.name) != names.end();
+  });
+  return out;
+}
+
 /// While a run goes on, what is under way is in no counter yet.
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
-  const bool whole = report.input_losses().empty() && !(over && report.chunks_sent == 0);
+  const bool whole = report.input_losses().empty() && !(over && report.chunks_sent == 0) &&
+                     std::ranges::all_of(report.consumers, [](const auto& one) { return losses_of(one).empty(); });
   return report.incomplete == 0 && report.without_removed == 0 && report.lost() == 0 && whole ? Condition::good
                                                                                               : Condition::incomplete;
 }
@@ -107,12 +123,10 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
-std::vector<NamedCounter> RunReport::input_losses() const {
-  std::vector<NamedCounter> losses;
-  for (const NamedCounter& counter : input) {
-    if (counter.value > 0 && std::ranges::find(kInputLosses, counter.name) != kInputLosses.end()) losses.push_back(counter);
-  }
-  return losses;
+std::vector<NamedCounter> RunReport::input_losses() const { return named(input, kInputLosses); }
+
+std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer) {
+  return named(consumer.counters, kConsumerLosses);
 }
 
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,

@@ -14,8 +14,10 @@
 namespace rodeo::readout {
 
 enum class Condition : std::uint8_t {
-  good,        ///< every fragment has all its links, no chunk lost
-  incomplete,  ///< fragments without all their links, removed ones too, chunks in no fragment, an input that lost data, was cut off or brought none; each is counted by reason
+  good,  ///< every fragment has all its links, no chunk lost
+  /// fragments without all their links, removed ones too, chunks in no fragment, an input that lost data, was cut off or brought
+  /// none, or a consumer that lost data; each is counted by reason
+  incomplete,
   wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
   aborted,  ///< a failure or the user ended the run before its data were safe
 };
@@ -67,6 +69,9 @@ struct RunReport {
   std::vector<FragmentConsumer::Status> consumers;
   std::vector<NamedCounter> input;
 };
+
+/// Fragments that a consumer lost, left unwritten without being told to, or could not do its work on, by name.
+std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer);
 
 /// `aborted`: the user would not wait for the run to drain.
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,

@@ -114,9 +114,10 @@ TEST(RunReportText, SaysWhatWasNotWrittenAndWhereADamagedRecordingIsLookedInto) 
   status.input.push_back({"damaged", 3});
   status.consumers[0].name = "writer";
   status.consumers[0].counters = {
-      {"unwritten_beyond_fraction", 9}, {"unwritten_disk_full", 70}, {"unwritten_queue_full", 2}};
+      {"unwritten_beyond_fraction", 9}, {"unwritten_disk_full", 70}, {"unwritten_queue_full", 2}, {"work_threw", 5}};
   const std::string text = report_text(readout::make_report({}, status, "nothing", false));
   EXPECT_THAT(text, HasSubstr("not written 72 events for writer: disk_full 70, queue_full 2\n"));
+  EXPECT_THAT(text, HasSubstr("failed      writer: work_threw 5\n"));
   EXPECT_THAT(text, HasSubstr("damaged in 3 places; `rodeo data verify` says where"));
 }
 

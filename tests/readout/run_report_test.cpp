@@ -64,6 +64,21 @@ TEST(RunReport, ADamagedRecordingIsNoGoodRun) {
   EXPECT_EQ(make_report({}, status, "nothing", false).condition, Condition::incomplete);
 }
 
+TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
+  for (const auto& [counter, condition] : std::initializer_list<std::pair<const char*, Condition>>{
+           {"exceptions", Condition::incomplete},
+           {"work_threw", Condition::incomplete},
+           {"unwritten_queue_full", Condition::incomplete},
+           {"unwritten_disk_full", Condition::incomplete},
+           {"unwritten_beyond_fraction", Condition::good},  // as it was told
+           {"waited_for_copy", Condition::good}}) {
+    ReadoutStatus status = status_of(100, 100, {});
+    status.consumers.resize(1);
+    status.consumers[0].counters = {{counter, 1}};
+    EXPECT_EQ(make_report({}, status, "nothing", false).condition, condition) << counter;
+  }
+}
+
 TEST(RunReport, AMismatchMakesTheRunWrongHoweverWholeItIs) {
   ReadoutStatus status = status_of(100, 100, {});
   status.consumers.resize(1);
