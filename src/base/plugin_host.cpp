@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/crash_report.h"
+
 namespace rodeo::base {
 
 namespace {
@@ -108,6 +110,7 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
                                  {},
                                  "a symbol is missing: rebuild it, and link it to what it uses"});
   }
+  name_in_crashes(name, path->string(), library);
   const auto function = reinterpret_cast<void (*)(Registry&)>(registration);
   if (const auto added = registry_.add_library(path->string(), function); !added) {
     return std::unexpected(added.error().within(fmt::format("plug-in `{}`", name)));

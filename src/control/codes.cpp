@@ -41,6 +41,11 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.plugin_abi", invalid_configuration,
      "A plug-in was built against headers of another plug-in ABI. Nothing of it was called. Rebuild "
      "it against the headers of the Rodeo that loads it."},
+    {"base.plugin_crashed", failed,
+     "The code of a plug-in, or a library function that it called, was running when a fatal signal ended the process: "
+     "usually "
+     "it read or wrote outside of a chunk. `rodeo plugin test` tries a plug-in on a recording, alone; under a debugger "
+     "the signal shows the line. Never trust a length: chunks come as the link delivers them."},
     {"base.plugin_not_found", invalid_configuration,
      "A plug-in library was not found. A name is looked for as libNAME.so in RODEO_PLUGIN_PATH, "
      "beside the configuration, in the installed lib/rodeo/plugins and beside the command; what contains a / is a path."},

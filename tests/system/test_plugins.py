@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT, scaled
+from conftest import BUILD, ROOT, TIMEOUT_SCALE, scaled
 
 INSTALLED = BUILD / "installed"
 
@@ -106,9 +106,7 @@ def test_a_recording_is_tried_with_a_built_in_extractor_and_not_with_another_det
 
 
 def test_what_a_plugin_throws_is_counted_by_chunk_and_told(rodeo):
-    library = next((BUILD / "test_plugins").glob("*throws_on_data*"), None)
-    if library is None:
-        pytest.skip("built with the unit tests")
+    library = built_for_tests("throws_on_data")
     rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
     done = rodeo("plugin", "test", library, "run.felix", "--cost-time", "1ms", "-o", "json", exit_code=7)
     extractor, checker = json.loads(done.stdout)["components"]
@@ -118,10 +116,57 @@ def test_what_a_plugin_throws_is_counted_by_chunk_and_told(rodeo):
     assert "checker throws_on_data threw: something that is no std::exception" in done.stderr
 
 
-def test_an_input_of_a_plugin_can_end_the_run_with_its_reason(rodeo):
-    library = next((BUILD / "test_plugins").glob("*failing_input*"), None)
+def built_for_tests(kind):
+    library = next((BUILD / "test_plugins").glob(f"*{kind}*"), None)
     if library is None:
         pytest.skip("built with the unit tests")
+    return library
+
+
+def with_plugin(library, extractor, checker, builder, groups):
+    """A configuration that plays run.felix through a plug-in."""
+    return (f'[readout]\nplugins = ["{library}"]\n[readout.input]\ntype = "file"\nfile = "run.felix"\n[readout.builder]\ntype = "{builder}"\n'
+            f'[readout.extractor]\ntype = "{extractor}"\n[[readout.rob]]\nsource_id = "0x00610001"\nlinks_per_group = {groups}\n'
+            + (f'[readout.checker]\ntype = "{checker}"\n' if checker else ""))
+
+
+@pytest.mark.parametrize("builder, groups", [("gbt", 0), ("full", 1)])
+def test_what_a_plugin_throws_in_a_run_costs_the_chunks_it_threw_at_and_names_it(rodeo, builder, groups):
+    library = built_for_tests("throws_on_data")
+    rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
+    (rodeo.directory / "run.toml").write_text(with_plugin(library, "throws_on_data", "", builder, groups))
+    done = rodeo("readout", "run.toml", "--json", "report.json")
+    report = json.loads((rodeo.directory / "report.json").read_text())
+    assert report["chunks"] == {"sent": 4000, "built": 3600, "lost": {"plugin_threw": 400}}, report
+    assert report["run"]["condition"] == "INCOMPLETE"
+    assert f"the extractor `throws_on_data` of plug-in {library.resolve()} threw at a chunk of link 0x1000000000" in done.stderr
+    assert "ten at a time" in done.stderr
+
+    # A chunk at which the checker throws is not proven good; it stays in its fragment, flagged.
+    (rodeo.directory / "run.toml").write_text(with_plugin(library, "rodeo", "throws_on_data", builder, groups))
+    done = rodeo("readout", "run.toml", "--json", "report.json")
+    report = json.loads((rodeo.directory / "report.json").read_text())
+    assert report["chunks"] == {"sent": 4000, "built": 4000, "lost": {}}, report
+    assert report["fragments"]["incomplete_by_reason"] == {"corrupt": 10 if builder == "gbt" else 40}
+    assert report["run"]["condition"] == "INCOMPLETE"
+    assert f"the checker `throws_on_data` of plug-in {library.resolve()} threw" in done.stderr
+
+
+@pytest.mark.parametrize("extractor, checker, where", [("crashes", "", "in the code of"), ("rodeo", "crashes", "in what was called by")])
+def test_a_plugin_that_crashes_a_run_is_named(rodeo, extractor, checker, where):
+    library = built_for_tests("crashes")
+    rodeo("data", "record", "run.felix", "--links", "4", "--events", "1000")
+    (rodeo.directory / "run.toml").write_text(with_plugin(library, extractor, checker, "gbt", 0))
+    done = rodeo("readout", "run.toml", exit_code=None)
+    assert done.returncode not in (0, 1, 7) or TIMEOUT_SCALE > 1  # sanitizers end a process in their own way
+    assert f"SIGSEGV {where} plug-in `{library}` ({library.resolve()}), in thread rodeo-gbt-0" in done.stderr
+    rodeo("explain", "base.plugin_crashed")
+    tried = rodeo("plugin", "test", library, "run.felix", exit_code=None)
+    assert tried.returncode != 0 and f"SIGSEGV in the code of plug-in `{library}`" in tried.stderr
+
+
+def test_an_input_of_a_plugin_can_end_the_run_with_its_reason(rodeo):
+    library = built_for_tests("failing_input")
     (rodeo.directory / "crate.toml").write_text(f"""
 [readout]
 plugins = ["{library}"]
