@@ -467,6 +467,12 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
     {"readout.not_running", refused,
+    {"readout.not_in_turn", invalid_configuration,
+     "The links of the generator do not bring events as the builder takes them. The GBT builder wants every event from "
+     "every "
+     "link. The FULL builder takes each event of a group from one of its links, and would count what the others bring as "
+     "duplicates, or miss the events of links that are not in the group. Set `groups` of the input and `links_per_group` "
+     "of the ROBs to fit."},
      "Links are removed and restored while a run goes on. This one is ending: its input has stopped, and what is open is "
      "built "
      "as it is."},

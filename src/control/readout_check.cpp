@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -27,9 +28,44 @@ void add(const SetupError& refused, const std::string& where, ConfigurationError
   errors.push_back(std::move(error));
 }
 
+/// Which links of a generator take turns must be known to the builder: it takes an event of a group once. Throws SetupError.
+void check_turns(const ReadoutSettings& settings, const readout::GeneratorSettings& input, const readout::RobSettings& rob,
+                 const std::vector<BuilderLink>& links) {
+  const std::uint32_t turn = input.stride();
+  const auto refuse = [&](const std::string& what, const std::string& next) {
+    throw SetupError({"readout.not_in_turn", fmt::format("ROB {:#010x}: {}", rob.source_id.value, what), rob.where, next});
+  };
+  if (settings.builder.type == "gbt" && turn > 1) {
+    refuse(
+        fmt::format("the GBT builder wants every event from every link, but {} links of the input carry them in turn", turn),
+        "set readout.builder.type = \"full\", or readout.input.groups = 0");
+  }
+  if (settings.builder.type != "full") return;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> dealt;  // groups of the input, by those of the ROB
+  for (const BuilderLink& link : links) {
+    const auto position = std::ranges::find(input.links, link.fid) - input.links.begin();
+    dealt[link.group].push_back(static_cast<std::uint32_t>(position) / turn);
+  }
+  for (const auto& [group, members] : dealt) {
+    if (members.size() == turn && std::ranges::count(members, members.front()) == turn) continue;
+    if (turn == 1) {
+      refuse(fmt::format(
+                 "{} links are one group, whose links carry events in turn, but each link of the input carries every event",
+                 members.size()),
+             fmt::format(
+                 "set links_per_group = 1 here (a fragment of each link), readout.input.groups = {} (links in turn), or "
+                 "readout.builder.type = \"gbt\" (one fragment of all links)",
+                 input.links.size() / members.size()));
+    }
+    refuse(fmt::format("group {} has {} links, which are not the {} of a group of the input that carry its events in turn",
+                       group, members.size(), turn),
+           fmt::format("set links_per_group = {} here, and list whole groups of the input", turn));
+  }
+}
+
 /// Source ids and links; `links` as for readout::rob_links().
 void check_robs(const ReadoutSettings& settings, std::optional<std::span<const Fid>> input_links,
-                ConfigurationErrors& errors) {
+                const std::optional<readout::GeneratorSettings>& generator, ConfigurationErrors& errors) {
   try {
     readout::check_source_ids(settings.robs);
   } catch (const SetupError& refused) {
@@ -46,17 +82,18 @@ void check_robs(const ReadoutSettings& settings, std::optional<std::span<const F
       context.source_id = rob.source_id;
       context.links = links;
       readout::check_links(context, gbt ? readout::GbtSettings::from(settings.builder.parameters).workers : 1);
+      if (generator) check_turns(settings, *generator, rob, links);
     } catch (const SetupError& refused) {
       add(refused, rob.where, errors);
     }
   }
 }
 
-/// The links of a generator; nothing if another input, or if it is refused itself.
-std::optional<std::vector<Fid>> generator_links(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+/// Nothing if another input, or if it is refused itself.
+std::optional<readout::GeneratorSettings> generator_of(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return std::nullopt;
   try {
-    return readout::GeneratorSettings::from(settings.input.parameters).links;
+    return readout::GeneratorSettings::from(settings.input.parameters);
   } catch (const SetupError& refused) {
     add(refused, settings.input.where, errors);
     return std::nullopt;
@@ -99,8 +136,11 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   check_names(settings, errors);
   check_outputs(settings, errors);
   const std::size_t before = errors.size();
-  const auto links = generator_links(settings, errors);
-  if (errors.size() == before) check_robs(settings, links, errors);
+  const auto generator = generator_of(settings, errors);
+  if (errors.size() != before) return;
+  std::optional<std::span<const Fid>> links;
+  if (generator) links = generator->links;
+  check_robs(settings, links, generator, errors);
 }
 
 void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
@@ -122,7 +162,7 @@ void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErro
       links.push_back(formats::fid_of_card_elink(input.detector, input.card, elink));
   }
   if (const auto whole = file->check(); !whole) return refuse(whole.error());
-  check_robs(settings, links, errors);
+  check_robs(settings, links, std::nullopt, errors);
 }
 
 }  // namespace rodeo::control

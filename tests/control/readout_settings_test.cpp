@@ -51,7 +51,7 @@ TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
   EXPECT_EQ(first_code(configuration("l1id_bits = 8\n")), "");
   EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n")), "");
   EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n", "type = \"full\"\n")), "readout.untold_resets");
-  EXPECT_EQ(first_code(configuration("ecr_triggers = 300\n", "type = \"full\"\n")), "");
+  EXPECT_EQ(first_code(configuration("ecr_triggers = 300\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 
 TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
@@ -63,7 +63,30 @@ TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
       first_code(configuration("chunk_bytes = \"1MiB\"\n", "chunk_size = \"1MiB\"\nwindow = 256\nmax_extensions = 0\n")),
       "");
   EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\n", "max_extensions = 0\n")), "readout.small_slices");
-  EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\n", "type = \"full\"\n")), "");
+  EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\ngroups = 1\n", "type = \"full\"\n")), "");
+}
+
+TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) {
+  const auto code = [](const std::string& groups, const std::string& builder, std::vector<std::string> rob = {}) {
+    const auto plan = load_readout_text(configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),
+                                        {.file = "run.toml", .overrides = std::move(rob), .environment = false});
+    return plan ? "" : plan.error().front().code;
+  };
+  const std::string wrong = "readout.not_in_turn";
+  // Four links: each with every event, two pairs in turn, all in turn.
+  EXPECT_EQ(code("0", "gbt"), "");
+  EXPECT_EQ(code("4", "gbt"), "") << "a group of one link has every event";
+  EXPECT_EQ(code("2", "gbt"), wrong);
+  EXPECT_EQ(code("0", "full"), wrong);
+  EXPECT_EQ(code("0", "full", {"readout.rob[0].links_per_group=2"}), wrong);
+  EXPECT_EQ(code("0", "full", {"readout.rob[0].links_per_group=1"}), "");
+  EXPECT_EQ(code("1", "full"), "");
+  EXPECT_EQ(code("1", "full", {"readout.rob[0].links_per_group=2"}), wrong) << "half of the events of each would be missing";
+  EXPECT_EQ(code("2", "full"), wrong) << "every event twice";
+  EXPECT_EQ(code("2", "full", {"readout.rob[0].links_per_group=2"}), "");
+  const std::string pair = "readout.rob[0].links=[\"0x1000000000000000\", ";
+  EXPECT_EQ(code("2", "full", {pair + "\"0x1000000000010000\"]"}), "") << "one of the two groups";
+  EXPECT_EQ(code("2", "full", {pair + "\"0x1000000000020000\"]"}), wrong) << "one link of each";
 }
 
 TEST(ReadoutSettings, AnEmptyListOfLinksIsNoListLeftOut) {

@@ -66,6 +66,8 @@ def test_pools_larger_than_memory(rodeo):
                                   'type = "full"\nfragments = 1000000\ncopies = 1000000\ncopy_size = "16MiB"'], ids=["window", "buffers", "copies"])
 def test_buffers_larger_than_memory_are_refused_before_any_is_touched(rodeo, keys):
     text = CONFIGURATION.replace('type = "gbt"', keys)
+    if "full" in keys:
+        text = text.replace("links = 8", "links = 8\ngroups = 1")
     # Sanitizers take more than this themselves.
     limit = None if TIMEOUT_SCALE > 1 else lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
     done = rodeo("readout", write_configuration(rodeo, text), "--seconds", 0.2, exit_code=3, preexec_fn=limit)
@@ -190,7 +192,7 @@ def test_a_flipped_byte_makes_the_run_wrong(rodeo):
 def test_a_cpu_that_is_not_there_is_said(rodeo):
     done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.2, "--set", "readout.builder.cpus=4000", "--set", "readout.input.cpu=4001")
     assert "rodeo-gbt-0 cannot be pinned to CPU 4000" in done.stderr and "rodeo-gen cannot be pinned to CPU 4001" in done.stderr
-    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.2, "--set", "readout.builder.type=full", "--set", "readout.builder.cpus=4000", "--set", "readout.consumer[2].directory=full")
+    done = rodeo("readout", write_configuration(rodeo), "--seconds", 0.2, "--set", "readout.builder.type=full", "--set", "readout.input.groups=1", "--set", "readout.builder.cpus=4000", "--set", "readout.consumer[2].directory=full")
     assert "rodeo-full-0 cannot be pinned to CPU 4000" in done.stderr
 
 
