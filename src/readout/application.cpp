@@ -71,7 +71,8 @@ void Application::find_links() {
   for (const RobSettings& rob : settings_.robs) {
     std::vector<BuilderLink> links = rob_links(rob, input_->links(), taken);
     settings_.run.free_strings.push_back(links_string(rob.source_id, links));
-    robs_.push_back({rob.source_id, std::move(links), LinkPolicy(settings_.link_policy), nullptr});
+    std::vector<LinkState> asked(links.size(), LinkState::active);
+    robs_.push_back({rob.source_id, std::move(links), std::move(asked), LinkPolicy(settings_.link_policy), nullptr});
   }
 }
 
@@ -159,6 +160,7 @@ void Application::step() {
       history_.add(cause_);
       apply_link_policy(now);
     }
+    warn_of_duplicates(now);
     previous_ = std::move(now);
   }
   if (drained_.load(std::memory_order_acquire)) finish();
@@ -169,6 +171,7 @@ void Application::finish() {
   // An input that ended by itself still has threads to let go.
   input_->stop();
   const ReadoutStatus last = status();
+  warn_of_duplicates(last);
   if (failure_.empty()) failure_ = last.failure;
   phase_ = Phase::stopped;
 }
@@ -211,13 +214,38 @@ ReadoutStatus Application::status() {
 void Application::apply_link_policy(const ReadoutStatus& now) {
   for (std::size_t i = 0; i < robs_.size(); ++i) {
     for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
-      robs_[i].builder->set_link(change.fid, change.state);
+      set_state(robs_[i], change.fid, change.state);
       messages_.push_back(change.state == LinkState::removed
                               ? fmt::format("link {} removed by policy: {} events in a row without it", fid_text(change.fid),
                                             change.silent_events)
                               : fmt::format("link {} restored by policy: it delivers again", fid_text(change.fid)));
     }
   }
+}
+
+/// Links that bring what others have brought already: the data are not what the builder is for, which nothing else says.
+void Application::warn_of_duplicates(const ReadoutStatus& now) {
+  constexpr std::uint64_t kEnough = 1000;
+  for (std::size_t i = 0; i < robs_.size(); ++i) {
+    const std::uint64_t duplicates = counter_value(now.robs[i].builder.lost, "duplicate");
+    const std::uint64_t received = now.robs[i].builder.chunks_received;
+    if (robs_[i].duplicates_told || duplicates < kEnough || duplicates < received / 10) continue;
+    robs_[i].duplicates_told = true;
+    messages_.push_back(
+        fmt::format("warning: {} of {} chunks of ROB {:#010x} are duplicates and lost: {}", duplicates, received,
+                    robs_[i].source_id.value,
+                    settings_.builder.type == "full"
+                        ? "links of one group bring the same events. Links that take turns are one group of "
+                          "readout.rob.links_per_group; "
+                          "where each brings every event, set links_per_group = 1, or readout.builder.type = \"gbt\""
+                        : "their links send events again that they have sent before"));
+  }
+}
+
+/// A builder obeys between two pages; what was asked of it last is what it will do.
+void Application::set_state(Rob& rob, Fid fid, LinkState state) {
+  rob.builder->set_link(fid, state);
+  rob.asked[static_cast<std::size_t>(std::ranges::find(rob.links, fid, &BuilderLink::fid) - rob.links.begin())] = state;
 }
 
 Result<void> Application::set_link(Fid fid, LinkState state) {
@@ -227,14 +255,13 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
                                                             : "the run is ending: links are not changed any more"});
   }
   for (Rob& rob : robs_) {
-    const FragmentBuilder::Status status = rob.builder->status();
-    const auto link = std::ranges::find(status.links, fid, &FragmentBuilder::Link::fid);
-    if (link == status.links.end()) continue;
-    if (link->state == state) {
+    const auto link = std::ranges::find(rob.links, fid, &BuilderLink::fid);
+    if (link == rob.links.end()) continue;
+    if (rob.asked[static_cast<std::size_t>(link - rob.links.begin())] == state) {
       return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", fid_text(fid),
                                                                      state == LinkState::active ? "active" : "removed")});
     }
-    rob.builder->set_link(fid, state);
+    set_state(rob, fid, state);
     rob.policy.set_by_hand(fid);
     messages_.push_back(
         fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));

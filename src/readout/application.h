@@ -59,7 +59,7 @@ class Application {
   /// Which stage held the run back most often so far.
   std::string limited_by() const { return history_.worst(); }
 
-  /// What happened since the last call that a user wants to read: links removed and restored.
+  /// What happened since the last call that a user wants to read: links removed and restored, a ROB whose chunks are duplicates.
   std::vector<std::string> take_messages();
 
   const ReadoutSettings& settings() const { return settings_; }
@@ -68,14 +68,18 @@ class Application {
   struct Rob {
     SourceId source_id;
     std::vector<BuilderLink> links;  ///< the builder refers to them
+    std::vector<LinkState> asked;    ///< of each link, last
     LinkPolicy policy;
     std::unique_ptr<FragmentBuilder> builder;
+    bool duplicates_told = false;
   };
 
   void find_links();
   void make_consumers(const base::ComponentRegistry& registry);
   void make_builders(const base::ComponentRegistry& registry);
   void apply_link_policy(const ReadoutStatus& now);
+  void warn_of_duplicates(const ReadoutStatus& now);
+  void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
   void drain();
   void finish();

@@ -159,6 +159,34 @@ TEST_F(ApplicationTest, LinksAreRemovedAndRestoredByHand) {
   EXPECT_EQ(application.take_messages().size(), 2U);
 }
 
+TEST_F(ApplicationTest, ALinkIsRemovedOnceAlsoWhileTheBuilderHasNotObeyedYet) {
+  script_.builder_is_slow = true;
+  Application application(settings_, registry_);
+  application.start();
+  const Fid fid = Fid::of(0, 1, 0, 3);
+  EXPECT_TRUE(application.set_link(fid, LinkState::removed));
+  EXPECT_EQ(application.status().robs[0].builder.links[3].state, LinkState::active);
+  const Error again = application.set_link(fid, LinkState::removed).error();
+  EXPECT_EQ(again.code, "readout.link_state");
+  EXPECT_THAT(again.what, HasSubstr("is removed already"));
+  EXPECT_TRUE(application.set_link(fid, LinkState::active));
+  EXPECT_THAT(application.set_link(fid, LinkState::active).error().what, HasSubstr("is active already"));
+}
+
+TEST_F(ApplicationTest, ARobWhoseChunksAreDuplicatesIsTold) {
+  Application application(settings_, registry_);
+  application.start();
+  script_.received = 100'000;
+  script_.duplicates = 9'000;  // a link now and then
+  application.step();
+  EXPECT_TRUE(application.take_messages().empty());
+  script_.duplicates = 90'000;
+  application.stop();
+  run_to_end(application);
+  EXPECT_THAT(application.take_messages(),
+              ElementsAre(HasSubstr("90000 of 100000 chunks of ROB 0x00610001 are duplicates")));
+}
+
 TEST_F(ApplicationTest, LinksAreNotChangedWhenNobodyWouldObey) {
   Application application(settings_, registry_);
   const Fid fid = Fid::of(0, 1, 0, 3);

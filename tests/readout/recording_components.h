@@ -23,6 +23,9 @@ struct Script {
   std::atomic<bool> fail_consumer{false};
   std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
+  std::atomic<bool> builder_is_slow{false};  ///< it has not come to obey yet
+  std::atomic<std::uint64_t> received{0};
+  std::atomic<std::uint64_t> duplicates{0};
   std::vector<BuilderLink> links_seen;
   std::atomic<std::uint64_t> link_missing{0};
   std::atomic<std::uint64_t> link_chunks{0};
@@ -92,6 +95,7 @@ class RecordingBuilder final : public FragmentBuilder {
     script_.note("builder joined");
   }
   bool set_link(Fid fid, LinkState state) override {
+    if (script_.builder_is_slow) return true;
     for (std::size_t i = 0; i < links_.size(); ++i) {
       if (links_[i].fid == fid) removed_[i] = state == LinkState::removed;
     }
@@ -104,6 +108,8 @@ class RecordingBuilder final : public FragmentBuilder {
     }
     out.links.front().missing = script_.link_missing;
     out.links.front().chunks = script_.link_chunks;
+    out.chunks_received = script_.received;
+    out.lost = {{"duplicate", script_.duplicates}};
     return out;
   }
 
