@@ -4,12 +4,14 @@
 
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "formats/checksum.h"
 #include "formats/event_file_reader.h"
@@ -399,6 +401,27 @@ TEST_F(Writer, LeavesTheSpaceFreeThatItWasTold) {
   EXPECT_EQ(all_events().size(), count("events_written"));
   end_.clear();
   writer_.reset();
+  ::umount(disk.c_str());
+}
+
+TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
+  const fs::path disk = scratch_ / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  {
+    auto file = BlockFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
+    ASSERT_TRUE(file);
+    std::set<std::int64_t> steps;
+    std::uint64_t bytes = BlockFile::kAlign;
+    for (; file->make_room(bytes) == Room::reserved; bytes += BlockFile::kAlign) {
+      struct stat held{};
+      ASSERT_EQ(::fstat(file->descriptor(), &held), 0);
+      steps.insert(held.st_blocks);
+    }
+    EXPECT_EQ(file->make_room(bytes), Room::full);
+    EXPECT_GE(bytes, 4U << 20) << "to the last page";
+    EXPECT_LE(steps.size(), 20U) << "half of what is left each time, not what each event wants";
+  }
   ::umount(disk.c_str());
 }
 

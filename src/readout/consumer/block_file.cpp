@@ -48,6 +48,7 @@ BlockFile::BlockFile(BlockFile&& other) noexcept
       direct_(other.direct_),
       can_reserve_(other.can_reserve_),
       settings_(other.settings_),
+      step_(other.step_),
       reserved_(other.reserved_),
       written_(other.written_),
       flushed_(other.flushed_) {}
@@ -58,27 +59,25 @@ BlockFile::~BlockFile() {
 
 Room BlockFile::make_room(std::uint64_t bytes) {
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
-  std::uint64_t step = settings_.reserve_step;
+  std::uint64_t most = ~std::uint64_t{0};
   if (settings_.min_free_bytes > 0) {
     const std::uint64_t wanted = bytes - reserved_ + settings_.min_free_bytes;
     const std::uint64_t free = free_bytes();
     if (free < wanted) return Room::full;
-    step = std::min(step, free - wanted);
+    most = free - wanted;
   }
-  // A step ahead if the disk has it, else just what is asked for.
-  for (const std::uint64_t target : {bytes + step, (bytes + kAlign - 1) / kAlign * kAlign}) {
-    if (settings_.reserve_step == 0 || !can_reserve_) {
-      reserved_ = bytes + kLookBytes;
-      can_reserve_ = false;
-      return Room::unknown;
-    }
+  // A refusal may cost the disk as much as a success: a step that it has refused is not asked for again, but half of it.
+  while (can_reserve_) {
+    const std::uint64_t ahead = std::min(step_, most) / kAlign * kAlign;
+    const std::uint64_t target = (bytes + kAlign - 1) / kAlign * kAlign + ahead;
     if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(reserved_), static_cast<off_t>(target - reserved_)) == 0) {
       reserved_ = target;
       return Room::reserved;
     }
-    if (!means_full(errno)) can_reserve_ = false;
+    can_reserve_ = means_full(errno);
+    if (can_reserve_ && step_ == 0) return Room::full;
+    step_ = step_ < kAlign ? 0 : step_ / 2;
   }
-  if (can_reserve_) return Room::full;
   reserved_ = bytes + kLookBytes;
   return Room::unknown;
 }

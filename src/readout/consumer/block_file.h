@@ -40,7 +40,8 @@ class BlockFile {
   const std::string& path() const { return path_; }
   bool direct() const { return direct_; }
 
-  /// Sees to it that the file may grow to `bytes`. Reserves a step ahead, so that most calls compare two numbers.
+  /// Sees to it that the file may grow to `bytes`. Reserves a step ahead, so that most calls compare two numbers; a smaller one where the
+  /// disk has not so much left.
   Room make_room(std::uint64_t bytes);
 
   struct Written {
@@ -63,13 +64,19 @@ class BlockFile {
 
  private:
   BlockFile(std::string path, int fd, bool direct, const Settings& settings)
-      : path_(std::move(path)), fd_(fd), direct_(direct), settings_(settings) {}
+      : path_(std::move(path)),
+        fd_(fd),
+        direct_(direct),
+        can_reserve_(settings.reserve_step > 0),
+        settings_(settings),
+        step_(settings.reserve_step) {}
 
   std::string path_;
   int fd_ = -1;
   bool direct_ = false;
   bool can_reserve_ = true;
   Settings settings_;
+  std::uint64_t step_ = 0;  // reserved ahead
   std::uint64_t reserved_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t flushed_ = 0;  // buffered: up to here on disk and out of the cache
