@@ -121,6 +121,8 @@ Result<ExitCode> record(const Options& options) {
   readout::RecordingSettings settings;
   settings.format = *format;
   if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
+  const Parameters& keys = table.parameters();
+  settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
   const control::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
   const auto summary = readout::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
@@ -128,7 +130,7 @@ Result<ExitCode> record(const Options& options) {
   const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
 
   Properties p;
-  p.add("file", "file", options.file);
+  p.add("file", "file", summary->file.string());
   p.add("links", "links", summary->links);
   p.add("chunks", "chunks", summary->chunks);
   p.add("blocks", "blocks", summary->blocks);
@@ -138,7 +140,13 @@ Result<ExitCode> record(const Options& options) {
     if (counter.value != 0 && counter.name != "sent") p.add(counter.name, counter.name, counter.value);
   }
   p.print(options.format);
-  return ExitCode::done;
+  if (!summary->part) return ExitCode::done;
+  return std::unexpected(
+      Error{"readout.recording_interrupted",
+            fmt::format("interrupted after {} chunks: what was recorded until then is sound, and stays in {}",
+                        summary->chunks, summary->file.string()),
+            {},
+            "rename it to use it, or remove it and record again"});
 }
 
 }  // namespace
@@ -172,7 +180,9 @@ void add_data_record(Command& data) {
   verb.paragraph(
       "E-links are numbered as on a card, so a recording holds the links of one card. The L1 ids and faults of a generator "
       "depend on the "
-      "seed alone.");
+      "seed alone. An input that would have ended by itself and is interrupted leaves OUT.part: sound, but not what was "
+      "asked for "
+      "(exit status 6).");
   verb.run([options] { return record(*options); });
 }
 

@@ -477,6 +477,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "built "
      "as it is."},
     {"readout.recording_links", usage,
+    {"readout.recording_interrupted", partial,
+     "A recording of an input that would have ended by itself was interrupted before. What was recorded until then is a "
+     "sound "
+     "recording of whole blocks, but not the one that was asked for, so it keeps the name with .part behind it."},
      "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into "
      "one."},
     {"readout.sample_protocol", failed,

@@ -1,7 +1,13 @@
 """Recordings of FELIX blocks: made by `rodeo data record`, described by `rodeo data`, and read here without a line of C++."""
 
 import json
+import signal
 import struct
+import time
+
+import pytest
+
+from conftest import scaled
 
 ELINK_BITS = 0x7FF
 
@@ -118,3 +124,30 @@ def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
         report = json.loads(rodeo("readout", "run.toml", "--seconds", 0.2, "--json", "-", *more).stdout)
         assert report["run"]["condition"] == "GOOD", report
         assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] == report["chunks"]["sent"] > 0
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_recording_that_is_interrupted_says_so_unless_it_would_never_have_ended(rodeo, ends):
+    arguments = ["data", "record", "run.felix", "--links", 4, "--set", "rate=1MHz", "-o", "json"]
+    if ends:
+        arguments += ["--events", 10**12]
+    else:
+        (rodeo.directory / "run.toml").write_text('[readout.input]\ntype = "generator"\n')
+        arguments += ["--config", "run.toml"]
+    part = rodeo.directory / "run.felix.part"
+    with rodeo.start(*arguments) as recording:
+        deadline = time.monotonic() + scaled(20)
+        while not part.exists() or part.stat().st_size == 0:
+            assert recording.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        recording.send_signal(signal.SIGINT)
+        out, err = recording.communicate(timeout=scaled(30))
+    report = json.loads(out)
+    left = rodeo.directory / ("run.felix.part" if ends else "run.felix")
+    assert [path.name for path in rodeo.directory.glob("run.felix*")] == [left.name] == [report["file"]]
+    if ends:
+        assert recording.returncode == 6 and "error[readout.recording_interrupted]" in err and "run.felix.part" in err, err
+    else:
+        assert recording.returncode == 0 and not err, err
+    lengths = {len(of_link) for of_link in chunks_of(left).values()}
+    assert report["chunks"] == 4 * lengths.pop() and not lengths  # all links end with one event

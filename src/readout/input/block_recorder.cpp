@@ -51,13 +51,15 @@ class BlockFile {
     ++blocks_;
   }
 
-  Result<void> close() {
+  /// The name under which the file is left.
+  Result<std::filesystem::path> close(bool part) {
     if (failed_ == 0 && std::fflush(file_.get()) != 0) failed_ = errno;
     std::error_code renamed;
     if (failed_ == 0) {
       file_.reset();
+      if (part) return part_;
       std::filesystem::rename(part_, path_, renamed);
-      if (!renamed) return {};
+      if (!renamed) return path_;
       failed_ = renamed.value();
     }
     return std::unexpected(
@@ -202,6 +204,7 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
     if (!stopped && (file->failed() || enough || (stop && stop()))) {
       input.stop();
       stopped = true;
+      summary.part = settings.ends && !enough && !(data_ended && list_ended);
     }
     if (idle) {
       backoff.idle();
@@ -211,7 +214,9 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   }
   for (ElinkWriter& writer : list_writer) writer.finish(*file);
   for (ElinkWriter& writer : *writers) writer.finish(*file);
-  if (auto closed = file->close(); !closed) return std::unexpected(std::move(closed.error()));
+  auto closed = file->close(summary.part);
+  if (!closed) return std::unexpected(std::move(closed.error()));
+  summary.file = *std::move(closed);
   summary.blocks = file->blocks();
   summary.bytes = summary.blocks * settings.format.block_bytes;
   return summary;
