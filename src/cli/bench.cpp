@@ -38,6 +38,7 @@ Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result)
                        {"window_events", result.window_events},
                        {"incomplete", result.incomplete},
                        {"lost", result.lost},
+                       {"unaccounted", result.unaccounted},
                        {"verified_fragments", result.verified_fragments},
                        {"mismatches", result.mismatches}});
 }
@@ -59,7 +60,7 @@ void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
              static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
              full ? "read" : "copy", ceiling * 1e-9);
   fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments,
-             result.mismatches, result.incomplete, result.lost);
+             result.mismatches, result.incomplete, result.lost + result.unaccounted);
 }
 
 void add_build(Command& bench) {
@@ -115,7 +116,8 @@ void add_build(Command& bench) {
       if (auto written = write_json(options->json, json_of(options->settings, result)); !written)
         return std::unexpected(written.error());
     }
-    return result.mismatches == 0 ? ExitCode::done : ExitCode::not_verified;
+    if (result.proven()) return ExitCode::done;
+    return std::unexpected(readout::not_proven(result.mismatches, result.incomplete, result.lost + result.unaccounted));
   });
 }
 

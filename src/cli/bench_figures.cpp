@@ -169,14 +169,15 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
     }
   }
   Json out = Json::object({{"machine", machine()}, {"seconds_per_point", settings.seconds}});
-  bool whole = true;
+  ExitCode worst = ExitCode::done;
   for (const auto& [name, measure] : all) {
     if (!options.only.empty() && std::find(options.only.begin(), options.only.end(), name) == options.only.end()) continue;
     try {
       out[name] = measure();
     } catch (const SetupError& refused) {
       print_error(refused.error().within(name));
-      whole = false;
+      const bool wrong = control::exit_code_of(refused.error().code) == ExitCode::not_verified;
+      if (worst != ExitCode::not_verified) worst = wrong ? ExitCode::not_verified : ExitCode::partial;
     }
   }
   out["machine"]["load_average_at_end"] = load_average();
@@ -184,7 +185,7 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
   if (auto written = write_json(data.string(), out); !written) return std::unexpected(written.error());
   const auto drawn = draw(data);
   if (!drawn) return drawn;
-  return whole ? ExitCode::done : ExitCode::partial;
+  return worst;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "cli/bench.h"
 #include "control/json.h"
+#include "readout/bench/build_bench.h"
 #include "readout/bench/latency_bench.h"
 #include "readout/defaults.h"
 
@@ -28,6 +29,7 @@ Json json_of(const LatencyBenchSettings& settings, const LatencyBenchResult& res
                        {"vetoed", result.vetoed},
                        {"incomplete", result.incomplete},
                        {"lost", result.lost},
+                       {"unaccounted", result.unaccounted},
                        {"latency_p50_us", us(result.p50_ns)},
                        {"latency_p99_us", us(result.p99_ns)},
                        {"latency_max_us", us(result.max_ns)}});
@@ -37,7 +39,8 @@ void print(const LatencyBenchSettings& settings, const LatencyBenchResult& resul
   fmt::print("gbt, {} links x {} B at {:.1f} kHz from the internal generator, {} spinning worker(s){}\n", settings.links,
              settings.chunk_bytes, settings.rate_hz * 1e-3, settings.workers, settings.pinned ? ", pinned" : "");
   fmt::print("  fragments  {} at {:.1f} kHz; {} triggers vetoed, {} incomplete, {} chunks lost\n", result.fragments,
-             static_cast<double>(result.fragments) / result.seconds * 1e-3, result.vetoed, result.incomplete, result.lost);
+             static_cast<double>(result.fragments) / result.seconds * 1e-3, result.vetoed, result.incomplete,
+             result.lost + result.unaccounted);
   fmt::print("  latency    p50 {:.1f} us    p99 {:.1f} us    max {:.1f} us, from hand-over to first consumer\n",
              us(result.p50_ns), us(result.p99_ns), us(result.max_ns));
   if (!result.generator_has_a_core)
@@ -83,6 +86,8 @@ void add_bench_latency(Command& bench) {
       if (auto written = write_json(options->json, json_of(options->settings, result)); !written)
         return std::unexpected(written.error());
     }
+    if (result.incomplete + result.lost + result.unaccounted != 0)
+      return std::unexpected(readout::not_proven(0, result.incomplete, result.lost + result.unaccounted));
     return ExitCode::done;
   });
 }

@@ -349,7 +349,12 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   if (!options.json.empty()) {
     if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
   }
-  return ExitCode::done;
+  if (result->wrong_reads == 0) return ExitCode::done;
+  return std::unexpected(Error{
+      "readout.bench_mismatch",
+      fmt::format("{} reads of {} brought another value than was written", result->wrong_reads, settings.target.name()),
+      {},
+      "take a register that keeps what is written to it, and see that nobody else writes to it"});
 }
 
 void add_bar(Command& bench) {
@@ -363,7 +368,7 @@ void add_bar(Command& bench) {
   bar.option("--bar,--channel", options->bar, "BAR; 2 (C-RORC: 0) if left out");
   bar.option("--register,--address", options->name, "Name or byte address; one that is harmless to read if left out")
       .value_name("REGISTER");
-  bar.option("--value", options->value, "Write this before each read");
+  bar.option("--value", options->value, "Write this before each read; other values read back end in exit status 7");
   bar.option("--processes", options->processes, "That begin together; at most 128");
   bar.duration("--time", options->time, "How long; a millisecond or more, 1s if left out");
   bar.option("--cycles", options->cycles, "So many reads, or pairs of write and read, by each process; in place of --time");

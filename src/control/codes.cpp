@@ -422,9 +422,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "would do; its keys are shown by `rodeo explain`."},
     {"readout.bench", usage, "The numbers that a benchmark was given do not fit together; the message says which."},
     {"readout.bench_mismatch", not_verified,
-     "A benchmark kept some of the fragments that it timed and found bytes in them that are not those that were sent, or "
-     "lost some. A speed "
-     "at which data is wrong is no speed: please report it with the command line."},
+     "A benchmark verified some of the fragments that it built and found bytes in them that are not those that were sent, "
+     "or "
+     "fragments without all chunks, or it lost chunks, or read other values from a register than it wrote. A speed at which "
+     "data are wrong is no speed: please report it with the command line."},
     {"readout.cannot_write", failed,
      "The file writer cannot make its directory or a file in it. Name a directory that you may write to in `directory`, and "
      "see that nothing "
@@ -466,21 +467,21 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A builder is told to build from the trigger's own list of L1 ids (`trigger_list = true`), but the input has no TTC "
      "link to read it from. "
      "Use an input that has one, or set trigger_list = false."},
-    {"readout.not_running", refused,
     {"readout.not_in_turn", invalid_configuration,
      "The links of the generator do not bring events as the builder takes them. The GBT builder wants every event from "
      "every "
      "link. The FULL builder takes each event of a group from one of its links, and would count what the others bring as "
      "duplicates, or miss the events of links that are not in the group. Set `groups` of the input and `links_per_group` "
      "of the ROBs to fit."},
+    {"readout.not_running", refused,
      "Links are removed and restored while a run goes on. This one is ending: its input has stopped, and what is open is "
      "built "
      "as it is."},
-    {"readout.recording_links", usage,
     {"readout.recording_interrupted", partial,
      "A recording of an input that would have ended by itself was interrupted before. What was recorded until then is a "
      "sound "
      "recording of whole blocks, but not the one that was asked for, so it keeps the name with .part behind it."},
+    {"readout.recording_links", usage,
      "A recording holds the links of one card, named by their 11-bit numbers in block headers; these links do not fit into "
      "one."},
     {"readout.sample_protocol", failed,

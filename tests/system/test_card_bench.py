@@ -145,6 +145,9 @@ def test_registers_are_benched_by_several_processes(cards):
     assert mapped["mapped"] and mapped["operations_per_second"] > trapped["operations_per_second"]
     pairs = json.loads(cards.card("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--time", "100ms", "--json", "-").stdout)
     assert pairs["writes"] and pairs["wrong_reads"] == 0 and cards.register(CRU, "ctp_hb_max") == 255
+    command = ["bench", "bar", "--id", CRU, "--register", "i2c_sfp_command", "--value", 4, "--time", "20ms", "--json", "-"]  # it does not keep what is written
+    wrong = cards.card(*command, exit_code=7)
+    assert json.loads(wrong.stdout)["wrong_reads"] > 0 and "error[readout.bench_mismatch]" in wrong.stderr
     assert "can only be read" in cards.card("bench", "bar", "--id", CRU, "--register", "temperature", "--value", 1, exit_code=5).stderr
     cards.card("bench", "bar", "--id", CRU, "--processes", 0, exit_code=2)
     counted = cards.json("bench", "bar", "--id", CRU, "--register", "ctp_hb_max", "--value", 255, "--cycles", 1000, "--processes", 2)

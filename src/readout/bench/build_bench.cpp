@@ -8,7 +8,10 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "base/counters.h"
 #include "base/thread.h"
 #include "base/units.h"
 #include "readout/bench/prepared_input.h"
@@ -17,74 +20,65 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr std::uint64_t kKeepEvery = 1000;
-constexpr std::size_t kKeepMost = 4096;
+constexpr std::uint64_t kVerifyEvery = 1000;
+constexpr std::int64_t kSpareBuffers = 5120;  // beside those of the window
 constexpr double kWarmUpSeconds = 0.3;
 constexpr std::uint32_t kFirstSource = 0x610001;
 constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups on from its own
 
-/// First of the list: counts chunks from fragments, keeps one fragment in a thousand, passes all on to the product's own consumer.
+/// First of the list: counts chunks from fragments, verifies one fragment in a thousand byte by byte (a thousandth of a building thread's time), and
+/// passes all on to the product's own consumer.
 class Counter final : public FragmentConsumer {
  public:
+  Counter(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, std::size_t threads)
+      : inputs_(inputs), expected_chunks_(expected_chunks), lanes_(threads) {}
+
   void insert(FragmentPtr fragment) override {
     Lane& lane = lanes_[lane_of_this_thread()];
-    lane.fragments.store(lane.fragments.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    lane.chunks.store(lane.chunks.load(std::memory_order_relaxed) + fragment->chunks, std::memory_order_relaxed);
-    if (--lane.until_kept == 0) [[unlikely]] {
-      lane.until_kept = kKeepEvery;
-      if (keeping_.load(std::memory_order_relaxed) && lane.kept.size() < lane.kept.capacity()) lane.kept.push_back(fragment);
+    lane.add(Count::fragments);
+    lane.add(Count::chunks, fragment->chunks);
+    if (lane.read(Count::fragments) % kVerifyEvery == 1) [[unlikely]] {
+      // At the end of a run workers stop where they are, and what they have begun is incomplete.
+      if (running_.load(std::memory_order_relaxed)) verify(*fragment, lane);
     }
     next_->insert(std::move(fragment));
   }
   Status status() const override { return {}; }
 
-  void keep(bool keeping) { keeping_.store(keeping, std::memory_order_relaxed); }
-  std::uint64_t fragments() const { return sum(&Lane::fragments); }
-  std::uint64_t chunks() const { return sum(&Lane::chunks); }
+  void end() { running_.store(false, std::memory_order_relaxed); }
 
-  /// After the clock has stopped: checks what was kept, byte by byte, and lets it go.
-  void verify(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks,
-              BuildBenchResult& result) {
-    for (Lane& lane : lanes_) {
-      for (FragmentPtr& fragment : lane.kept) {
-        const PreparedInput& input = *inputs[(fragment->source_id.value - kFirstSource) / kSourcesPerRob];
-        std::size_t chunks = 0;
-        bool good = fragment->for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
-          ++chunks;
-          if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment->l1id))
-            ++result.mismatches;
-        });
-        if (!good || chunks != expected_chunks) ++result.mismatches;
-        ++result.verified_fragments;
-        fragment.reset();
-      }
-      lane.kept.clear();
-    }
-  }
-
- private:
-  static constexpr std::size_t kLanes = 32;
-  struct alignas(64) Lane {
-    Lane() { kept.reserve(kKeepMost / 4); }
-    std::atomic<std::uint64_t> fragments{0};
-    std::atomic<std::uint64_t> chunks{0};
-    std::uint64_t until_kept = kKeepEvery;
-    std::vector<FragmentPtr> kept;
-  };
-
-  std::size_t lane_of_this_thread() {
-    thread_local const std::size_t lane = next_lane_.fetch_add(1) % kLanes;
-    return lane;
-  }
-  std::uint64_t sum(std::atomic<std::uint64_t> Lane::* member) const {
+  enum class Count : std::size_t { fragments, chunks, verified, mismatches, count };
+  std::uint64_t read(Count what) const {
     std::uint64_t total = 0;
-    for (const Lane& lane : lanes_) total += (lane.*member).load(std::memory_order_relaxed);
+    for (const Lane& lane : lanes_) total += lane.read(what);
     return total;
   }
 
+ private:
+  using Lane = base::CounterBlock<Count>;  // of one thread
+
+  void verify(Fragment& fragment, Lane& lane) const {
+    const PreparedInput& input = *inputs_[(fragment.source_id.value - kFirstSource) / kSourcesPerRob];
+    std::size_t chunks = 0;
+    bool good = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
+      ++chunks;
+      if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment.l1id))
+        lane.add(Count::mismatches);
+    });
+    if (!good || chunks != expected_chunks_) lane.add(Count::mismatches);
+    lane.add(Count::verified);
+  }
+
+  std::size_t lane_of_this_thread() {
+    thread_local const std::size_t lane = next_lane_.fetch_add(1) % lanes_.size();
+    return lane;
+  }
+
+  const std::span<const std::unique_ptr<PreparedInput>> inputs_;
+  const std::size_t expected_chunks_;
   std::atomic<std::size_t> next_lane_{0};
-  std::atomic<bool> keeping_{false};
-  std::vector<Lane> lanes_ = std::vector<Lane>(kLanes);
+  std::atomic<bool> running_{true};
+  std::vector<Lane> lanes_;
 };
 
 [[gnu::noinline]] void read_plainly(std::span<const std::byte> piece) {
@@ -190,7 +184,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   consumer_parameters.set("threads", std::int64_t{0});
   consumer_parameters.set("work", std::string(full ? "read" : "release"));
   const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
-  Counter counter;
+  Counter counter(inputs, full ? 1 : settings.links, std::size_t{settings.robs} * settings.workers);
   counter.link(consumer.get());
 
   std::vector<BuilderLink> links;
@@ -217,7 +211,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   builder_parameters.set("window", static_cast<std::int64_t>(settings.window));
   if (!full) {
     builder_parameters.set("chunk_size", static_cast<std::int64_t>(settings.chunk_bytes));
-    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window + kKeepMost + 1024));
+    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window) + kSpareBuffers);
   }
   std::vector<std::unique_ptr<FragmentBuilder>> builders;
   for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
@@ -239,43 +233,58 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
     for (const auto& builder : builders) {
       const FragmentBuilder::Status one = builder->status();
       sum.incomplete += one.incomplete;
+      sum.chunks_received += one.chunks_received;
+      sum.chunks_built += one.chunks_built;
       sum.window_events = one.window_events;
       sum.lost.insert(sum.lost.end(), one.lost.begin(), one.lost.end());
     }
+    return sum;
+  };
+  const auto lost_of = [](const FragmentBuilder::Status& totals) {
+    std::uint64_t sum = 0;
+    for (const NamedCounter& lost : totals.lost) sum += lost.value;
     return sum;
   };
   const auto sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
   consumer->start();
   for (const auto& builder : builders) builder->start();
   sleep(kWarmUpSeconds);
-  counter.keep(true);
-  const FragmentBuilder::Status before = status();
-  const std::uint64_t chunks_before = counter.chunks();
-  const std::uint64_t fragments_before = counter.fragments();
+  const std::uint64_t chunks_before = counter.read(Counter::Count::chunks);
+  const std::uint64_t fragments_before = counter.read(Counter::Count::fragments);
   const double cpu_before = base::process_cpu_seconds();
   const std::uint64_t start = base::steady_now_ns();
   sleep(settings.seconds);
   result.cpu_seconds = base::process_cpu_seconds() - cpu_before;
   result.seconds = static_cast<double>(base::steady_now_ns() - start) * 1e-9;
-  counter.keep(false);
-  result.chunks = counter.chunks() - chunks_before;
-  result.fragments = counter.fragments() - fragments_before;
-  const FragmentBuilder::Status after = status();
+  result.chunks = counter.read(Counter::Count::chunks) - chunks_before;
+  result.fragments = counter.read(Counter::Count::fragments) - fragments_before;
+  const FragmentBuilder::Status running = status();
+  counter.end();
   for (const auto& each : inputs) each->stop();
   for (const auto& builder : builders) builder->join();
   consumer->stop();
 
+  const FragmentBuilder::Status ended = status();
   result.payload_bytes = result.chunks * settings.chunk_bytes;
   for (const auto& each : inputs) result.input_bytes += each->bytes();
-  result.window_events = after.window_events;
-  result.incomplete = after.incomplete - before.incomplete;
-  const auto lost_of = [](const FragmentBuilder::Status& totals) {
-    std::uint64_t sum = 0;
-    for (const NamedCounter& lost : totals.lost) sum += lost.value;
-    return sum;
-  };
-  result.lost = lost_of(after) - lost_of(before);
-  counter.verify(inputs, full ? 1 : settings.links, result);
+  result.window_events = running.window_events;
+  result.incomplete = running.incomplete;
+  result.lost = lost_of(running);
+  result.unaccounted = ended.chunks_received - ended.chunks_built - lost_of(ended);
+  result.verified_fragments = counter.read(Counter::Count::verified);
+  result.mismatches = counter.read(Counter::Count::mismatches);
+  return result;
+}
+
+Error not_proven(std::uint64_t mismatches, std::uint64_t incomplete, std::uint64_t lost) {
+  return {"readout.bench_mismatch",
+          fmt::format("the data of a benchmark's run are wrong: {} mismatches, {} fragments incomplete, {} chunks lost",
+                      mismatches, incomplete, lost)};
+}
+
+BuildBenchResult run_proven_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry) {
+  BuildBenchResult result = run_build_bench(settings, registry);
+  if (!result.proven()) throw SetupError(not_proven(result.mismatches, result.incomplete, result.lost + result.unaccounted));
   return result;
 }
 

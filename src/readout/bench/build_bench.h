@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "base/registry.h"
 
 namespace rodeo::readout {
@@ -34,15 +35,24 @@ struct BuildBenchResult {
   double copy_ceiling_bytes_per_second = 0;
   double read_ceiling_bytes_per_second = 0;
   std::uint64_t window_events = 0;
-  std::uint64_t incomplete = 0;
-  std::uint64_t lost = 0;
+
+  // The proof, of the whole run: no speed without it.
+  std::uint64_t incomplete = 0;   ///< fragments
+  std::uint64_t lost = 0;         ///< chunks, for a reason
+  std::uint64_t unaccounted = 0;  ///< chunks that were received and are in no fragment and no counter
   std::uint64_t verified_fragments = 0;
-  std::uint64_t mismatches = 0;
-  std::string memory;
+  std::uint64_t mismatches = 0;  ///< in these
+  bool proven() const { return incomplete + lost + unaccounted + mismatches == 0 && verified_fragments > 0; }
 };
 
-/// Runs it; throws SetupError for settings that cannot be.
+/// What a benchmark that cannot prove its data ends with (readout.bench_mismatch).
+Error not_proven(std::uint64_t mismatches, std::uint64_t incomplete, std::uint64_t lost);
+
+/// Runs it; throws SetupError for settings that cannot be. What it measured counts only if it is proven.
 BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
+
+/// The same, for callers that want numbers only: throws SetupError (readout.bench_mismatch) where they are not proven.
+BuildBenchResult run_proven_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
 
 /// The defaults of a component's keys, with some set otherwise.
 Parameters parameters_of(const ComponentInfo& info);

@@ -91,6 +91,7 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
   result.fragments = latency.count();
   result.incomplete = status.incomplete;
   for (const NamedCounter& lost : status.lost) result.lost += lost.value;
+  result.unaccounted = counter_named(input->counters(), "sent") - status.chunks_built - result.lost;
   result.vetoed = counter_named(input->counters(), "vetoed");
   result.p50_ns = latency.percentile_ns(0.5);
   result.p99_ns = latency.percentile_ns(0.99);

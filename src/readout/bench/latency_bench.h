@@ -21,8 +21,9 @@ struct LatencyBenchResult {
   double cpu_seconds = 0;       ///< of the whole process
   std::uint64_t fragments = 0;  ///< that are in the latencies
   std::uint64_t incomplete = 0;
-  std::uint64_t lost = 0;    ///< chunks
-  std::uint64_t vetoed = 0;  ///< triggers that the generator refused because nobody took its pages
+  std::uint64_t lost = 0;         ///< chunks
+  std::uint64_t unaccounted = 0;  ///< chunks that were sent and are in no fragment and no counter
+  std::uint64_t vetoed = 0;       ///< triggers that the generator refused because nobody took its pages
   std::uint64_t p50_ns = 0;
   std::uint64_t p99_ns = 0;
   std::uint64_t max_ns = 0;

@@ -1,6 +1,8 @@
 #include "readout/bench/prepared_input.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 #include <random>
 #include <stdexcept>
@@ -8,6 +10,7 @@
 #include "base/clock.h"
 #include "formats/block_decoder.h"
 #include "formats/block_encoder.h"
+#include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
 namespace {
@@ -65,8 +68,7 @@ class PreparedInput::RunStream final : public DataStream {
       made.count = run.count;
       made.link = static_cast<LinkIndex>(run.link);
       for (std::uint32_t i = 0; i < run.count; ++i) {
-        const std::uint32_t event = (run.first + i) & (input_.cycle_events() - 1);
-        input_.provable_.write({out, settings.chunk_bytes}, fid.default_link_id(), L1Id{event});
+        input_.provable_.write({out, settings.chunk_bytes}, fid.default_link_id(), input_.carried(run.first + i));
         out += settings.chunk_bytes;
       }
       runs_.push_back(made);
@@ -109,9 +111,9 @@ class PreparedInput::RunStream final : public DataStream {
 
   std::vector<PlannedRun> plan_groups(std::span<const std::size_t> links) const {
     const std::uint32_t events = input_.cycle_events();
+    const std::uint32_t turn = input_.turn();
     std::vector<PlannedRun> plan;
     for (std::uint32_t link = 0; link < links.size(); ++link) {
-      const std::uint32_t turn = input_.turn();
       const std::uint32_t place = static_cast<std::uint32_t>(links[link] % turn);
       for (std::uint32_t event = place; event < events; event += turn) plan.push_back({event, link, event, 1});
     }
@@ -134,14 +136,16 @@ class PreparedInput::BlockStream final : public DataStream {
 
   PollStatus poll(Page*& page) override {
     if (input_.stopped_.load(std::memory_order_relaxed)) return PollStatus::end;
-    if (page_.references.load(std::memory_order_acquire) != 0) return PollStatus::empty;
-    buffer_->clear();
+    Decoded& next = decoded_[turn_];
+    if (next.page.references.load(std::memory_order_acquire) != 0) return PollStatus::empty;
+    turn_ = (turn_ + 1) % decoded_.size();
+    next.buffer->clear();
     const std::size_t left = blocks_.size() - at_;
-    at_ += decoder_->decode(blocks_.subspan(at_, std::min(left, input_.settings_.page_bytes)), *buffer_);
+    at_ += decoder_->decode(blocks_.subspan(at_, std::min(left, input_.settings_.page_bytes)), *next.buffer);
     if (at_ == blocks_.size()) at_ = 0;
-    page_.runs = buffer_->runs();
-    page_.references.store(1, std::memory_order_relaxed);
-    page = &page_;
+    next.page.runs = next.buffer->runs();
+    next.page.references.store(1, std::memory_order_relaxed);
+    page = &next.page;
     return PollStatus::page;
   }
   void release(Page&) noexcept override {}
@@ -151,6 +155,11 @@ class PreparedInput::BlockStream final : public DataStream {
  private:
   static constexpr std::size_t kBlock = 1024;
   static constexpr std::uint32_t kSequences = 32;
+
+  struct Decoded {
+    std::unique_ptr<formats::DecodeBuffer> buffer;
+    Page page;
+  };
 
   void prepare(std::span<const std::size_t> links) {
     const std::uint32_t events = input_.cycle_events();
@@ -166,11 +175,12 @@ class PreparedInput::BlockStream final : public DataStream {
     std::vector<Planned> plan;
     std::vector<std::byte> chunk(chunk_bytes);
     std::vector<std::uint16_t> elinks;
+    const std::uint32_t turn = input_.turn();
     for (std::uint32_t link = 0; link < links.size(); ++link) {
       elinks.push_back(static_cast<std::uint16_t>(links[link]));
       std::mt19937 random(static_cast<std::uint32_t>(input_.settings_.seed * 7919 + links[link]));
       std::vector<std::byte>& bytes = encoded[link];
-      bytes.reserve((std::size_t{events} * (chunk_bytes + 2) / (kBlock - 64) + 2 * kSequences) * kBlock);
+      bytes.reserve((std::size_t{events / turn} * (chunk_bytes + 2) / (kBlock - 64) + 2 * kSequences) * kBlock);
       formats::BlockEncoder encoder(format, elinks.back());
       std::uint32_t blocks = 0;
       const auto next = [&](std::uint32_t event) {
@@ -180,9 +190,9 @@ class PreparedInput::BlockStream final : public DataStream {
       };
       // A block that ends early gives the link its phase.
       const std::uint32_t phase = static_cast<std::uint32_t>(random() % (kBlock / (chunk_bytes + 2) + 1));
-      for (std::uint32_t event = 0; event < events; ++event) {
-        if (event == phase && !encoder.full()) encoder.null_fill();
-        input_.provable_.write(chunk, input_.fids_[links[link]].default_link_id(), L1Id{event});
+      for (auto event = static_cast<std::uint32_t>(links[link] % turn); event < events; event += turn) {
+        if (event / turn == phase && !encoder.full()) encoder.null_fill();
+        input_.provable_.write(chunk, input_.fids_[links[link]].default_link_id(), input_.carried(event));
         encoder.append(chunk, 0, [&] { return next(event); });
         if (!plan.empty() && plan.back().link == link) plan.back().arrival = event;
       }
@@ -201,8 +211,10 @@ class PreparedInput::BlockStream final : public DataStream {
     }
     blocks_ = {arena_.data(), plan.size() * kBlock};
     decoder_ = std::make_unique<formats::BlockDecoder>(formats::BlockDecoder::Options{.format = format}, elinks);
-    buffer_ = std::make_unique<formats::DecodeBuffer>(decoder_->capacity_for(input_.settings_.page_bytes / kBlock));
-    page_.stream = this;
+    for (Decoded& decoded : decoded_) {
+      decoded.buffer = std::make_unique<formats::DecodeBuffer>(decoder_->capacity_for(input_.settings_.page_bytes / kBlock));
+      decoded.page.stream = this;
+    }
     input_.memory_.push_back(blocks_);
   }
 
@@ -210,8 +222,8 @@ class PreparedInput::BlockStream final : public DataStream {
   base::Arena arena_;
   std::span<const std::byte> blocks_;
   std::unique_ptr<formats::BlockDecoder> decoder_;
-  std::unique_ptr<formats::DecodeBuffer> buffer_;
-  Page page_;
+  std::array<Decoded, 4> decoded_;  // a builder may keep a page for some time
+  std::size_t turn_ = 0;
   std::size_t at_ = 0;
 };
 
@@ -219,10 +231,15 @@ PreparedInput::PreparedInput(const PreparedSettings& settings)
     : settings_(settings), provable_(settings.seed, settings.crc) {
   if (settings.links == 0 || settings.chunk_bytes < 8 || settings.run_length == 0)
     throw std::runtime_error("no links, no run or chunks below 8 bytes");
-  const std::size_t event_bytes =
-      std::size_t{settings.groups == 0 ? settings.links : settings.groups} * settings.chunk_bytes;
-  for (bits_ = 12; bits_ < 20 && (event_bytes << bits_) < settings.least_bytes; ++bits_) {
+  const auto halves = static_cast<std::uint32_t>(std::countr_zero(turn()));
+  const std::uint32_t odd =
+      turn() >> halves;  // times a power of two that is at least 2^halves, the cycle is a multiple of turn()
+  const std::size_t round_bytes =
+      std::size_t{settings.groups == 0 ? settings.links : settings.groups} * settings.chunk_bytes * odd;
+  for (bits_ = std::max(12U, halves); bits_ < 20 && (round_bytes << bits_) < settings.least_bytes; ++bits_) {
   }
+  check_memory(round_bytes << bits_, "prepared pages", "take fewer links, or a power of two of them in each group");
+  events_ = odd << bits_;
   for (std::uint32_t link = 0; link < settings.links; ++link)
     fids_.push_back(Fid::of(0x61, link / 2048, link / 8 % 256, link % 8));
 }
@@ -249,7 +266,7 @@ std::size_t PreparedInput::bytes() const {
 }
 
 bool PreparedInput::matches(std::span<const std::byte> chunk, std::uint32_t link_id, L1Id l1id) const {
-  return chunk.size() == settings_.chunk_bytes && provable_.matches(chunk, link_id, L1Id{l1id.value & (cycle_events() - 1)});
+  return chunk.size() == settings_.chunk_bytes && provable_.matches(chunk, link_id, carried(l1id.value));
 }
 
 }  // namespace rodeo::readout

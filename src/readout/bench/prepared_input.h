@@ -25,8 +25,8 @@ struct PreparedSettings {
   std::size_t page_bytes = 64 << 10;   ///< payload in a page
 };
 
-/// Chunks carry as many low bits of the L1 id as one cycle has events, so that the ids run on when the pages come round again.
-/// Links arrive with random phase: each link's run boundaries lie elsewhere, and its data a random part of a run later.
+/// When the pages come round again, ids and turns of links run on: a cycle has a multiple of as many events as the L1 ids of the chunks count, and
+/// of as many as a group has links. Links arrive with random phase: each link's run boundaries lie elsewhere, and its data a random part of a run later.
 class PreparedInput final : public DataInput {
  public:
   explicit PreparedInput(const PreparedSettings& settings);
@@ -39,7 +39,7 @@ class PreparedInput final : public DataInput {
 
   /// Bits of the L1 id that chunks carry.
   std::uint32_t l1id_bits() const { return bits_; }
-  std::uint32_t cycle_events() const { return 1U << bits_; }
+  std::uint32_t cycle_events() const { return events_; }
   const formats::Provable& provable() const { return provable_; }
   std::uint32_t group_of(std::size_t link) const;
   /// Links that take turns: 1 where every link carries every event.
@@ -56,9 +56,13 @@ class PreparedInput final : public DataInput {
   class RunStream;
   class BlockStream;
 
+  /// The L1 id that chunks of an event of the cycle carry.
+  L1Id carried(std::uint32_t event) const { return L1Id{event & ((1U << bits_) - 1)}; }
+
   const PreparedSettings settings_;
   const formats::Provable provable_;
   std::uint32_t bits_ = 0;
+  std::uint32_t events_ = 0;
   std::vector<Fid> fids_;
   std::vector<std::span<const std::byte>> memory_;
   std::atomic<bool> stopped_{false};

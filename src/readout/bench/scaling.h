@@ -21,7 +21,7 @@ struct ScalingRow {
 };
 
 /// Repeats runs with 1, 2, ... workers in turn, so that what changes on the machine changes for all. The first of `workers` is 1.
-/// A run whose fragments do not verify throws SetupError (readout.bench_mismatch).
+/// A run that is not proven throws SetupError (readout.bench_mismatch).
 std::vector<ScalingRow> measure_scaling(BuildBenchSettings settings, std::span<const std::uint32_t> workers,
                                         std::uint32_t repeats, const base::ComponentRegistry& registry);
 
