@@ -39,7 +39,7 @@ spdlog::logger& logger() {
                                                                             : spdlog::color_mode::automatic);
     auto made = std::make_shared<spdlog::logger>("rodeo", std::move(sink));
     made->set_level(spdlog::level::trace);
-    made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    made->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
     made->flush_on(spdlog::level::trace);
     return made;
   }();

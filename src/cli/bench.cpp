@@ -1,6 +1,7 @@
 // `rodeo bench`: how fast the product is here, by its own components, against a ceiling measured in the same run.
 #include <fmt/core.h>
 
+#include "base/sentence.h"
 #include "cli/bench.h"
 #include "cli/verbs.h"
 #include "readout/bench/build_bench.h"
@@ -50,17 +51,18 @@ void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
   const double ceiling = full ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
   const std::string shape = !full                  ? fmt::format("runs of {}", settings.run_length)
                             : settings.groups == 0 ? "a stream of each"
-                                                   : fmt::format("{} streams", settings.groups);
-  fmt::print("{} {}, {}{} links x {} B, {}, {} worker(s){}\n", settings.mode, settings.source, robs, settings.links,
-             settings.chunk_bytes, shape, settings.workers, settings.checker.empty() ? "" : ", " + settings.checker);
+                                                   : base::counted(settings.groups, "stream");
+  fmt::print("{} {}, {}{} x {} B, {}, {}{}\n", settings.mode, settings.source, robs, base::counted(settings.links, "link"),
+             settings.chunk_bytes, shape, base::counted(settings.workers, "worker"),
+             settings.checker.empty() ? "" : ", " + settings.checker);
   fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n",
              static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
   fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
              static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
              full ? "read" : "copy", ceiling * 1e-9);
-  fmt::print("  verified   {} fragments, {} mismatches; {} incomplete, {} chunks lost\n", result.verified_fragments,
-             result.mismatches, result.incomplete, result.lost + result.unaccounted);
+  fmt::print("  verified   {}; {} wrong, {} incomplete, {} lost\n", base::counted(result.verified_fragments, "fragment"),
+             result.mismatches, result.incomplete, base::counted(result.lost + result.unaccounted, "chunk"));
 }
 
 void add_build(Command& bench) {

@@ -1,6 +1,7 @@
 // `rodeo bench latency`: from the hand-over of an event's last data to its first consumer.
 #include <fmt/core.h>
 
+#include "base/sentence.h"
 #include "cli/bench.h"
 #include "control/json.h"
 #include "readout/bench/build_bench.h"
@@ -36,8 +37,9 @@ Json json_of(const LatencyBenchSettings& settings, const LatencyBenchResult& res
 }
 
 void print(const LatencyBenchSettings& settings, const LatencyBenchResult& result) {
-  fmt::print("gbt, {} links x {} B at {:.1f} kHz from the internal generator, {} spinning worker(s){}\n", settings.links,
-             settings.chunk_bytes, settings.rate_hz * 1e-3, settings.workers, settings.pinned ? ", pinned" : "");
+  fmt::print("gbt, {} x {} B at {:.1f} kHz from the internal generator, {}{}\n", base::counted(settings.links, "link"),
+             settings.chunk_bytes, settings.rate_hz * 1e-3, base::counted(settings.workers, "spinning worker"),
+             settings.pinned ? ", pinned" : "");
   fmt::print("  fragments  {} at {:.1f} kHz; {} triggers vetoed, {} incomplete, {} chunks lost\n", result.fragments,
              static_cast<double>(result.fragments) / result.seconds * 1e-3, result.vetoed, result.incomplete,
              result.lost + result.unaccounted);

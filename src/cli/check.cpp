@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/sentence.h"
 #include "cli/verbs.h"
 #include "control/configuration.h"
 #include "control/emulator_settings.h"
@@ -89,7 +90,7 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     entry["values"] = values.json();
     if (options.format != OutputFormat::json) values.print(options.format);
   } else if (options.format == OutputFormat::table) {
-    print(fmt::format("{}: valid, {} values given\n", file, values_given(*configuration)));
+    print(fmt::format("{}: valid, {} given\n", file, base::counted(values_given(*configuration), "value")));
   } else if (options.format == OutputFormat::csv) {
     print(fmt::format("{},valid\n", file));
   }

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "card/card.h"
 #include "card/enumeration.h"
@@ -219,14 +220,14 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
                                          {"removed_links", removed},
                                          {"bytes", bytes},
                                          {"mismatches", findings}});
-  std::fprintf(
-      stderr, "%s\n",
-      fmt::format("files read back: {} file{}, {} events, {} chunks, {}B: {}", report.files.size(),
-                  report.files.size() == 1 ? "" : "s", events, chunks, base::format_count(static_cast<double>(bytes)),
-                  events == 0     ? "nothing was written that could be verified"
-                  : findings == 0 ? "every byte verified"
-                                  : fmt::format("{} FINDINGS", findings))
-          .c_str());
+  std::fprintf(stderr, "%s\n",
+               fmt::format("files read back: {}, {}, {}, {}B: {}", base::counted(report.files.size(), "file"),
+                           base::counted(events, "event"), base::counted(chunks, "chunk"),
+                           base::format_count(static_cast<double>(bytes)),
+                           events == 0     ? "nothing was written that could be verified"
+                           : findings == 0 ? "every byte verified"
+                                           : base::counted(findings, "FINDING"))
+                   .c_str());
   if (findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
   // A demo that proves nothing has not shown that all is well.
   if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
@@ -274,6 +275,13 @@ Result<ExitCode> run(const DemoOptions& options) {
   if (const auto settings = control::load_emulator({.file = configuration->string(), .overrides = emulator_overrides});
       !settings)
     return report_errors(settings.error());
+  std::fprintf(
+      stderr, "%s\n",
+      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
+                  "writer\nfiles in {} ({})",
+                  base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
+                  directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+          .c_str());
   control::EmulatorProcess emulator({.configuration = *configuration,
                                      .overrides = emulator_overrides,
                                      .name = card.name,
@@ -284,14 +292,6 @@ Result<ExitCode> run(const DemoOptions& options) {
       {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
-  std::fprintf(
-      stderr, "%s\n",
-      fmt::format("{} link{} of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
-                  "writer\nfiles in {} ({})",
-                  options.links, options.links == 1 ? "" : "s", base::format_quantity(options.rate_hz, "Hz"),
-                  options.seconds, directory.path().string(),
-                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
-          .c_str());
   EmulatorView view(emulator);
   return run_to_report(*plan, {.seconds = options.seconds}, options.json_file, &verify_files,
                        [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); });

@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "base/runtime_dir.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
@@ -51,8 +52,8 @@ std::string live_line(const emulator::EmulatorReport& before, const emulator::Em
     clients += function.clients;
     running += function.running ? 1 : 0;
   }
-  return fmt::format("{:>6.0f} s  {}/{} running  {} client{}  triggers {}  dead time {:.1f} %  data {}", now.seconds,
-                     running, now.functions.size(), clients, clients == 1 ? "" : "s", base::format_quantity(rate, "Hz"),
+  return fmt::format("{:>6.0f} s  {}/{} running  {}  triggers {}  dead time {:.1f} %  data {}", now.seconds, running,
+                     now.functions.size(), base::counted(clients, "client"), base::format_quantity(rate, "Hz"),
                      now.trigger.dead_time_fraction() * 100,
                      base::format_quantity((bytes_of(now) - bytes_of(before)) / seconds, "B/s"));
 }
@@ -63,8 +64,8 @@ std::string busy_lines(const emulator::EmulatorReport& report) {
   for (const auto& one : report.trigger.followers) {
     if (one.held_up > 0)
       lines +=
-          fmt::format("{} was busy for {:.3f} s: {} triggers vetoed, {} of them for it alone; {:.2f} % of those offered\n",
-                      one.name, one.busy_seconds, one.held_up, one.held_up_alone, one.dead_time * 100);
+          fmt::format("{} was busy for {:.3f} s: {} vetoed, {} of them for it alone; {:.2f} % of those offered\n", one.name,
+                      one.busy_seconds, base::counted(one.held_up, "trigger"), one.held_up_alone, one.dead_time * 100);
   }
   return lines;
 }
@@ -78,7 +79,8 @@ std::string loss_lines(const emulator::EmulatorReport& report) {
       if (name.starts_with("chunks_") || name.starts_with("frames_")) lost += fmt::format(" {} {}", name, value);
     }
     if (!lost.empty())
-      lines += fmt::format("{}:{} sent {} chunks, and lost:{}\n", function.name, function.endpoint, function.chunks, lost);
+      lines += fmt::format("{}:{} sent {}, and lost:{}\n", function.name, function.endpoint,
+                           base::counted(function.chunks, "chunk"), lost);
   }
   return lines;
 }

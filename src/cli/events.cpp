@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/sentence.h"
 #include "cli/data.h"
 #include "cli/verbs.h"
 #include "control/stop_signals.h"
@@ -124,8 +125,8 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
     const Style style = !event.problem.empty()                    ? Style::bad
                         : event.status != 0 || event.missing != 0 ? Style::warning
                                                                   : Style::good;
-    const std::string notes = (event.missing != 0 ? fmt::format(", {} links missing", event.missing) : "") +
-                              (event.removed != 0 ? fmt::format(", {} links removed", event.removed) : "") +
+    const std::string notes = (event.missing != 0 ? ", " + base::counted(event.missing, "link") + " missing" : "") +
+                              (event.removed != 0 ? ", " + base::counted(event.removed, "link") + " removed" : "") +
                               (event.problem.empty() ? "" : ", " + event.problem);
     print(fmt::format("{}  L1 id {:#010x}  BCID {:4}  trigger {:#04x}  ROB {:#010x}  {:5} chunks  {:7} B  {}{}\n",
                       time_text(sample.header.unix_ns), event.l1id.value, event.bcid, event.trigger_type, event.source_id,

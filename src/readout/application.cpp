@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/clock.h"
+#include "base/sentence.h"
 #include "base/thread.h"
 #include "readout/rob_links.h"
 
@@ -216,8 +217,8 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
     for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
       set_state(robs_[i], change.fid, change.state);
       messages_.push_back(change.state == LinkState::removed
-                              ? fmt::format("link {} removed by policy: {} events in a row without it", fid_text(change.fid),
-                                            change.silent_events)
+                              ? fmt::format("link {} removed by policy: {} in a row without it", fid_text(change.fid),
+                                            base::counted(change.silent_events, "event"))
                               : fmt::format("link {} restored by policy: it delivers again", fid_text(change.fid)));
     }
   }

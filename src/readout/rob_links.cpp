@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/sentence.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::readout {
@@ -40,10 +41,10 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
                       "name the links, or give the input some"});
   }
   if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
-    throw SetupError(
-        {"readout.link_ids",
-         fmt::format("ROB {:#010x} has {} links but {} link ids", rob.source_id.value, fids.size(), rob.link_ids.size()),
-         rob.where, "give one id per link, or none: then they follow from the FIDs"});
+    throw SetupError({"readout.link_ids",
+                      fmt::format("ROB {:#010x} has {} but {}", rob.source_id.value, base::counted(fids.size(), "link"),
+                                  base::counted(rob.link_ids.size(), "link id")),
+                      rob.where, "give one id per link, or none: then they follow from the FIDs"});
   }
   std::set<Fid> known;
   if (input_links) known.insert(input_links->begin(), input_links->end());
@@ -55,7 +56,7 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
                         fmt::format("the input does not deliver link {}, which ROB {:#010x} wants", fid_text(fids[i]),
                                     rob.source_id.value),
                         rob.where,
-                        fmt::format("the input has {} links, from {} to {}", input_links->size(),
+                        fmt::format("the input has {}, from {} to {}", base::counted(input_links->size(), "link"),
                                     input_links->empty() ? "-" : fid_text(input_links->front()),
                                     input_links->empty() ? "-" : fid_text(input_links->back()))});
     }

@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/runtime_dir.h"
+#include "base/sentence.h"
 #include "card/pci/keeper_protocol.h"
 #include "card/pci/kept_function.h"
 
@@ -192,7 +193,7 @@ bool Keeper::serve_one(Client& client) {
   std::vector<int> passed;
   const auto reply = answer(client, *request, packet->descriptors, passed);
   if (!reply) {
-    base::log_info("process {}: {}", client.peer.pid, reply.error().message());
+    base::log_info("process {}: {}", client.peer.pid, base::in_a_line(reply.error()));
     return send_packet(client.socket.get(), encode(request->operation, reply.error()));
   }
   return send_packet(client.socket.get(), encode(*reply), passed);

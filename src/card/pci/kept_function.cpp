@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "base/sentence.h"
 #include "card/pci/sysfs.h"
 
 namespace rodeo::card::pci {
@@ -183,7 +184,7 @@ void KeptFunction::release(std::uint64_t owner) {
     if (map.owner != owner) continue;
     if (group_) {
       const auto done = group_->unmap(map.iova, map.memory.memory().size());
-      if (!done) base::log_error("{}", done.error().message());
+      if (!done) base::log_error("{}", base::in_a_line(done.error()));
     }
     map.owner = 0;  // nobody's: without an IOMMU another owner's card may still write to it
   }

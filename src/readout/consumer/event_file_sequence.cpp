@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/sentence.h"
 #include "base/units.h"
 #include "formats/event_file_writer.h"
 #include "formats/file_marks.h"
@@ -33,11 +34,6 @@ std::string full_text(const BlockFile& file, const std::string& closed_path, std
                      space_text(file, min_free_bytes), closed_path,
                      min_free_bytes > 0 ? "give the consumer another `directory` or a smaller `min_free`"
                                         : "give the consumer another `directory`");
-}
-
-/// In the middle of a sentence about a run.
-std::string in_a_line(const Error& error) {
-  return (error.where.empty() ? "" : error.where + ": ") + error.what + (error.next.empty() ? "" : "; " + error.next);
 }
 
 // The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any
@@ -149,7 +145,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   if (encoder_.must_roll_over(bytes)) {
     close_file(false);
     if (Result<void> opened = open_file(); !opened) {
-      give_up(in_a_line(opened.error()));
+      give_up(base::in_a_line(opened.error()));
       return Outcome::refused;
     }
   }
@@ -301,7 +297,7 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
     problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
   } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32());
              !sealed) {
-    problem = in_a_line(sealed.error());
+    problem = base::in_a_line(sealed.error());
   }
   if (problem.empty()) {
     closed(file, file.digest, file.ends_seen);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "card/dma/data_taking.h"
 #include "card/enumeration.h"
@@ -154,9 +155,9 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
   for (std::size_t index = 0; index < links.size(); ++index) {
     const auto found = std::find(links_.begin(), links_.end(), links[index]);
     if (found == links_.end()) {
-      throw std::runtime_error(fmt::format("No card of this input has an enabled link {}: there are {} links, {} to {}.",
-                                           formats::to_text(links[index]), links_.size(), formats::to_text(links_.front()),
-                                           formats::to_text(links_.back())));
+      throw std::runtime_error(fmt::format("No card of this input has an enabled link {}: there are {}, {} to {}.",
+                                           formats::to_text(links[index]), base::counted(links_.size(), "link"),
+                                           formats::to_text(links_.front()), formats::to_text(links_.back())));
     }
     const auto position = static_cast<std::size_t>(found - links_.begin());
     if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
@@ -260,7 +261,7 @@ void CardInput::stop() {
   for (Endpoint& endpoint : endpoints_) {
     endpoint.outages->end(endpoint.source->card());
     if (settings_.start_generator) {
-      if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", done.error().message());
+      if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", base::in_a_line(done.error()));
     }
   }
   for (Endpoint& endpoint : endpoints_)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sentence.h"
 #include "formats/fid.h"
 #include "readout/input/paged_stream.h"
 
@@ -36,9 +37,9 @@ FileInput::FileInput(const FileInputSettings& settings)
     links_.push_back(formats::fid_of_card_elink(settings.detector, settings.card, elink));
   }
   taken_.assign(links_.size(), false);
-  base::log_info("{}: {} links, {} chunks of {} events in {} blocks", settings.file.string(), links_.size(),
-                 recording_.chunks(), recording_.ids().events(),
-                 recording_.blocks().size() / recording_.format().block_bytes);
+  base::log_info("{}: {}, {} of {} in {}", settings.file.string(), base::counted(links_.size(), "link"),
+                 base::counted(recording_.chunks(), "chunk"), base::counted(recording_.ids().events(), "event"),
+                 base::counted(recording_.blocks().size() / recording_.format().block_bytes, "block"));
 }
 
 std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
@@ -49,9 +50,9 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
     const auto found = std::find(links_.begin(), links_.end(), fid);
     if (found == links_.end()) {
       throw std::runtime_error(
-          fmt::format("The recording {} has no data of link 0x{:016x}: it has {} links, 0x{:016x} to 0x{:016x}.",
-                      settings_.file.string(), fid.value, links_.size(), links_.empty() ? 0 : links_.front().value,
-                      links_.empty() ? 0 : links_.back().value));
+          fmt::format("The recording {} has no data of link 0x{:016x}: it has {}, 0x{:016x} to 0x{:016x}.",
+                      settings_.file.string(), fid.value, base::counted(links_.size(), "link"),
+                      links_.empty() ? 0 : links_.front().value, links_.empty() ? 0 : links_.back().value));
     }
     const auto position = static_cast<std::size_t>(found - links_.begin());
     if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/pin.h"
+#include "base/sentence.h"
 
 namespace rodeo::readout {
 namespace {
@@ -44,8 +45,9 @@ std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> lin
   for (const Fid fid : links) {
     const auto found = positions.find(fid);
     if (found == positions.end()) {
-      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {} links, 0x{:016x} to 0x{:016x}.",
-                                           fid.value, taken_.size(), generator_.settings().links.front().value,
+      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {}, 0x{:016x} to 0x{:016x}.",
+                                           fid.value, base::counted(taken_.size(), "link"),
+                                           generator_.settings().links.front().value,
                                            generator_.settings().links.back().value));
     }
     if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {
