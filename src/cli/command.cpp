@@ -13,14 +13,18 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/units.h"
+#include "cli/wrapped.h"
 
 namespace rodeo::cli {
 
 namespace {
 
 constexpr std::string_view kExitCodes =
-    "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 unreachable or timed out,\n"
-    "  5 refused (state or lock), 6 partial, 7 data did not verify";
+    "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 unreachable or timed out, 5 refused (state or lock), "
+    "6 partial (one of several failed, or more was lost than may be), 7 data did not verify";
+
+// What is described stands behind what is typed, unless that is longer.
+constexpr std::size_t kLongestLeft = 30;
 
 Error bad_value(std::string_view text, std::string_view expected) {
   return {"cli.bad_value", fmt::format("\"{}\" is not {}", text, expected)};
@@ -169,6 +173,15 @@ Option& Command::output(OutputFormat& format, std::string names) {
 }
 
 Option& Command::json_file(std::string& file) {
+  // What prints its result for people has no table of its own; programs ask for theirs as everywhere.
+  const bool has_output = std::ranges::any_of(options_, [](const auto& one) { return one->names_.starts_with("-o"); });
+  if (!has_output) {
+    add("-o,--output", "json: the result on stdout, as with --json -", [&file](std::string_view text) -> Result<void> {
+      if (text != "table" && text != "json") return std::unexpected(bad_value(text, "one of table, json"));
+      if (text == "json") file = "-";
+      return {};
+    }).value_name("table|json");
+  }
   // A result that cannot be written is known before it has taken an hour to make.
   return add("--json", "Write the result as JSON to FILE; - is stdout",
              [&file](std::string_view text) -> Result<void> {
@@ -186,11 +199,13 @@ class Parser {
   int run() {
     const Command* command = &root_;
     path_ = root_.name_;
+    understand_what_others_say();
     while (const Command* next = next_verb(*command)) {
       command = next;
       path_ += " " + next->name_;
     }
-    if (wants_help(*command)) {
+    if (asked_for_help_ && position_ < arguments_.size()) return complain(missing_verb(*command));
+    if (asked_for_help_ || wants_help(*command)) {
       print(help(*command));
       return 0;
     }
@@ -200,6 +215,14 @@ class Parser {
   }
 
  private:
+  /// `rodeo help NOUN VERB` is `rodeo NOUN VERB --help`, `rodeo --version` is `rodeo version`.
+  void understand_what_others_say() {
+    if (arguments_.empty()) return;
+    if (arguments_.front() == "--version" || arguments_.front() == "-V") arguments_.front() = "version";
+    asked_for_help_ = arguments_.front() == "help";
+    if (asked_for_help_) position_ = 1;
+  }
+
   /// The verb that the next argument names; consumes it.
   const Command* next_verb(const Command& command) {
     if (position_ == arguments_.size()) return nullptr;
@@ -215,7 +238,7 @@ class Parser {
     for (std::size_t i = position_; i < arguments_.size() && arguments_[i] != "--"; ++i) {
       if (arguments_[i] == "--help" || arguments_[i] == "-h") return true;
     }
-    // `rodeo data help` and `rodeo help` are tried by people who do not know --help yet.
+    // `rodeo data help` is tried by people who do not know --help yet.
     return !command.action_ && position_ < arguments_.size() && arguments_[position_] == "help";
   }
 
@@ -248,8 +271,10 @@ class Parser {
       const Option& option = *command.options_[i];
       const bool positional = !option.names_.starts_with("-");
       for (std::string& name : split_names(option.names_)) known.push_back(std::move(name));
-      if (option.flag_) {
-        given.push_back(app.add_flag(option.names_));
+      if (option.flag_ || may_stand_alone(option)) {
+        CLI::Option* added = app.add_flag(option.names_);
+        if (!may_stand_alone(option)) added->disable_flag_override();
+        given.push_back(added);
         continue;
       }
       CLI::Option* added = app.add_option(option.names_, values[i]);
@@ -275,9 +300,13 @@ class Parser {
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
       const Option& option = *command.options_[i];
-      if (option.flag_ && given[i]->count() > 0) values[i] = {""};
+      if ((option.flag_ || may_stand_alone(option)) && given[i]->count() > 0) {
+        values[i] = {given[i]->results().back()};
+        if (values[i].front() == "true") values[i] = {""};  // it stands alone
+      }
       for (const std::string& value : values[i]) {
-        const auto read = value.empty() && !option.flag_ ? std::unexpected(empty_value()) : option.assign_(value);
+        const bool left_out = value.empty() && !option.flag_ && !may_stand_alone(option);
+        const auto read = left_out ? std::unexpected(empty_value()) : option.assign_(value);
         if (!read) {
           Error error = read.error().within(fmt::format("{}: {}", path_, name_given(option)));
           error.next += (error.next.empty() ? "" : "    ") + hint();
@@ -302,6 +331,9 @@ class Parser {
     }
     return std::nullopt;
   }
+
+  /// With a value name like "[=FRACTION]", an option stands alone (its value is then empty) or as --name=VALUE.
+  static bool may_stand_alone(const Option& option) { return option.value_name_.starts_with("[="); }
 
   /// The name by which the option was given, of those that it has.
   std::string name_given(const Option& option) const {
@@ -351,23 +383,27 @@ class Parser {
 
   std::string help(const Command& command) const {
     const bool colours = colours_on_stdout();
+    const std::size_t columns = columns_on_stdout();
     std::string text;
     if (!command.examples_.empty()) {
       text += styled("Examples", Style::strong, colours) + "\n";
-      for (const auto& [line, says] : command.examples_) text += fmt::format("  {}\n      {}\n", line, says);
+      for (const auto& [line, says] : command.examples_)
+        text += "  " + wrapped(line, columns, 6, 2, " \\") + "\n      " + wrapped(says, columns, 6, 6) + "\n";
       text += "\n";
     }
-    text += styled("Usage", Style::strong, colours) + "\n  " + usage(command) + "\n\n" + command.help_ + "\n";
+    text += styled("Usage", Style::strong, colours) + "\n  " + wrapped(usage(command), columns, 6, 2) + "\n\n" +
+            wrapped(command.help_, columns, 0) + "\n";
     if (!command.verbs_.empty()) {
       text += "\n" + styled("Verbs", Style::strong, colours) + "\n";
       std::size_t widest = 0;
       for (const auto& verb : command.verbs_) widest = std::max(widest, verb->name_.size());
-      for (const auto& verb : command.verbs_) text += fmt::format("  {:{}}  {}\n", verb->name_, widest, verb->help_);
+      for (const auto& verb : command.verbs_)
+        text += fmt::format("  {:{}}  {}\n", verb->name_, widest, wrapped(verb->help_, columns, widest + 4, widest + 4));
     }
-    if (command.action_) text += "\n" + styled("Options", Style::strong, colours) + "\n" + options_help(command);
-    for (const std::string& paragraph : command.paragraphs_) text += "\n" + paragraph + "\n";
-    text += fmt::format("\n{}\n  {}\n", styled("Exit status", Style::strong, colours), kExitCodes);
-    return text;
+    if (command.action_) text += "\n" + styled("Options", Style::strong, colours) + "\n" + options_help(command, columns);
+    for (const std::string& paragraph : command.paragraphs_) text += "\n" + wrapped(paragraph, columns, 0) + "\n";
+    return text +
+           fmt::format("\n{}\n  {}\n", styled("Exit status", Style::strong, colours), wrapped(kExitCodes, columns, 2, 2));
   }
 
   std::string usage(const Command& command) const {
@@ -382,13 +418,14 @@ class Parser {
     return text;
   }
 
-  static std::string options_help(const Command& command) {
+  static std::string options_help(const Command& command, std::size_t columns) {
     std::vector<std::pair<std::string, std::string>> lines;
     for (const auto& option : command.options_) {
       std::string left;
       for (const std::string& name : split_names(option->names_)) left.append(left.empty() ? "" : ", ").append(name);
       if (option->names_.starts_with("--")) left.insert(0, "    ");
-      if (!option->flag_ && option->names_.starts_with("-")) left.append(" ").append(option->value_name_);
+      if (!option->flag_ && option->names_.starts_with("-"))
+        left.append(may_stand_alone(*option) ? "" : " ").append(option->value_name_);
       std::string right = option->help_;
       if (option->required_) right += " (required)";
       if (!option->fallback_.empty()) right += fmt::format(" (default {})", option->fallback_);
@@ -399,11 +436,13 @@ class Parser {
                        "Say more or less: debug, info, warning, error, off (default: RODEO_LOG, or info)");
     lines.emplace_back("-h, --help", "This text");
     std::size_t widest = 0;
-    for (const auto& [left, right] : lines) widest = std::max(widest, left.size());
+    for (const auto& [left, right] : lines) widest = std::max(widest, left.size() > kLongestLeft ? 0 : left.size());
+    const std::size_t indent = widest + 4;
     std::string text;
     for (const auto& [left, right] : lines) {
-      text +=
-          widest > 40 ? fmt::format("  {}\n          {}\n", left, right) : fmt::format("  {:{}}  {}\n", left, widest, right);
+      text += left.size() > kLongestLeft ? "  " + wrapped(left, columns, 6, 2) + "\n" + std::string(indent, ' ')
+                                         : fmt::format("  {:{}}  ", left, widest);
+      text += wrapped(right, columns, indent, indent) + "\n";
     }
     return text;
   }
@@ -411,6 +450,7 @@ class Parser {
   const Command& root_;
   std::vector<std::string> arguments_;
   std::size_t position_ = 0;
+  bool asked_for_help_ = false;
   std::string path_;
 };
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 
 from conftest import BUILD
@@ -62,6 +63,54 @@ def test_help_starts_with_examples(rodeo):
     done = rodeo("version", "--help")
     assert done.stdout.startswith("Examples\n  rodeo version\n")
     assert "Exit status" in done.stdout
+
+
+def verbs_of(help_text):
+    """The verbs that a --help lists."""
+    lines = help_text.split("\nVerbs\n")[1].split("\n\n")[0].splitlines() if "\nVerbs\n" in help_text else []
+    return [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+
+
+def all_helps(rodeo, *path):
+    text = rodeo(*path, "--help").stdout
+    yield path, text
+    for verb in verbs_of(text):
+        yield from all_helps(rodeo, *path, verb)
+
+
+def test_no_line_of_any_help_is_wider_than_100_columns(rodeo):
+    helps = dict(all_helps(rodeo))
+    assert ("readout", "link", "remove") in helps and len(helps) > 60
+    wide = [f"{' '.join(path)}: {line}" for path, text in helps.items() for line in text.splitlines() if len(line) > 100]
+    assert not wide
+
+
+def test_help_before_the_noun_is_help_behind_it(rodeo):
+    assert rodeo("help", "readout", "link").stdout == rodeo("readout", "link", "--help").stdout
+    assert rodeo("help").stdout == rodeo("--help").stdout
+    assert "did you mean `readout`?" in rodeo("help", "raedout", exit_code=2).stderr
+
+
+def test_version_as_an_option_is_the_verb(rodeo):
+    assert rodeo("--version").stdout == rodeo("version").stdout
+
+
+def test_output_as_json_is_understood_where_a_report_can_be_written_as_json(rodeo):
+    done = rodeo("net", "size", "--help")
+    assert "--json FILE" in done.stdout and "-o, --output table|json" in done.stdout
+    done = rodeo("bench", "build", "--links", 2, "--seconds", 0.1, "-o", "json")
+    assert json.loads(done.stdout)["links"] == 2
+
+
+def test_a_flag_takes_no_value(rodeo):
+    assert "rodeo check --help" in rodeo("check", "--schema=no", exit_code=2).stderr
+
+
+def test_log_lines_have_a_date(rodeo):
+    rodeo.environment["RODEO_LOG"] = "info"
+    (rodeo.directory / "run.toml").write_text('[readout.input]\ntype = "file"\nfile = "x.felix"\n[[readout.rob]]\nsource_id = 1\n')
+    rodeo("data", "record", "x.felix", "--links", 1, "--events", 10)
+    assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info .*: 1 link, 10 chunks of 10 events in", rodeo("readout", "run.toml").stderr, re.MULTILINE)
 
 
 def test_a_full_disk_under_stdout_is_an_error():

@@ -1,0 +1,66 @@
+#include "cli/wrapped.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace rodeo::cli {
+namespace {
+
+/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+std::size_t columns_on_stdout() {
+  constexpr std::size_t kWidest = 100;
+  constexpr std::size_t kNarrowest = 40;
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kWidest;
+  return std::clamp<std::size_t>(size.ws_col, kNarrowest, kWidest);
+}
+
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent, std::size_t first,
+                    std::string_view joint) {
+  std::string out;
+  std::size_t at = first;
+  bool begun = false;  // the line holds something already
+  const auto new_line = [&] {
+    out.append("\n").append(indent, ' ');
+    at = indent;
+    begun = false;
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    std::string_view word = text.substr(0, end);
+    const std::size_t limit = columns - std::min(columns, joint.size());
+    if (begun && !word.empty() && at + 1 + width(word) > limit) {
+      out += joint;
+      new_line();
+    }
+    if (begun) {
+      out += ' ';
+      ++at;
+    }
+    // A list of choices is no word to keep whole.
+    while (at + width(word) > columns && word.find('|') < word.size() - 1) {
+      const std::size_t room = columns > at ? columns - at : 1;
+      std::size_t bar = word.rfind('|', room - 1);
+      if (bar == std::string_view::npos) bar = word.find('|');
+      out += word.substr(0, bar + 1);
+      word.remove_prefix(bar + 1);
+      new_line();
+    }
+    out += word;
+    at += width(word);
+    begun = true;
+    if (end < text.size() && text[end] == '\n') new_line();
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace rodeo::cli
