@@ -1,14 +1,17 @@
-// `rodeo explain`: long help on a configuration key, a table or an error code.
+// `rodeo explain`: long help on a configuration key, a table, an error code, or a word of the reports.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/nearest.h"
 #include "cli/verbs.h"
+#include "cli/wrapped.h"
 #include "control/key_list.h"
 #include "control/key_value.h"
 #include "control/library.h"
 #include "control/tables.h"
+#include "control/vocabulary.h"
 
 namespace rodeo::cli {
 
@@ -22,6 +25,9 @@ struct Options {
   std::vector<std::string> plugins;
   OutputFormat format = OutputFormat::table;
 };
+
+/// Long help, as a paragraph below a heading.
+std::string help_text(std::string_view text) { return wrapped(text, columns_on_stdout(), 2, 2); }
 
 /// readout.rob[0].links and readout.rob.0.links name the key readout.rob.links.
 std::string without_positions(std::string_view name) {
@@ -67,7 +73,7 @@ std::string key_text(const ListedKey& listed, bool colours) {
   text += "\n  " + control::summary(key);
   if (const std::string range = control::range_text(key); !range.empty()) text += ", " + range;
   if (!key.choices.empty()) text += ", one of: " + choices_text(key);
-  text += "\n\n  " + key.help + "\n\n";
+  text += "\n\n  " + help_text(key.help) + "\n\n";
   const bool array = listed.table->form == TableDeclaration::Form::array;
   const std::string path = array ? listed.table->path + "[0]." + key.name : listed.path();
   text += fmt::format("  file         {}\n", array ? "[[" + listed.table->path + "]]" : "[" + listed.table->path + "]");
@@ -108,7 +114,7 @@ void print_table(const TableDeclaration& declaration, const std::vector<ListedKe
   if (format == OutputFormat::table) {
     const bool array = declaration.form == TableDeclaration::Form::array;
     print(fmt::format("{}\n  {}\n\n", array ? "[[" + declaration.path + "]]" : "[" + declaration.path + "]",
-                      declaration.help));
+                      help_text(declaration.help)));
   }
   table.print(format);
 }
@@ -117,9 +123,25 @@ void print_code(const control::ErrorCode& code, OutputFormat format) {
   const int status = static_cast<int>(code.exit);
   if (format == OutputFormat::table) {
     return print(fmt::format("{}    exit status {}\n\n  {}\n", styled(code.code, Style::strong, colours_on_stdout()), status,
-                             code.text));
+                             help_text(code.text)));
   }
   print(Json::object({{"code", code.code}, {"exit_status", status}, {"text", code.text}}).dump() + "\n");
+}
+
+void print_words(const std::vector<control::Word>& words, OutputFormat format) {
+  Json list = Json::array();
+  for (const control::Word& word : words) {
+    if (format == OutputFormat::table) {
+      print(fmt::format("{}    {}{}\n\n  {}\n", styled(word.word, Style::strong, colours_on_stdout()), word.kind,
+                        word.unit.empty() ? "" : fmt::format(" [{}]", word.unit), help_text(word.text)));
+    }
+    list.push_back(Json::object({{"word", word.word}, {"kind", word.kind}, {"unit", word.unit}, {"text", word.text}}));
+  }
+  if (format != OutputFormat::table) print(list.dump() + "\n");
+}
+
+bool same_word(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
 }
 
 Result<ExitCode> explain(const Options& options) {
@@ -144,36 +166,52 @@ Result<ExitCode> explain(const Options& options) {
     print_keys(found, options.format);
     return ExitCode::done;
   }
+  std::vector<control::Word> words = control::vocabulary();
+  for (const control::Word& word : words) known.emplace_back(word.word);
+  std::erase_if(words, [&](const control::Word& word) { return !same_word(word.word, name); });
+  if (!words.empty()) print_words(words, options.format);
   for (const TableDeclaration& declaration : tables) {
     known.push_back(declaration.path);
-    if (declaration.path != name) continue;
+    if (declaration.path != name || !words.empty()) continue;
     print_table(declaration, keys, options.format);
     return ExitCode::done;
   }
-  for (const control::ErrorCode& code : control::error_codes()) known.emplace_back(code.code);
   // A key without its table is what one remembers: `timeout` finds readout.builder.timeout.
   for (const ListedKey& listed : keys) {
     if (listed.key.name == name) found.push_back(&listed);
+  }
+  if (!words.empty()) {
+    if (options.format == OutputFormat::table && !found.empty())
+      print(fmt::format("\nA key of this name: rodeo explain {}\n", found.front()->path()));
+    return ExitCode::done;
   }
   if (!found.empty()) {
     print_keys(found, options.format);
     return ExitCode::done;
   }
+  for (const control::ErrorCode& code : control::error_codes()) known.emplace_back(code.code);
   std::string next = base::did_you_mean(name, known);
-  if (next.empty()) next = "`rodeo explain readout` shows a table, docs/reference/configuration.md every key";
-  return std::unexpected(Error{
-      "cli.unknown_name", fmt::format("there is no key, table or error code `{}`", options.name), {}, std::move(next)});
+  if (next.empty())
+    next =
+        "`rodeo explain readout` shows a table, docs/reference/configuration.md every key; names that begin differently are "
+        "those of a plug-in or of your own configuration";
+  return std::unexpected(Error{"cli.unknown_name",
+                               fmt::format("there is no key, table, error code, counter or condition `{}`", options.name),
+                               {},
+                               std::move(next)});
 }
 
 }  // namespace
 
 void add_explain(Command& root) {
   auto options = std::make_shared<Options>();
-  Command& verb = root.verb("explain", "Long help on a configuration key or an error code");
+  Command& verb =
+      root.verb("explain", "Long help on a configuration key, an error code, a counter or the condition of a run");
   verb.example("rodeo explain readout.builder.timeout", "what a key means, its default and range, how to set it")
       .example("rodeo explain readout.input", "a table with all its keys")
       .example("rodeo explain config.unknown_key", "an error code: cause and remedy");
-  verb.option("NAME", options->name, "Key, table or error code").required();
+  verb.example("rodeo explain late", "a counter of a report, a condition (INCOMPLETE), or what limits a run (builder)");
+  verb.option("NAME", options->name, "Key, table, error code, counter, condition, or a stage in `limited by`").required();
   verb.option("--plugin", options->plugins, "Load a plug-in, whose keys are then known").value_name("LIB");
   verb.output(options->format);
   verb.run([options] { return explain(*options); });

@@ -209,8 +209,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "Something failed that no message was foreseen for. The text is that of the exception; please report it with the "
      "command line."},
     {"cli.unknown_name", usage,
-     "`rodeo explain` knows keys of the configuration (readout.builder.timeout), tables (readout.builder) and error codes "
-     "(config.unknown_key)."},
+     "`rodeo explain` knows keys of the configuration (readout.builder.timeout), tables (readout.builder), error codes "
+     "(config.unknown_key), counters (late), conditions of a run (INCOMPLETE) and what limits one (builder). Counters of "
+     "plug-ins are explained by their authors."},
     {"cli.unknown_verb", usage, "There is no such verb; --help lists those there are."},
     {"cli.usage", usage, "The command line does not fit the command; its --help shows examples and options."},
     {"config.bad_choice", invalid_configuration, "A key that takes one of a few words has another. The message lists them."},

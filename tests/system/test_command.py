@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 
+import pytest
 from conftest import BUILD
 
 BINARY = BUILD / "rodeo"
@@ -104,6 +105,15 @@ def test_output_as_json_is_understood_where_a_report_can_be_written_as_json(rode
 
 def test_a_flag_takes_no_value(rodeo):
     assert "rodeo check --help" in rodeo("check", "--schema=no", exit_code=2).stderr
+
+
+@pytest.mark.parametrize("name, says", [
+    ("late", "The event was closed"), ("ring_full", "closed to make room"), ("GOOD", "condition"), ("incomplete", "condition"),
+    ("nothing", "limits a run"), ("builder", "workers"), ("unwritten_queue_full", "full_queue"), ("card_lost_packets", "cards themselves"),
+])
+def test_explain_knows_the_words_of_reports(rodeo, name, says):
+    assert says in rodeo("explain", name).stdout
+    assert json.loads(rodeo("explain", name, "-o", "json").stdout)
 
 
 def test_log_lines_have_a_date(rodeo):

@@ -30,12 +30,23 @@ enum class GeneratorCounter : std::uint8_t {
   count,
 };
 
-/// Names in reports, in the order of GeneratorCounter.
-inline constexpr std::array<std::string_view, static_cast<std::size_t>(GeneratorCounter::count)> kGeneratorCounterNames = {
-    "fault_missing", "fault_duplicate", "fault_late",   "fault_corrupt",
-    "fault_l1id",    "fault_truncated", "fault_jump",   "fault_out_of_sequence",
-    "fault_bcid",    "fault_silent",    "not_occupied", "vetoed",
-    "triggers",      "overdue"};
+/// In the order of GeneratorCounter.
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(GeneratorCounter::count)> kGeneratorCounters{{
+    {"fault_missing", "chunks", "Fault on demand: not sent"},
+    {"fault_duplicate", "chunks", "Fault on demand: sent twice"},
+    {"fault_late", "chunks", "Fault on demand: sent late"},
+    {"fault_corrupt", "chunks", "Fault on demand: a bit of the payload is flipped"},
+    {"fault_l1id", "chunks", "Fault on demand: a bit of the L1 id is flipped"},
+    {"fault_truncated", "chunks", "Fault on demand: cut short"},
+    {"fault_jump", "chunks", "Fault on demand: the link's L1 ids are off by jump_by"},
+    {"fault_out_of_sequence", "chunks", "Fault on demand: sent in the wrong order"},
+    {"fault_bcid", "chunks", "Fault on demand: another BCID than the event's"},
+    {"fault_silent", "chunks", "Fault on demand: not sent by the silent link"},
+    {"not_occupied", "chunks", "Not sent, since the link had no data (occupancy)"},
+    {"vetoed", "triggers", "Triggers refused while the readout was busy: dead time"},
+    {"triggers", "triggers", "Triggers accepted"},
+    {"overdue", "triggers", "Also in vetoed: due before the end, and the generator did not come to them"},
+}};
 
 class FaultPlan {
  public:

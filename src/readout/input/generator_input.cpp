@@ -106,8 +106,8 @@ void InternalDataGenerator::run() {
 
 std::vector<NamedCounter> InternalDataGenerator::counters() const {
   std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}};
-  for (std::size_t i = 0; i < kGeneratorCounterNames.size(); ++i) {
-    all.push_back({std::string(kGeneratorCounterNames[i]), generator_.counters().read(static_cast<GeneratorCounter>(i))});
+  for (std::size_t i = 0; i < kGeneratorCounters.size(); ++i) {
+    all.push_back({std::string(kGeneratorCounters[i].name), generator_.counters().read(static_cast<GeneratorCounter>(i))});
   }
   return all;
 }
