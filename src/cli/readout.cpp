@@ -17,6 +17,7 @@ struct RunOptions {
   std::vector<std::string> settings;
   std::optional<double> seconds;
   std::optional<std::uint64_t> events;
+  std::optional<std::string> fail_on_loss;
   std::string json_file;
 };
 
@@ -33,6 +34,16 @@ Result<ExitCode> run(const RunOptions& options) {
   }
   auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
+  if (options.fail_on_loss && !options.fail_on_loss->empty()) {
+    auto fraction = detail::read(*options.fail_on_loss, plan->settings.fail_on_loss);
+    if (!fraction || !(plan->settings.fail_on_loss >= 0 && plan->settings.fail_on_loss <= 1)) {
+      return std::unexpected(Error{"cli.bad_value",
+                                   fmt::format("--fail-on-loss={}: expected a fraction, 0 to 1", *options.fail_on_loss), "",
+                                   "0.01 is one in a hundred; --fail-on-loss alone lets nothing be lost"});
+    }
+  } else if (options.fail_on_loss) {
+    plan->settings.fail_on_loss = 0;
+  }
   return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events}, options.json_file, {});
 }
 
@@ -123,14 +134,20 @@ void add_readout(Command& root) {
               "Set a key of the configuration: KEY=VALUE; a consumer goes by position or name, "
               "readout.consumer[writer].directory")
       .value_name("KEY=VALUE");
+  readout
+      .option("--fail-on-loss", options->fail_on_loss,
+              "Exit status 6 if more than this fraction is lost (0.01: one in a hundred; alone: anything); instead of "
+              "readout.fail_on_loss")
+      .value_name("[=FRACTION]");
   readout.json_file(options->json_file);
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
-      "stops, buffers "
-      "drain, files close, the report prints. A second one changes nothing, a third aborts. Exit status 0: the run ended as "
-      "it should, also if "
-      "fragments were incomplete; "
-      "1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes.");
+      "stops, buffers drain, files close, the report prints. A second one changes nothing, a third aborts.");
+  readout.paragraph(
+      "Exit status 0: the run ended as it should, whatever was lost, unless --fail-on-loss sets a limit; 6: more than that "
+      "was lost; 1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes. The last line of the "
+      "report "
+      "says what was lost.");
   readout.run([options] { return run(*options); });
 
   auto talk = std::make_shared<TalkOptions>();

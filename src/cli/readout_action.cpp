@@ -23,6 +23,7 @@ namespace {
 ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
   if (!verified || report.mismatches > 0) return ExitCode::not_verified;
   if (report.condition == readout::Condition::aborted || !report.adds_up()) return ExitCode::failed;
+  if (report.lost_too_much()) return ExitCode::partial;
   return ExitCode::done;
 }
 

@@ -236,6 +236,7 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
   out.link_policy.restore = policy.parameters().boolean("restore");
+  out.fail_on_loss = readout.parameters().real("fail_on_loss");
   refuse_untold_resets(out, errors);
   refuse_small_slices(out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/sentence.h"
 #include "base/units.h"
 
 namespace rodeo::control {
@@ -40,19 +41,35 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
     events += counter.value;
   }
   std::string out;
-  if (events > 0) out += fmt::format("\n  not written {} events for {}{}", events, consumer.name, reasons(unwritten));
+  if (events > 0)
+    out += fmt::format("\n  not written {} for {}{}", base::counted(events, "event"), consumer.name, reasons(unwritten));
   if (!failed.empty()) out += fmt::format("\n  failed      {}{}", consumer.name, reasons(failed));
   return out;
 }
 
-const char* phase_name(readout::Phase phase) {
-  switch (phase) {
-    case readout::Phase::prepared: return "prepared";
-    case readout::Phase::running: return "running";
-    case readout::Phase::draining: return "draining";
-    case readout::Phase::stopped: return "stopped";
+/// The last line of a report: what was lost, and whether that is too much.
+std::string verdict_text(const readout::RunReport& report) {
+  const std::vector<readout::Loss> losses = report.losses();
+  if (losses.empty()) return report.condition == readout::Condition::good ? "nothing was lost" : "no data were lost";
+  std::string out;
+  for (const readout::Loss& loss : losses) {
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
+    if (loss.of > 0) out += fmt::format(" of {} ({:.3g} %)", loss.of, loss.fraction() * 100);
   }
-  return "";
+  const std::string allowed = fmt::format("fail_on_loss allows {:.3g} %", report.fail_on_loss * 100);
+  if (report.lost_too_much()) return "TOO MUCH IS LOST: " + out + "; " + allowed;
+  return out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
+}
+
+Json losses_json(const readout::RunReport& report) {
+  Json what = Json::array();
+  for (const readout::Loss& loss : report.losses()) {
+    what.push_back(Json::object({{"what", loss.what}, {"lost", loss.lost}, {"of", loss.of > 0 ? Json(loss.of) : Json()}}));
+  }
+  return Json::object({{"fraction", report.loss_fraction()},
+                       {"allowed", report.fail_on_loss},
+                       {"exceeded", report.lost_too_much()},
+                       {"losses", what}});
 }
 
 /// The links that most events lack, missing or removed; which they are says what to look at.
@@ -60,7 +77,8 @@ std::string absent_text(std::string_view what, const readout::RunReport& report,
                         const std::vector<FragmentBuilder::Link>& links, std::uint64_t FragmentBuilder::Link::* events) {
   constexpr std::size_t kNamed = 4;
   if (links.empty()) return {};
-  std::string out = fmt::format("\n  {:<11} {} of {} links in some fragments:", what, links.size(), report.links);
+  std::string out =
+      fmt::format("\n  {:<11} {} of {} in some fragments:", what, links.size(), base::counted(report.links, "link"));
   for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i) {
     const FragmentBuilder::Link& link = links[i];
     out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.*events);
@@ -80,6 +98,16 @@ Json link_json(const FragmentBuilder::Link& link) {
 }
 
 }  // namespace
+
+const char* phase_name(readout::Phase phase) {
+  switch (phase) {
+    case readout::Phase::prepared: return "prepared";
+    case readout::Phase::running: return "running";
+    case readout::Phase::draining: return "draining";
+    case readout::Phase::stopped: return "stopped";
+  }
+  return "";
+}
 
 Json report_json(const readout::RunReport& report) {
   Json cpu = Json::object();
@@ -123,6 +151,7 @@ Json report_json(const readout::RunReport& report) {
   out["verified"] = Json::object({{"chunks", report.verified_chunks}, {"mismatches", report.mismatches}});
   out["files"] = Json::array();
   for (const auto& file : report.files) out["files"].push_back(file.path);
+  out["loss"] = losses_json(report);
   out["consumers"] = consumers;
   out["input"] = counters_json(report.input);
   return out;
@@ -163,8 +192,8 @@ std::string report_text(const readout::RunReport& report) {
   out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built,
                      report.lost(), reasons(report.chunks_lost));
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
-  out += fmt::format("\n  fragments   {} built of {} links, {} incomplete{}", report.fragments, report.links,
-                     report.incomplete, reasons(report.incomplete_by_reason));
+  out += fmt::format("\n  fragments   {} built of {}, {} incomplete{}", report.fragments,
+                     base::counted(report.links, "link"), report.incomplete, reasons(report.incomplete_by_reason));
   if (report.without_removed > 0)
     out += fmt::format("\n              {} lack links that were removed", report.without_removed);
   out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
@@ -187,14 +216,16 @@ std::string report_text(const readout::RunReport& report) {
         fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
   if (const std::uint64_t silent = readout::counter_value(report.input, "cards_silent"); silent > 0)
     out += fmt::format("\n  input       {} had brought nothing for a second or longer at the end, while others had",
-                       silent == 1 ? "1 card" : fmt::format("{} cards", silent));
+                       base::counted(silent, "card"));
   if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
-    out += fmt::format("\n  input       the recording is damaged in {} places; `rodeo data verify` says where", damaged);
+    out += fmt::format("\n  input       the recording is damaged in {}; `rodeo data verify` says where",
+                       base::counted(damaged, "place"));
   out += fmt::format("\n  limited by  {}", report.limited_by);
   if (report.verified_chunks + report.mismatches > 0) {
-    out += fmt::format("\n  verified    {} chunks in passing, {} mismatches", report.verified_chunks, report.mismatches);
+    out += fmt::format("\n  verified    {} in passing, {}", base::counted(report.verified_chunks, "chunk"),
+                       report.mismatches == 1 ? "1 mismatch" : fmt::format("{} mismatches", report.mismatches));
   }
-  return out + "\n";
+  return out + "\n  verdict     " + verdict_text(report) + "\n";
 }
 
 }  // namespace rodeo::control

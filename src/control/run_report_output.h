@@ -9,6 +9,8 @@
 
 namespace rodeo::control {
 
+const char* phase_name(readout::Phase phase);
+
 /// As docs/reference/run-report.md describes it.
 Json report_json(const readout::RunReport& report);
 

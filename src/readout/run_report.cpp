@@ -99,10 +99,8 @@ std::vector<NamedCounter> named(const std::vector<NamedCounter>& counters, std::
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
-  const bool whole = report.input_losses().empty() && !(over && report.chunks_sent == 0) &&
-                     std::ranges::all_of(report.consumers, [](const auto& one) { return losses_of(one).empty(); });
-  return report.incomplete == 0 && report.without_removed == 0 && report.lost() == 0 && whole ? Condition::good
-                                                                                              : Condition::incomplete;
+  const bool no_data = over && report.chunks_sent == 0;
+  return report.losses().empty() && !no_data ? Condition::good : Condition::incomplete;
 }
 
 }  // namespace
@@ -129,6 +127,37 @@ std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer) {
   return named(consumer.counters, kConsumerLosses);
 }
 
+std::vector<Loss> RunReport::losses() const {
+  std::vector<Loss> out;
+  const auto add = [&](std::string what, std::uint64_t lost, std::uint64_t of) {
+    if (lost > 0) out.push_back({std::move(what), lost, of});
+  };
+  add("chunks lost", lost(), chunks_sent);
+  add("fragments incomplete", incomplete, fragments);
+  add("fragments without removed links", without_removed, fragments);
+  for (const FragmentConsumer::Status& consumer : consumers) {
+    std::uint64_t unwritten = 0;
+    for (const NamedCounter& counter : losses_of(consumer)) {
+      if (counter.name.starts_with("unwritten_")) {
+        unwritten += counter.value;
+      } else {
+        add(counter.name + " of " + consumer.name, counter.value, consumer.consumed);
+      }
+    }
+    add("events not written by " + consumer.name, unwritten, consumer.consumed);
+  }
+  for (const NamedCounter& counter : input_losses()) add(counter.name, counter.value, 0);
+  return out;
+}
+
+double RunReport::loss_fraction() const {
+  double most = 0;
+  for (const Loss& loss : losses()) most = std::max(most, loss.fraction());
+  return most;
+}
+
+bool RunReport::lost_too_much() const { return loss_fraction() > fail_on_loss || (fail_on_loss == 0 && !losses().empty()); }
+
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,
                       bool aborted) {
   RunReport report;
@@ -138,6 +167,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.unix_start = status.unix_start;
   report.failure = in_a_line(status.failure);
   report.links = status.links();
+  report.fail_on_loss = settings.fail_on_loss;
   report.limited_by = kept_up(settings, status) ? kLimitedByNothing : limited_by;
   if (report.limited_by == kLimitedByNothing && held_back(status)) report.limited_by = kLimitedByInput;
   report.incomplete = status.incomplete();

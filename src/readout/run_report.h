@@ -24,6 +24,14 @@ enum class Condition : std::uint8_t {
 
 const char* name_of(Condition condition);
 
+/// So many of so many that are not as they should be.
+struct Loss {
+  std::string what;
+  std::uint64_t lost = 0;
+  std::uint64_t of = 0;  ///< 0: nobody knows
+  double fraction() const { return of > 0 ? static_cast<double>(lost) / static_cast<double>(of) : 0; }
+};
+
 struct RunReport {
   std::string name;
   std::uint32_t run_number = 0;
@@ -47,6 +55,13 @@ struct RunReport {
   /// sent == built + every reason. False means a defect of Rodeo or of a plug-in, and the run is not to be trusted.
   bool adds_up() const { return chunks_sent == chunks_built + lost(); }
 
+  /// What is lost, not built whole or not written, and how much of it. A run that has some is not good.
+  std::vector<Loss> losses() const;
+  /// The largest of these fractions.
+  double loss_fraction() const;
+  /// More is lost than the configuration lets pass: a fraction above it, or, where nothing may be lost, anything at all.
+  bool lost_too_much() const;
+
   std::string limited_by;
   std::uint64_t fragments = 0;
   std::uint64_t incomplete = 0;
@@ -68,6 +83,7 @@ struct RunReport {
 
   std::vector<FragmentConsumer::Status> consumers;
   std::vector<NamedCounter> input;
+  double fail_on_loss = 1;  ///< the largest fraction that may be lost
 };
 
 /// Fragments that a consumer lost, left unwritten without being told to, or could not do its work on, by name.

@@ -45,6 +45,7 @@ struct ReadoutSettings {
   std::vector<RobSettings> robs;
   std::vector<ComponentSettings> consumers;  ///< in list order
   LinkPolicySettings link_policy;
+  double fail_on_loss = 1;  ///< a run that loses a larger fraction has failed; 1: none does
 };
 
 }  // namespace rodeo::readout

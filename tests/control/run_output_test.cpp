@@ -167,6 +167,43 @@ TEST(RunView, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
+  readout::ReadoutStatus status = some_status();
+  const auto report = [&](double allowed) {
+    readout::ReadoutSettings settings;
+    settings.fail_on_loss = allowed;
+    return readout::make_report(settings, status, "nothing", false);
+  };
+  EXPECT_FALSE(report(1).lost_too_much());
+  EXPECT_FALSE(report(0.03).lost_too_much());
+  EXPECT_TRUE(report(0.029).lost_too_much());  // 3 of 100 fragments
+  EXPECT_THAT(report_text(report(0.5)),
+              HasSubstr("\n  verdict     2 chunks lost of 1000 (0.2 %), 3 fragments incomplete of 100 (3 "
+                        "%); fail_on_loss allows 50 %\n"));
+  EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     TOO MUCH IS LOST: "));
+  const Json loss = *report_json(report(0)).find("loss");
+  EXPECT_DOUBLE_EQ(loss.find("fraction")->number(), 0.03);
+  EXPECT_TRUE(loss.find("exceeded")->boolean());
+  EXPECT_EQ(loss.find("losses")->elements().size(), 2U);
+
+  status.robs[0].builder.lost = {};
+  status.robs[0].builder.incomplete = 0;
+  status.robs[0].builder.chunks_built = 1000;
+  EXPECT_FALSE(report(0).lost_too_much());
+  EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     nothing was lost\n"));
+  // What a card lost has no whole to be a part of.
+  status.input.push_back({"card_lost_packets", 5});
+  EXPECT_FALSE(report(0.001).lost_too_much());
+  EXPECT_TRUE(report(0).lost_too_much());
+  EXPECT_TRUE(report_json(report(0)).find("loss")->find("losses")->elements().at(0).find("of")->is_null());
+  // Events that were to be written count, shares that were asked for do not.
+  status.input.pop_back();
+  status.consumers[0].consumed = 100;
+  status.consumers[0].counters = {{"unwritten_beyond_fraction", 9}, {"unwritten_queue_full", 2}};
+  EXPECT_TRUE(report(0.01).lost_too_much());
+  EXPECT_FALSE(report(0.02).lost_too_much());
+}
+
 TEST(RunView, WithoutColourThereIsNoEscape) {
   for (const std::string& line : view_lines({}, {}, some_status(), {.color = false, .columns = 80})) {
     EXPECT_EQ(line.find('\x1b'), std::string::npos);
