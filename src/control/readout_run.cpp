@@ -50,7 +50,7 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
   }
   readout::ReadoutStatus last = application.status();
   if (amend) amend(last, true);
-  view.finish(last);
+  view.finish();
   return readout::make_report(application.settings(), last, application.limited_by(),
                               application.phase() != readout::Phase::stopped);
 }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "base/units.h"
+#include "control/run_report_output.h"
 
 namespace rodeo::control {
 namespace {
@@ -97,26 +100,17 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-const char* phase_text(Phase phase) {
-  switch (phase) {
-    case Phase::prepared: return "prepared";
-    case Phase::running: return "running";
-    case Phase::draining: return "draining";
-    case Phase::stopped: return "ended";
-  }
-  return "";
-}
+std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
-/// "12 (time_out 10, bcid_mismatch 2)"
-std::string with_reasons(std::uint64_t total, const std::vector<NamedCounter>& reasons) {
-  std::string out = base::format_count(static_cast<double>(total));
-  std::string list;
-  for (const NamedCounter& reason : reasons) {
-    if (reason.value != 0)
-      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", reason.name,
-                          base::format_count(static_cast<double>(reason.value)));
-  }
-  return list.empty() ? out : fmt::format("{} ({})", out, list);
+/// "   lost 12", " (time_out 10,", " bcid_mismatch 2)": the worst reason first.
+std::vector<std::string> with_reasons(std::string_view what, std::uint64_t total, std::vector<NamedCounter> reasons) {
+  std::vector<std::string> parts{fmt::format("   {} {}", what, count(total))};
+  std::erase_if(reasons, [](const NamedCounter& reason) { return reason.value == 0; });
+  std::ranges::stable_sort(reasons, std::greater{}, &NamedCounter::value);
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    parts.push_back(fmt::format(" {}{} {}{}", i == 0 ? "(" : "", reasons[i].name, count(reasons[i].value),
+                                i + 1 == reasons.size() ? ")" : ","));
+  return parts;
 }
 
 /// Cuts to a number of visible characters; colour sequences count nothing.
@@ -136,6 +130,32 @@ std::string cut(const std::string& line, int columns) {
   return out;
 }
 
+int visible(std::string_view text) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
+    } else {
+      ++columns;
+    }
+  }
+  return columns;
+}
+
+/// A line with as many of its parts as fit; the others go on in lines below it. Parts begin with the blanks that keep them apart.
+void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns) {
+  constexpr int kIndent = 13;
+  for (const std::string& part : parts) {
+    if (visible(line) + visible(part) > columns) {
+      lines.push_back(cut(std::exchange(line, std::string(kIndent, ' ')), columns));
+      line += part.substr(std::min(part.find_first_not_of(' '), part.size()));
+    } else {
+      line += part;
+    }
+  }
+  lines.push_back(cut(line, columns));
+}
+
 std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedCounter> FragmentBuilder::Status::* member) {
   std::vector<NamedCounter> out;
   for (const auto& rob : status.robs) {
@@ -144,26 +164,28 @@ std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedC
   return out;
 }
 
-std::string links_text(const ReadoutStatus& now, const Painter& paint) {
+std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& paint) {
   std::uint64_t removed = 0;
-  std::string names;
+  std::vector<std::string> names;
   for (const auto& rob : now.robs) {
     for (const auto& link : rob.builder.links) {
       if (link.state != LinkState::removed) continue;
-      if (++removed <= 2) names += fmt::format(" {:#018x}{}", link.fid.value, link.removed_by_policy ? " by policy" : "");
+      if (++removed <= 2)
+        names.push_back(fmt::format(" {:#018x}{}", link.fid.value, link.removed_by_policy ? " by policy" : ""));
     }
   }
-  if (removed == 0) return fmt::format("{} active", now.links());
-  return fmt::format("{} active, {}", now.links() - removed,
-                     paint.warn(fmt::format("{} removed:{}{}", removed, names, removed > 2 ? " ..." : "")));
+  if (removed == 0) return {fmt::format(" {} active", now.links())};
+  if (removed > 2) names.push_back(" ...");
+  for (std::string& name : names) name = paint.warn(name);
+  names.insert(names.begin(), paint.warn(fmt::format(" {} removed:", removed)));
+  names.insert(names.begin(), fmt::format(" {} active,", now.links() - removed));
+  return names;
 }
 
 /// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
 bool for_people(const std::string& counter) {
   return !counter.starts_with("latency_") && !counter.starts_with("unwritten_beyond_") && counter != "past_page_cache";
 }
-
-std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
 }  // namespace
 
@@ -173,39 +195,46 @@ std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, co
   const Rates rates = rates_between(before, now);
   const std::uint64_t lost = lost_chunks(now);
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("{}  run {}  {} {}   {}", paint.bold("rodeo " + settings.name), settings.run.run_number,
-                              phase_text(now.phase), clock_text(now.seconds),
-                              paint.dim(now.phase == Phase::running ? "Ctrl-C ends it in order" : "")));
-  const std::string dead_time = dead_time_text(rates);
-  lines.push_back(fmt::format("  triggers   {:>12}   {}", base::format_quantity(rates.triggers_hz, "Hz"),
-                              rates.dead_time.value_or(0) > 0.01 ? paint.warn(dead_time) : dead_time));
-  const std::string lost_text = "lost " + with_reasons(lost, summed(now, &FragmentBuilder::Status::lost));
-  lines.push_back(fmt::format("  chunks     {:>12}   built {}   {}", base::format_quantity(rates.chunks_hz, "/s"),
-                              count(now.chunks_built()), lost > 0 ? paint.bad(lost_text) : lost_text));
-  const std::string incomplete_text =
-      "incomplete " + with_reasons(now.incomplete(), summed(now, &FragmentBuilder::Status::incomplete_by_reason));
-  lines.push_back(fmt::format("  fragments  {:>12}   built {}   {}", base::format_quantity(rates.fragments_hz, "/s"),
-                              count(now.fragments), now.incomplete() > 0 ? paint.warn(incomplete_text) : incomplete_text));
-  lines.push_back(fmt::format("  payload    {:>12}   written {}", base::format_quantity(rates.payload_bytes_s, "B/s"),
-                              base::format_quantity(rates.written_bytes_s, "B/s")));
-  lines.push_back(fmt::format("  latency    {:>12}   p99 {:.0f} us   max {:.0f} us",
-                              fmt::format("p50 {:.0f} us", now.latency.p50_us), now.latency.p99_us, now.latency.max_us));
-  lines.push_back(fmt::format("  links      {}", links_text(now, paint)));
+  const auto add = [&](const std::string& head, const std::vector<std::string>& parts = {}) {
+    add_line(lines, head, parts, style.columns);
+  };
+  const auto counts = [&](std::uint64_t built, std::vector<std::string> bad, auto painted) {
+    for (std::string& part : bad) part = painted(part);
+    bad.insert(bad.begin(), "   built " + count(built));
+    return bad;
+  };
+  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + settings.name), settings.run.run_number, phase_name(now.phase),
+                  clock_text(now.seconds)),
+      {paint.dim(now.phase == Phase::running ? "   Ctrl-C ends it in order" : "")});
+  const std::string dead_time = "   " + dead_time_text(rates);
+  add(fmt::format("  triggers   {:>12}", base::format_quantity(rates.triggers_hz, "Hz")),
+      {rates.dead_time.value_or(0) > 0.01 ? paint.warn(dead_time) : dead_time});
+  add(fmt::format("  chunks     {:>12}", base::format_quantity(rates.chunks_hz, "/s")),
+      counts(now.chunks_built(), with_reasons("lost", lost, summed(now, &FragmentBuilder::Status::lost)),
+             [&](const std::string& part) { return lost > 0 ? paint.bad(part) : part; }));
+  add(fmt::format("  fragments  {:>12}", base::format_quantity(rates.fragments_hz, "/s")),
+      counts(now.fragments,
+             with_reasons("incomplete", now.incomplete(), summed(now, &FragmentBuilder::Status::incomplete_by_reason)),
+             [&](const std::string& part) { return now.incomplete() > 0 ? paint.warn(part) : part; }));
+  add(fmt::format("  payload    {:>12}", base::format_quantity(rates.payload_bytes_s, "B/s")),
+      {"   written " + base::format_quantity(rates.written_bytes_s, "B/s")});
+  add(fmt::format("  latency    {:>12}", fmt::format("p50 {:.0f} us", now.latency.p50_us)),
+      {fmt::format("   p99 {:.0f} us", now.latency.p99_us), fmt::format("   max {:.0f} us", now.latency.max_us)});
+  add("  links     ", links_text(now, paint));
   for (const auto& rob : now.robs) {
-    lines.push_back(fmt::format("  {:<15} {}   {} of {} events open", fmt::format("ROB {:#x}", rob.source_id.value),
-                                bar(rob.builder.pool_fill), rob.builder.open_events, rob.builder.window_events));
+    add(fmt::format("  {:<15} {}", fmt::format("ROB {:#010x}", rob.source_id.value), bar(rob.builder.pool_fill)),
+        {fmt::format("   {} of {} events open", rob.builder.open_events, rob.builder.window_events)});
   }
   for (const auto& consumer : now.consumers) {
-    std::string counters;
+    std::vector<std::string> counters;
     for (const NamedCounter& counter : consumer.counters) {
       if (counter.value != 0 && for_people(counter.name))
-        counters += fmt::format("   {} {}", counter.name, count(counter.value));
+        counters.push_back(fmt::format("   {} {}", counter.name, count(counter.value)));
     }
-    lines.push_back(fmt::format("  {:<15} {}{}", consumer.name, bar(consumer.queue_fill), counters));
+    add(fmt::format("  {:<15} {}", consumer.name, bar(consumer.queue_fill)), counters);
   }
-  lines.push_back(fmt::format("  limited by: {}",
-                              now.limited_by == "nothing" ? paint.good(now.limited_by) : paint.warn(now.limited_by)));
-  for (std::string& line : lines) line = cut(line, style.columns);
+  add(fmt::format("  limited by: {}",
+                  now.limited_by == "nothing" ? paint.good(now.limited_by) : paint.warn(now.limited_by)));
   return lines;
 }
 
@@ -233,13 +262,20 @@ void RunView::show(const ReadoutStatus& now) {
 void RunView::draw(const ReadoutStatus& now) {
   if (terminal_) {
     winsize size{};
-    style_.columns = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    std::string text;
-    for (const std::string& line : view_lines(settings_, before_, now, style_)) text += line + "\x1b[K\n";
-    const int drawn = static_cast<int>(std::ranges::count(text, '\n'));
+    const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
+    style_.columns = known && size.ws_col > 0 ? size.ws_col : 80;
+    std::vector<std::string> lines = view_lines(settings_, before_, now, style_);
+    // What scrolled out of sight could not be drawn over.
+    if (known && size.ws_row > 3 && lines.size() + 2 > size.ws_row) {
+      lines.resize(size.ws_row - 3U);
+      lines.emplace_back("  ...");
+    }
     erase();
-    std::fputs(text.c_str(), stderr);
-    drawn_lines_ = drawn;
+    // The cursor goes back to an empty line above the block: what others write meanwhile stands there, and the block below it.
+    std::string text;
+    for (const std::string& line : lines) text += "\n" + line;
+    std::fprintf(stderr, "%s\x1b[%zuF", text.c_str(), lines.size());
+    drawn_ = true;
   } else {
     std::fprintf(stderr, "%s\n", view_line(before_, now).c_str());
   }
@@ -248,8 +284,8 @@ void RunView::draw(const ReadoutStatus& now) {
 }
 
 void RunView::erase() {
-  if (drawn_lines_ > 0) std::fprintf(stderr, "\x1b[%dF\x1b[J", drawn_lines_);
-  drawn_lines_ = 0;
+  if (drawn_) std::fputs("\r\x1b[J", stderr);
+  drawn_ = false;
 }
 
 void RunView::say(const std::string& line) {
@@ -257,9 +293,6 @@ void RunView::say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-void RunView::finish(const ReadoutStatus& now) {
-  if (terminal_) draw(now);
-  drawn_lines_ = 0;
-}
+void RunView::finish() { erase(); }
 
 }  // namespace rodeo::control

@@ -16,7 +16,8 @@ struct ViewStyle {
   int columns = 80;
 };
 
-/// The block for a terminal: rates between two looks, totals, fill levels, what limits the run. No line is wider than the terminal.
+/// The block for a terminal: rates between two looks, totals, fill levels, what limits the run. No line is wider than the
+/// terminal: what does not fit goes on in the next, and no number is cut.
 std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& before,
                                     const readout::ReadoutStatus& now, ViewStyle style);
 
@@ -34,8 +35,8 @@ class RunView {
   /// Says something that stays on the screen, above the block.
   void say(const std::string& line);
 
-  /// Leaves the last state of the block on the screen.
-  void finish(const readout::ReadoutStatus& now);
+  /// Takes the block off the screen: the report says how the run ended.
+  void finish();
 
  private:
   void erase();
@@ -46,7 +47,7 @@ class RunView {
   ViewStyle style_;
   double interval_s_ = 1;
   double shown_s_ = 0;
-  int drawn_lines_ = 0;
+  bool drawn_ = false;
   readout::ReadoutStatus before_;
 };
 

@@ -167,6 +167,23 @@ TEST(RunView, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+TEST(RunView, WhatDoesNotFitGoesOnInTheNextLineAndNoNumberIsCut) {
+  readout::ReadoutStatus status = some_status();
+  status.robs[0].builder.lost = {{"late", 1'234'000}, {"out_of_sequence", 45'600'000}, {"malformed", 7}};
+  status.consumers[0].counters = {{"events_written", 1'450'000}, {"bytes_written", 144'000'000}};
+  for (const int columns : {60, 80, 100}) {
+    std::string all;
+    for (const std::string& line : view_lines({}, {}, status, {.color = false, .columns = columns})) {
+      EXPECT_LE(line.size(), static_cast<std::size_t>(columns)) << line;
+      all += line + "\n";
+    }
+    for (const char* whole : {"lost 46.8 M", "(out_of_sequence 45.6 M,", "late 1.23 M,", "malformed 7)",
+                              "events_written 1.45 M", "bytes_written 144 M"}) {
+      EXPECT_THAT(all, HasSubstr(whole)) << columns;
+    }
+  }
+}
+
 TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   readout::ReadoutStatus status = some_status();
   const auto report = [&](double allowed) {

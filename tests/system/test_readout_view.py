@@ -10,6 +10,31 @@ from terminal import on_a_terminal, screen
 LOSSY = ["--set", "readout.input.fault_late=0.01", "--set", "readout.input.fault_missing=0.02", "--set", "readout.input.fault_duplicate=0.01"]
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100, 120])
+def test_the_view_fits_the_terminal_cuts_no_number_and_leaves_only_the_report(rodeo, columns):
+    file = write_configuration(rodeo)
+    text = on_a_terminal(rodeo, "readout", file, "--seconds", 2.5, *LOSSY, columns=columns)
+    frames = [part.split("rodeo test", 1)[1] for part in text.split("\x1b[J") if "rodeo test" in part]
+    assert frames, text
+    for frame in frames:
+        block = re.sub(r"\x1b\[\d+F.*", "", frame, flags=re.DOTALL)
+        assert all(len(line) <= columns for line in block.splitlines())
+        flat = re.sub(r"\s+", " ", block)
+        assert re.search(r"lost \d[\d.]* ?k? \(\w+ [\d.]+", flat), block
+        assert re.search(r"events_written [\d.]+( k)?( |$)", flat), block
+    last = "\n".join(screen(text))
+    assert "limited by:" not in last and "Ctrl-C ends it" not in last
+    assert "limited by  " in last and "verdict " in last
+
+
+def test_a_line_of_the_log_stands_above_the_view_whole(rodeo):
+    # A link whose numbers jump is warned of while the run goes on.
+    text = on_a_terminal(rodeo, "readout", write_configuration(rodeo), "--seconds", 3, "--set", "readout.input.jump_link=2", "--set", "readout.input.jump_from=500", columns=100)
+    last = screen(text)
+    assert sum("warning link 0x1000000000020000" in line for line in last) == 1, text
+    assert not any("running 0:0" in line for line in last), "\n".join(last)
+
+
 def test_a_limit_of_loss_decides_the_exit_status_and_the_verdict(rodeo):
     file = write_configuration(rodeo)
     run = ["readout", file, "--set", "readout.input.events=2000", *LOSSY, "--json", "-"]
