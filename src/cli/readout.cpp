@@ -144,6 +144,8 @@ void add_readout(Command& root) {
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
       "stops, buffers drain, files close, the report prints. A second one changes nothing, a third aborts.");
   readout.paragraph(
+      "Without run.number the run takes the next number that no file in the directories of its file writers has.");
+  readout.paragraph(
       "Exit status 0: the run ended as it should, whatever was lost, unless --fail-on-loss sets a limit; 6: more than that "
       "was lost; 1: a part failed (disk full, ...); 7: the verifying processor found wrong bytes. The last line of the "
       "report "

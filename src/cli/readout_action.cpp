@@ -94,6 +94,8 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
   }
   std::vector<std::string>& strings = plan.settings.run.free_strings;
   strings.insert(strings.begin(), fmt::format("{}={} {}", control::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
+  std::fprintf(stderr, "run %u of %s%s: getting ready\n", plan.settings.run.run_number, plan.settings.name.c_str(),
+               plan.numbered ? ", the next free number" : "");
   std::optional<control::LineServer> control;
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "control/readout_check.h"
 #include "control/run_record.h"
 #include "control/tables.h"
+#include "formats/event_file_encoder.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
 #include "readout/input/generator_settings.h"
@@ -247,6 +249,22 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   return out;
 }
 
+/// One more than any run of this project has in the directories that files are written to.
+std::uint32_t next_run_number(const readout::ReadoutSettings& settings) {
+  std::uint32_t last = 0;
+  for (const readout::ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type != "file_writer") continue;
+    std::error_code ignored;
+    std::filesystem::directory_iterator entry(consumer.parameters.text("directory"), ignored), end;
+    for (; !ignored && entry != end; entry.increment(ignored)) {
+      const auto number = formats::run_number_in(entry->path().filename().string(), settings.run.project);
+      last = std::max(last, number.value_or(0));
+    }
+  }
+  constexpr std::uint32_t kLargest = 0x7fffffff;  // 31 bits, as ROD headers have it
+  return std::min(last, kLargest - 1) + 1;
+}
+
 template <typename Load>
 std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
   ReadoutPlan plan;
@@ -261,6 +279,8 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
   plan.settings = settings_of(*configuration, errors);
   plan.settings.run.free_strings = run_strings(*configuration, *plan.plugins);
   if (!errors.empty()) return std::unexpected(std::move(errors));
+  plan.numbered = plan.settings.run.run_number == 0;
+  if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);
   plan.control_socket = configuration->table("readout")->parameters().boolean("control");
   plan.metrics_listen = configuration->table("readout.metrics")->parameters().text("listen");
   return plan;

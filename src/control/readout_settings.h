@@ -18,6 +18,7 @@ struct ReadoutPlan {
   std::unique_ptr<base::ComponentRegistry> registry;
   std::unique_ptr<base::PluginHost> plugins;
   readout::ReadoutSettings settings;
+  bool numbered = false;  ///< the run took the next free number, since the configuration gives none
   bool control_socket = true;
   bool another_name_will_do = false;  ///< where a process of this name runs, the number of this one is put behind it
   std::string metrics_listen;         ///< empty: no metrics over HTTP

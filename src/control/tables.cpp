@@ -18,9 +18,10 @@ TableDeclaration run_table() {
           .keys = {
               {.name = "number",
                .type = KeyType::integer,
-               .fallback = "1",
-               .help = "Run number: 31 bits, as ROD headers have it.",
-               .minimum = 1,
+               .fallback = "0",
+               .help = "Run number: 31 bits, as ROD headers have it. 0: the next that no file in the directories of the "
+                       "file writers has.",
+               .minimum = 0,
                .maximum = 0x7fffffff},
               {.name = "type",
                .type = KeyType::choice,

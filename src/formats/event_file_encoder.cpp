@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <random>
 #include <string_view>
 
@@ -12,6 +13,16 @@ std::string core_file_name(const EventFileSettings& settings) {
   if (!settings.simple_name.empty()) return settings.simple_name;
   return fmt::format("{}.{:08}.{}_{}.daq.RAW._lb{:04}._{}", settings.project, settings.run.run_number, settings.stream_type,
                      settings.stream_name, settings.lumi_block, settings.application);
+}
+
+std::optional<std::uint32_t> run_number_in(std::string_view file_name, std::string_view project) {
+  if (!file_name.starts_with(project) || file_name.find(".daq.RAW._lb") == std::string_view::npos) return std::nullopt;
+  file_name.remove_prefix(project.size());
+  if (!file_name.starts_with('.')) return std::nullopt;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(file_name.data() + 1, file_name.data() + file_name.size(), number);
+  const bool whole = error == std::errc{} && end != file_name.data() + file_name.size() && *end == '.';
+  return whole ? std::optional(number) : std::nullopt;
 }
 
 std::string make_guid() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/event_file_records.h"
@@ -35,6 +36,9 @@ struct EventFileSettings {
 
 /// <project>.<run>.<type>_<stream>.daq.RAW._lb<lumi block>._<application>, or the simple name.
 std::string core_file_name(const EventFileSettings& settings);
+
+/// The run number in the name of an event file of a project; nothing if it is the name of something else.
+std::optional<std::uint32_t> run_number_in(std::string_view file_name, std::string_view project);
 
 /// Bookkeeping and records of one sequence of files, one file after the other. One thread at a time; neither blocks nor reads clocks.
 ///

@@ -2,6 +2,11 @@
 #include "control/readout_settings.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace rodeo::control {
 namespace {
@@ -29,10 +34,27 @@ TEST(ReadoutSettings, ExtractorAndVerifierFollowTheGeneratorUnlessTheyAreTold) {
   EXPECT_EQ(verifier.integer("l1id_bits"), 16);
   EXPECT_EQ(verifier.integer("seed"), 7);
   EXPECT_TRUE(verifier.boolean("crc"));
-  const auto told = load(configuration("seed = 7\nl1id_bits = 16\n", "", "seed = 8\nl1id_bits = 24\n"));
+  const auto told = load(configuration("seed = 7\nl1id_bits = 16\n", "", "seed = 8\n"));
   ASSERT_TRUE(told);
   EXPECT_EQ(told->settings.consumers[0].parameters.integer("seed"), 8);
-  EXPECT_EQ(told->settings.consumers[0].parameters.integer("l1id_bits"), 24);
+}
+
+TEST(ReadoutSettings, ARunWithoutANumberTakesTheNextThatNoFileHas) {
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("numbers" + std::to_string(::getpid()));
+  std::filesystem::create_directories(directory);
+  const std::string writer = "[[readout.consumer]]\ntype = \"file_writer\"\ndirectory = \"" + directory.string() + "\"\n";
+  const auto number_of = [&](const std::string& run) {
+    return load(configuration("") + writer + run)->settings.run.run_number;
+  };
+  EXPECT_EQ(number_of(""), 1U);
+  std::ofstream(directory / "rodeo.00000041.calibration_readout.daq.RAW._lb0001._x._0001.writing") << "";
+  std::ofstream(directory / "other.00000099.calibration_readout.daq.RAW._lb0001._x._0001.data") << "";
+  std::ofstream(directory / "rodeo.00000098.notes") << "";
+  EXPECT_EQ(number_of(""), 42U);
+  EXPECT_EQ(number_of("[run]\nproject = \"other\"\n"), 100U);
+  EXPECT_EQ(number_of("[run]\nnumber = 7\n"), 7U);
+  std::filesystem::remove_all(directory);
 }
 
 TEST(ReadoutSettings, AFileMarkedAsProvableSaysHowManyBitsItsIdsHave) {

@@ -35,6 +35,21 @@ def test_a_line_of_the_log_stands_above_the_view_whole(rodeo):
     assert not any("running 0:0" in line for line in last), "\n".join(last)
 
 
+def test_a_run_says_at_once_what_it_is_going_to_do(rodeo):
+    assert rodeo("readout", write_configuration(rodeo), "--seconds", 0.2).stderr.startswith("run 7 of test: getting ready\n")
+
+
+def test_runs_number_themselves(rodeo):
+    file = write_configuration(rodeo, CONFIGURATION.replace("number = 7\n", ""))
+    for number in (1, 2, 3):
+        done = rodeo("readout", file, "--seconds", 0.2, "--json", "-")
+        report = json.loads(done.stdout)
+        assert report["run"]["number"] == number and f"rodeo.{number:08}." in report["files"][0]
+        assert f"run {number} of test, the next free number: getting ready" in done.stderr
+    refused = rodeo("readout", file, "--set", "run.number=2", "--seconds", 0.2, exit_code=1).stderr
+    assert "run 2 has files here already" in refused and "--set run.number=0" in refused and "`directory`" in refused
+
+
 def test_a_limit_of_loss_decides_the_exit_status_and_the_verdict(rodeo):
     file = write_configuration(rodeo)
     run = ["readout", file, "--set", "readout.input.events=2000", *LOSSY, "--json", "-"]

@@ -82,7 +82,10 @@ EventFileSequence::EventFileSequence(Settings settings)
   const std::string core = formats::core_file_name(settings_.files);
   for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
     if (entry.path().filename().string().starts_with(core + "._")) {
-      refuse(fmt::format("{} is there already", entry.path().filename().string()), "choose another run number or directory");
+      refuse(
+          fmt::format("run {} has files here already: {}", settings_.files.run.run_number, entry.path().filename().string()),
+          "leave run.number out, or --set run.number=0, to take the next free number; or give the consumer another "
+          "`directory`");
     }
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
