@@ -34,6 +34,10 @@ Result<ExitCode> run(const RunOptions& options) {
   }
   auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
+  if (options.events == 0u) {
+    return std::unexpected(Error{"cli.bad_value", "--events 0: a run of no events", "",
+                                 "give at least 1, or leave it out to run until Ctrl-C or the end of the input"});
+  }
   if (options.fail_on_loss && !options.fail_on_loss->empty()) {
     auto fraction = detail::read(*options.fail_on_loss, plan->settings.fail_on_loss);
     if (!fraction || !(plan->settings.fail_on_loss >= 0 && plan->settings.fail_on_loss <= 1)) {

@@ -450,6 +450,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "another directory or endpoint."},
     {"readout.duplicate_rob", invalid_configuration,
      "Two ROBs of a readout have the same source id. Fragments could not be told apart."},
+    {"readout.l1id_bits", invalid_configuration,
+     "An extractor reads more bits of the L1 id than the generator's chunks carry, so that it would take what lies beside "
+     "it for a "
+     "part of it, or a verifying processor expects another number of bits, so that it would find every chunk wrong."},
     {"readout.link_ids", invalid_configuration,
      "A ROB has a list of link ids (those written into chunk headers) of another length than its list of links."},
     {"readout.link_state", refused, "A link is already removed, or already active."},

@@ -1,10 +1,12 @@
 #include "control/configuration.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 
@@ -124,6 +126,7 @@ class ConfigurationBuilder {
     for (const auto& [path, given] : overrides_) {
       if (!given.used) unused_override(path);
     }
+    if (source_.environment) reject_unknown_variables(configuration.root);
     if (errors_.empty()) return configuration;
     std::ranges::stable_sort(errors_, {},
                              [](const Located& error) { return std::pair{error.place.line, error.place.column}; });
@@ -395,6 +398,24 @@ class ConfigurationBuilder {
   static std::string first_sentence(const std::string& help) {
     const std::size_t end = help.find(". ");
     return end == std::string::npos ? help : help.substr(0, end + 1);
+  }
+
+  /// Variables that were meant to set a key of a table that is here, and set none.
+  void reject_unknown_variables(const Table& root) {
+    std::vector<std::string> known;
+    for (const std::string& path : known_paths_) known.push_back(environment_name(path));
+    for (char** variable = ::environ; *variable != nullptr; ++variable) {
+      const std::string name(*variable, std::strcspn(*variable, "="));
+      if (!name.starts_with("RODEO_") || std::ranges::find(known, name) != known.end()) continue;
+      const auto of_table = std::ranges::find_if(
+          declared_.below, [&](const Declared& table) { return name.starts_with(environment_name(table.path) + "_"); });
+      // Those of a table that this file has not are for another process.
+      if (of_table != declared_.below.end() && root.child(of_table->name).elements.empty()) continue;
+      std::string next = base::did_you_mean(name, known);
+      if (of_table == declared_.below.end() && next.empty()) continue;
+      if (next.empty()) next = "unset it; `rodeo check --effective` lists every key";
+      complain({}, {"config.unknown_key", "this variable sets no key of the configuration", name, std::move(next)});
+    }
   }
 
   void reject_unknown(const Declared& declared, const RawValue& raw, const Table& table, const std::vector<Key>& keys) {

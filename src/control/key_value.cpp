@@ -39,7 +39,8 @@ std::string example(KeyType type) {
 std::string quantity(const Key& key, double value) {
   switch (key.type) {
     case KeyType::duration: return base::format_duration(std::chrono::nanoseconds{static_cast<std::int64_t>(value)});
-    case KeyType::size: return base::format_size(static_cast<std::uint64_t>(value));
+    case KeyType::size:
+      return value < 0 ? fmt::format("{:.0f} B", value) : base::format_size(static_cast<std::uint64_t>(value));
     case KeyType::rate: return base::format_quantity(value, "Hz");
     case KeyType::integer: return fmt::format("{:.0f}", value);
     default: return fmt::format("{}", value);

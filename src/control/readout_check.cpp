@@ -13,6 +13,7 @@
 #include "formats/fid.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
+#include "readout/input/card_input.h"
 #include "readout/input/file_input.h"
 #include "readout/input/generator_settings.h"
 #include "readout/rob_links.h"
@@ -134,6 +135,13 @@ void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
 
 void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   check_names(settings, errors);
+  if (settings.input.type == "card") {
+    try {
+      (void)readout::CardInputSettings::from(settings.input.parameters);
+    } catch (const SetupError& refused) {
+      add(refused, settings.input.where, errors);
+    }
+  }
   check_outputs(settings, errors);
   const std::size_t before = errors.size();
   const auto generator = generator_of(settings, errors);

@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "card/card_id.h"
+#include "control/http_server.h"
 #include "control/readout_check.h"
 #include "control/run_record.h"
 #include "control/tables.h"
@@ -222,6 +224,50 @@ void refuse_untold_resets(const readout::ReadoutSettings& settings, Configuratio
   }
 }
 
+/// Addresses that nobody could ever answer at: of cards, and for metrics.
+void refuse_bad_addresses(const Configuration& configuration, ConfigurationErrors& errors) {
+  const auto refuse = [&](const Table& table, const char* key, Error error) {
+    error.what = fmt::format("{}.{}: {}", table.path(), key, error.what);
+    error.where = where_of(table, key);
+    errors.push_back(std::move(error));
+  };
+  const Table& input = *configuration.table("readout.input");
+  if (input.type() == "card") {
+    if (input.parameters().list("cards").empty())
+      refuse(input, "cards", {"readout.no_cards", "it names no card", "", "`rodeo card list` shows what there is"});
+    for (const std::string& card : input.parameters().list("cards")) {
+      if (const auto id = card::parse_card_id(card); !id) refuse(input, "cards", id.error());
+    }
+  }
+  const Table& metrics = *configuration.table("readout.metrics");
+  if (const std::string& listen = metrics.parameters().text("listen"); !listen.empty()) {
+    if (const auto good = HttpServer::check(listen); !good) refuse(metrics, "listen", good.error());
+  }
+}
+
+/// An extractor that reads more bits of the L1 id than the generator writes takes what lies beside it for a part of it; a processor that
+/// expects others finds every chunk wrong.
+void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type != "generator") return;
+  const std::int64_t sent = settings.input.parameters.integer("l1id_bits");
+  const auto refuse = [&](const Table& table, std::int64_t bits) {
+    errors.push_back(
+        {"readout.l1id_bits",
+         fmt::format("{}.l1id_bits is {}, but the generator's chunks carry L1 ids of {} bits", table.path(), bits, sent),
+         where_of(table, "l1id_bits"), "leave it out: it then follows readout.input.l1id_bits"});
+  };
+  const readout::ComponentSettings& extractor = settings.extractor;
+  if (extractor.type == "rodeo" || extractor.type == "rodeo_per_chunk") {
+    if (const std::int64_t bits = extractor.parameters.integer("l1id_bits"); bits > sent)
+      refuse(*readout.table("extractor"), bits);
+  }
+  for (std::size_t i = 0; i < settings.consumers.size(); ++i) {
+    const Parameters& keys = settings.consumers[i].parameters;
+    if (!keys.has("work") || keys.text("work") != "verify") continue;
+    if (const std::int64_t bits = keys.integer("l1id_bits"); bits != sent) refuse(readout.tables("consumer")[i], bits);
+  }
+}
+
 readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
   const Table& policy = *readout.table("link_policy");
@@ -239,6 +285,8 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
   out.link_policy.restore = policy.parameters().boolean("restore");
   out.fail_on_loss = readout.parameters().real("fail_on_loss");
+  refuse_bad_addresses(configuration, errors);
+  refuse_other_ids(readout, out, errors);
   refuse_untold_resets(out, errors);
   refuse_small_slices(out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);

@@ -26,7 +26,7 @@ class ConfigurationTest : public testing::Test {
            .minimum = 1000},
           {.name = "workers", .type = KeyType::integer, .fallback = "1", .help = "Threads.", .minimum = 1, .maximum = 64},
           {.name = "mode", .type = KeyType::choice, .fallback = "fast", .help = "How.", .choices = {"fast", "exact"}},
-          {.name = "pool", .type = KeyType::size, .fallback = "2MiB", .help = "Memory."},
+          {.name = "pool", .type = KeyType::size, .fallback = "2MiB", .help = "Memory.", .minimum = 0},
           {.name = "rate", .type = KeyType::rate, .fallback = "100kHz", .help = "Expected rate."},
           {.name = "directory", .type = KeyType::path, .fallback = "data", .help = "Where."},
           {.name = "fraction", .type = KeyType::real, .fallback = "0.5", .help = "Share."},
@@ -194,6 +194,26 @@ TEST_F(ConfigurationTest, AWorkBringsItsKeysIntoTheTableThatNamesIt) {
               ElementsAre(HasSubstr("seed is not a known key")));
   EXPECT_THAT(errors("[[readout.consumer]]\ntype = \"processor\"\nwork = \"verfy\"\n"),
               ElementsAre(HasSubstr("run.toml:3:8: readout.consumer[0].work: there is no work called `verfy`")));
+}
+
+TEST_F(ConfigurationTest, VariablesThatSetNothingAreRefusedWithTheNearest) {
+  const auto refused = [&](const char* name) {
+    EXPECT_EQ(setenv(name, "30ms", 1), 0);
+    const auto configuration = parse("[readout.builder]\n");
+    unsetenv(name);
+    return configuration ? std::string() : configuration.error().front().where + ": " + configuration.error().front().next;
+  };
+  EXPECT_EQ(refused("RODEO_READOUT_BUILDER_TIMEUOT"),
+            "RODEO_READOUT_BUILDER_TIMEUOT: did you mean `RODEO_READOUT_BUILDER_TIMEOUT`?");
+  EXPECT_EQ(refused("RODEO_REDOUT_BUILDER_TIMEOUT"),
+            "RODEO_REDOUT_BUILDER_TIMEOUT: did you mean `RODEO_READOUT_BUILDER_TIMEOUT`?");
+  EXPECT_NE(refused("RODEO_READOUT_ROB_0_SOURCE_ID"), "");  // there is no such ROB
+  EXPECT_EQ(refused("RODEO_LOG"), "");
+  EXPECT_EQ(refused("RODEO_SOMETHING_ELSE"), "");
+}
+
+TEST_F(ConfigurationTest, ASizeBelowZeroIsCalledSo) {
+  EXPECT_THAT(errors("[readout.builder]\npool = -4\n")[0], testing::HasSubstr("readout.builder.pool is -4 B, but must be"));
 }
 
 TEST_F(ConfigurationTest, FlagsAreStrongerThanTheEnvironmentAndThatThanTheFile) {

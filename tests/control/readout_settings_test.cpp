@@ -39,6 +39,35 @@ TEST(ReadoutSettings, ExtractorAndVerifierFollowTheGeneratorUnlessTheyAreTold) {
   EXPECT_EQ(told->settings.consumers[0].parameters.integer("seed"), 8);
 }
 
+TEST(ReadoutSettings, IdsOfOtherWidthsThanTheGeneratorsAreRefused) {
+  const auto with_extractor = [](int sent, int read) {
+    return configuration("l1id_bits = " + std::to_string(sent) + "\n") +
+           "\n[readout.extractor]\nl1id_bits = " + std::to_string(read) + "\n";
+  };
+  EXPECT_EQ(first_code(with_extractor(8, 16)), "readout.l1id_bits");
+  EXPECT_EQ(first_code(with_extractor(16, 8)), "");
+  EXPECT_EQ(first_code(with_extractor(16, 16)), "");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 16\n", "", "l1id_bits = 24\n")), "readout.l1id_bits");
+  EXPECT_EQ(first_code(configuration("l1id_bits = 16\n", "", "l1id_bits = 8\n")), "readout.l1id_bits");
+}
+
+TEST(ReadoutSettings, AddressesThatCannotBeAreRefusedAtTheirPlace) {
+  const std::string rob = "[[readout.rob]]\nsource_id = \"0x610001\"\n";
+  const auto errors = load("[readout.input]\ntype = \"card\"\ncards = [\"#0\", \"bogus\"]\n" + rob);
+  ASSERT_FALSE(errors);
+  EXPECT_EQ(errors.error().front().code, "card.bad_id");
+  EXPECT_EQ(errors.error().front().where, "run.toml:3:9");
+  EXPECT_FALSE(errors.error().front().next.empty());
+  EXPECT_EQ(first_code("[readout.input]\ntype = \"card\"\ncards = []\n" + rob), "readout.no_cards");
+  EXPECT_EQ(first_code("[readout.input]\ntype = \"card\"\ncards = [\"#0\", \"3b:00.0\", \"0233:1\"]\n" + rob), "");
+  for (const char* listen : {"127.0.0.1", "127.0.0.1:99999", "localhost:80", ":80", "127.0.0.1:-1"}) {
+    const auto refused = load(configuration("") + "[readout.metrics]\nlisten = \"" + listen + "\"\n");
+    ASSERT_FALSE(refused) << listen;
+    EXPECT_EQ(refused.error().front().code, "control.http");
+    EXPECT_NE(refused.error().front().where.find("run.toml:"), std::string::npos);
+  }
+}
+
 TEST(ReadoutSettings, ARunWithoutANumberTakesTheNextThatNoFileHas) {
   const std::filesystem::path directory =
       std::filesystem::path(testing::TempDir()) / ("numbers" + std::to_string(::getpid()));

@@ -203,3 +203,16 @@ def test_plugin_list_shows_components_with_their_origin(rodeo):
     assert all(c["origin"] == "built in" for c in components)
     only = json.loads(rodeo("plugin", "list", "--kind", "work", "-o", "json").stdout)
     assert {c["kind"] for c in only} == {"work"}
+
+
+@pytest.mark.parametrize("variable, meant", [("RODEO_READOUT_BUILDER_TIMEUOT", "RODEO_READOUT_BUILDER_TIMEOUT"), ("RODEO_REDOUT_NAME", "RODEO_READOUT_NAME")])
+def test_a_misspelt_variable_is_refused_with_the_right_one(rodeo, write, variable, meant):
+    rodeo.environment[variable] = "20ms"
+    for command in (["check", write(GOOD)], ["readout", write(GOOD), "--seconds", 0.1]):
+        assert f"error[config.unknown_key]: {variable}: this variable sets no key" in rodeo(*command, exit_code=3).stderr
+        assert f"did you mean `{meant}`?" in rodeo(*command, exit_code=3).stderr
+
+
+def test_variables_for_other_processes_are_left_alone(rodeo, write):
+    rodeo.environment.update({"RODEO_EMULATOR_NAME": "x", "RODEO_LOG": "warning", "RODEO_ANYTHING_ELSE": "1"})
+    rodeo("check", write(GOOD))

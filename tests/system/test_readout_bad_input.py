@@ -101,13 +101,20 @@ def test_a_flag_may_bring_a_table_that_the_file_leaves_out(rodeo):
     (('source_id = "0x00610001"', 'source_id = "0x00610001"\nlinks = ["0x1000000000000000+2"]\nlink_ids = ["3", "3"]'), "readout.duplicate_link"),
     (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "nowhere"'), "file.open"),
     (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "zeros"'), "formats.zero_recording"),
-], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros"])
+    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["bogus"]'), "card.bad_id"),
+    (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["#0"]\nmemory = "3MiB"'), "readout.card_memory"),
+    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "control.http"),
+    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "control.http"),
+    (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]', 'l1id_bits = 8\n[readout.extractor]\nl1id_bits = 16'), "readout.l1id_bits"),
+    (('links = 8', 'links = 8\nchunk_bytes = -4'), "config.out_of_range"),
+], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros", "cards", "memory", "no_port", "large_port", "id_bits", "negative"])
 def test_check_refuses_what_a_readout_refuses(rodeo, change, code):
     (rodeo.directory / "zeros").write_bytes(bytes(1 << 16))
     assert change[0] in CONFIGURATION
     file = write_configuration(rodeo, CONFIGURATION.replace(*change))
     done = rodeo("check", file, exit_code=3)
     assert f"error[{code}]" in done.stderr and "run.toml" in done.stderr + done.stdout, done.stderr
+    assert "18447" not in done.stderr
     assert f"error[{code}]" in rodeo("readout", file, "--seconds", 0.2, exit_code=None).stderr
 
 

@@ -50,6 +50,10 @@ def test_runs_number_themselves(rodeo):
     assert "run 2 has files here already" in refused and "--set run.number=0" in refused and "`directory`" in refused
 
 
+def test_a_run_of_no_events_is_refused(rodeo):
+    assert "--events 0" in rodeo("readout", write_configuration(rodeo), "--events", 0, exit_code=2).stderr
+
+
 def test_a_limit_of_loss_decides_the_exit_status_and_the_verdict(rodeo):
     file = write_configuration(rodeo)
     run = ["readout", file, "--set", "readout.input.events=2000", *LOSSY, "--json", "-"]
