@@ -2,7 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <thread>
+
+#include "base/units.h"
 
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
@@ -24,6 +30,7 @@ struct RunOptions {
 struct TalkOptions {
   std::string name;
   std::string fid;
+  bool watch = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -51,36 +58,104 @@ Result<ExitCode> run(const RunOptions& options) {
   return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events}, options.json_file, {});
 }
 
-Result<ExitCode> show_status(const TalkOptions& options) {
-  const auto status = control::ask_readout(options.name, Json::object({{"command", "status"}}));
-  if (!status) return std::unexpected(status.error());
-  if (options.format == OutputFormat::json) {
-    print(status->dump() + "\n");
-    return ExitCode::done;
+/// "late 12, ring_full 3"; the value for programs is the object itself.
+Cell counters_cell(const Json& counters) {
+  std::string text;
+  for (const auto& [name, value] : counters.members()) {
+    if (value.number() > 0) text += fmt::format("{}{} {:.0f}", text.empty() ? "" : ", ", name, value.number());
   }
+  return {counters, text.empty() ? "nothing" : text, text.empty() ? Style::good : Style::bad};
+}
+
+/// Of what is lost, what nobody knows a whole of: the losses of cards, links and recordings.
+Json lost_before(const Json& losses) {
+  Json counters = Json::object();
+  for (const Json& loss : losses.elements()) {
+    if (loss.find("of")->is_null()) counters[loss.find("what")->string()] = *loss.find("lost");
+  }
+  return counters;
+}
+
+/// The links that are removed, that events lack, or that brought bad chunks; the worst first.
+Cell bad_links_cell(const Json& status) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::pair<double, const Json*>> bad;
+  for (const Json& rob : status.find("robs")->elements()) {
+    for (const Json& link : rob.find("links")->elements()) {
+      const double harm = link.find("missing")->number() + link.find("bad")->number();
+      if (harm > 0 || link.find("state")->string() != "active") bad.emplace_back(harm, &link);
+    }
+  }
+  std::ranges::stable_sort(bad, std::greater{}, [](const auto& one) { return one.first; });
+  Json value = Json::array();
+  std::string text;
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    const Json& link = *bad[i].second;
+    value.push_back(link);
+    if (i >= kNamed) continue;
+    text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", link.find("fid")->string(),
+                        link.find("missing")->number(), link.find("bad")->number());
+    if (link.find("state")->string() != "active") text += ", removed";
+  }
+  if (bad.empty()) return {std::move(value), "none", Style::good};
+  if (bad.size() > kNamed) text += fmt::format("; {} more: rodeo readout link list", bad.size() - kNamed);
+  return {std::move(value), std::move(text), Style::warning};
+}
+
+Properties properties_of(const Json& status) {
   const auto number = [&](std::string_view group, std::string_view key) {
-    const Json* member = status->find(group);
+    const Json* member = status.find(group);
     const Json* value = member != nullptr && !key.empty() ? member->find(key) : member;
     return value != nullptr ? *value : Json();
   };
-  const auto rounded = [&](std::string_view group, std::string_view key, const char* format) {
+  const auto shown = [&](std::string_view group, std::string_view key, auto show) {
     const Json value = number(group, key);
-    return Cell(value, value.is_number() ? fmt::format(fmt::runtime(format), value.number()) : "");
+    return Cell(value, value.is_number() ? show(value.number()) : "");
   };
+  const std::string condition = number("run", "condition").string();
   Properties properties;
   properties.add("name", "name", number("run", "name"));
   properties.add("run", "run_number", number("run", "number"));
   properties.add("phase", "phase", number("phase", ""));
-  properties.add("seconds", "seconds", rounded("run", "seconds", "{:.1f}"));
-  properties.add("trigger rate [Hz]", "trigger_rate_hz", rounded("trigger_rate_hz", "", "{:.1f}"));
-  properties.add("dead time fraction", "dead_time_fraction", rounded("dead_time_fraction", "", "{:.4f}"));
+  properties.add("condition", "condition", {condition, "", condition == "GOOD" ? Style::good : Style::bad});
+  properties.add("seconds", "seconds", shown("run", "seconds", [](double s) { return fmt::format("{:.1f}", s); }));
+  properties.add("trigger rate [Hz]", "trigger_rate_hz",
+                 shown("trigger_rate_hz", "", [](double rate) { return fmt::format("{:.1f}", rate); }));
+  properties.add("dead time fraction", "dead_time_fraction",
+                 shown("dead_time_fraction", "", [](double part) { return fmt::format("{:.4f}", part); }));
   properties.add("fragments", "fragments", number("fragments", "built"));
   properties.add("incomplete", "incomplete", number("fragments", "incomplete"));
+  properties.add("incomplete by reason", "incomplete_by_reason", counters_cell(number("fragments", "incomplete_by_reason")));
   properties.add("chunks built", "chunks_built", number("chunks", "built"));
-  properties.add("bytes written", "bytes_written", number("bytes", "written"));
+  properties.add("chunks lost", "chunks_lost", counters_cell(number("chunks", "lost")));
+  properties.add("lost before", "input_losses", counters_cell(lost_before(number("loss", "losses"))));
+  properties.add("bad links", "bad_links", bad_links_cell(status));
+  properties.add("written", "bytes_written",
+                 shown("bytes", "written", [](double bytes) { return base::format_quantity(bytes, "B"); }));
   properties.add("limited by", "limited_by", number("limited_by_now", ""));
-  properties.print(options.format);
-  return ExitCode::done;
+  return properties;
+}
+
+Result<ExitCode> show_status(const TalkOptions& options) {
+  const bool screen = options.watch && options.format == OutputFormat::table && ::isatty(STDOUT_FILENO) == 1;
+  for (bool first = true;; first = false) {
+    const auto status = control::ask_readout(options.name, Json::object({{"command", "status"}}));
+    if (!status && first) return std::unexpected(status.error());
+    if (!status) {
+      std::fprintf(stderr, "the run is over\n");
+      return ExitCode::done;
+    }
+    if (screen) print("\x1b[H\x1b[J");
+    if (!screen && !first && options.format == OutputFormat::table) print("\n");
+    if (options.format == OutputFormat::json) {
+      print(status->dump(options.watch ? 0 : 2) + "\n");
+    } else {
+      properties_of(*status).print(options.format);
+    }
+    std::fflush(stdout);
+    if (!options.watch) return ExitCode::done;
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+  }
 }
 
 Result<ExitCode> list_links(const TalkOptions& options) {
@@ -161,7 +236,9 @@ void add_readout(Command& root) {
     verb.option("--name", talk->name, "Which readout (readout.name); needed if several run").value_name("NAME");
   };
   Command& status = readout.verb("status", "How a running readout is doing");
-  status.example("rodeo readout status -o json", "everything there is, for programs");
+  status.example("rodeo readout status --watch", "again each second, until the run is over or Ctrl-C")
+      .example("rodeo readout status -o json", "everything there is, for programs");
+  status.flag("--watch", talk->watch, "Print it again each second; with -o json a line each time");
   with_name(status);
   status.output(talk->format);
   status.run([talk] { return show_status(*talk); });

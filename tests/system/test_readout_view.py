@@ -76,3 +76,24 @@ def test_a_limit_of_loss_decides_the_exit_status_and_the_verdict(rodeo):
 @pytest.mark.parametrize("value", ["2", "-0.1", "some"])
 def test_a_fraction_that_is_none_is_refused(rodeo, value):
     assert "--fail-on-loss" in rodeo("readout", write_configuration(rodeo), f"--fail-on-loss={value}", exit_code=2).stderr
+
+
+def test_status_names_condition_losses_and_bad_links(rodeo):
+    with running(rodeo, "readout.input.fault_late=0.01", "readout.input.silent_link=3") as run:
+        run.wait_until(lambda status: status["chunks"]["lost"] and status["fragments"]["missing_links"], "something is lost")
+        said = run.ask("status").stdout
+        assert re.search(r"^condition +INCOMPLETE$", said, re.MULTILINE)
+        assert re.search(r"^chunks lost +late \d+", said, re.MULTILINE)
+        assert re.search(r"^bad links +0x1000000000030000 missing \d+, bad 0", said, re.MULTILINE), said
+        csv = run.ask("status", "-o", "csv").stdout.splitlines()
+        assert len(csv) == 2 and "bad_links" in csv[0]
+        run.finish()
+
+
+def test_status_can_be_watched_until_the_run_is_over(rodeo):
+    with running(rodeo, "readout.input.rate=1kHz", "readout.input.events=3000") as run:
+        watched = rodeo("readout", "status", "--watch", "-o", "json", "--name", "test")
+        run.finish(how=None)
+    looks = [json.loads(line) for line in watched.stdout.splitlines()]
+    assert len(looks) >= 2 and looks[-1]["run"]["seconds"] > looks[0]["run"]["seconds"]
+    assert "the run is over" in watched.stderr
