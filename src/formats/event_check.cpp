@@ -172,7 +172,7 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
       ++totals_.wrong_chunks;
       totals_.wrong_in_flagged += fragment_flagged ? 1 : 0;
       place.report(offset + record.offset,
-                   fmt::format("chunk of link {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
+                   fmt::format("chunk of link id {:#010x} ({} bytes) is not what the link sent for L1 id {:#010x}",
                                record.header.link_id, record.bytes.size(), rod.header.l1id.value));
     }
   });
@@ -180,7 +180,7 @@ void EventChecker::check_chunks(const RodView& rod, std::size_t offset, const Pl
   if (!provable_) return;
   std::ranges::sort(link_ids_);
   if (const auto twice = std::ranges::adjacent_find(link_ids_); twice != link_ids_.end()) {
-    place.report(offset, fmt::format("link {:#010x} is there twice", *twice));
+    place.report(offset, fmt::format("link id {:#010x} is there twice", *twice));
   }
 }
 

@@ -72,7 +72,7 @@ void name_status(Namer& namer, WordView status, FragmentKind kind) {
       namer.name("status, word 1", fmt::format("{} link{} missing{}", status[1], status[1] == 1 ? "" : "s",
                                                removed > 0 ? fmt::format(", {} removed", removed) : ""));
       for (std::size_t k = 0; k < links.listed.size(); ++k)
-        namer.name("status, further", fmt::format("missing: link {:#010x}", links.listed[k]));
+        namer.name("status, further", fmt::format("missing: link id {:#010x}", links.listed[k]));
       name_bitmap("missing", links.missing_bits);
       name_bitmap("removed", links.removed_bits);
       return;
@@ -100,7 +100,7 @@ void add_chunks(DumpNode& rod_node, const RodView& rod, std::size_t offset) {
     std::vector<std::string> flags = rodeo_status_names(header.rodeo_status);
     for (std::string& name : felix_status_names(header.felix_status)) flags.push_back("FELIX: " + name);
     DumpNode chunk{.kind = "chunk",
-                   .title = fmt::format("chunk {}: link {:#010x}, {} bytes, {}", count++, header.link_id,
+                   .title = fmt::format("chunk {}: link id {:#010x}, {} bytes, {}", count++, header.link_id,
                                         record.bytes.size(), joined_or_ok(flags))};
     const std::size_t at = offset + record.offset;
     Namer namer(chunk, WordView(data.subspan(record.offset)), at);

@@ -40,9 +40,10 @@ TEST(EventDump, SaysStatusInWordsAndMissingLinksByName) {
   const std::vector<std::byte> event = sample_event({.links = 3, .missing_in_event = 1}, 1);
   const EventDump dump = dump_event(event, "event 1");
   const std::string text = render_dump(dump.root, {});
-  for (const char* expected : {"event 1\n", "extended L1 id              ECR 1, L1 id 1", "time-out", "1 link missing",
-                               "missing: link 0x00540002", "ROB 0x00610001 MDT", "chunk 1: link 0x00540001, 15 bytes, ok",
-                               "checksum                    holds", "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"/>"}) {
+  for (const char* expected :
+       {"event 1\n", "extended L1 id              ECR 1, L1 id 1", "time-out", "1 link missing",
+        "missing: link id 0x00540002", "ROB 0x00610001 MDT", "chunk 1: link id 0x00540001, 15 bytes, ok",
+        "checksum                    holds", "<Tag name=\"Main\" type=\"physics\" lumi=\"1\"/>"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n" << text;
   }
 }
@@ -63,7 +64,7 @@ TEST(EventDump, ShowsACompressedPayloadDecompressed) {
   const EventDump dump = dump_event(event, "event");
   const std::string text = render_dump(dump.root, {});
   EXPECT_NE(text.find("offsets below count in the uncompressed payload"), std::string::npos);
-  EXPECT_NE(text.find("chunk 1: link 0x00540001"), std::string::npos);
+  EXPECT_NE(text.find("chunk 1: link id 0x00540001"), std::string::npos);
 }
 
 TEST(EventDump, ShowsWhatDoesNotDecodeAsBytesWithTheReason) {

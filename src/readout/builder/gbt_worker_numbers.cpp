@@ -104,8 +104,8 @@ void GbtWorker::set_ahead(TrackedLink& link, bool ahead) {
     link.ahead_of = window_.head();
     link.ahead_since = event_clock_;
     if (const auto turn = strays_.turn()) {
-      base::log_warning("link {:#x} is beyond all other links and not followed there; its chunks are out of sequence{}",
-                        builder_links_[position_of(link)].link_id, turn.suffix());
+      base::log_warning("link {:#018x} is beyond all other links and not followed there; its chunks are out of sequence{}",
+                        builder_links_[position_of(link)].fid.value, turn.suffix());
     }
   }
   std::atomic<std::uint32_t>& count = progress_[settings_.index].links_ahead;
