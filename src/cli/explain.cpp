@@ -193,8 +193,9 @@ Result<ExitCode> explain(const Options& options) {
   std::string next = base::did_you_mean(name, known);
   if (next.empty())
     next =
-        "`rodeo explain readout` shows a table, docs/reference/configuration.md every key; names that begin differently are "
-        "those of a plug-in or of your own configuration";
+        "`rodeo explain readout` shows a table, docs/reference/configuration.md every key; what a plug-in counts, its "
+        "author "
+        "explains";
   return std::unexpected(Error{"cli.unknown_name",
                                fmt::format("there is no key, table, error code, counter or condition `{}`", options.name),
                                {},

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/sentence.h"
 #include "cli/bench.h"
 #include "readout/bench/build_bench.h"
 #include "readout/bench/scaling.h"
@@ -76,9 +77,9 @@ Json measure_figure4(const FigureSettings& settings, const base::ComponentRegist
 
 Json measure_figure5(const FigureSettings& settings, const base::ComponentRegistry& registry) {
   const std::uint32_t workers = std::min(cores(), 2U);
-  Json out = figure(
-      "Figure 5. FULL mode: rate of each stream against their number",
-      fmt::format("24 links x 5000 B, in turn within a stream, {} worker(s), a consumer that reads every byte", workers));
+  Json out = figure("Figure 5. FULL mode: rate of each stream against their number",
+                    fmt::format("24 links x 5000 B, in turn within a stream, {}, a consumer that reads every byte",
+                                base::counted(workers, "worker")));
   for (const std::uint32_t streams : sweep({1, 2, 3, 4, 6, 8, 12, 24}, settings)) {
     BuildBenchSettings point;
     point.mode = "full";
@@ -95,7 +96,7 @@ Json measure_figure5(const FigureSettings& settings, const base::ComponentRegist
 Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry) {
   const std::uint32_t workers = std::min(cores(), kWorkersOfFigure6);
   Json out = figure("Figure 6a. GBT mode: fragment rate against chunk size",
-                    fmt::format("48 links, one fragment, {} worker(s) (the paper had 6)", workers));
+                    fmt::format("48 links, one fragment, {} (the paper had 6)", base::counted(workers, "worker")));
   for (const std::uint32_t bytes : sweep({40, 80, 120, 160, 200, 240}, settings)) {
     BuildBenchSettings point;
     point.links = 48;
@@ -110,7 +111,7 @@ Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegis
 Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry) {
   const std::uint32_t workers = std::min(cores(), kWorkersOfFigure6);
   Json out = figure("Figure 6b. GBT mode: fragment rate against links",
-                    fmt::format("one fragment, {} worker(s) (the paper had 6)", workers));
+                    fmt::format("one fragment, {} (the paper had 6)", base::counted(workers, "worker")));
   for (const std::uint32_t bytes : {40U, 80U}) {
     for (const std::uint32_t links : sweep({24, 48, 72, 96, 120, 144, 168, 192}, settings)) {
       BuildBenchSettings point;
@@ -131,7 +132,7 @@ Json measure_table2(const FigureSettings& settings, const base::ComponentRegistr
   BuildBenchSettings point;
   point.seconds = settings.seconds;
   for (const auto& row : readout::measure_scaling(point, workers_up_to(3), settings.repeats, registry)) {
-    base::log_info("table II: {} worker(s), S = {:.2f}", row.workers, row.speedup);
+    base::log_info("table II: {}, S = {:.2f}", base::counted(row.workers, "worker"), row.speedup);
     out["points"].push_back(json_of(row));
   }
   if (const std::string note = too_few_cores(3); !note.empty()) out["note"] = note;
