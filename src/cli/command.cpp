@@ -305,9 +305,7 @@ class Parser {
         if (values[i].front() == "true") values[i] = {""};  // it stands alone
       }
       for (const std::string& value : values[i]) {
-        const bool left_out = value.empty() && !option.flag_ && !may_stand_alone(option);
-        const auto read = left_out ? std::unexpected(empty_value()) : option.assign_(value);
-        if (!read) {
+        if (const auto read = read_value(option, value); !read) {
           Error error = read.error().within(fmt::format("{}: {}", path_, name_given(option)));
           error.next += (error.next.empty() ? "" : "    ") + hint();
           error.code = "cli.bad_value";
@@ -316,6 +314,12 @@ class Parser {
       }
     }
     return {};
+  }
+
+  static Result<void> read_value(const Option& option, const std::string& value) {
+    if (value.empty() && !option.flag_ && !may_stand_alone(option)) return std::unexpected(empty_value());
+    const bool sized = option.value_name_ == "SIZE" && option.names_.find("bytes") == std::string::npos;
+    return sized && is_bare(value) ? no_unit(value) : option.assign_(value);
   }
 
   static Error empty_value() { return {"cli.bad_value", "the value is empty"}; }
@@ -330,6 +334,19 @@ class Parser {
       return error;
     }
     return std::nullopt;
+  }
+
+  /// A number other than zero, with nothing behind it.
+  static bool is_bare(std::string_view text) {
+    return text.find_first_not_of("0123456789.") == std::string_view::npos &&
+           text.find_first_of("123456789") != std::string_view::npos;
+  }
+
+  /// Somebody who types 5 meant 5MB as likely as 5 bytes.
+  static Result<void> no_unit(const std::string& text) {
+    Error error = bad_value(text, "a size: it has no unit");
+    error.next = fmt::format("write {0}B, {0}kB or {0}KiB", text);
+    return std::unexpected(std::move(error));
   }
 
   /// With a value name like "[=FRACTION]", an option stands alone (its value is then empty) or as --name=VALUE.

@@ -24,7 +24,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A rate could not be read. Write a number in hertz, or with kHz, MHz or GHz, for example 100kHz."},
     {"base.bad_size", usage,
      "A size could not be read. KiB, MiB, GiB and TiB count in 1024s; k, kB, MB, GB and TB in 1000s; a bare number "
-     "is bytes. For example 2MiB, 5MB or 512k."},
+     "is bytes in a file, and needs its unit on the command line. For example 2MiB, 5MB or 512k."},
     {"base.component_failed", failed,
      "A component (input, builder, consumer, ...) could not be made with the settings it was given. The "
      "message repeats what the component said; its keys are shown by `rodeo plugin list` and `rodeo explain`."},

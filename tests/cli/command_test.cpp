@@ -104,6 +104,15 @@ TEST_F(CommandLine, AnEmptyValueIsNamedAndTakesNothingFromTheNextArgument) {
   EXPECT_NE(said_.find("there is no option `--bogus`"), std::string::npos);
 }
 
+TEST_F(CommandLine, ASizeNeedsItsUnitAndZeroDoesNot) {
+  EXPECT_EQ(run({"readout", "run.toml", "--size", "5"}), 2);
+  EXPECT_EQ(run({"readout", "run.toml", "--size", "1.5"}), 2);
+  EXPECT_EQ(run({"readout", "run.toml", "--size", "5B"}), 0);
+  EXPECT_EQ(options_.size_bytes, 5u);
+  EXPECT_EQ(run({"readout", "run.toml", "--size", "0"}), 0);
+  EXPECT_EQ(options_.size_bytes, 0u);
+}
+
 TEST_F(CommandLine, AMissingArgumentIsAUsageError) {
   EXPECT_EQ(run({"readout"}), 2);
   EXPECT_NE(said_.find("CONFIG"), std::string::npos);

@@ -94,7 +94,7 @@ def test_a_shared_limit_gives_drops_and_is_never_exceeded(rodeo):
 
 @needs_namespaces
 def test_a_dynamic_threshold_drops_while_there_is_room_and_cells_are_counted(rodeo):
-    report = lab(rodeo, *SMALL, "--buffer", "shared:1MB", "--dynamic-threshold", 0.1, "--cell", 256, "--cell-metadata", 64, "--duration", "500ms")
+    report = lab(rodeo, *SMALL, "--buffer", "shared:1MB", "--dynamic-threshold", 0.1, "--cell", "256B", "--cell-metadata", "64B", "--duration", "500ms")
     assert "alpha 0.1" in report["buffer"] and "cells of 256" in report["buffer"]
     for run in all_runs(report):
         reasons = run["drops_by_reason"]
