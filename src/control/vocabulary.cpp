@@ -18,11 +18,12 @@ constexpr std::string_view kCondition = "condition of a run";
 constexpr std::string_view kLimit = "what limits a run (limited_by)";
 
 constexpr Word kWords[] = {
-    {"GOOD", kCondition, "", "Every fragment is complete, and no chunk is lost."},
+    {"GOOD", kCondition, "", "Every fragment has all its links, and nothing is lost."},
     {"INCOMPLETE", kCondition, "",
-     "Some fragment lacks a link or is flagged, some chunk is in no fragment, or the input lost data or was cut off at the "
-     "end. The "
-     "counters say why; `--fail-on-loss` makes it an exit status."},
+     "Some fragment lacks a link, removed ones too, or is flagged, some chunk is in no fragment, the input lost data, was "
+     "cut "
+     "off at the end or brought none, or a consumer lost fragments or left them unwritten. The counters say why; "
+     "`--fail-on-loss` makes it an exit status."},
     {"WRONG", kCondition, "",
      "The verifying processor found bytes that are not what was sent, or chunks are in no fragment and in no counter. Such "
      "data must "
@@ -39,8 +40,7 @@ constexpr Word kWords[] = {
      "or fewer links for each ROB."},
     {"input", kLimit, "",
      "A hundredth of the triggers or more found the input busy, though nothing behind it was full: it, or the emulated card "
-     "that feeds "
-     "it, had not enough of the machine."},
+     "that feeds it, had not enough of the machine. Also if no chunk came at all."},
     {"a consumer's name", kLimit, "",
      "That consumer's queue was full more often than anything behind it. It needs more threads or a faster disk, or a "
      "smaller share of "
@@ -77,7 +77,8 @@ constexpr Word kWords[] = {
      "Lost in the emulated card: no memory of the reader is where they belong."},
     {"card_link_down", "counter, chunks lost", "chunks", "Lost in the emulated card: their link was down."},
 
-    {"exceptions", "counter of a consumer", "exceptions", "Exceptions that its code threw; the log has their words."},
+    {"exceptions", "counter of a consumer", "exceptions",
+     "Exceptions that its code threw, each at a fragment that is lost; the log has their words."},
     {"latency_p50_us", "counter of a consumer", "us",
      "Half of the fragments were done in this time after their last data had come."},
     {"latency_p99_us", "counter of a consumer", "us",

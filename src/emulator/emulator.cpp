@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/runtime_dir.h"
+#include "base/sentence.h"
 
 namespace rodeo::emulator {
 namespace {
@@ -235,7 +236,7 @@ void Emulator::apply(Due& due, std::uint64_t now_ns) {
   const auto done = inject(find(by_name) != nullptr ? by_name : scheduled.card, scheduled.fault);
   if (!done && !due.undoes) {
     if (const auto turn = told_[static_cast<std::size_t>(scheduled.fault.kind)].turn())
-      base::log_warning("{}{}", done.error().message(), turn.suffix());
+      base::log_warning("{}{}", base::in_a_line(done.error()), turn.suffix());
   }
   if (scheduled.every.count() > 0) {
     due.at_ns = now_ns + static_cast<std::uint64_t>(scheduled.every.count());

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <ctime>
 
+#include "base/sentence.h"
 #include "formats/checksum.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
@@ -69,7 +70,7 @@ void name_status(Namer& namer, WordView status, FragmentKind kind) {
       namer.name("status", joined_or_ok(status_names(status[0], kind)));
     } else if (kind == FragmentKind::rod && found && i == 1) {
       const std::uint32_t removed = links.removed();
-      namer.name("status, word 1", fmt::format("{} link{} missing{}", status[1], status[1] == 1 ? "" : "s",
+      namer.name("status, word 1", fmt::format("{} missing{}", base::counted(status[1], "link"),
                                                removed > 0 ? fmt::format(", {} removed", removed) : ""));
       for (std::size_t k = 0; k < links.listed.size(); ++k)
         namer.name("status, further", fmt::format("missing: link id {:#010x}", links.listed[k]));

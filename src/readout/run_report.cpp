@@ -141,7 +141,7 @@ std::vector<Loss> RunReport::losses() const {
       if (counter.name.starts_with("unwritten_")) {
         unwritten += counter.value;
       } else {
-        add(counter.name + " of " + consumer.name, counter.value, consumer.consumed);
+        add(counter.name + " (" + consumer.name + ")", counter.value, consumer.consumed);
       }
     }
     add("events not written by " + consumer.name, unwritten, consumer.consumed);

@@ -219,6 +219,14 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   status.consumers[0].counters = {{"unwritten_beyond_fraction", 9}, {"unwritten_queue_full", 2}};
   EXPECT_TRUE(report(0.01).lost_too_much());
   EXPECT_FALSE(report(0.02).lost_too_much());
+  // So do fragments at which a consumer threw, and those without links that were removed.
+  status.consumers[0].counters = {{"work_threw", 3}};
+  EXPECT_TRUE(report(0.02).lost_too_much());
+  EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     TOO MUCH IS LOST: 3 work_threw (file \"a\") of 100 (3 %)"));
+  status.consumers[0].counters = {};
+  status.robs[0].builder.without_removed = 4;
+  EXPECT_TRUE(report(0.03).lost_too_much());
+  EXPECT_FALSE(report(0.04).lost_too_much());
 }
 
 TEST(RunView, WithoutColourThereIsNoEscape) {

@@ -84,7 +84,7 @@ def test_a_topology_file_with_flags_over_it(rodeo):
         (("--node-link", "0bps"), 2, "network.zero", "node link"),
         (("--size-sigma", 0.1), 2, "network.size", "spread"),
         (("--size-spread", "normal", "--size-sigma", 2), 2, "network.size", "log-normal"),
-        (("--cell", 64, "--cell-metadata", 64), 2, "network.size", "metadata"),
+        (("--cell", "64B", "--cell-metadata", "64B"), 2, "network.size", "metadata"),
         (("--buffer", "100B"), 2, "network.size", "room"),
         (("--event-size", "5"), 2, "cli.bad_value", "it has no unit"),
         (("--preset", "lab"), 2, "network.unknown_preset", "lab-2023"),

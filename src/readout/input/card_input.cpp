@@ -55,7 +55,7 @@ CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
 CardInput::~CardInput() {
   for (Endpoint& endpoint : endpoints_) {
     if (!endpoint.generator_found_on) continue;
-    if (auto done = set_generator(endpoint, true); !done) base::log_warning("{}", done.error().message());
+    if (auto done = set_generator(endpoint, true); !done) base::log_warning("{}", base::in_a_line(done.error()));
   }
 }
 
