@@ -169,6 +169,7 @@ void PciFunction::reset_locked() {
 }
 
 void PciFunction::left(ClientId client) {
+  if (stop_.load()) return;  // it is the card that goes
   {
     const auto paused = pause();
     const std::lock_guard lock(mutex_);
