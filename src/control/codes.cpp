@@ -374,6 +374,9 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "docs/network-laboratory.md says what laboratory and driver say to each other."},
     {"network.failed", failed,
      "A run of a sweep could not be done; the message has the words of the method. What had ended is in the journal."},
+    {"network.folder_in_use", refused,
+     "Another `rodeo net` writes its results into the same folder, and would mix them with these. Wait for its end, or name "
+     "another folder with --out."},
     {"network.hosts", invalid_configuration,
      "The list of hosts is not understood at the line named. Each line has a role (readout or node), an IPv4 address of the "
      "data network, "

@@ -146,6 +146,8 @@ constexpr Word kWords[] = {
     {"frames_cut_off", "counter of an emulated card", "frames", "Heartbeat frames that were due, or under way, at the end."},
     {"frames_link_down", "counter of an emulated card", "frames", "Heartbeat frames of links that were down."},
     {"dma_faults", "counter of an emulated card", "writes", "Writes to memory that no map of the client holds."},
+    {"readers_lost", "counter of an emulated card", "readers",
+     "Readers that were gone while a DMA channel of theirs was on: it was ended for them."},
     {"maps_lost", "counter of an emulated card", "maps",
      "Maps of a client's memory that it cut short, or took away while they were in use."},
     {"descriptors_refused", "counter of an emulated card", "descriptors",

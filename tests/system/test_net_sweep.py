@@ -200,7 +200,7 @@ def test_a_folder_belongs_to_one_sweep_at_a_time(rodeo):
     job = (rodeo.directory / "sweep" / "job.json").read_text()
     for verb in ("sweep", "size"):
         done = rodeo("net", verb, "network.toml", "--out", "sweep", "--set", "network.simulation.duration=1ms", exit_code=None)
-        assert "network.folder_in_use" in done.stderr and done.returncode == 1
+        assert "network.folder_in_use" in done.stderr and done.returncode == 5
     assert (rodeo.directory / "sweep" / "job.json").read_text() == job
     process.terminate()
     process.communicate(timeout=scaled(60))
