@@ -84,7 +84,7 @@ class Command {
 
   /// `-o table|json|csv`; other names where --output means something else to the verb.
   Option& output(OutputFormat& format, std::string names = "-o,--output");
-  /// `--json FILE`; "-" is stdout. See write_json().
+  /// `--json FILE`; "-" is stdout. See write_json(). Comes after output(): without one, `-o json` is the same as `--json -`.
   Option& json_file(std::string& file);
 
   /// What this verb does; a noun without an action asks for a verb.

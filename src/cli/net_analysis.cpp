@@ -70,7 +70,6 @@ void add_file_options(Command& verb, FileOptions& options, const char* file, con
   verb.option("--out", options.out, "Folder for what it writes; the journal there lets a run that was killed go on");
   verb.option("--set", options.overrides, "Set a key over the file, such as network.traffic.rate=6kHz")
       .value_name("KEY=VALUE");
-  verb.json_file(options.json);
 }
 
 }  // namespace
@@ -86,6 +85,7 @@ void add_net_sweep(Command& net) {
               "With axes event_size and rate: where the fitted surface is evaluated; left out, the network's own")
       .value_name("SIZE,RATE");
   verb.output(options->format);
+  verb.json_file(options->json);
   verb.run([options] {
     const char* const formats[] = {"table", "json", "csv"};
     return run_job(*options, "sweep", {"--output", formats[static_cast<int>(options->format)], "--at", options->at});
@@ -99,6 +99,7 @@ void add_net_size(Command& net) {
   verb.example("rodeo net size network.toml", "your topology and traffic; report.html in ./size")
       .example("rodeo net size network.toml --set network.traffic.arrivals=poisson", "another assumption");
   add_file_options(verb, *options, "Configuration with [network.topology] and [network.traffic]", "size");
+  verb.json_file(options->json);
   verb.paragraph("Exit status 7: the proof failed - packets were dropped with the answer, or none with nine tenths of it.");
   verb.run([options] { return run_job(*options, "size", {}); });
 }

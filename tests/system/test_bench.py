@@ -28,7 +28,7 @@ def bench(rodeo, *arguments):
 
 def verbs_of(rodeo, *command):
     listed = rodeo(*command, "--help").stdout.split("Verbs\n")[1].split("\n\n")[0]
-    return {line.split()[0] for line in listed.splitlines()}
+    return set(re.findall(r"^  (\S+)", listed, re.MULTILINE))  # texts go on further in
 
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
