@@ -231,7 +231,7 @@ def test_links_whose_superpages_come_in_batches_are_not_silent(cards):
 
 def test_heartbeat_frames_that_a_cru_has_lost_are_errors_of_a_bench(rodeo):
     with emulated(rodeo, CARDS.replace("rate = 0", 'rate = "1kHz"')) as cards:
-        arguments = [CRU, "--data-source", "fee", "--links", "0x3"]
+        arguments = [CRU, "--data-source", "fee", "--links", "0,1"]
         assert cards.bench(*arguments, size="8MiB")["errors"] == 0
         rodeo("emulate", "fault", "--id", "cru", "dropped_superpage", "--link", 1)
         result = cards.bench(*arguments, size="8MiB", exit_code=7)  # nothing lies before what is missing
