@@ -138,6 +138,7 @@ Json report_json(const readout::RunReport& report) {
   out["fragments"] =
       Json::object({{"built", report.fragments},
                     {"incomplete", report.incomplete},
+                    {"skipped_events", report.skipped},
                     {"without_removed_links", report.without_removed},
                     {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
                     {"missing_links", missing},

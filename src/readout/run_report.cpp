@@ -38,6 +38,22 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
+/// ROBs of one input are of the same events: who lags the others when all is over has lost some, unless all its links were removed.
+void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
+  const auto has_links = [](const RobStatus& rob) {
+    return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {
+      return link.left_out == 0 && link.state == LinkState::active;
+    });
+  };
+  std::uint64_t most = 0;
+  for (const RobStatus& rob : status.robs) most = std::max(most, rob.builder.events);
+  for (const RobStatus& rob : status.robs) {
+    report.skipped += rob.builder.skipped;
+    report.events += most;
+    if (over && has_links(rob)) report.skipped += most - rob.builder.events;
+  }
+}
+
 void add_consumers(RunReport& report, const ReadoutStatus& status) {
   for (const FragmentConsumer::Status& consumer : status.consumers) {
     report.cpu_seconds.emplace_back(consumer.name, consumer.cpu_seconds);
@@ -135,6 +151,7 @@ std::vector<Loss> RunReport::losses() const {
   add("chunks lost", lost(), chunks_sent);
   add("fragments incomplete", incomplete, fragments);
   add("fragments without removed links", without_removed, fragments);
+  add("events in no fragment", skipped, events);
   for (const FragmentConsumer::Status& consumer : consumers) {
     std::uint64_t unwritten = 0;
     for (const NamedCounter& counter : losses_of(consumer)) {
@@ -193,9 +210,10 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.input = status.input;
   report.consumers = status.consumers;
   report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
-  add_robs(report, status);
-  add_consumers(report, status);
   const bool over = status.phase == Phase::stopped;
+  add_robs(report, status);
+  add_skipped(report, status, over);
+  add_consumers(report, status);
   if (over && report.chunks_sent == 0 && report.limited_by == kLimitedByNothing) report.limited_by = kLimitedByInput;
   report.condition = condition_of(report, over, aborted);
   return report;

@@ -65,6 +65,8 @@ struct RunReport {
   std::string limited_by;
   std::uint64_t fragments = 0;
   std::uint64_t incomplete = 0;
+  std::uint64_t events = 0;                        ///< of all ROBs: known to have been
+  std::uint64_t skipped = 0;                       ///< of these, in no fragment of their ROB
   std::uint64_t without_removed = 0;               ///< fragments, complete or not, that lack links which were removed
   std::vector<NamedCounter> incomplete_by_reason;  ///< fragments, zeros left out
   std::vector<FragmentBuilder::Link> missing;      ///< links that some events were built without, the worst first

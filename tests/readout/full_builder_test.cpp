@@ -275,7 +275,7 @@ TEST(FullBuilder, AStormPassesWithoutALastingLoss) {
   }
 }
 
-TEST(FullBuilder, AJumpOfTheStreamMakesNoEventsThatNobodyTriggered) {
+TEST(FullBuilder, AJumpTooLongToBeBuiltEmptyIsCounted) {
   FullFixture fixture(2, 1);
   fixture.start();
   fixture.push_events(0, 0, 100);
@@ -283,6 +283,51 @@ TEST(FullBuilder, AJumpOfTheStreamMakesNoEventsThatNobodyTriggered) {
   fixture.finish();
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, 200U);
+  EXPECT_LE(fixture.empty.size(), 256U);
+  EXPECT_EQ(fixture.builder->status().skipped + fixture.empty.size(), 3'999'900U);
+}
+
+TEST(FullBuilder, EventsThatAllLinksSkipAreBuiltEmpty) {
+  for (const std::uint32_t links : {1U, 3U}) {
+    for (const std::uint32_t skipped : {1U, 64U, 65U, 1500U}) {
+      FullFixture fixture(links, 1);
+      fixture.start();
+      fixture.push_events(0, 0, 600);
+      fixture.push_events(0, 600 + skipped, 1200 + skipped);
+      fixture.finish();
+      fixture.sort_out();
+      EXPECT_EQ(fixture.whole, 1200U) << links << " links, " << skipped;
+      EXPECT_EQ(fixture.empty.size(), skipped) << links << " links, " << skipped;
+      EXPECT_EQ(fixture.builder->status().skipped, 0U);
+    }
+  }
+}
+
+TEST(FullBuilder, AGroupThatDiesHasSkippedWhatTheOthersBring) {
+  FullFixture fixture(2, 2);
+  fixture.start();
+  fixture.push_events(0, 0, 500);
+  fixture.push_events(1, 0, 400);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 900U);
+  EXPECT_EQ(fixture.builder->status().events, 500U);
+  EXPECT_EQ(fixture.builder->status().skipped, 100U);
+}
+
+// The turns begin anew at every seam, as in a looped recording whose events are no multiple of the links.
+TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
+  FullFixture fixture(3, 1);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 3005; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    run.fid = fixture.fids[l1 % 601 % 3];
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), L1Id{l1});
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.builder->status().chunks_built, 3005U);
   EXPECT_TRUE(fixture.empty.empty());
 }
 

@@ -1,5 +1,6 @@
 #include "readout/builder/builder_common.h"
 
+#include <bit>
 #include <charconv>
 #include <set>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace rodeo::readout {
 
@@ -63,6 +65,33 @@ std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context) {
                       "readout.builder.trigger_list", "use an input that does, or set trigger_list = false"});
   }
   return list;
+}
+
+Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
+                               std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list) {
+  constexpr std::uint64_t kReach = 256;  // a few blocks of small chunks
+  constexpr std::uint64_t kShareOfPeriod = 16;
+  const IdFormat format(fields);
+  const std::uint64_t stride = std::max<std::size_t>(group_links, 1);
+  const std::uint64_t steps = std::min(2 * step * stride, window / 2);
+  std::uint64_t reach = std::min({kReach, (window - steps) / 4, format.period() / kShareOfPeriod});
+  reach = std::max<std::uint64_t>(reach, std::min(2 * stride, window / 4));
+  if (!format.shows_restarts() && !trigger_list) {
+    base::log_warning(
+        "L1 ids have {} bits and there is no trigger list: event counter resets, and losses of {} events or more by all "
+        "links at once, are not seen; set readout.builder.trigger_list = true if the input has a list",
+        fields.l1id_bits, format.period());
+  }
+  return {.format = format,
+          .has_bcid = fields.has_bcid,
+          .reach = reach,
+          .step = step,
+          .window = window,
+          .timeout_ns = static_cast<std::uint64_t>(timeout.count()),
+          .aside = static_cast<std::size_t>(4 * reach + 2 * step * stride + 64),
+          .listed = trigger_list,
+          .several_threads = false,
+          .list_entries = trigger_list ? std::bit_ceil(2 * window + 1024) : 0};
 }
 
 base::IdlePolicy idle_policy(const Parameters& parameters) {

@@ -1,6 +1,7 @@
 // What both builders do with their settings, their links and their counters.
 #pragma once
 
+#include <chrono>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
+#include "readout/sequence/sequencer.h"
 #include "rodeo/builder.h"
 #include "rodeo/parameters.h"
 
@@ -27,6 +29,10 @@ Error without_memory(Error error, std::string_view next);
 
 /// The trigger's own list, with the error that says what to do if the input has none.
 std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context);
+
+/// How a ROB, or a group of so many links that take turns, is sequenced: what its ids allow and its window has room for. Warns of what cannot be known.
+Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
+                               std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 
 base::IdlePolicy idle_policy(const Parameters& parameters);
 std::vector<int> cpu_list(const Parameters& parameters);

@@ -34,19 +34,24 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
   }
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     WorkerEquipment equipment = equip_worker(context, shares[index], settings.trigger_list);
+    std::size_t most = 0;
+    for (const auto& [number, links] : groups) most = std::max(most, links.size());
+    const Sequencer::Settings rules = sequencing(equipment.extractor->fields(), window_, settings.step_limit, most,
+                                                 settings.timeout, settings.trigger_list);
     FullWorker::Settings worker;
-    worker.source_id = context.source_id;
     worker.index = index;
-    worker.window = window_;
     worker.timeout_ns = static_cast<std::uint64_t>(settings.timeout.count());
-    worker.step_limit = settings.step_limit;
-    worker.fragments = settings.fragments;
-    worker.copies = std::min(settings.copies, settings.fragments);
-    worker.copy_bytes = settings.copy_bytes;
-    worker.copy_above = settings.copy_above;
     worker.idle = settings.idle;
     worker.cpu = index < settings.cpus.size() ? settings.cpus[index] : -1;
-    workers_.push_back(std::make_unique<FullWorker>(worker, shares[index], std::move(equipment), *context.consumer));
+    worker.thread_name = fmt::format("rodeo-full-{}", index);
+    worker.waiting_chunks = rules.aside + 1;
+    const FullWorker::FullSettings full{.source_id = context.source_id,
+                                        .fragments = settings.fragments,
+                                        .copies = std::min(settings.copies, settings.fragments),
+                                        .copy_bytes = settings.copy_bytes,
+                                        .copy_above = settings.copy_above};
+    workers_.push_back(
+        std::make_unique<FullWorker>(worker, full, rules, shares[index], std::move(equipment), *context.consumer));
   }
 }
 
@@ -63,6 +68,7 @@ void FullBuilder::start() {
 void FullBuilder::join() {
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  joined_ = true;
 }
 
 bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
@@ -70,7 +76,15 @@ bool FullBuilder::set_link(Fid fid, LinkState state) { return command_link(worke
 FragmentBuilder::Status FullBuilder::status() const {
   Status status;
   status.window_events = window_;
-  for (const auto& worker : workers_) add_worker(status, *worker, worker->fragments());
+  std::vector<FullWorker::GroupEvents> groups;
+  for (const auto& worker : workers_) {
+    add_worker(status, *worker, worker->fragments());
+    const auto events = worker->group_events();
+    groups.insert(groups.end(), events.begin(), events.end());
+  }
+  // Groups carry the same events: who lags the others has lost some.
+  for (const auto& group : groups) status.events = std::max(status.events, group.built + group.skipped);
+  for (const auto& group : groups) status.skipped += joined_ ? status.events - group.built : group.skipped;
   return status;
 }
 
@@ -79,15 +93,17 @@ void register_full_builder(Registry& registry) {
   const std::vector<Key> own = {
       {.name = "window",
        .type = KeyType::integer,
-       .fallback = "4096",
+       .fallback = "16384",
        .help = "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full "
                "window gives up its oldest gap.",
        .minimum = 64,
        .maximum = 1 << 24},
       {.name = "step_limit",
        .type = KeyType::integer,
-       .fallback = "64",
-       .help = "Events that a group may skip and be believed at once; a longer jump wants the next chunk to confirm it.",
+       .fallback = "8",
+       .help =
+           "Chunks that a link may leave out and be believed if its next one agrees; where it leaves out more, the other "
+           "links must be there, too.",
        .minimum = 1,
        .maximum = 4096},
       {.name = "fragments",

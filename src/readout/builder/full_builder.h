@@ -1,6 +1,7 @@
 // FULL-mode builder: few links with large chunks, each a fragment where it lies (software ROD paper, section IX.D).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -14,8 +15,8 @@ namespace rodeo::readout {
 struct FullSettings {
   std::uint32_t workers = 1;
   std::chrono::nanoseconds timeout{10'000'000};
-  std::uint64_t window = 4096;  ///< per group; rounded up to a power of two
-  std::uint32_t step_limit = 64;
+  std::uint64_t window = 16384;  ///< per group; rounded up to a power of two
+  std::uint32_t step_limit = 8;
   std::size_t fragments = 4096;  ///< of each worker: what consumers can hold at once
   std::size_t copies = 256;      ///< of these, with memory for a copy
   std::size_t copy_bytes = 16384;
@@ -39,6 +40,7 @@ class FullBuilder final : public FragmentBuilder {
 
  private:
   std::uint64_t window_ = 0;
+  std::atomic<bool> joined_{false};
   std::vector<std::unique_ptr<FullWorker>> workers_;
   std::vector<std::thread> threads_;
 };

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <map>
 
-#include <fmt/core.h>
-
 #include "base/clock.h"
-#include "base/pin.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
@@ -16,105 +12,83 @@ namespace {
 
 constexpr std::size_t kAskedBytes = 256;
 constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
-constexpr std::uint32_t kBcidDiffers = 0x100;  // beside slot_flag: the trigger's own list has another BCID
+constexpr std::size_t kMostStrays = 256;  // of one group
+// Beside slot_flag: what the trigger's own list says.
+constexpr std::uint32_t kBcidDiffers = 0x10000;
+constexpr std::uint32_t kNotListed = 0x20000;
 
 }  // namespace
 
-FullWorker::FullWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
-                       FragmentConsumer& consumer)
-    : settings_(settings),
-      builder_links_(links.begin(), links.end()),
-      equipment_(std::move(equipment)),
+FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
+                       std::span<const BuilderLink> links, WorkerEquipment equipment, FragmentConsumer& consumer)
+    : BuilderWorker(settings, links, std::move(equipment)),
+      full_(full),
       list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
       consumer_(consumer),
-      format_(equipment_.extractor->fields()),
-      has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
       has_bcid_(equipment_.extractor->fields().has_bcid),
       places_(links.size()),
-      link_counters_(std::make_unique<LinkCounters[]>(links.size())),
-      fragments_(std::make_unique<FullFragment[]>(settings.fragments)) {
+      fragments_(std::make_unique<FullFragment[]>(full.fragments)) {
   std::map<std::uint32_t, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < links.size(); ++i) members[links[i].group].push_back(i);
   std::size_t bitmap_words = 0;
   for (const auto& [number, positions] : members) {
-    const GroupTracker::Settings tracker{.links = static_cast<std::uint32_t>(positions.size()),
-                                         .window = settings.window,
-                                         .step_limit = settings.step_limit,
-                                         .trigger_list = equipment_.trigger_list != nullptr};
-    groups_.push_back(std::make_unique<Group>(*this, number, tracker, format_));
-    for (std::uint32_t place = 0; place < positions.size(); ++place) {
+    groups_.push_back(std::make_unique<Group>(number, positions, sequencing));
+    for (std::size_t place = 0; place < positions.size(); ++place) {
       places_[positions[place]] = {.group = groups_.back().get(), .place = place};
       groups_.back()->link_ids.push_back(links[positions[place]].link_id);
     }
     bitmap_words = std::max(bitmap_words, (positions.size() + 31) / 32);
   }
-  auto arena = base::Arena::create(settings.copies * settings.copy_bytes);
+  auto arena = base::Arena::create(full.copies * full.copy_bytes);
   if (!arena) {
     throw SetupError(
         without_memory(arena.error().within("memory for copies of a FULL-mode worker"),
                        "make readout.builder.copies or readout.builder.copy_size smaller, or end other programs"));
   }
   copy_memory_ = std::move(*arena);
-  for (std::size_t i = settings.fragments; i-- > 0;) {
+  for (std::size_t i = full.fragments; i-- > 0;) {
     FullFragment& fragment = fragments_[i];
     fragment.pool = &pool_;
     fragment.owner = this;
     fragment.parts = fragment.storage;
     fragment.absent.resize(2 * bitmap_words);
-    if (i < settings.copies) fragment.copy = copy_memory_.data() + i * settings.copy_bytes;
+    if (i < full.copies) fragment.copy = copy_memory_.data() + i * full.copy_bytes;
     pool_.add(&fragment);
   }
-  commands_.reserve(links.size());
-  unexpected_.resize(links.size());
 }
 
-FullWorker::~FullWorker() = default;
+FullWorker::Group::Group(std::uint32_t group_number, std::vector<std::size_t> positions, const Sequencer::Settings& settings)
+    : number(group_number),
+      members(std::move(positions)),
+      events(settings.window),
+      sequencer(settings),
+      turns(members.size()),
+      links(std::make_unique<LinkSequence[]>(members.size())) {
+  for (std::size_t place = 0; place < members.size(); ++place)
+    sequencer.add(links[place], static_cast<std::uint16_t>(members.size()));
+  sequencer.set_events(events);
+  strays.reserve(kMostStrays);
+}
 
-void FullWorker::run() {
-  base::set_thread_name(fmt::format("rodeo-full-{}", settings_.index));
-  base::pin_thread_or_warn(settings_.cpu, fmt::format("rodeo-full-{}", settings_.index));
-  cpu_.attach();
-  pool_.own();
-  base::Backoff backoff(settings_.idle);
-  input_clock_ = equipment_.stream->clock_ns();
-  for (;;) {
-    if (commanded_.load(std::memory_order_relaxed)) obey();
-    Page* page = nullptr;
-    const PollStatus status = equipment_.stream->poll(page);
-    if (status == PollStatus::end) break;
-    if (status == PollStatus::page) {
-      poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
-      page_time_ns_ = base::steady_now_ns();
-      copying_ = settings_.copies != 0 && equipment_.stream->memory_fill() > settings_.copy_above;
-      for (const ChunkRun& run : page->runs) {
-        // The hardware follows within a chunk; the first lines of the next one are asked for here.
-        const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
-        for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
-        process_run(*page, run);
-      }
-      page->drop();
-      backoff.reset();
-    } else {
-      poll_triggers();
-      backoff.idle();
-    }
-    tick(status == PollStatus::empty);
+// ---- chunks
+
+void FullWorker::take_page(Page& page) {
+  copying_ = full_.copies != 0 && equipment_.stream->memory_fill() > full_.copy_above;
+  for (const ChunkRun& run : page.runs) {
+    // The hardware follows within a chunk; the first lines of the next one are asked for here.
+    const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
+    for (std::size_t at = 0; at < kAskedBytes; at += base::kCacheLine) __builtin_prefetch(next + at);
+    process_run(page, run);
   }
-  finish();
-  cpu_.detach();
+  page.drop();
 }
 
 void FullWorker::process_run(Page& page, const ChunkRun& run) {
   LinkPlace& place = places_[run.link];
-  const bool continued = place.continuing;
-  place.continuing = run.more_follows;
-  if (continued) {
-    counters_.add(WorkerCounter::continuations);
-    return;
-  }
+  if ((place.continuing || run.more_follows) && continues(place.continuing, run)) return;
   link_counters_[run.link].chunks.add(run.count);
-  if (place.removed) {
-    for (std::uint32_t i = 0; i < run.count; ++i) lose(run.link, LostCounter::link_removed);
+  if (link_counters_[run.link].removed.get()) {
+    lose(run.link, LostCounter::link_removed, run.count);
     return;
   }
   for (std::uint32_t at = 0; at < run.count;) {
@@ -127,7 +101,7 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
         rodeo_status |= chunk_flag::kTruncated;
         counters_.add(WorkerCounter::truncated);
       }
-      handle({&page, run.chunk(at + i), ids_[i], bcids_[i], run.chunk_status(at + i), rodeo_status, run.link});
+      handle(view_of(run, at + i, ids_[i], bcids_[i], rodeo_status, &page));
     }
     at += taken;
     if (got < asked && taken == got) {
@@ -137,104 +111,193 @@ void FullWorker::process_run(Page& page, const ChunkRun& run) {
   }
 }
 
-void FullWorker::handle(const ChunkAt& chunk) {
-  LinkPlace& place = places_[chunk.link];
+void FullWorker::handle(const ChunkView& chunk) {
+  const LinkPlace& place = places_[chunk.link];
   Group& group = *place.group;
-  if (place.holding) settle_unexpected(chunk.link, group.tracker.contradicts(place.place, chunk.id));
-  if (group.held.page != nullptr) settle_held(group, group.tracker.agrees(group.held.id, chunk.id));
-  const Decision decision = group.tracker.decide(place.place, chunk.id, false);
-  switch (decision.verdict) {
-    case Verdict::take: build(group, decision.sequence, chunk); break;
-    case Verdict::hold:
-      chunk.page->references.fetch_add(1, std::memory_order_relaxed);
-      if (decision.sequence == 0) {
-        group.held = chunk;
-      } else {
-        unexpected_[chunk.link] = {chunk, event_clock_};
-        place.holding = true;
-        ++holding_;
-      }
-      break;
-    case Verdict::duplicate: lose(chunk.link, LostCounter::duplicate); break;
-    case Verdict::late: lose(chunk.link, LostCounter::late); break;
-    case Verdict::out_of_sequence: lose(chunk.link, LostCounter::out_of_sequence); break;
+  LinkSequence& link = group.links[place.place];
+  link.seen.store(event_clock_, std::memory_order_relaxed);
+  const Sequence next = link.position();
+  if (chunk.id == link.expected && next < link.end && !group.events.beyond(next)) {
+    link.next.store(next + link.stride, std::memory_order_relaxed);
+    link.expected = format_.advance(link.expected, link.stride);
+    deliver(group, next, chunk, 0);
+    return;
+  }
+  wait(chunk);
+  group.sequencer.offer(place.place, chunk.id, chunk.bcid, event_clock_, group.events.oldest(), decisions_);
+  apply(chunk.link);
+  if (group.sequencer.version() != group.version) settle(group);
+}
+
+// Does with the chunks of a link that have waited what was decided.
+void FullWorker::apply(std::size_t position) {
+  Group& group = *places_[position].group;
+  if (!group.begun && group.sequencer.begun()) {
+    group.begun = true;
+    group.events.begin(group.sequencer.run_first());
+  }
+  for (const Decision& decision : decisions_) {
+    const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
+    if (decision.verdict != Verdict::take) {
+      lose(position, decision.verdict);
+    } else {
+      if (decision.from != decision.sequence && decision.from != group.sequencer.run_first())
+        counters_.add(WorkerCounter::resynchronised);
+      deliver(group, decision.sequence, chunk, decision.doubtful ? slot_flag::kDoubtfulId : 0);
+    }
+    chunk.page->drop();
+  }
+  decisions_.clear();
+}
+
+void FullWorker::settle(Group& group) {
+  group.version = group.sequencer.version();
+  group.looked_at = event_clock_;
+  for (std::size_t place = 0; place < group.members.size(); ++place) {
+    group.sequencer.settle(place, event_clock_, group.events.oldest(), decisions_);
+    apply(group.members[place]);
   }
 }
 
-void FullWorker::settle_held(Group& group, bool confirmed) {
-  const ChunkAt chunk = group.held;
-  group.held = {};
-  Decision decision;
-  if (confirmed) decision = group.tracker.decide(places_[chunk.link].place, chunk.id, true);
-  if (decision.verdict == Verdict::take) {
-    counters_.add(WorkerCounter::resynchronised);
-    build(group, decision.sequence, chunk);
+// Builds a chunk whose event is known, unless the event is there already or it is another link's turn.
+void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
+  const std::size_t place = places_[chunk.link].place;
+  if (sequence < group.events.oldest())
+    return lose(chunk.link, group.events.came(sequence) ? LostCounter::duplicate : LostCounter::late);
+  if (group.events.came(sequence)) return lose(chunk.link, LostCounter::duplicate);
+  while (group.events.beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
+  Stretch& stretch = group.stretches.front();
+  if (const Segment& segment = group.sequencer.segment_of(sequence); segment.base != stretch.base) {
+    note_segment(group, segment, sequence);
   } else {
-    lose(chunk.link, LostCounter::out_of_sequence);
+    stretch.last = std::max(stretch.last, sequence);
   }
-  chunk.page->drop();
+  const bool strays = group.turns.strays(place, sequence);
+  if (strays && keep_stray(group, sequence, chunk)) return;
+  if (strays) return lose(chunk.link, LostCounter::out_of_sequence);
+  drop_stray(group, sequence);
+  group.events.add(sequence);
+  build(group, sequence, chunk, flags);
 }
 
-void FullWorker::settle_unexpected(LinkIndex link, bool contradicted) {
-  LinkPlace& place = places_[link];
-  const ChunkAt chunk = unexpected_[link].chunk;
-  place.holding = false;
-  --holding_;
-  Decision decision;
-  if (!contradicted) decision = place.group->tracker.decide(place.place, chunk.id, true);
-  switch (decision.verdict) {
-    case Verdict::take: build(*place.group, decision.sequence, chunk); break;
-    case Verdict::duplicate: lose(chunk.link, LostCounter::duplicate); break;
-    case Verdict::late: lose(chunk.link, LostCounter::late); break;
-    case Verdict::hold:
-    case Verdict::out_of_sequence: lose(chunk.link, LostCounter::out_of_sequence); break;
+// ---- what is in no order
+
+void FullWorker::note_segment(Group& group, const Segment& segment, Sequence sequence) {
+  for (Stretch& known : group.stretches) {
+    if (known.base != segment.base || known.last == 0) continue;
+    known.last = std::max(known.last, sequence);
+    return;
   }
-  chunk.page->drop();
+  const bool first_of_run = group.stretches.front().last == 0;
+  std::shift_right(group.stretches.begin(), group.stretches.end(), 1);
+  group.stretches.front() = {segment.base, first_of_run ? sequence : segment.first, sequence};
 }
 
-// What its link's next chunk has not contradicted in time is believed.
-void FullWorker::settle_unexpected(std::uint64_t before) {
-  for (std::size_t i = 0; i < places_.size() && holding_ != 0; ++i) {
-    if (places_[i].holding && unexpected_[i].since <= before) settle_unexpected(static_cast<LinkIndex>(i), false);
+// An event that nobody brings exists if the list has it or, without a list, if a later one of its segment has come.
+bool FullWorker::is_event(const Group& group, Sequence sequence) const {
+  if (group.sequencer.settings().listed) return entry_of(group, sequence).state != TriggerBook::kNot;
+  return std::any_of(group.stretches.begin(), group.stretches.end(),
+                     [&](const Stretch& stretch) { return sequence >= stretch.first && sequence < stretch.last; });
+}
+
+// A chunk of another's turn waits until that link has passed the event.
+bool FullWorker::keep_stray(Group& group, Sequence sequence, const ChunkView& chunk) {
+  const bool there =
+      std::any_of(group.strays.begin(), group.strays.end(), [&](const auto& stray) { return stray.first == sequence; });
+  if (there || group.strays.size() == kMostStrays) return false;
+  chunk.page->references.fetch_add(1, std::memory_order_relaxed);
+  group.strays.emplace_back(sequence, chunk);
+  group.events.raise(sequence + 1);
+  return true;
+}
+
+std::optional<ChunkView> FullWorker::take_stray(Group& group, Sequence sequence) {
+  const auto found =
+      std::find_if(group.strays.begin(), group.strays.end(), [&](const auto& stray) { return stray.first == sequence; });
+  if (found == group.strays.end()) return std::nullopt;
+  const ChunkView chunk = found->second;
+  group.strays.erase(found);
+  return chunk;
+}
+
+void FullWorker::drop_stray(Group& group, Sequence sequence) {
+  if (group.strays.empty()) return;
+  if (const auto stray = take_stray(group, sequence)) {
+    lose(stray->link, LostCounter::out_of_sequence);
+    stray->page->drop();
   }
 }
 
-FullFragment& FullWorker::take_fragment(Group& group, Sequence sequence) {
-  FullFragment* fragment = pool_.take();
-  if (fragment == nullptr) {
-    // All are with consumers: waiting for one is back-pressure.
-    held_.store(true, std::memory_order_relaxed);
-    base::Backoff backoff;
-    while ((fragment = pool_.take()) == nullptr) backoff.idle();
-    held_.store(false, std::memory_order_relaxed);
+// Gives up the gaps below `bound`: what strayed into them is built, flagged; events that nobody has brought are built empty.
+void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
+  if (bound > group.events.head()) group.events.raise(bound);
+  while (group.events.has_gap() && group.events.oldest() < bound) {
+    const Sequence sequence = group.events.oldest();
+    if (const auto stray = take_stray(group, sequence)) {
+      group.events.add(sequence);
+      build(group, sequence, *stray, slot_flag::kDoubtfulId);
+      stray->page->drop();
+      continue;
+    }
+    if (is_event(group, sequence)) build_empty(group, sequence, reason);
+    group.events.pass();
   }
-  fragment->status = 0;
-  fragment->missing = fragment->removed = 0;
-  fragment->sequence = sequence;
-  fragment->l1id = group.tracker.l1id(sequence);
-  fragment->global_id = group.global_ids.of(fragment->l1id);
-  fragment->source_id = SourceId{settings_.source_id.value + group.number};
-  fragment->handed_over_ns = page_time_ns_;
-  fragment->page = nullptr;
-  return *fragment;
 }
 
-void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
-  FullFragment& fragment = take_fragment(group, sequence);
-  fragment.bcid = has_bcid_ ? group.tracker.listed_bcid(sequence, chunk.bcid) : chunk.bcid;
-  const bool bcid_differs = fragment.bcid != chunk.bcid;
+// The first number that some link which is not removed has still to come to.
+Sequence FullWorker::passed_by_all(const Group& group) const {
+  Sequence passed = group.events.head();
+  for (std::size_t place = 0; place < group.members.size(); ++place) {
+    const LinkSequence& link = group.links[place];
+    if (link.removed.load(std::memory_order_relaxed)) continue;
+    if (!link.here.load(std::memory_order_relaxed)) return 0;
+    passed = std::min(passed, link.position() - link.stride + 1);
+  }
+  return passed;
+}
+
+// ---- fragments
+
+// What the trigger's own list says of an event.
+TriggerBook::Entry FullWorker::entry_of(const Group& group, Sequence sequence) {
+  const TriggerBook& book = group.sequencer.book();
+  return group.sequencer.settings().listed && sequence < book.end() ? book.at(sequence) : TriggerBook::Entry{};
+}
+
+FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
+  FullFragment& fragment = *take_or_wait(pool_, held_);
+  fragment.sequence = sequence;
+  fragment.l1id = group.sequencer.segment_of(sequence).l1id(sequence);
+  fragment.global_id = group.global_ids.of(fragment.l1id);
+  fragment.source_id = SourceId{full_.source_id.value + group.number};
+  fragment.bcid = 0;
   fragment.trigger_type = 0;
-  std::uint32_t flags = 0;
+  fragment.status = 0;
+  fragment.missing = fragment.removed = 0;
+  fragment.handed_over_ns = page_time_ns_;
+  fragment.page = nullptr;
+  return fragment;
+}
+
+void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
+  FullFragment& fragment = make_fragment(group, sequence);
+  fragment.bcid = chunk.bcid;
+  if (group.sequencer.settings().listed) {
+    const TriggerBook::Entry listed = entry_of(group, sequence);
+    if (listed.state == TriggerBook::kNot) flags |= kNotListed;
+    if (has_bcid_ && listed.state == TriggerBook::kListed) fragment.bcid = listed.bcid;
+  }
+  const bool bcid_differs = fragment.bcid != chunk.bcid;
   if (has_trigger_type_) {
     try {
-      fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes);
+      fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes());
     } catch (...) {
       plugin_threw(equipment_.extractor_name, equipment_.links[chunk.link], plugin_errors_);
       flags |= slot_flag::kWorkFailed;
     }
   }
   fragment.chunks = 1;
-  const std::size_t size = chunk.bytes.size();
+  const std::size_t size = chunk.size;
   ChunkHeader header{
       .size = static_cast<std::uint16_t>(sizeof header + size),
       .felix_status = chunk.felix_status,
@@ -248,10 +311,10 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
     header_bytes += sizeof true_size;
   }
   std::memcpy(fragment.header, &header, sizeof header);
-  std::byte* bytes = const_cast<std::byte*>(chunk.bytes.data());  // handed out as not writable
+  std::byte* bytes = const_cast<std::byte*>(chunk.data);  // handed out as not writable
   fragment.writable = false;
-  if (copying_ && fragment.copy != nullptr && size <= settings_.copy_bytes) {
-    std::memcpy(fragment.copy, chunk.bytes.data(), size);
+  if (copying_ && fragment.copy != nullptr && size <= full_.copy_bytes) {
+    std::memcpy(fragment.copy, chunk.data, size);
     bytes = fragment.copy;
     fragment.writable = true;
   } else {
@@ -276,50 +339,53 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkAt& chunk) {
     flags |= kBcidDiffers;
     fragment.status |= fragment_status::kBcidMismatch;
   }
+  if ((flags & (slot_flag::kDoubtfulId | kNotListed)) != 0) fragment.status |= fragment_status::kL1IdMismatch;
   fragment_counters_.add(FragmentCounter::chunks);
   fragment_counters_.add(FragmentCounter::payload_bytes, header_bytes + (size + 3) / 4 * 4);
-  push(fragment, flags);
+  push(group, fragment, flags);
 }
 
-void FullWorker::build_empty(Group& group, Sequence sequence) {
-  FullFragment& fragment = take_fragment(group, sequence);
-  fragment.bcid = group.tracker.listed_bcid(sequence, 0);
-  fragment.trigger_type = 0;
+void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flags) {
+  FullFragment& fragment = make_fragment(group, sequence);
   fragment.chunks = 0;
   fragment.part_count = 0;
   fragment.writable = true;
-  const std::uint32_t place = group.tracker.likely_link(sequence);
-  const auto owner =
-      std::ranges::find_if(places_, [&](const LinkPlace& link) { return link.group == &group && link.place == place; });
-  const bool removed = owner->removed;
+  const std::size_t place = group.turns.likely_link(sequence);
+  LinkCounters& counters = link_counters_[group.members[place]];
+  const bool removed = counters.removed.get();
   fragment.status = fragment_status::kDummy | (removed ? fragment_status::kLinksRemoved : fragment_status::kTimeout);
   (removed ? fragment.removed : fragment.missing) = 1;
   const std::size_t words = (group.link_ids.size() + 31) / 32;
   std::ranges::fill(fragment.absent, 0U);
   fragment.link_ids = group.link_ids;
   fragment.missing_links = std::span(fragment.absent).first(words);
-  fragment.removed_links = std::span(fragment.absent).last(words);
-  (removed ? fragment.removed_links : fragment.missing_links)[place / 32] |= 1U << (place % 32);
-  LinkCounters& counters = link_counters_[static_cast<std::size_t>(owner - places_.begin())];
+  fragment.removed_links = std::span(fragment.absent).subspan(words, words);
+  fragment.absent[place / 32 + (removed ? words : 0)] |= 1U << (place % 32);
   (removed ? counters.left_out : counters.missing).add(1);
-  push(fragment, group.close_reason);
+  const TriggerBook::Entry listed = entry_of(group, sequence);
+  fragment.bcid = listed.bcid;
+  fragment.trigger_type = listed.type;
+  push(group, fragment, flags);
 }
 
-void FullWorker::push(FullFragment& fragment, std::uint32_t reason_flags) {
+void FullWorker::push(Group& group, FullFragment& fragment, std::uint32_t flags) {
+  group.built.add(1);
   fragment_counters_.add(FragmentCounter::built);
   if (fragment.removed != 0) fragment_counters_.add(FragmentCounter::without_removed);
   if (!fragment.complete()) {
     fragment_counters_.add(FragmentCounter::incomplete);
     if (fragment.chunks == 0) {
-      fragment_counters_.add((reason_flags & slot_flag::kTimedOut) != 0   ? FragmentCounter::timeout
-                             : (reason_flags & slot_flag::kRunEnded) != 0 ? FragmentCounter::run_ended
-                                                                          : FragmentCounter::missing);
+      fragment_counters_.add((flags & slot_flag::kTimedOut) != 0   ? FragmentCounter::timeout
+                             : (flags & slot_flag::kRunEnded) != 0 ? FragmentCounter::run_ended
+                             : (flags & slot_flag::kRingFull) != 0 ? FragmentCounter::ring_full
+                                                                   : FragmentCounter::missing);
       fragment_counters_.add(FragmentCounter::empty);
     }
-    if ((reason_flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0)
-      fragment_counters_.add(FragmentCounter::corrupt);
-    if ((reason_flags & slot_flag::kTruncated) != 0) fragment_counters_.add(FragmentCounter::truncated);
-    if ((reason_flags & kBcidDiffers) != 0) fragment_counters_.add(FragmentCounter::bcid_mismatch);
+    if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) fragment_counters_.add(FragmentCounter::corrupt);
+    if ((flags & slot_flag::kTruncated) != 0) fragment_counters_.add(FragmentCounter::truncated);
+    if ((flags & slot_flag::kDoubtfulId) != 0) fragment_counters_.add(FragmentCounter::doubtful_id);
+    if ((flags & kBcidDiffers) != 0) fragment_counters_.add(FragmentCounter::bcid_mismatch);
+    if ((flags & kNotListed) != 0) fragment_counters_.add(FragmentCounter::not_triggered);
   }
   fragment.references.store(1, std::memory_order_relaxed);
   consumer_.insert(FragmentPtr::adopt(&fragment));
@@ -331,105 +397,109 @@ void FullWorker::reclaim(Fragment& fragment) noexcept {
   full.pool->give(&full);
 }
 
-void FullWorker::lose(LinkIndex link, LostCounter reason) {
-  lost_.add(reason);
-  link_counters_[link].bad.add(1);
-}
+// ---- the trigger's list, the clock and the end
 
-// Reads the list as far as half of each group's window; false if there is nothing to read, or no room.
-bool FullWorker::poll_triggers() {
-  if (!list_.exists()) return false;
+void FullWorker::poll_list() {
+  if (!list_.exists()) return;
   bool any = false;
   for (;;) {
-    std::uint64_t room = TriggerListReader::kBatch;
-    for (const auto& group : groups_) room = std::min(room, group->tracker.room_to_announce());
-    const auto triggers = list_.read(static_cast<std::uint32_t>(room));
-    if (triggers.empty()) return any;
-    any = true;
-    page_time_ns_ = base::steady_now_ns();
-    for (const ListedTrigger& trigger : triggers) {
+    if (unread_.empty()) unread_ = list_.read(TriggerListReader::kBatch);
+    std::size_t read = 0;
+    const auto room = [&](const auto& group) {
+      return group->sequencer.has_room(group->begun ? group->events.oldest() : 0);
+    };
+    for (; read < unread_.size() && std::all_of(groups_.begin(), groups_.end(), room); ++read) {
       for (const auto& group : groups_)
-        group->tracker.announce(trigger.id & (format_.has_ecr() ? ~0U : format_.low_mask()), trigger.bcid);
+        group->sequencer.announce(unread_[read], event_clock_, group->begun ? group->events.oldest() : 0);
     }
+    unread_ = unread_.subspan(read);
+    any = any || read != 0;
+    if (read == 0 || !unread_.empty()) break;
+  }
+  page_time_ns_ = base::steady_now_ns();
+  for (const auto& group : groups_) {
+    if (any)
+      settle(*group);
+    else
+      group->sequencer.settle_list(event_clock_);
   }
 }
 
-// Gaps age on the input's own time, which is looked at only while it is drained, and never in leaps, as in GBT mode.
-void FullWorker::tick(bool drained) {
-  if (drained) {
-    const std::uint64_t now = equipment_.stream->clock_ns();
-    if (now > input_clock_) {
-      event_clock_ += std::min(now - input_clock_, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
-    }
-    input_clock_ = now;
-  }
-  // Before the gap that a held chunk may fill is given up.
-  if (holding_ != 0 && event_clock_ > settings_.timeout_ns / 2) settle_unexpected(event_clock_ - settings_.timeout_ns / 2);
+// Gaps age on the event clock, as in GBT mode.
+void FullWorker::look(bool drained) {
   std::uint64_t open = 0;
-  for (const auto& group : groups_) {
-    GroupTracker& tracker = group->tracker;
-    if (!tracker.has_gap()) continue;
+  for (const auto& each : groups_) {
+    Group& group = *each;
+    if (drained &&
+        (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
+      settle(group);
+    if (!group.begun) continue;
+    if (drained && group.sequencer.settings().listed) open_listed(group);
+    if (!group.events.has_gap()) continue;
     page_time_ns_ = base::steady_now_ns();
-    tracker.give_up_passed();
-    if (!tracker.has_gap()) continue;
-    if (group->gap_at != tracker.oldest()) {
-      group->gap_at = tracker.oldest();
-      group->gap_head = tracker.head();
-      group->gap_since = event_clock_;
-    } else if (event_clock_ - group->gap_since >= settings_.timeout_ns) {
-      group->close_reason = slot_flag::kTimedOut;
-      tracker.give_up(group->gap_head);
-      group->close_reason = 0;
+    give_up(group, passed_by_all(group), 0);
+    if (!group.events.has_gap()) continue;
+    if (group.gap_at != group.events.oldest()) {
+      group.gap_at = group.events.oldest();
+      group.gap_head = group.events.head();
+      group.gap_since = event_clock_;
+    } else if (event_clock_ - group.gap_since >= settings_.timeout_ns) {
+      give_up(group, group.gap_head, slot_flag::kTimedOut);
     }
-    open += tracker.has_gap() ? tracker.head() + 1 - tracker.oldest() : 0;
+    open += group.events.head() - group.events.oldest();
   }
   open_events_.set(open);
 }
 
+// Events that the list has, and that nobody has come to while all links were silent for the time-out, are gaps like others.
+void FullWorker::open_listed(Group& group) {
+  const Sequence end = group.sequencer.book().end();
+  if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
+  if (group.listed > group.events.head() && !group.sequencer.anything_lives(event_clock_))
+    group.events.raise(std::min(group.listed, group.events.oldest() + group.events.size()));
+  group.listed = end;
+  group.listed_at = event_clock_;
+}
+
 void FullWorker::finish() {
-  poll_triggers();
-  settle_unexpected(event_clock_);
   do {
-    for (const auto& group : groups_) {
-      // The only chunk of a stream: nobody speaks against it.
-      if (group->held.page != nullptr) settle_held(*group, !group->tracker.begun());
-      group->close_reason = slot_flag::kRunEnded;
-      if (group->tracker.has_gap()) group->tracker.give_up(group->tracker.head());
+    poll_list();
+    for (const auto& each : groups_) {
+      Group& group = *each;
+      if (list_.exists() && unread_.empty()) group.sequencer.end_of_list(event_clock_);
+      for (int round = 0; round < 3; ++round) {
+        for (std::size_t place = 0; place < group.members.size(); ++place) {
+          if (round < 2)
+            group.sequencer.finish(place, event_clock_, group.events.oldest(), decisions_);
+          else
+            group.sequencer.give_up(place, decisions_);
+          apply(group.members[place]);
+        }
+      }
+      const Sequence end = group.sequencer.settings().listed ? group.sequencer.book().end() : group.events.head();
+      while (group.begun && group.events.oldest() < std::max(end, group.events.head()))
+        give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
+                slot_flag::kRunEnded);
     }
-  } while (poll_triggers());
-  open_events_.set(0);
+  } while (!unread_.empty());
 }
 
-void FullWorker::command(std::size_t link, LinkState state) {
-  const std::lock_guard lock(command_mutex_);
-  commands_.emplace_back(link, state);
-  commanded_.store(true, std::memory_order_release);
-}
-
-void FullWorker::obey() {
-  const std::lock_guard lock(command_mutex_);
-  commanded_.store(false, std::memory_order_relaxed);
-  for (const auto& [position, state] : commands_) {
-    LinkPlace& place = places_[position];
-    const bool removed = state == LinkState::removed;
-    if (place.removed == removed) continue;
-    if (place.holding) settle_unexpected(static_cast<LinkIndex>(position), false);
-    place.removed = removed;
-    place.group->tracker.set_removed(place.place, removed);
-    link_counters_[position].removed.set(removed);
-    counters_.add(removed ? WorkerCounter::removed : WorkerCounter::taken_back);
+void FullWorker::set_removed(std::size_t position, bool removed) {
+  const LinkPlace& place = places_[position];
+  Group& group = *place.group;
+  group.turns.set_removed(place.place, removed);
+  if (removed) {
+    group.sequencer.remove(place.place, decisions_);
+    apply(position);
+  } else {
+    group.sequencer.take_back(place.place, group.events.head());
   }
-  commands_.clear();
 }
 
-FragmentBuilder::Link FullWorker::link_status(std::size_t position) const {
-  const LinkCounters& counters = link_counters_[position];
-  return {.fid = builder_links_[position].fid,
-          .state = counters.removed.get() ? LinkState::removed : LinkState::active,
-          .chunks = counters.chunks.get(),
-          .missing = counters.missing.get(),
-          .left_out = counters.left_out.get(),
-          .bad = counters.bad.get()};
+std::vector<FullWorker::GroupEvents> FullWorker::group_events() const {
+  std::vector<GroupEvents> events;
+  for (const auto& group : groups_) events.push_back({group->built.get(), group->sequencer.skipped()});
+  return events;
 }
 
 }  // namespace rodeo::readout

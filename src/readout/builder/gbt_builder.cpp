@@ -125,6 +125,7 @@ FragmentBuilder::Status GbtBuilder::status() const {
   status.window_events = window_;
   for (std::uint32_t index = 0; index < workers_.size(); ++index)
     add_worker(status, *workers_[index], assembler_->counters(index));
+  status.events = status.fragments;
   return status;
 }
 

@@ -48,9 +48,10 @@ GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> link
       progress_(progress),
       links_(link_states(links, equipment_.trigger_list != nullptr)),
       link_counters_(std::make_unique<LinkCounters[]>(links.size())),
-      tracker_({settings.step_limit}, IdFormat(equipment_.extractor->fields()), epochs),
+      tracker_({settings.step_limit}, TrackedIds(equipment_.extractor->fields()), epochs),
       trigger_tracker_({settings.step_limit},
-                       equipment_.trigger_extractor ? IdFormat(equipment_.trigger_extractor->fields()) : IdFormat(), epochs),
+                       equipment_.trigger_extractor ? TrackedIds(equipment_.trigger_extractor->fields()) : TrackedIds(),
+                       epochs),
       window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(store), links_,
               {link_counters_.get(), links.size()}, assembler, progress[settings.index], *this),
       balance_({settings.window / 2, settings.timeout_ns}, *equipment_.stream, {links_.data(), links.size()}),
@@ -318,16 +319,16 @@ void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chu
     }
   }
   const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
-  const Decision decision =
-      expected ? Decision{Verdict::take, link.next, link.epoch} : decide(link, tracker_, id, has_following, following);
-  if (decision.verdict == Verdict::hold) {
+  const TrackerDecision decision = expected ? TrackerDecision{TrackerVerdict::take, link.next, link.epoch}
+                                            : decide(link, tracker_, id, has_following, following);
+  if (decision.verdict == TrackerVerdict::hold) {
     hold(link, position, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
     return;
   }
   apply(link, tracker_, decision, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
 }
 
-void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision,
+void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const TrackerDecision& decision,
                       std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status,
                       bool corrupt) {
   const auto move_on = [&] {
@@ -339,20 +340,20 @@ void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const Decis
   const bool restart = untold_resets_ && untold_restart(link, id);
   if (restart) warn_of_restart();
   switch (decision.verdict) {
-    case Verdict::duplicate: lose(link, LostCounter::duplicate); return;
-    case Verdict::out_of_sequence:
+    case TrackerVerdict::duplicate: lose(link, LostCounter::duplicate); return;
+    case TrackerVerdict::out_of_sequence:
       lose(link, LostCounter::out_of_sequence);
       if (decision.leads && !link.ahead) set_ahead(link, true);
       return;
-    case Verdict::late:
+    case TrackerVerdict::late:
       lose(link, LostCounter::late);
       if (!link.synchronised || decision.sequence >= link.next) {
         tracker.settle(link, decision);
         move_on();
       }
       return;
-    case Verdict::hold: lose(link, LostCounter::out_of_sequence); return;
-    case Verdict::take: break;
+    case TrackerVerdict::hold: lose(link, LostCounter::out_of_sequence); return;
+    case TrackerVerdict::take: break;
   }
   const bool moved = link.synchronised && decision.sequence != link.next;
   const bool crossed = link.synchronised && decision.epoch.resets != link.epoch.resets;
@@ -411,9 +412,9 @@ void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool has_fo
   link.regular = link.synchronised;
   current_link_ = &link;
   const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
-  Decision decision = decide(link, tracker_, link.held_id, has_following, following);
+  TrackerDecision decision = decide(link, tracker_, link.held_id, has_following, following);
   // The only chunk of a run that was over with it: nobody speaks against it.
-  if (!has_following && decision.verdict == Verdict::hold && !window_.begun())
+  if (!has_following && decision.verdict == TrackerVerdict::hold && !window_.begun())
     decision = decide(link, tracker_, link.held_id, true, tracker_.format().advance(link.held_id, 1));
   apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);
 }
@@ -446,10 +447,10 @@ bool GbtWorker::poll_triggers() {
       const auto& [id, bcid, type] = triggers[i];
       const bool expected = list.regular && id == list.expected;
       const bool has_following = i + 1 < triggers.size();
-      const Decision decision =
-          expected ? Decision{Verdict::take, list.next, list.epoch}
+      const TrackerDecision decision =
+          expected ? TrackerDecision{TrackerVerdict::take, list.next, list.epoch}
                    : decide(list, trigger_tracker_, id, has_following, has_following ? triggers[i + 1].id : 0);
-      if (decision.verdict == Verdict::hold) continue;
+      if (decision.verdict == TrackerVerdict::hold) continue;
       apply(list, trigger_tracker_, decision, {}, id, bcid, type, false);
     }
     window_.publish_ready();

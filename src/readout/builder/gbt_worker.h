@@ -72,8 +72,9 @@ class GbtWorker final : private EventWindowHost {
   void regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n, const std::uint16_t* bcids);
   void single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
               bool corrupt, bool has_following, std::uint32_t following);
-  void apply(TrackedLink& link, const LinkTracker& tracker, const Decision& decision, std::span<const std::byte> chunk,
-             std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status, bool corrupt);
+  void apply(TrackedLink& link, const LinkTracker& tracker, const TrackerDecision& decision,
+             std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status,
+             bool corrupt);
   void deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
                bool corrupt, std::uint16_t flags = 0);
   bool untold_restart(const TrackedLink& link, std::uint32_t id) const;
@@ -83,8 +84,8 @@ class GbtWorker final : private EventWindowHost {
   void settle_held(TrackedLink& link, std::size_t position, bool has_following, std::uint32_t following);
   void lose(TrackedLink& link, LostCounter reason, std::uint64_t n = 1);
   void begin_window();
-  Decision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
-                  std::uint32_t following);
+  TrackerDecision decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
+                         std::uint32_t following);
   Window window_for(const TrackedLink& link) const;
   bool majority_ahead() const;
   bool peers_are_beyond(Sequence full) const;

@@ -11,11 +11,11 @@ void GbtWorker::begin_window() {
   for (TrackedLink& link : links_) link.next = std::max(window_.oldest(), link.rejoin);
 }
 
-Decision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
-                           std::uint32_t following) {
+TrackerDecision GbtWorker::decide(const TrackedLink& link, const LinkTracker& tracker, std::uint32_t id, bool has_following,
+                                  std::uint32_t following) {
   if (!window_.begun()) {
     // The first chunk of the run defines where its window begins, here or, at the same moment, at a peer: only then can it be judged.
-    Decision first;
+    TrackerDecision first;
     if (!epochs_.run_first()) first = tracker.decide(link, id, has_following, following, window_.window(), false);
     if (!epochs_.run_first()) return first;
     begin_window();

@@ -42,10 +42,10 @@ struct TrackedLink {
 };
 
 /// A link's ids as the extractor gives them.
-class IdFormat {
+class TrackedIds {
  public:
-  IdFormat() = default;
-  explicit IdFormat(const TriggerFields& fields)
+  TrackedIds() = default;
+  explicit TrackedIds(const TriggerFields& fields)
       : low_mask_(fields.l1id_bits >= 24 ? 0xffffffU : (1U << fields.l1id_bits) - 1), has_ecr_(fields.has_ecr) {}
 
   std::uint32_t low_mask() const { return low_mask_; }
@@ -75,7 +75,7 @@ class IdFormat {
   bool has_ecr_ = false;
 };
 
-inline std::uint32_t IdFormat::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
+inline std::uint32_t TrackedIds::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
   const std::uint32_t fixed = expected & ~low_mask_;
   const std::uint32_t low = expected & low_mask_;
   if (low_mask_ - low >= n) {
@@ -91,7 +91,7 @@ inline std::uint32_t IdFormat::consecutive(const std::uint32_t* ids, std::uint32
 }
 
 /// What is to be done with a chunk whose id is not the one expected.
-enum class Verdict : std::uint8_t {
+enum class TrackerVerdict : std::uint8_t {
   take,             ///< it belongs to `sequence` (>= link.next), of `epoch`
   hold,             ///< nothing is known until the link's next chunk: keep it aside
   duplicate,        ///< the link has delivered this event
@@ -99,8 +99,8 @@ enum class Verdict : std::uint8_t {
   out_of_sequence,  ///< the id does not fit: flipped bits, disorder, or a link that has lost its way
 };
 
-struct Decision {
-  Verdict verdict = Verdict::out_of_sequence;
+struct TrackerDecision {
+  TrackerVerdict verdict = TrackerVerdict::out_of_sequence;
   Sequence sequence = 0;
   Epoch epoch{};
   bool leads = false;  ///< out_of_sequence because no other link is there yet
@@ -123,18 +123,18 @@ class LinkTracker {
     std::uint32_t step_limit = 8;  ///< a step up to this many events is believed at once
   };
 
-  LinkTracker(const Settings& settings, const IdFormat& format, EpochMap& epochs)
+  LinkTracker(const Settings& settings, const TrackedIds& format, EpochMap& epochs)
       : settings_(settings), format_(format), epochs_(epochs) {}
 
-  const IdFormat& format() const { return format_; }
+  const TrackedIds& format() const { return format_; }
 
   /// True if ids are so narrow that a reset is seen only once somebody else has told of it.
   bool resets_untold() const;
 
   /// Decides on a chunk that is not the expected one. `following` is the id of the link's next chunk, if has_following.
   /// May open an epoch. `majority_ahead`: more links are beyond the limit the same way than speak against it, so it must move.
-  Decision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
-                  const Window& window, bool majority_ahead) const;
+  TrackerDecision decide(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                         const Window& window, bool majority_ahead) const;
 
   /// True if a link that brings `id` and then `following` is really where they say: one wrong id is not followed by another like it.
   bool confirms(std::uint32_t id, std::uint32_t following) const {
@@ -157,25 +157,26 @@ class LinkTracker {
   }
 
   /// Puts the link behind the event that it has just been given.
-  void settle(TrackedLink& link, const Decision& decision) const;
+  void settle(TrackedLink& link, const TrackerDecision& decision) const;
 
  private:
   static constexpr std::uint32_t kLowIds = 64;
 
-  Decision judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
-                 const Window& window, bool majority_ahead) const;
+  TrackerDecision judge(const TrackedLink& link, std::uint32_t id, bool has_following, std::uint32_t following,
+                        const Window& window, bool majority_ahead) const;
   bool sparse(const TrackedLink& link, std::int64_t step, Sequence sequence, const Window& window) const;
   bool rises(std::uint32_t id, std::uint32_t following, Sequence sequence, const Window& window) const;
-  Decision begin(std::uint32_t id, bool confirmed) const;
-  Decision join(std::uint32_t id, bool confirmed, const Window& window, bool majority_ahead) const;
-  std::optional<Decision> rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed, const Window& window) const;
-  Decision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed, const Window& window,
-                 bool majority_ahead) const;
+  TrackerDecision begin(std::uint32_t id, bool confirmed) const;
+  TrackerDecision join(std::uint32_t id, bool confirmed, const Window& window, bool majority_ahead) const;
+  std::optional<TrackerDecision> rejoin(const TrackedLink& link, std::uint32_t id, bool confirmed,
+                                        const Window& window) const;
+  TrackerDecision cross(const TrackedLink& link, std::uint64_t resets, std::uint32_t l1, bool confirmed,
+                        const Window& window, bool majority_ahead) const;
   bool was_delivered(const TrackedLink& link, std::uint32_t l1) const;
-  Decision behind(const TrackedLink& link, Sequence sequence, const Window& window) const;
+  TrackerDecision behind(const TrackedLink& link, Sequence sequence, const Window& window) const;
 
   const Settings settings_;
-  const IdFormat format_;
+  const TrackedIds format_;
   EpochMap& epochs_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/counters.h"
+#include "base/thread.h"
 
 namespace rodeo::readout {
 
@@ -75,5 +76,17 @@ class RecyclePool {
   alignas(base::kCacheLine) std::atomic<T*> returned_{nullptr};
   std::atomic<std::uint64_t> given_elsewhere_{0};
 };
+
+/// Takes an object from a pool whose objects come back from consumers: waiting for one is back-pressure.
+template <typename Pool>
+auto* take_or_wait(Pool& pool, std::atomic<bool>& held) {
+  auto* object = pool.take();
+  if (object != nullptr) return object;
+  held.store(true, std::memory_order_relaxed);
+  base::Backoff backoff;
+  while ((object = pool.take()) == nullptr) backoff.idle();
+  held.store(false, std::memory_order_relaxed);
+  return object;
+}
 
 }  // namespace rodeo::readout

@@ -5,16 +5,11 @@
 #include <cstdint>
 #include <span>
 
+#include "readout/sequence/trigger_book.h"
 #include "rodeo/input.h"
 #include "rodeo/trigger.h"
 
 namespace rodeo::readout {
-
-struct ListedTrigger {
-  std::uint32_t id = 0;  ///< as the list's extractor gives it
-  std::uint16_t bcid = 0;
-  std::uint8_t type = 0;
-};
 
 /// One worker thread. What is not read yet stays in the input's memory.
 class TriggerListReader {

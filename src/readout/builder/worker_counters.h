@@ -17,6 +17,7 @@ enum class LostCounter : std::size_t {
   link_removed,
   overflow,
   plugin_threw,
+  not_listed,
   count
 };
 
@@ -28,6 +29,7 @@ inline constexpr base::CounterInfo kLostInfo[] = {
     {"link_removed", "chunks", "The link is removed from the build"},
     {"overflow", "chunks", "The event's slice had no room left, not even for a cut chunk"},
     {"plugin_threw", "chunks", "The extractor of a plug-in threw an exception at the chunk"},
+    {"not_listed", "chunks", "The trigger's own list has no event of this L1 id where the link is"},
 };
 static_assert(std::size(kLostInfo) == static_cast<std::size_t>(LostCounter::count));
 

@@ -1,0 +1,131 @@
+#include "readout/builder/builder_worker.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/pin.h"
+
+namespace rodeo::readout {
+
+BuilderWorker::BuilderWorker(Settings settings, std::span<const BuilderLink> links, WorkerEquipment equipment)
+    : settings_(std::move(settings)),
+      builder_links_(links.begin(), links.end()),
+      equipment_(std::move(equipment)),
+      format_(equipment_.extractor->fields()),
+      has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
+      link_counters_(std::make_unique<LinkCounters[]>(links.size())),
+      waiting_(links.size(), settings_.waiting_chunks, settings_.waiting_bytes) {
+  commands_.reserve(links.size());
+  decisions_.reserve(settings_.waiting_chunks + 1);
+}
+
+void BuilderWorker::run() {
+  base::set_thread_name(settings_.thread_name);
+  base::pin_thread_or_warn(settings_.cpu, settings_.thread_name);
+  cpu_.attach();
+  begin_thread();
+  base::Backoff backoff(settings_.idle);
+  base::Backoff patience;
+  input_clock_ = equipment_.stream->clock_ns();
+  for (;;) {
+    if (commanded_.load(std::memory_order_relaxed)) obey();
+    if (holds_back()) {
+      patience.idle();
+      continue;
+    }
+    patience.reset();
+    const Flow flow = poll_data();
+    if (flow == Flow::ended) break;
+    tick(flow == Flow::drained);
+    if (flow == Flow::drained)
+      backoff.idle();
+    else
+      backoff.reset();
+  }
+  finish();
+  open_events_.set(0);
+  cpu_.detach();
+}
+
+BuilderWorker::Flow BuilderWorker::poll_data() {
+  const bool gone_on = go_on();
+  Page* page = nullptr;
+  const PollStatus status = equipment_.stream->poll(page);
+  if (status == PollStatus::end) return Flow::ended;
+  poll_list();
+  if (status == PollStatus::empty) return gone_on ? Flow::more : Flow::drained;
+  page_time_ns_ = base::steady_now_ns();
+  take_page(*page);
+  return Flow::more;
+}
+
+// The clock of events is looked at only while the input is drained, runs on the input's own time, and never in leaps: a machine that
+// stopped for a while must not find everything overdue. What passed since the last look counts, also if there were pages between: with
+// data in a steady rhythm there are no two looks in a row that find nothing.
+void BuilderWorker::tick(bool drained) {
+  if (drained) {
+    const std::uint64_t now = equipment_.stream->clock_ns();
+    if (now > input_clock_) {
+      event_clock_ += std::min(now - input_clock_, std::max<std::uint64_t>(settings_.timeout_ns / 4, 100'000));
+    }
+    input_clock_ = now;
+  }
+  look(drained);
+}
+
+void BuilderWorker::lose(std::size_t link, LostCounter reason, std::uint64_t n) {
+  lost_.add(reason, n);
+  link_counters_[link].bad.add(n);
+}
+
+void BuilderWorker::lose(std::size_t link, Verdict verdict) {
+  switch (verdict) {
+    case Verdict::take:
+    case Verdict::late: return lose(link, LostCounter::late);
+    case Verdict::duplicate: return lose(link, LostCounter::duplicate);
+    case Verdict::out_of_sequence: return lose(link, LostCounter::out_of_sequence);
+    case Verdict::not_listed: return lose(link, LostCounter::not_listed);
+  }
+}
+
+bool BuilderWorker::continues(bool& continuing, const ChunkRun& run) {
+  const bool continued = continuing;
+  continuing = run.more_follows;
+  if (continued) counters_.add(WorkerCounter::continuations);
+  return continued;
+}
+
+void BuilderWorker::wait(const ChunkView& chunk) {
+  if (!waiting_.push(chunk)) lose(chunk.link, LostCounter::out_of_sequence);
+}
+
+void BuilderWorker::command(std::size_t link, LinkState state) {
+  const std::lock_guard lock(command_mutex_);
+  commands_.emplace_back(link, state);
+  commanded_.store(true, std::memory_order_release);
+}
+
+void BuilderWorker::obey() {
+  const std::lock_guard lock(command_mutex_);
+  commanded_.store(false, std::memory_order_relaxed);
+  for (const auto& [link, state] : commands_) {
+    const bool removed = state == LinkState::removed;
+    if (link_counters_[link].removed.get() == removed) continue;
+    set_removed(link, removed);
+    link_counters_[link].removed.set(removed);
+    counters_.add(removed ? WorkerCounter::removed : WorkerCounter::taken_back);
+  }
+  commands_.clear();
+}
+
+FragmentBuilder::Link BuilderWorker::link_status(std::size_t link) const {
+  const LinkCounters& counters = link_counters_[link];
+  return {.fid = builder_links_[link].fid,
+          .state = counters.removed.get() ? LinkState::removed : LinkState::active,
+          .chunks = counters.chunks.get(),
+          .missing = counters.missing.get(),
+          .left_out = counters.left_out.get(),
+          .bad = counters.bad.get()};
+}
+
+}  // namespace rodeo::readout

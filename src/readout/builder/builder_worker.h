@@ -1,0 +1,116 @@
+// What the workers of both builders do alike: the loop of a thread - read, hold, obey, look at the clock, drain - and what it counts.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "readout/builder/waiting_chunks.h"
+#include "readout/builder/worker_counters.h"
+#include "readout/builder/worker_equipment.h"
+#include "readout/sequence/sequencer.h"
+#include "rodeo/builder.h"
+
+namespace rodeo::readout {
+
+class BuilderWorker {
+ public:
+  struct Settings {
+    std::uint32_t index = 0;
+    std::uint64_t timeout_ns = 10'000'000;
+    base::IdlePolicy idle = base::IdlePolicy::sleep;
+    int cpu = -1;  ///< pinned to it unless negative
+    std::string thread_name = "rodeo-worker";
+    std::size_t waiting_chunks = 1024;  ///< of each link, whose event is not known yet
+    std::size_t waiting_bytes = 0;      ///< memory for copies of them; 0: their pages are kept
+  };
+
+  virtual ~BuilderWorker() = default;
+
+  /// The thread's function: until the stream has ended and everything is published.
+  void run();
+
+  /// Removes a link or takes it back, between two pages. Any thread.
+  void command(std::size_t link, LinkState state);
+
+  // Read by any thread.
+  std::span<const BuilderLink> links() const { return builder_links_; }
+  std::uint64_t lost(LostCounter counter) const { return lost_.read(counter); }
+  std::uint64_t counted(WorkerCounter counter) const { return counters_.read(counter); }
+  virtual FragmentBuilder::Link link_status(std::size_t link) const;
+  std::uint64_t open_events() const { return open_events_.get(); }
+  virtual double pool_fill() const = 0;
+  bool held() const { return held_.load(std::memory_order_relaxed); }
+  double cpu_seconds() const { return cpu_.seconds(); }
+
+ protected:
+  static constexpr std::uint32_t kBatch = 64;
+
+  BuilderWorker(Settings settings, std::span<const BuilderLink> links, WorkerEquipment equipment);
+
+  /// In the thread, before anything else.
+  virtual void begin_thread() = 0;
+  /// True while this worker had better not read on.
+  virtual bool holds_back() { return false; }
+  /// Goes on with what was put by before; true if it could.
+  virtual bool go_on() { return false; }
+  /// Builds from a page and drops it.
+  virtual void take_page(Page& page) = 0;
+  /// Reads the trigger's own list as far as there is room.
+  virtual void poll_list() = 0;
+  /// After each page, and while there is none: closes what is complete or overdue.
+  virtual void look(bool drained) = 0;
+  virtual void set_removed(std::size_t link, bool removed) = 0;
+  /// The stream has ended.
+  virtual void finish() = 0;
+
+  void lose(std::size_t link, LostCounter reason, std::uint64_t n = 1);
+  /// Counts what a chunk that was not taken is.
+  void lose(std::size_t link, Verdict verdict);
+  /// A part of a chunk whose first part has come already: counted, not built. Else `continuing` says whether more follows.
+  bool continues(bool& continuing, const ChunkRun& run);
+  /// Puts a chunk behind those of its link that wait for a decision.
+  void wait(const ChunkView& chunk);
+
+  const Settings settings_;
+  const std::vector<BuilderLink> builder_links_;
+  WorkerEquipment equipment_;
+  const IdFormat format_;
+  const bool has_trigger_type_;
+  std::unique_ptr<LinkCounters[]> link_counters_;
+  WaitingChunks waiting_;
+  std::vector<Decision> decisions_;
+
+  std::array<std::uint32_t, kBatch> ids_{};
+  std::array<std::uint16_t, kBatch> bcids_{};
+  std::uint64_t page_time_ns_ = 0;
+  std::uint64_t event_clock_ = 0;
+
+  base::LogThrottle plugin_errors_;
+  LostCounters lost_;
+  WorkerCounters counters_;
+  base::Gauge<std::uint64_t> open_events_;
+  std::atomic<bool> held_{false};  // waits for consumers, or for a slower peer
+
+ private:
+  enum class Flow { more, drained, ended };
+  Flow poll_data();
+  void tick(bool drained);
+  void obey();
+
+  std::uint64_t input_clock_ = 0;
+  std::mutex command_mutex_;
+  std::vector<std::pair<std::size_t, LinkState>> commands_;
+  std::atomic<bool> commanded_{false};
+  base::ThreadCpu cpu_;
+};
+
+}  // namespace rodeo::readout

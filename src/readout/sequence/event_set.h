@@ -1,0 +1,52 @@
+// Which events of a window have come, for a group of FULL-mode links that carry the events of one stream in turn.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::readout {
+
+/// One worker thread. The window is [oldest, oldest + size).
+class EventSet {
+ public:
+  /// `size`: a power of two, at least 64.
+  explicit EventSet(std::uint64_t size) : mask_(size - 1), came_(size / 64) {}
+
+  void begin(Sequence first) { oldest_ = head_ = first; }
+  std::uint64_t size() const { return mask_ + 1; }
+  Sequence oldest() const { return oldest_; }  ///< lowest that has neither come nor been given up
+  Sequence head() const { return head_; }      ///< the first that nobody has come to
+  bool has_gap() const { return oldest_ < head_; }
+
+  /// True if the event, which is not older than the window is long, has come.
+  bool came(Sequence number) const {
+    return number < head_ && number + size() >= head_ && (came_[(number & mask_) >> 6] >> (number & 63) & 1U) != 0;
+  }
+  bool beyond(Sequence number) const { return number >= oldest_ + size(); }
+
+  /// An event of the window has come.
+  void add(Sequence number) {
+    raise(number + 1);
+    came_[(number & mask_) >> 6] |= std::uint64_t{1} << (number & 63);
+    while (oldest_ < head_ && came(oldest_)) ++oldest_;
+  }
+  /// Gives up the oldest event, which has not come.
+  void pass() {
+    ++oldest_;
+    while (oldest_ < head_ && came(oldest_)) ++oldest_;
+  }
+  /// Events up to here, not included, exist or may exist; what falls out of the window must have been passed.
+  void raise(Sequence head) {
+    for (; head_ < head; ++head_) came_[(head_ & mask_) >> 6] &= ~(std::uint64_t{1} << (head_ & 63));
+  }
+
+ private:
+  const std::uint64_t mask_;
+  std::vector<std::uint64_t> came_;  // one bit an event
+  Sequence oldest_ = 0;
+  Sequence head_ = 0;
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,59 @@
+// A link's ids as its extractor gives them: L1 ids of 1 to 24 bits that wrap, with or without the event counter resets above them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rodeo/trigger.h"
+
+namespace rodeo::readout {
+
+class IdFormat {
+ public:
+  IdFormat() = default;
+  explicit IdFormat(const TriggerFields& fields)
+      : low_mask_(fields.l1id_bits >= 24 ? 0xffffffU : (1U << fields.l1id_bits) - 1), has_ecr_(fields.has_ecr) {}
+
+  std::uint32_t low_mask() const { return low_mask_; }
+  bool has_ecr() const { return has_ecr_; }
+
+  /// The counter's period.
+  std::uint64_t period() const { return std::uint64_t{low_mask_} + 1; }
+
+  /// Ids from which a reset shows as a restart near zero. With fewer bits it cannot be told from a jump.
+  bool shows_restarts() const { return has_ecr_ || low_mask_ >= 0xffff; }
+
+  /// The id of a place: so many resets, this index within the epoch.
+  std::uint32_t of(std::uint64_t resets, std::uint64_t index) const {
+    const std::uint32_t low = static_cast<std::uint32_t>(index) & low_mask_;
+    return has_ecr_ ? static_cast<std::uint32_t>(resets & 0xff) << 24 | low : low;
+  }
+
+  /// The id that follows by n within an epoch.
+  std::uint32_t advance(std::uint32_t id, std::uint64_t n) const {
+    const std::uint32_t low = static_cast<std::uint32_t>(id + n) & low_mask_;
+    return has_ecr_ ? (id & 0xff000000U) | low : low;
+  }
+
+  /// How many leading ids count up from `expected`.
+  std::uint32_t consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
+    const std::uint32_t fixed = expected & ~low_mask_;
+    const std::uint32_t low = expected & low_mask_;
+    if (low_mask_ - low >= n) {
+      // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
+      std::uint32_t difference = 0;
+      for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
+      if (difference == 0) return n;
+    }
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (ids[i] != (fixed | ((low + i) & low_mask_))) return i;
+    }
+    return n;
+  }
+
+ private:
+  std::uint32_t low_mask_ = 0xffffff;
+  bool has_ecr_ = false;
+};
+
+}  // namespace rodeo::readout

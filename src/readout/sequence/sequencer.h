@@ -1,0 +1,286 @@
+// Which event a chunk belongs to. Pure: ids and the time go in, decisions come out; no thread, no clock, no data (architecture, "Builder").
+//
+// A link is *here* - its next id lies where other links are - or *away*. Reset, restart, jump, storm, start of the run and return after a
+// silence are one thing: links go away, and are followed or not. What an away link brings is kept aside and not thrown away: when it is
+// followed nothing is lost, when it is not its chunks are out of sequence. With the trigger's list nobody is away: the list alone says which
+// segments there are, and a chunk waits until the list has come to it.
+//
+//   e: the number expected of the link; x: the number of this chunk's id; y: that of the link's following chunk
+//   near: at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
+//   reachable: x is near after e, or at most `reach` events beyond the foremost of the other links; and it fits into the window, or
+//              more links have passed what it would close than are still to come to it
+//
+//   | # | a link that is here                               | decision                                                             |
+//   |---|---------------------------------------------------|----------------------------------------------------------------------|
+//   | 1 | x = e                                             | take; needs no y                                                     |
+//   | - | anything else, and y not there yet                | wait for y, until half of the time-out has passed or the run ends    |
+//   | 2 | the link has delivered x, and it is no restart    | duplicate                                                            |
+//   | 3 | y = x                                             | duplicate; the later is believed                                     |
+//   | 4 | x behind e                                        | FULL group, an event that has not come, y follows x: take;           |
+//   |   |                                                   | closed, y follows x: late; else out of sequence                      |
+//   | 5 | x reachable, y near after x                       | take; what it skipped is missing                                     |
+//   | 6 | y near after e, x not between them                | out of sequence: a flipped id                                        |
+//   | 7 | x reachable, and y not between e and x            | take: a link that skips most events, or y is a flipped id            |
+//   | 8 | no y will come, x reachable                       | take                                                                 |
+//   | 9 | x not reachable, y on after x in the same segment,| goes away; x is kept aside                                           |
+//   |   | or x begins the next and no y will come           |                                                                      |
+//   |10 | nothing of these                                  | out of sequence                                                      |
+//
+//   |   | a link that is away; e: where it goes on there    |                                                                      |
+//   |11 | x = e, or near after e and y near after x         | kept aside                                                           |
+//   |12 | x and y where it left, or where the others are    | here again; what lies aside is out of sequence                       |
+//   |13 | y not near after x; x was kept aside before       | out of sequence: a flipped id; duplicate                             |
+//   |14 | x and y elsewhere again                           | what lies aside is out of sequence; away there                       |
+//   |15 | followed, or the others have come within reach    | here again; what lies aside is taken                                 |
+//
+//   Followed: two chunks aside or more, and more than half of the live links have gone there; or more of them than go on beyond where
+//   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over. A link that left while most others went on
+//   is contradicted: it is neither followed nor counted, until the others come to it.
+//
+//   |   | with the trigger's list                           |                                                                      |
+//   |16 | x = e                                             | take (FULL: once the list has come to it)                            |
+//   |17 | x listed from e on and reachable, and its BCID    | take; flagged if the list has the id twice                           |
+//   |   | agrees, or y goes on after x, or none will come   |                                                                      |
+//   |18 | the link has delivered x                          | duplicate                                                            |
+//   |19 | y near after e, x not listed or farther ahead     | not listed; out of sequence                                          |
+//   |20 | x not listed                                      | wait until the list has gone on for 2 reach entries, or a time-out;  |
+//   |   |                                                   | then not listed                                                      |
+//   |21 | x listed, not reachable, y goes on after x        | wait until more than half of the live links are there, or a time-out;|
+//   |   |                                                   | then out of sequence                                                 |
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/spsc_ring.h"
+#include "readout/sequence/event_set.h"
+#include "readout/sequence/id_format.h"
+#include "readout/sequence/segments.h"
+#include "readout/sequence/trigger_book.h"
+
+namespace rodeo::readout {
+
+/// What a worker knows of one link: all that an undisturbed run touches. Written by the worker's thread; its peers read the atomics.
+struct alignas(base::kCacheLine) LinkSequence {
+  std::atomic<Sequence> next{0};       ///< number expected next
+  Sequence end = 0;                    ///< numbers below may be taken without asking; 0: ask
+  std::uint64_t history = 0;           ///< bit k: the event next - 1 - k was delivered
+  Sequence base = 0;                   ///< number of index 0 of its segment
+  std::uint64_t header = 0;            ///< its owner's
+  std::atomic<std::uint64_t> seen{0};  ///< when its last chunk came, on the event clock
+  std::uint32_t expected = 0;          ///< id of `next`
+  std::uint32_t resets = 0;            ///< of its segment
+  std::uint16_t stride = 1;            ///< events from one chunk of the link to the next
+  std::atomic<bool> here{false};       ///< `next` means something
+  std::atomic<bool> removed{false};
+
+  Sequence position() const { return next.load(std::memory_order_relaxed); }
+
+  /// n chunks of consecutive events were taken.
+  void advance(std::uint32_t n, const IdFormat& format) {
+    next.store(position() + n, std::memory_order_relaxed);
+    expected = format.advance(expected, n);
+    history = n >= 64 ? ~std::uint64_t{0} : history << n | ((std::uint64_t{1} << n) - 1);
+  }
+};
+
+enum class Verdict : std::uint8_t { take, late, duplicate, out_of_sequence, not_listed };
+
+struct Decision {
+  Verdict verdict = Verdict::out_of_sequence;
+  bool doubtful = false;  ///< take: flag the event
+  Sequence sequence = 0;  ///< take: of this event
+  Sequence from = 0;      ///< take: the link has skipped the events from here to `sequence`
+  std::uint32_t resets = 0;
+  Sequence base = 0;  ///< of the event's segment, to name it
+};
+
+/// Of one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
+class Sequencer {
+ public:
+  struct Settings {
+    IdFormat format;
+    bool has_bcid = false;
+    std::uint64_t reach = 256;     ///< events that links of one ROB may be apart
+    std::uint32_t step = 8;        ///< events that a link may skip and be believed if its next chunk agrees
+    std::uint64_t window = 16384;  ///< events that may be open
+    std::uint64_t timeout_ns = 10'000'000;
+    std::size_t aside = 1024;      ///< chunks of a link that may wait
+    bool listed = false;           ///< announce() will be called
+    bool several_threads = false;  ///< links are advanced by several threads
+    std::size_t list_entries = 0;  ///< with `listed`: entries that are remembered, at least twice the window
+  };
+
+  explicit Sequencer(const Settings& settings);
+
+  const Settings& settings() const { return settings_; }
+
+  /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and `came` knows what they have brought.
+  std::size_t add(LinkSequence& link, std::uint16_t stride = 1);
+  void set_events(const EventSet& events) { events_ = &events; }
+
+  /// True once the lowest number of the run is known.
+  bool begun() const { return begun_.load(std::memory_order_acquire); }
+  Sequence run_first() const { return run_first_; }
+
+  /// Changes whenever a segment has begun or links are to be followed: then settle() wants to be called for each link.
+  std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
+
+  /// A chunk of this link, after those that wait. Decisions come in the order of the link's chunks, oldest first; each ends one. `oldest`: the
+  /// lowest number still open at the caller.
+  void offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
+             std::vector<Decision>& decisions);
+
+  /// Looks again at what waits: after another version(), or when time has passed.
+  void settle(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
+
+  /// Ends what waits of a link: out of sequence. After finish() of all links.
+  void give_up(std::size_t link, std::vector<Decision>& decisions);
+
+  /// No more chunks will come from this link: what waits is judged without them. For all links, and again until nothing changes.
+  void finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
+
+  std::size_t waiting(std::size_t link) const { return states_[link].count; }
+
+  /// A link is removed: it has no vote, nobody waits for it. Ends what waits.
+  void remove(std::size_t link, std::vector<Decision>& decisions);
+  /// It is taken back, from this number on.
+  void take_back(std::size_t link, Sequence from);
+
+  /// The trigger's list goes on. False: there is no room until the oldest open event is closed.
+  bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);
+  bool has_room(Sequence oldest) const;
+  /// The list has ended: its last entry is judged, and nothing is waited for any more.
+  void end_of_list(std::uint64_t now);
+  /// Time has passed: an entry that waits for the next is judged without it.
+  void settle_list(std::uint64_t now);
+  const TriggerBook& book() const { return book_; }
+
+  /// The segment that a number belongs to, to name an event that nobody brought.
+  const Segment& segment_of(Sequence number) const { return segments_.of(number); }
+  const Segments& segments() const { return segments_; }
+
+  /// Events known to have been, but too many to be built empty.
+  std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
+
+  /// False if all links have been silent for the time-out.
+  bool anything_lives(std::uint64_t now) const;
+
+  /// The first number that at most one link has come to; nothing where there is only one.
+  std::optional<Sequence> reached_by_two() const;
+
+  /// More links have passed this event than are still to come to it: the window may move past it.
+  bool may_close(Sequence oldest, std::uint64_t now) const;
+
+ private:
+  enum class Fate : std::uint8_t { undecided, aside, decided };
+  struct Waiting {
+    Place place;          ///< aside
+    std::uint64_t since;  ///< event clock
+    Sequence listed;      ///< where the list was when it came
+    Decision decision;    ///< decided
+    std::uint32_t id;
+    std::uint16_t bcid;
+    Fate fate;
+  };
+  /// A link's chunks that wait: first those aside or decided, then up to two that are not decided on.
+  struct State {
+    LinkSequence* link = nullptr;
+    std::unique_ptr<Waiting[]> ring;
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t placed = 0;  ///< of these, aside or decided
+    bool away = false;
+    bool unsure = false;      ///< with the list: its events may be those of another epoch
+    bool left_known = false;  ///< it was here before it went
+    Place left;               ///< where it left
+    Place going;              ///< what it brings next, there
+    std::uint64_t away_since = 0;
+    Sequence others_at = 0;  ///< the foremost link's, then
+    bool alone = false;      ///< others have gone on from there, and it has brought nothing of theirs since
+    Sequence far = 0;        ///< with the list: where its next chunk would be, which is too far for one alone
+    std::uint64_t chunks_there = 0;
+    Sequence last_step = 0;  ///< FULL: of its last two chunks
+  };
+  using Decisions = std::vector<Decision>;
+  enum class Step : std::uint8_t { wait, done };
+
+  Waiting& at(State& state, std::size_t i) const { return state.ring[(state.first + i) % settings_.aside]; }
+  const Waiting& at(const State& state, std::size_t i) const { return state.ring[(state.first + i) % settings_.aside]; }
+
+  void look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions);
+  void emit(State& state, Decisions& decisions);
+  Step judge(State& state, const Waiting& x, const Waiting* y, bool final);
+  Step judge_here(State& state, const Waiting& x, const Waiting* y, bool final);
+  Step judge_away(State& state, const Waiting& x, const Waiting* y, bool final);
+  Step judge_new(State& state, const Waiting& x, const Waiting* y, bool final);
+  Step judge_listed(State& state, const Waiting& x, const Waiting* y, bool final);
+
+  bool followed_in_list(State& state, Sequence number);
+
+  Step end(State& state, Verdict verdict);
+  Step take(State& state, Sequence number, bool doubtful = false);
+  void decide_taken(State& state, std::size_t i, Sequence number, bool doubtful);
+  bool restarts_untold(const LinkSequence& link, Sequence number, std::uint32_t id) const;
+  Step go_away(State& state, const Place& place);
+  void leave(State& state);
+  Step keep_aside(State& state, const Place& place);
+  void refute(State& state);
+  bool follow();
+  bool may_follow(const State& state) const;
+  Place first_aside(const State& state) const;
+  bool together(const State& a, const State& b) const;
+  bool contradicted(const State& state) const;
+  bool open(const State& state, const Place& lowest);
+  void begin(const Place& lowest);
+  void settle_aside(State& state);
+  void refresh(State& state) const;
+
+  Place resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const;
+  Place nearest(const Place& from, std::uint32_t id) const;
+  std::uint32_t spread(const LinkSequence& link) const;
+  bool near(const Place& from, const Place& to, std::uint32_t stride) const;
+  bool follows(const Place& from, const Place& to, std::uint32_t stride) const;
+  bool confirms(const Place& from, const Place& to, std::uint32_t stride) const;
+  Place resolve_restart(const Place& from, const Waiting& x, const Waiting* y, std::uint32_t stride) const;
+  void cross(LinkSequence& link) const;
+  bool delivered(const State& state, Sequence number) const;
+  bool was_delivered(const State& state, std::uint32_t id) const;
+  std::optional<Sequence> reachable(const State& state, const Place& place) const;
+  bool in_window(Sequence number) const;
+  static Place place_of(const LinkSequence& link) {
+    return {link.resets, static_cast<std::int64_t>(link.position() - link.base)};
+  }
+  // Numbers that stay free between two segments of the list: peers may be beyond where this thread saw them.
+  std::uint64_t gap() const { return settings_.several_threads ? settings_.reach : 0; }
+  Sequence front(const State* without) const;
+  Sequence foremost() const;
+  bool live(const State& state) const;
+  std::optional<Sequence> find_listed(Sequence from, Sequence to, std::uint32_t id, const std::uint16_t* bcid) const;
+  void list(const ListedTrigger& trigger, const ListedTrigger* following, bool final);
+
+  const Settings settings_;
+  std::vector<State> states_;
+  Segments segments_;
+  TriggerBook book_;
+  const EventSet* events_ = nullptr;  // FULL mode
+  Sequence run_first_ = 0;
+  Sequence believed_ = 0;  // so far the links that were followed have come
+  std::optional<ListedTrigger> list_pending_;
+  std::uint64_t list_pending_since_ = 0;
+  bool list_ended_ = false;
+  bool over_ = false;          // finish() was called: no more chunks come
+  std::uint64_t started_ = 0;  // event clock of the first chunk
+  bool started_known_ = false;
+  std::uint64_t now_ = 0;
+  Sequence oldest_ = 0;
+  std::atomic<bool> begun_{false};
+  std::atomic<std::uint64_t> version_{0};
+  std::atomic<std::uint64_t> skipped_{0};
+};
+
+}  // namespace rodeo::readout

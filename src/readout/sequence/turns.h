@@ -1,0 +1,64 @@
+// Whose turn an event is, in a group of FULL-mode links that carry the events of one stream in turn. A link that brings an event of another's
+// turn may have a counter that is wrong: its chunk strays. It is built, flagged, only if the link whose turn it was does not bring the event.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::readout {
+
+/// One worker thread.
+class Turns {
+ public:
+  explicit Turns(std::size_t links) : links_(links), owners_(links) {}
+
+  /// A chunk of this link is of event `number`. True if it is another link's turn, which has long kept to its turns and still does.
+  bool strays(std::size_t link, Sequence number) {
+    Owner& owner = owners_[number % owners_.size()];
+    Habit& habit = links_[owner.link];
+    const bool another = owner.known && owner.link != link && !habit.removed && habit.times >= kHabit &&
+                         habit.last % owners_.size() == number % owners_.size() &&
+                         number - habit.last <= kHabit * habit.step;
+    if (!another) owner = {static_cast<std::uint32_t>(link), true};
+    links_[link].follow(number);
+    return another;
+  }
+
+  /// The link that brought the last event of this turn.
+  std::uint32_t likely_link(Sequence number) const { return owners_[number % owners_.size()].link; }
+
+  void set_removed(std::size_t link, bool removed) { links_[link].removed = removed; }
+
+ private:
+  static constexpr std::uint16_t kHabit =
+      16;  // equal steps in a row that make a turn a link's own, and turns that it may be silent for
+
+  struct Habit {
+    Sequence last = 0;
+    std::uint64_t step = 0;
+    std::uint16_t times = 0;
+    bool removed = false;
+
+    void follow(Sequence number) {
+      const std::uint64_t now = number - last;
+      last = number;
+      if (now == step) {
+        if (times < kHabit) ++times;
+      } else if (times < kHabit || now % step != 0 || now > kHabit * step) {  // a habit outlives what was lost
+        step = now;
+        times = 0;
+      }
+    }
+  };
+  struct Owner {
+    std::uint32_t link = 0;
+    bool known = false;
+  };
+
+  std::vector<Habit> links_;
+  std::vector<Owner> owners_;  // of each turn
+};
+
+}  // namespace rodeo::readout

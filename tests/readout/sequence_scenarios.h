@@ -1,0 +1,639 @@
+// Random runs of some links with one kind of fault each, the decisions of a Sequencer on them, and an oracle that knows which event every
+// chunk was of. Times are in events: one event a microsecond.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "readout/sequence/sequencer.h"
+#include "readout/sequence/turns.h"
+
+namespace rodeo::test {
+
+enum class LinkFault {
+  none,
+  loss,
+  dup,
+  flip,
+  silent,
+  dead,
+  jump_alone,
+  restart_alone,
+  storm,
+  sparse,
+  short_epochs,
+  silent_all,
+  mix,
+  list_bad,
+  count
+};
+
+inline const char* name_of(LinkFault fault) {
+  constexpr const char* kNames[] = {"none",          "loss",  "dup",    "flip",         "silent",     "dead", "jump_alone",
+                                    "restart_alone", "storm", "sparse", "short_epochs", "silent_all", "mix",  "list_bad"};
+  return kNames[static_cast<std::size_t>(fault)];
+}
+
+struct SentChunk {
+  std::uint64_t at = 0;  // ns
+  std::size_t link = 0;
+  std::size_t event = 0;  // position in the truth
+  std::uint32_t id = 0;
+  std::uint16_t bcid = 0;
+  char fault = 0;  // 'f' flipped, 'j' a counter that lies, 'd' sent twice
+};
+
+struct Scenario {
+  std::uint32_t seed = 0;
+  std::uint32_t bits = 32;  // 32: 24 and the event counter resets
+  bool full = false;
+  bool listed = false;
+  bool bcid = false;
+  std::size_t links = 1;
+  LinkFault fault = LinkFault::none;
+  std::uint64_t reach = 16;
+  std::uint64_t window = 256;
+  std::uint64_t timeout = 200;       // events
+  std::vector<std::uint32_t> truth;  // extended L1 ids
+  std::vector<std::uint16_t> bcids;
+  std::vector<std::size_t> epoch;  // of each event
+  std::vector<SentChunk> chunks;   // in the order of their coming
+  std::vector<SentChunk> list;     // id: extended
+};
+
+inline constexpr std::uint32_t kScenarioStep = 8;
+
+inline std::uint32_t id_of(std::uint32_t truth, std::uint32_t bits) {
+  return bits == 32 ? truth : truth & 0xffffffU & ((1U << bits) - 1);
+}
+
+inline Scenario make_scenario(std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(engine() % n); };
+  const auto between = [&](std::uint32_t a, std::uint32_t b) { return a + below(b - a + 1); };
+  const auto chance = [&](double p) { return static_cast<double>(engine()) / 4294967296.0 < p; };
+  const auto pick = [&](std::initializer_list<std::uint32_t> of) {
+    return *(of.begin() + below(static_cast<std::uint32_t>(of.size())));
+  };
+  Scenario s;
+  s.seed = seed;
+  s.bits = pick({8, 16, 24, 32});
+  s.full = chance(.4);
+  s.listed = chance(.4);
+  s.bcid = chance(.5);
+  const bool visible = s.bits == 32;
+  s.links = between(1, s.full ? 4 : 6);
+  s.fault = static_cast<LinkFault>(below(static_cast<std::uint32_t>(LinkFault::count)));
+  s.reach = s.bits == 8 ? pick({4, 8}) : pick({4, 8, 16});
+  if (s.full) s.reach = std::max<std::uint64_t>(s.reach, 2 * s.links);
+  s.window = std::bit_ceil(std::max<std::uint64_t>(64, 4 * s.reach + 2 * kScenarioStep * (s.full ? s.links : 1)));
+  s.timeout = 8 * s.reach + 40;
+  const auto skew = static_cast<std::uint32_t>(s.reach / 2);
+  const std::uint32_t events = between(150, 500);
+  std::vector<std::uint32_t> lengths;
+  std::uint32_t sum = 0;
+  const auto add = [&](std::uint32_t n) {
+    lengths.push_back(n);
+    sum += n;
+  };
+  const auto gap = static_cast<std::uint32_t>(5 * s.reach + 20);
+  if (s.fault == LinkFault::short_epochs && (visible || (s.listed && (s.bits >= 16 || s.bcid)))) {
+    while (sum < events) add(between(1, 20));
+  } else if ((visible || s.listed || s.bits >= 16) && chance(.6)) {
+    while (sum < events) add(between(gap, std::max(gap, 200U)));
+  } else {
+    add(events);
+  }
+  const std::uint32_t start = lengths.size() == 1 ? pick({0, 0, below(6), below(30001)}) : 0;
+  const std::uint32_t epoch0 = pick({0, 0, 254});
+  for (std::size_t e = 0; e < lengths.size(); ++e) {
+    for (std::uint32_t i = 0; i < lengths[e]; ++i) {
+      s.truth.push_back((((epoch0 + static_cast<std::uint32_t>(e)) & 0xff) << 24) + (e == 0 ? start : 0) + i);
+      s.bcids.push_back(static_cast<std::uint16_t>(below(3564)));
+      s.epoch.push_back(e);
+    }
+  }
+  const auto total = static_cast<std::uint32_t>(s.truth.size());
+  const std::uint32_t a = between(20, total - 20);
+  const std::uint32_t jump = pick({9, 20, skew, static_cast<std::uint32_t>(3 * s.reach), 1000});
+  const std::uint32_t b = std::min(total, a + pick({10, 30, 100, total}));
+  const std::uint32_t storm = pick({3, 9, static_cast<std::uint32_t>(s.reach), 40, 100});
+  const double p = pick({2, 10, 50}) / 1000.0;
+  std::vector<double> occupancy;
+  for (std::size_t i = 0; i < s.links; ++i)
+    occupancy.push_back(s.fault == LinkFault::sparse && (i != 0 || s.links == 1 || s.full) ? pick({2, 10, 30}) / 100.0
+                                                                                           : 1.0);
+  const std::uint32_t low = s.bits == 32 ? 0xffffffU : (1U << s.bits) - 1;
+  for (std::size_t link = 0; link < s.links; ++link) {
+    std::uint32_t lag = between(0, skew);
+    double last = -1;
+    const bool bad = link == 0;
+    for (std::uint32_t g = 0; g < total; ++g) {
+      if (s.full && g % s.links != link) continue;
+      if (g % 24 == 0) lag = between(0, skew);
+      const double at = std::max(last + 1e-3, g + lag + chance(1) * .5);
+      last = at;
+      SentChunk c{static_cast<std::uint64_t>((at + 1) * 1000), link, g, id_of(s.truth[g], s.bits), s.bcids[g], 0};
+      const bool spell = g >= a && g < b;
+      if (s.fault == LinkFault::dead && bad && s.links > 1) continue;
+      if (s.fault == LinkFault::silent && bad && spell) continue;
+      if ((s.fault == LinkFault::silent_all || s.fault == LinkFault::storm) && g >= a && g < a + storm) continue;
+      if (occupancy[link] < 1 && !chance(occupancy[link])) continue;
+      const bool mixed = s.fault == LinkFault::mix;
+      if ((mixed || s.fault == LinkFault::loss) && chance(p)) continue;
+      if (s.fault == LinkFault::jump_alone && bad && spell) {
+        c.id = (c.id & ~low) | ((c.id + jump) & low);
+        c.fault = 'j';
+      }
+      if (s.fault == LinkFault::restart_alone && bad && spell) {
+        c.id = visible ? ((c.id >> 24) + 1) << 24 | (g - a) : (g - a) & low;
+        c.fault = 'j';
+      }
+      if ((mixed || (s.fault == LinkFault::flip && bad)) && chance(p)) {
+        c.id ^= 1U << below(s.bits);
+        c.fault = 'f';
+      }
+      s.chunks.push_back(c);
+      if ((mixed || s.fault == LinkFault::dup) && chance(p)) {
+        if (c.fault == 0) c.fault = 'd';
+        s.chunks.push_back(c);
+      }
+    }
+  }
+  std::stable_sort(s.chunks.begin(), s.chunks.end(), [](const SentChunk& x, const SentChunk& y) { return x.at < y.at; });
+  if (s.listed) {
+    std::uint32_t lag = between(0, skew);
+    const std::uint32_t lead = pick({0, 0, skew, 100, 300});
+    double last = -400;
+    for (std::uint32_t g = 0; g < total; ++g) {
+      if (g % 24 == 0) lag = between(0, skew);
+      last = std::max(last + 1e-3, static_cast<double>(g) + lag - lead);
+      if (s.fault == LinkFault::list_bad && chance(.005)) continue;
+      std::uint32_t id = s.truth[g];
+      if (s.fault == LinkFault::list_bad && chance(.005)) id ^= 1U << below(32);
+      s.list.push_back({static_cast<std::uint64_t>(std::max(0.0, last + 1) * 1000), 0, g, id, s.bcids[g], 0});
+    }
+  }
+  return s;
+}
+
+/// What came of a scenario.
+struct Judged {
+  std::uint64_t chunks = 0, right = 0, flagged = 0, wrong_flagged = 0, wrong_incomplete = 0, lies = 0, unknowable = 0,
+                wrong = 0;
+  std::uint64_t lost = 0, good_lost = 0, others_lost = 0, without_fate = 0;
+  std::uint64_t silent = 0, head = 0, tail = 0, deficit = 0, spurious = 0, empty = 0, skipped = 0, period = 0, lied = 0,
+                chance = 0, others_of_group = 0, others_of_two = 0, repeats = 0;
+  std::map<std::string, std::uint64_t> by_reason;
+
+  void add(const Judged& o) {
+    chunks += o.chunks;
+    right += o.right;
+    flagged += o.flagged;
+    wrong_flagged += o.wrong_flagged;
+    wrong_incomplete += o.wrong_incomplete;
+    lies += o.lies;
+    unknowable += o.unknowable;
+    wrong += o.wrong;
+    lost += o.lost;
+    good_lost += o.good_lost;
+    others_lost += o.others_lost;
+    without_fate += o.without_fate;
+    silent += o.silent;
+    head += o.head;
+    tail += o.tail;
+    deficit += o.deficit;
+    spurious += o.spurious;
+    empty += o.empty;
+    skipped += o.skipped;
+    period += o.period;
+    lied += o.lied;
+    chance += o.chance;
+    others_of_group += o.others_of_group;
+    others_of_two += o.others_of_two;
+    repeats += o.repeats;
+    for (const auto& [reason, n] : o.by_reason) by_reason[reason] += n;
+  }
+};
+
+/// Drives a Sequencer as a builder does, with the obvious window: a map.
+class ScenarioRun {
+ public:
+  explicit ScenarioRun(const Scenario& scenario)
+      : s_(scenario),
+        sequencer_(settings(scenario)),
+        links_(scenario.links),
+        events_(scenario.window),
+        turns_(scenario.links),
+        waiting_(scenario.links) {
+    for (auto& link : links_) link = std::make_unique<readout::LinkSequence>();
+    for (std::size_t i = 0; i < s_.links; ++i)
+      sequencer_.add(*links_[i], s_.full ? static_cast<std::uint16_t>(s_.links) : 1);
+    if (s_.full) sequencer_.set_events(events_);
+  }
+
+  Judged run() {
+    std::size_t c = 0;
+    std::size_t l = 0;
+    while (c < s_.chunks.size() || l < s_.list.size()) {
+      const bool from_list = l < s_.list.size() && (c == s_.chunks.size() || s_.list[l].at <= s_.chunks[c].at);
+      now_ = from_list ? s_.list[l].at : s_.chunks[c].at;
+      if (from_list) {
+        const SentChunk& entry = s_.list[l++];
+        if (!sequencer_.announce({entry.id, entry.bcid, 0}, now_, oldest_)) ++list_refused_;
+      } else {
+        offer(c++);
+      }
+      if (s_.listed) sequencer_.settle_list(now_);
+      if (sequencer_.version() != version_ || (c + l) % 16 == 0) settle();
+      close(false);
+    }
+    if (s_.listed) sequencer_.end_of_list(now_);
+    for (int round = 0; round < 3; ++round) {
+      settle();
+      close(false);
+    }
+    for (int round = 0; round < 2; ++round) {
+      for (std::size_t i = 0; i < s_.links; ++i) {
+        sequencer_.finish(i, now_, oldest_, decisions_);
+        apply(i);
+      }
+    }
+    for (std::size_t i = 0; i < s_.links; ++i) {
+      sequencer_.give_up(i, decisions_);
+      apply(i);
+    }
+    close(true);
+    return judge();
+  }
+
+ private:
+  struct Event {
+    std::map<std::size_t, std::size_t> chunks;  // link to chunk
+    bool doubtful = false;
+    std::uint64_t opened = 0;
+  };
+  struct Closed {
+    Sequence number;
+    Event event;
+    L1Id l1id;
+    std::uint64_t resets;
+  };
+
+  static readout::Sequencer::Settings settings(const Scenario& s) {
+    TriggerFields fields;
+    fields.l1id_bits = static_cast<std::uint8_t>(std::min(s.bits, 24U));
+    fields.has_ecr = s.bits == 32;
+    return {.format = readout::IdFormat(fields),
+            .has_bcid = s.bcid,
+            .reach = s.reach,
+            .step = kScenarioStep,
+            .window = s.window,
+            .timeout_ns = s.timeout * 1000,
+            .aside = 4 * s.window,
+            .listed = s.listed,
+            .several_threads = false,
+            .list_entries = s.listed ? std::bit_ceil(2 * s.window + 1024) : 0};
+  }
+
+  void offer(std::size_t chunk) {
+    const SentChunk& sent = s_.chunks[chunk];
+    readout::LinkSequence& link = *links_[sent.link];
+    waiting_[sent.link].push_back(chunk);
+    if (std::all_of(links_.begin(), links_.end(),
+                    [&](const auto& of) { return now_ > std::max(of->seen.load(), returned_) + s_.timeout * 1000; }))
+      returned_ = now_;  // all were silent: they may return together
+    if (sent.id == link.expected && link.position() < link.end && link.position() < oldest_ + s_.window && !s_.full) {
+      // As the fast path does.
+      link.seen.store(now_);
+      const readout::Decision taken{.verdict = link.position() < oldest_ ? readout::Verdict::late : readout::Verdict::take,
+                                    .doubtful = false,
+                                    .sequence = link.position(),
+                                    .from = link.position(),
+                                    .resets = link.resets,
+                                    .base = link.base};
+      link.advance(1, settings(s_).format);
+      decisions_.push_back(taken);
+    } else {
+      sequencer_.offer(sent.link, sent.id, sent.bcid, now_, oldest_, decisions_);
+    }
+    apply(sent.link);
+  }
+
+  void settle() {
+    version_ = sequencer_.version();
+    for (std::size_t i = 0; i < s_.links; ++i) {
+      sequencer_.settle(i, now_, oldest_, decisions_);
+      apply(i);
+    }
+  }
+
+  void apply(std::size_t link) {
+    if (oldest_ == 0 && sequencer_.begun()) {
+      oldest_ = head_ = sequencer_.run_first();
+      events_.begin(oldest_);
+    }
+    for (const readout::Decision& decision : decisions_) {
+      const std::size_t chunk = waiting_[link].front();
+      waiting_[link].erase(waiting_[link].begin());
+      if (decision.verdict != readout::Verdict::take) {
+        constexpr const char* kReasons[] = {"take", "late", "duplicate", "out_of_sequence", "not_listed"};
+        lose(chunk, kReasons[static_cast<std::size_t>(decision.verdict)]);
+        continue;
+      }
+      if (decision.sequence < oldest_) {
+        lose(chunk, "late");
+        continue;
+      }
+      while (decision.sequence >= oldest_ + s_.window) close_oldest();
+      raise(decision.sequence + 1);
+      Event& event = open_[decision.sequence];
+      if (s_.full && turns_.strays(link, decision.sequence)) {
+        if (event.chunks.empty() && strays_.count(decision.sequence) == 0)
+          strays_[decision.sequence] = {link, chunk};
+        else
+          lose(chunk, "out_of_sequence");
+        continue;
+      }
+      if (const auto stray = strays_.find(decision.sequence); stray != strays_.end()) {
+        lose(stray->second.second, "out_of_sequence");
+        strays_.erase(stray);
+      }
+      if (s_.full ? !event.chunks.empty() : event.chunks.count(link) != 0) {
+        lose(chunk, "duplicate");
+        event.doubtful = true;
+        continue;
+      }
+      if (s_.full) events_.add(decision.sequence);
+      event.chunks[link] = chunk;
+      event.doubtful = event.doubtful || decision.doubtful;
+      fate_[chunk] = "event";
+    }
+    decisions_.clear();
+  }
+
+  void raise(Sequence head) {
+    for (; head_ < head; ++head_) open_[head_].opened = now_;
+  }
+
+  void lose(std::size_t chunk, const char* reason) {
+    if (fate_.count(chunk) != 0) ++two_fates_;
+    fate_[chunk] = reason;
+  }
+
+  bool done(Sequence number, const Event& event) const {
+    if (s_.listed && number >= sequencer_.book().end() && !ended_) return false;
+    if (s_.full && !event.chunks.empty()) return true;
+    for (std::size_t i = 0; i < s_.links; ++i) {
+      if (event.chunks.count(i) != 0) continue;
+      const readout::LinkSequence& link = *links_[i];
+      if (now_ > std::max(link.seen.load(), returned_) + s_.timeout * 1000) continue;  // silent
+      const Sequence passed = s_.full ? link.position() - link.stride : link.position() - 1;
+      if (!link.here.load() || passed < number) return false;
+    }
+    return true;
+  }
+
+  void close(bool all) {
+    if (oldest_ == 0) return;
+    ended_ = all;
+    // With the list, events exist that nobody has come to.
+    if (s_.listed) {
+      listed_at_.emplace_back(now_, sequencer_.book().end());
+      while (listed_at_.size() > 1 && listed_at_.front().first + s_.timeout * 1000 < now_) {
+        // Who is alive comes to them.
+        const bool alive = std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
+          return now_ <= std::max(link->seen.load(), returned_) + s_.timeout * 1000;
+        });
+        if (!alive) raise(std::max(head_, listed_at_.front().second));
+        listed_at_.erase(listed_at_.begin());
+      }
+      if (all) raise(std::max(head_, sequencer_.book().end()));
+    }
+    while (oldest_ < head_) {
+      const Event& event = open_[oldest_];
+      const bool old = now_ > event.opened + s_.timeout * 1000;
+      if (!all && !old && !done(oldest_, event)) return;
+      close_oldest();
+    }
+  }
+
+  void close_oldest() {
+    raise(oldest_ + 1);
+    if (const auto stray = strays_.find(oldest_); stray != strays_.end()) {
+      open_[oldest_].chunks[stray->second.first] = stray->second.second;
+      open_[oldest_].doubtful = true;
+      fate_[stray->second.second] = "event";
+      strays_.erase(stray);
+      events_.add(oldest_);
+    }
+    const readout::Segment& segment = sequencer_.segment_of(oldest_);
+    closed_.push_back({oldest_, std::move(open_[oldest_]), segment.l1id(oldest_), segment.resets});
+    open_.erase(oldest_);
+    if (s_.full && events_.oldest() == oldest_ && !events_.came(oldest_)) {
+      events_.raise(oldest_ + 1);
+      events_.pass();
+    }
+    ++oldest_;
+  }
+
+  Judged judge() {
+    Judged j;
+    j.chunks = s_.chunks.size();
+    j.without_fate = two_fates_;
+    for (std::size_t c = 0; c < s_.chunks.size(); ++c) {
+      const auto fate = fate_.find(c);
+      if (fate == fate_.end()) {
+        ++j.without_fate;
+      } else if (fate->second != "event") {
+        ++j.lost;
+        ++j.by_reason[fate->second];
+        const bool alone = s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone ||
+                           s_.fault == LinkFault::dead || s_.fault == LinkFault::silent || s_.fault == LinkFault::flip;
+        if (alone && s_.links > 1 && s_.chunks[c].link != 0) {
+          const bool lies = s_.fault != LinkFault::dead && s_.fault != LinkFault::silent;
+          if (lies && s_.full && !(s_.listed && s_.bcid))
+            ++j.others_of_group;  // in a group each event comes once: nothing tells whose chunk is the wrong one
+          else if (lies && s_.links == 2)
+            ++j.others_of_two;  // two links that contradict each other
+          else
+            ++j.others_lost;
+        }
+        if (s_.chunks[c].fault == 0) ++j.good_lost;
+      }
+    }
+    // Empty events are events if the list says so, or a later one of the same segment has come.
+    std::vector<const Closed*> real;
+    std::vector<const Closed*> pending;
+    bool begun = false;
+    Sequence base = 0;
+    for (const Closed& closed : closed_) {
+      const readout::Segment& segment = sequencer_.segment_of(closed.number);
+      if (segment.base != base || segment.first == closed.number) {
+        pending.clear();
+        base = segment.base;
+      }
+      if (s_.listed) {
+        if (closed.event.chunks.empty() && (closed.number >= sequencer_.book().end() ||
+                                            sequencer_.book().at(closed.number).state == readout::TriggerBook::kNot))
+          continue;
+        real.push_back(&closed);
+      } else if (!closed.event.chunks.empty()) {
+        if (begun) real.insert(real.end(), pending.begin(), pending.end());
+        begun = true;
+        pending.clear();
+        real.push_back(&closed);
+      } else {
+        pending.push_back(&closed);
+      }
+    }
+    std::multiset<std::uint32_t> got;
+    const std::uint32_t low = s_.bits >= 24 ? 0xffffffU : (1U << s_.bits) - 1;
+    const bool visible = s_.bits == 32;
+    for (const Closed* closed : real) {
+      const Event& event = closed->event;
+      if (event.chunks.empty()) ++j.empty;
+      got.insert(visible || s_.listed ? closed->l1id.value : closed->l1id.l1());
+      std::map<std::size_t, std::size_t> votes;
+      for (const auto& [link, chunk] : event.chunks) ++votes[s_.chunks[chunk].event];
+      std::size_t most = 0;
+      for (const auto& [g, n] : votes) most = std::max(most, n);
+      bool flag = event.doubtful;
+      std::set<std::uint16_t> bcids;
+      if (s_.bcid) {
+        for (const auto& [link, chunk] : event.chunks) bcids.insert(s_.chunks[chunk].bcid);
+        if (s_.listed && closed->number < sequencer_.book().end()) {
+          const auto& entry = sequencer_.book().at(closed->number);
+          if (entry.state == readout::TriggerBook::kListed) bcids.insert(entry.bcid);
+        }
+        flag = flag || bcids.size() > 1;
+      }
+      if (s_.listed && (closed->number >= sequencer_.book().end() ||
+                        sequencer_.book().at(closed->number).state == readout::TriggerBook::kNot))
+        flag = true;
+      for (const auto& [link, chunk] : event.chunks) {
+        const SentChunk& c = s_.chunks[chunk];
+        const std::uint32_t truth = s_.truth[c.event];
+        const std::uint32_t id = visible ? closed->l1id.value : closed->l1id.l1() & low;
+        bool ok = id_of(truth, s_.bits) == id && (votes[c.event] == most || votes.size() == event.chunks.size());
+        if (s_.listed && closed->l1id.value != truth) ok = false;
+        if (ok) {
+          ++(flag ? j.flagged : j.right);
+        } else if (flag) {
+          ++j.wrong_flagged;
+        } else if (s_.full || event.chunks.size() == s_.links) {
+          std::size_t apart = s_.truth.size();
+          for (std::size_t g = 0; g < s_.truth.size(); ++g) {
+            if (s_.listed ? s_.truth[g] == closed->l1id.value : id_of(s_.truth[g], s_.bits) == id)
+              apart = std::min(apart, g > c.event ? g - c.event : c.event - g);
+          }
+          const bool compared = s_.bcid && (s_.listed || (!s_.full && s_.links > 1));
+          if (compared && (c.fault == 'j' || c.fault == 'f')) {
+            ++j.chance;  // a wrong id is found out by its BCID, but for one in 3564
+          } else if (c.fault == 'j' && (s_.links == 1 || s_.full || (s_.links == 2 && !s_.listed) ||
+                                        apart <= s_.window + kScenarioStep || (s_.listed && !visible))) {
+            ++j.lies;  // nothing contradicts a lone counter, nor one that lies by less than links may be apart
+          } else if (c.fault == 'f') {
+            ++j.unknowable;  // an id that the link, or another of its group, has just lost
+          } else if (!visible && !s_.bcid && id == id_of(truth, s_.bits) &&
+                     (s_.links == 1 || longest_silence() > kScenarioStep || s_.fault == LinkFault::jump_alone ||
+                      s_.fault == LinkFault::restart_alone || (s_.fault == LinkFault::short_epochs && s_.full))) {
+            // Another epoch has the id, too: a lone link, one that was silent or one that lied may go on there; so may the links of a group
+            // in epochs that are shorter than links may be apart.
+            ++j.repeats;
+          } else {
+            ++j.wrong;
+          }
+        } else {
+          ++j.wrong_incomplete;
+        }
+      }
+    }
+    j.skipped = sequencer_.skipped();
+    const std::set<std::uint32_t> distinct(got.begin(), got.end());
+    if (visible || s_.listed || s_.epoch.back() == 0) {
+      std::map<std::uint32_t, std::uint32_t> ends;
+      for (const std::uint32_t id : distinct) ends[id >> 24] = std::max(ends[id >> 24], id);
+      const std::uint32_t mask = visible || s_.listed ? ~0U : low;
+      std::set<std::uint32_t> want;
+      bool any = false;
+      std::uint64_t missing = 0;
+      std::set<std::uint32_t> masked;
+      for (const std::uint32_t id : distinct) masked.insert(id & mask);
+      std::size_t last_taken = 0;
+      for (const auto& [chunk, fate] : fate_)
+        last_taken = std::max(last_taken, fate == "event" ? s_.chunks[chunk].event : 0);
+      for (std::size_t g = 0; g < s_.truth.size(); ++g) {
+        const std::uint32_t truth = s_.truth[g];
+        const std::uint32_t id = visible || s_.listed ? truth : truth & low;
+        want.insert(id);
+        if (masked.count(id) != 0) {
+          any = true;
+          continue;
+        }
+        const auto end = ends.find(visible || s_.listed ? truth >> 24 : 0);
+        if (g > last_taken || end == ends.end() || (id > end->second && (visible || s_.listed || s_.bits >= 16)))
+          ++j.tail;
+        else if (!any)
+          ++j.head;
+        else if (s_.links == 1 && (s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone))
+          ++j.lied;  // nothing contradicts a lone counter
+        else if (!s_.listed && s_.bits == 8 && longest_silence() > 256 - 64)
+          ++j.period;  // ids of 8 bits that come round while nothing comes
+        else
+          ++missing;
+      }
+      j.silent = missing > j.skipped ? missing - j.skipped : 0;
+      for (const std::uint32_t id : masked) j.spurious += want.count(id) == 0 ? 1 : 0;
+    } else {
+      const std::size_t accounted = real.size() + j.skipped;
+      j.deficit = s_.truth.size() > accounted ? s_.truth.size() - accounted : 0;
+      j.spurious = accounted > s_.truth.size() ? accounted - s_.truth.size() : 0;
+    }
+    return j;
+  }
+
+  // Events in a row of which a link has brought nothing that was taken, at most.
+  std::size_t longest_silence() const {
+    std::size_t longest = 0;
+    std::vector<std::size_t> last(s_.links);
+    for (const auto& [chunk, fate] : fate_) {
+      const SentChunk& c = s_.chunks[chunk];
+      if (fate != "event") continue;
+      longest = std::max(longest, c.event - std::min(c.event, last[c.link]));
+      last[c.link] = c.event;
+    }
+    return longest;
+  }
+
+  const Scenario& s_;
+  readout::Sequencer sequencer_;
+  std::vector<std::unique_ptr<readout::LinkSequence>> links_;
+  readout::EventSet events_;
+  readout::Turns turns_;
+  std::map<Sequence, std::pair<std::size_t, std::size_t>> strays_;  // link, chunk
+  std::vector<std::vector<std::size_t>> waiting_;
+  std::vector<readout::Decision> decisions_;
+  std::map<Sequence, Event> open_;
+  std::vector<Closed> closed_;
+  std::map<std::size_t, std::string> fate_;
+  std::vector<std::pair<std::uint64_t, Sequence>> listed_at_;
+  std::uint64_t now_ = 0;
+  std::uint64_t returned_ = 1000;
+  std::uint64_t version_ = 0;
+  std::uint64_t two_fates_ = 0;
+  std::uint64_t list_refused_ = 0;
+  Sequence oldest_ = 0;
+  Sequence head_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace rodeo::test

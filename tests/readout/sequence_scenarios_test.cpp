@@ -1,0 +1,71 @@
+// Random runs of links with one kind of fault each: what a sequencer makes of them, summed over many.
+#include "readout/sequence_scenarios.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+namespace rodeo::test {
+namespace {
+
+// Events of a run that are in no output and no count: sparse links do not show how often ids of 8 bits have come round.
+constexpr double kSilentOfSparse8 = 5;
+// With longer ids: where a jump was too long to be built empty, nobody knows of the events just before its end, at most a reach of them.
+constexpr double kSilent = 1. / 300;
+// Chunks of good links lost through a link that lies, where links can be compared and are more than two: a few, as it is refuted.
+constexpr double kOthersLost = 1. / 10'000;
+// Events that never were, where the links that return after a silence of all lie apart.
+constexpr double kSpurious = 1. / 5;
+
+TEST(SequenceScenarios, EveryChunkHasOneFateAndWhatCanBeKnownIsRight) {
+  std::uint32_t first = 1;
+  std::uint32_t count = 2000;
+  // FIRST:COUNT, for more of them.
+  if (const char* of = std::getenv("RODEO_SCENARIOS"); of != nullptr) {
+    const std::string text = of;
+    first = static_cast<std::uint32_t>(std::stoul(text));
+    count = static_cast<std::uint32_t>(std::stoul(text.substr(text.find(':') + 1)));
+  }
+  std::array<Judged, static_cast<std::size_t>(LinkFault::count)> sums;
+  std::array<std::uint32_t, static_cast<std::size_t>(LinkFault::count)> runs{};
+  std::uint64_t silent = 0;
+  std::uint64_t silent_of_sparse8 = 0;
+  std::uint64_t others_lost = 0;
+  for (std::uint32_t seed = first; seed < first + count; ++seed) {
+    const Scenario scenario = make_scenario(seed);
+    const Judged judged = ScenarioRun(scenario).run();
+    EXPECT_EQ(judged.without_fate, 0) << "seed " << seed;
+    EXPECT_EQ(judged.wrong, 0) << "seed " << seed;
+    others_lost += judged.others_lost;
+    (scenario.fault == LinkFault::sparse && scenario.bits == 8 && !scenario.listed ? silent_of_sparse8 : silent) +=
+        judged.silent;
+    sums[static_cast<std::size_t>(scenario.fault)].add(judged);
+    ++runs[static_cast<std::size_t>(scenario.fault)];
+  }
+  EXPECT_LE(static_cast<double>(silent), kSilent * count);
+  EXPECT_LE(static_cast<double>(silent_of_sparse8), kSilentOfSparse8 * runs[static_cast<std::size_t>(LinkFault::sparse)]);
+  EXPECT_LE(static_cast<double>(others_lost), kOthersLost * count);
+  const auto of = [&](LinkFault fault) -> const Judged& { return sums[static_cast<std::size_t>(fault)]; };
+
+  const Judged& healthy = of(LinkFault::none);
+  EXPECT_EQ(healthy.right, healthy.chunks);
+  EXPECT_EQ(healthy.lost + healthy.flagged + healthy.empty + healthy.skipped + healthy.spurious, 0);
+  EXPECT_EQ(healthy.tail + healthy.head + healthy.deficit, 0);
+
+  // Where no counter lies, no id is wrong and no link is long silent, nothing is made up.
+  for (const LinkFault fault :
+       {LinkFault::loss, LinkFault::dup, LinkFault::list_bad, LinkFault::short_epochs, LinkFault::dead}) {
+    EXPECT_EQ(of(fault).spurious, 0) << name_of(fault);
+    EXPECT_EQ(of(fault).wrong_flagged + of(fault).wrong_incomplete + of(fault).lies + of(fault).unknowable, 0)
+        << name_of(fault);
+  }
+  for (const LinkFault fault : {LinkFault::storm, LinkFault::silent_all}) {
+    EXPECT_LE(static_cast<double>(of(fault).spurious), kSpurious * runs[static_cast<std::size_t>(fault)]) << name_of(fault);
+  }
+  EXPECT_EQ(of(LinkFault::dead).lost, 0);
+}
+
+}  // namespace
+}  // namespace rodeo::test
