@@ -315,6 +315,23 @@ TEST(FullBuilder, AGroupThatDiesHasSkippedWhatTheOthersBring) {
   EXPECT_EQ(fixture.builder->status().skipped, 100U);
 }
 
+TEST(FullBuilder, L1IdsWrapWithoutAReset) {
+  FullFixture fixture(3, 1);
+  fixture.start();
+  for (std::uint32_t i = 0; i < 1500; ++i) {
+    const L1Id l1id = L1Id::of(0, 0xffff00 + i);
+    ScriptedRun run = fixture.event(0, l1id);
+    run.fid = fixture.fids[(0xffff00 + i) % 3];
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), l1id);
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 1500U);
+  EXPECT_EQ(fixture.builder->status().incomplete, 0U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
 // The turns begin anew at every seam, as in a looped recording whose events are no multiple of the links.
 TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   FullFixture fixture(3, 1);

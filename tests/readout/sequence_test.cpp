@@ -953,7 +953,7 @@ TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
   std::uint32_t strays = 0;
   for (Sequence number = 40; number < 120; ++number) strays += turns.strays(1 - number % 2, kFirst + number) ? 1 : 0;
   EXPECT_LE(strays, 4);
-  turns.set_removed(0, true);
+  turns.set_removed(1, true);
   EXPECT_FALSE(turns.strays(0, kFirst + 120));
 }
 

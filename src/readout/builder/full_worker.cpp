@@ -167,7 +167,7 @@ void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk
   if (group.events.came(sequence)) return lose(chunk.link, LostCounter::duplicate);
   while (group.events.beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
   Stretch& stretch = group.stretches.front();
-  if (const Segment& segment = group.sequencer.segment_of(sequence); segment.base != stretch.base) {
+  if (const Segment& segment = segment_of(group, sequence); segment.base != stretch.base) {
     note_segment(group, segment, sequence);
   } else {
     stretch.last = std::max(stretch.last, sequence);
@@ -258,6 +258,16 @@ Sequence FullWorker::passed_by_all(const Group& group) const {
 
 // ---- fragments
 
+// Nearly always that of the event before.
+const Segment& FullWorker::segment_of(Group& group, Sequence sequence) {
+  Segment& last = group.segment;
+  if (sequence < last.first || sequence >= last.end || group.segment_version != group.sequencer.version()) {
+    last = group.sequencer.segment_of(sequence);
+    group.segment_version = group.sequencer.version();
+  }
+  return last;
+}
+
 // What the trigger's own list says of an event.
 TriggerBook::Entry FullWorker::entry_of(const Group& group, Sequence sequence) {
   const TriggerBook& book = group.sequencer.book();
@@ -267,7 +277,7 @@ TriggerBook::Entry FullWorker::entry_of(const Group& group, Sequence sequence) {
 FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
   FullFragment& fragment = *take_or_wait(pool_, held_);
   fragment.sequence = sequence;
-  fragment.l1id = group.sequencer.segment_of(sequence).l1id(sequence);
+  fragment.l1id = segment_of(group, sequence).l1id(sequence);
   fragment.global_id = group.global_ids.of(fragment.l1id);
   fragment.source_id = SourceId{full_.source_id.value + group.number};
   fragment.bcid = 0;

@@ -79,6 +79,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     GlobalIds global_ids;
     std::vector<std::pair<Sequence, ChunkView>> strays;  ///< of events whose turn was another's; bounded
     std::array<Stretch, 4> stretches{};                  ///< the last segments, newest first
+    Segment segment{};                                   ///< of the last event that was built, as of `segment_version`
+    std::uint64_t segment_version = 0;
     bool begun = false;
     std::uint64_t version = 0;
     std::uint64_t looked_at = 0;
@@ -118,6 +120,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   void open_listed(Group& group);
   void build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags);
   void build_empty(Group& group, Sequence sequence, std::uint32_t flags);
+  static const Segment& segment_of(Group& group, Sequence sequence);
   static TriggerBook::Entry entry_of(const Group& group, Sequence sequence);
   FullFragment& make_fragment(Group& group, Sequence sequence);
   void push(Group& group, FullFragment& fragment, std::uint32_t flags);

@@ -12,6 +12,17 @@ constexpr std::uint64_t kHistory = 64;
 constexpr std::size_t kSegments = 64;
 constexpr std::size_t kListedSegments = 4096;
 
+// The place of an extended L1 id: of its resets the nearest round, of its 24 bits the next, unless it lies a little behind.
+Place extended(const Place& from, std::uint32_t id) {
+  const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
+  const std::int64_t low = id & 0xffffffU;
+  if (resets != 0) return {from.resets + static_cast<std::uint64_t>(std::int64_t{resets}), low};
+  constexpr std::int64_t kPeriod = 1 << 24;  // without a reset the L1 id goes on from 0 after its last
+  constexpr std::int64_t kBehind = 1 << 20;
+  const std::int64_t ahead = (low - from.index) & (kPeriod - 1);
+  return {from.resets, from.index + (ahead < kPeriod - kBehind ? ahead : ahead - kPeriod)};
+}
+
 }  // namespace
 
 Sequencer::Sequencer(const Settings& settings)
@@ -605,8 +616,7 @@ void Sequencer::begin(const Place& lowest) {
 Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const {
   const IdFormat& format = settings_.format;
   if (format.has_ecr()) {
-    const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
-    return {from.resets + static_cast<std::uint64_t>(std::int64_t{resets}), id & 0xffffffU};
+    return extended(from, id);
   }
   const std::uint64_t period = format.period();
   const std::uint64_t ahead = (id - static_cast<std::uint64_t>(from.index)) & format.low_mask();
@@ -801,10 +811,6 @@ void Sequencer::settle_list(std::uint64_t now) {
 
 // Judges an entry by the one after it, as a chunk is judged; with what is expected, and with the first of the next epoch, at once.
 void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* following, bool final) {
-  const auto place_of_id = [](const Place& from, std::uint32_t id) {
-    const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
-    return Place{from.resets + static_cast<std::uint64_t>(std::int64_t{resets}), id & 0xffffffU};
-  };
   const auto append = [&](const Place& place, TriggerBook::State state) {
     const Sequence number = segments_.newest().base + static_cast<Sequence>(place.index);
     book_.append(number, {segments_.newest().l1id(number), trigger.bcid, trigger.type, state});
@@ -815,7 +821,7 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
       list_pending_ = trigger;
       return;
     }
-    if (following != nullptr && !follows(first, place_of_id(first, following->id), 1)) return;  // flipped
+    if (following != nullptr && !follows(first, extended(first, following->id), 1)) return;  // flipped
     begin(first);
     book_.begin(kOrigin);
     for (const State& state : states_) {
@@ -828,14 +834,14 @@ void Sequencer::list(const ListedTrigger& trigger, const ListedTrigger* followin
     return;
   }
   const Place next = segments_.newest().place(book_.end());
-  const Place k = place_of_id(next, trigger.id);
+  const Place k = extended(next, trigger.id);
   const bool plain = k == next || (k.resets == next.resets + 1 && k.index == 0);
   if (!plain && following == nullptr && !final) {
     list_pending_ = trigger;
     return;
   }
   const bool steps = near(next, k, 1);
-  const Place after = following == nullptr ? k : place_of_id(k, following->id);
+  const Place after = following == nullptr ? k : extended(k, following->id);
   const bool goes_on = following == nullptr || (follows(k, after, 1) && (steps || after.resets == k.resets));
   if (!plain && (!goes_on || k < next || (final && !steps)))
     return;  // a flipped id: what it was is a skipped entry when the next comes
