@@ -72,6 +72,20 @@ def test_relative_links_in_documents_lead_somewhere():
     assert not broken
 
 
+def test_lines_of_documents_are_not_long():
+    """Tables, code and what the commands write (docs/reference) are as they must be."""
+    wrong = []
+    for path in tracked("*.md"):
+        if "reference" in path.parts:
+            continue
+        fence = False
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            fence ^= bool(re.match(r"\s*(```|~~~)", line))
+            if len(line) > 160 and not fence and not line.startswith(("|", "    ")):
+                wrong.append(f"{path.relative_to(ROOT)}:{number}")
+    assert not wrong
+
+
 def test_no_unfinished_word_is_committed():
     # Split, so that this line does not find itself.
     words = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "not imple" + "mented"]) + r")\b")
