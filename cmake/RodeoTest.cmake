@@ -27,7 +27,8 @@ if(NOT RODEO_PYTHON)
   find_program(RODEO_PYTHON python3 REQUIRED)
 endif()
 
-# Registers each test_*.py of this folder as <label>.<name>, and its tests marked slow as <label>.<name>.slow.
+# Registers each test_*.py of this folder as <label>.<name>, unless the whole file is marked slow, and its tests marked slow as
+# <label>.<name>.slow.
 function(rodeo_python_tests label seconds)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test_*.py)
   foreach(file ${files})
@@ -37,9 +38,12 @@ function(rodeo_python_tests label seconds)
     set(environment ${RODEO_TEST_ENVIRONMENT} RODEO_BUILD_DIR=${CMAKE_BINARY_DIR})
     # They start several processes: as many at a time as there are cores would be too many.
     set(properties SKIP_RETURN_CODE 5 PROCESSORS 2)
-    add_test(NAME ${label}.${name} COMMAND ${command} -m "not slow")
-    rodeo_test_timeout(${label}.${name} ${seconds} ${label})
-    set_tests_properties(${label}.${name} PROPERTIES ${properties} ENVIRONMENT "${environment}")
+    file(STRINGS ${file} all_slow REGEX "^(pytestmark = |    )pytest\\.mark\\.slow")
+    if(NOT all_slow)
+      add_test(NAME ${label}.${name} COMMAND ${command} -m "not slow")
+      rodeo_test_timeout(${label}.${name} ${seconds} ${label})
+      set_tests_properties(${label}.${name} PROPERTIES ${properties} ENVIRONMENT "${environment}")
+    endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(STRINGS ${file} slow REGEX "pytest\\.mark\\.slow")
     if(slow)
