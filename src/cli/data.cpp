@@ -65,7 +65,7 @@ std::string verdict_of(const Json& run) {
     const Json* const value = member(fragments, key);
     return grouped(value == nullptr ? 0 : value->unsigned_integer());
   };
-  std::string text = fmt::format("{}: {} of {} fragments incomplete, {} without removed links",
+  std::string text = fmt::format("{}: {} of {} fragments incomplete, {} lacking removed links",
                                  condition == nullptr ? "?" : condition->string(), count("incomplete"), count("built"),
                                  count("without_removed_links"));
   std::string lost;

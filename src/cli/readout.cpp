@@ -126,7 +126,7 @@ Properties properties_of(const Json& status) {
   properties.add("fragments", "fragments", number("fragments", "built"));
   properties.add("incomplete", "incomplete", number("fragments", "incomplete"));
   properties.add("incomplete by reason", "incomplete_by_reason", counters_cell(number("fragments", "incomplete_by_reason")));
-  properties.add("without removed links", "without_removed_links", number("fragments", "without_removed_links"));
+  properties.add("lacking removed links", "without_removed_links", number("fragments", "without_removed_links"));
   properties.add("chunks built", "chunks_built", number("chunks", "built"));
   properties.add("chunks lost", "chunks_lost", counters_cell(number("chunks", "lost")));
   properties.add("lost before", "input_losses", counters_cell(lost_before(number("loss", "losses"))));

@@ -513,10 +513,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "A ROB lists a link that the input does not deliver, or a command names a link that no ROB has."},
     {"readout.untold_resets", invalid_configuration,
      "The input resets its event counter, and chunks carry so few bits of the L1 id that a reset looks like any jump: L1 "
-     "ids would be "
-     "wrong after it. In GBT mode, the trigger's own list tells (readout.builder.trigger_list = true), or 16 bits and more "
-     "do; FULL mode "
-     "needs the ECR counter in its chunks (l1id_bits = 32)."},
+     "ids would be wrong after it. The trigger's own list tells (readout.builder.trigger_list = true), or 16 bits and "
+     "more."},
     {"readout.which_sampler", usage,
      "Several readouts that offer sampled events run on this host as this user. Say which one with --name."},
     {"readout.workers", invalid_configuration,

@@ -205,22 +205,15 @@ void refuse_untold_resets(const readout::ReadoutSettings& settings, Configuratio
   const Parameters& extractor = settings.extractor.parameters;
   const Parameters& builder = settings.builder.parameters;
   if (input.integer("ecr_triggers") == 0 && input.duration("ecr_period").count() == 0) return;
-  if (!extractor.has("l1id_bits") || extractor.integer("l1id_bits") >= 32) return;
+  if (!extractor.has("l1id_bits") || !builder.has("trigger_list")) return;
   const std::int64_t bits = extractor.integer("l1id_bits");
-  if (settings.builder.type == "gbt" && bits < 16 && !builder.boolean("trigger_list")) {
+  if (bits < 16 && !builder.boolean("trigger_list")) {
     errors.push_back(
         {"readout.untold_resets",
          fmt::format("readout.input resets the event counter, but an L1 id of {} bits does not tell a reset from a jump",
                      bits),
          settings.input.where,
          "set readout.builder.trigger_list = true, l1id_bits = 16 or more, or no resets (ecr_triggers, ecr_period)"});
-  }
-  if (settings.builder.type == "full") {
-    errors.push_back(
-        {"readout.untold_resets",
-         fmt::format("readout.input resets the event counter, which FULL mode cannot tell from L1 ids of {} bits", bits),
-         settings.input.where,
-         "set l1id_bits = 32, which carries the ECR counter, or no resets (ecr_triggers, ecr_period)"});
   }
 }
 

@@ -48,11 +48,6 @@ std::optional<std::string_view> value_of(const std::vector<std::string>& strings
 
 std::string number_name(int number) { return number == 1 ? "run.json" : fmt::format("run-{}.json", number); }
 
-bool is_run_file(const fs::path& path) {
-  const std::string name = path.filename().string();
-  return name == "run.json" || (name.starts_with("run-") && name.ends_with(".json"));
-}
-
 Result<void> write_new(const fs::path& directory, const std::string& text) {
   const std::string part = (directory / fmt::format(".run.{}.part", ::getpid())).string();
   if (auto written = formats::write_file(part, std::as_bytes(std::span(text))); !written) return written;
@@ -73,6 +68,11 @@ Json file_json(const FragmentConsumer::File& file) {
 }
 
 }  // namespace
+
+bool is_run_record(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name == "run.json" || (name.starts_with("run-") && name.ends_with(".json"));
+}
 
 std::vector<std::string> run_strings(const Configuration& configuration, const base::PluginHost& plugins) {
   std::vector<std::string> strings;
@@ -117,7 +117,7 @@ std::optional<Json> run_that_wrote(const std::filesystem::path& file) {
   std::error_code ignored;
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    if (!is_run_file(entry.path()) || !entry.is_regular_file(ignored)) continue;
+    if (!is_run_record(entry.path()) || !entry.is_regular_file(ignored)) continue;
     const auto text = read_text_file(entry.path());
     const auto record = text ? Json::parse(*text) : std::unexpected(text.error());
     const Json* const files = record ? record->find("files") : nullptr;

@@ -28,6 +28,9 @@ std::vector<std::string> run_strings(const Configuration& configuration, const b
 Result<void> write_run_files(const Json& report, const std::vector<FragmentConsumer::File>& files,
                              const std::vector<std::string>& strings);
 
+/// True if a file of this name is such a report.
+bool is_run_record(const std::filesystem::path& path);
+
 /// The verdict on the run that wrote this file, if it lies beside it.
 std::optional<Json> run_that_wrote(const std::filesystem::path& file);
 

@@ -50,7 +50,10 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 /// The last line of a report: what was lost, and whether that is too much.
 std::string verdict_text(const readout::RunReport& report) {
   const std::vector<readout::Loss> losses = report.losses();
-  if (losses.empty()) return report.condition == readout::Condition::good ? "nothing was lost" : "no data were lost";
+  if (losses.empty()) {
+    if (report.condition == readout::Condition::good) return "nothing was lost";
+    return fmt::format("{}, though nothing that came was lost", name_of(report.condition));
+  }
   std::string out;
   for (const readout::Loss& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);

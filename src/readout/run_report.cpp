@@ -150,18 +150,20 @@ std::vector<Loss> RunReport::losses() const {
   };
   add("chunks lost", lost(), chunks_sent);
   add("fragments incomplete", incomplete, fragments);
-  add("fragments without removed links", without_removed, fragments);
+  add("fragments lacking removed links", without_removed, fragments);
   add("events in no fragment", skipped, events);
   for (const FragmentConsumer::Status& consumer : consumers) {
     std::uint64_t unwritten = 0;
+    std::uint64_t offered = consumer.consumed;
     for (const NamedCounter& counter : losses_of(consumer)) {
       if (counter.name.starts_with("unwritten_")) {
         unwritten += counter.value;
+        if (counter.name == "unwritten_queue_full") offered += counter.value;  // they never came into the queue
       } else {
         add(counter.name + " (" + consumer.name + ")", counter.value, consumer.consumed);
       }
     }
-    add("events not written by " + consumer.name, unwritten, consumer.consumed);
+    add("events not written by " + consumer.name, unwritten, offered);
   }
   for (const NamedCounter& counter : input_losses()) add(counter.name, counter.value, 0);
   return out;

@@ -101,7 +101,12 @@ TEST(ReadoutSettings, ResetsThatNobodyCanTellAreRefused) {
   EXPECT_EQ(first_code(configuration("l1id_bits = 8\necr_triggers = 300\n", "trigger_list = true\n")), "");
   EXPECT_EQ(first_code(configuration("l1id_bits = 8\n")), "");
   EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n")), "");
-  EXPECT_EQ(first_code(configuration("l1id_bits = 16\necr_triggers = 300\n", "type = \"full\"\n")), "readout.untold_resets");
+  const auto full = [](const std::string& input, const std::string& builder = "") {
+    return first_code(configuration(input + "ecr_triggers = 300\ngroups = 1\n", "type = \"full\"\n" + builder));
+  };
+  EXPECT_EQ(full("l1id_bits = 8\n"), "readout.untold_resets");
+  EXPECT_EQ(full("l1id_bits = 8\n", "trigger_list = true\n"), "");
+  EXPECT_EQ(full("l1id_bits = 16\n"), "");
   EXPECT_EQ(first_code(configuration("ecr_triggers = 300\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 

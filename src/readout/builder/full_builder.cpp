@@ -9,6 +9,12 @@
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
+namespace {
+
+// Chunks of a link that may wait: each keeps a page of the input's memory.
+constexpr std::size_t kMostAside = 128;
+
+}  // namespace
 
 FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& context)
     : window_(std::max<std::uint64_t>(64, std::bit_ceil(settings.window))) {
@@ -36,8 +42,9 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
     WorkerEquipment equipment = equip_worker(context, shares[index], settings.trigger_list);
     std::size_t most = 0;
     for (const auto& [number, links] : groups) most = std::max(most, links.size());
-    const Sequencer::Settings rules = sequencing(equipment.extractor->fields(), window_, settings.step_limit, most,
-                                                 settings.timeout, settings.trigger_list);
+    Sequencer::Settings rules = sequencing(equipment.extractor->fields(), window_, settings.step_limit, most,
+                                           settings.timeout, settings.trigger_list);
+    rules.aside = std::min(rules.aside, kMostAside);
     FullWorker::Settings worker;
     worker.index = index;
     worker.timeout_ns = static_cast<std::uint64_t>(settings.timeout.count());
