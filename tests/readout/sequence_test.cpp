@@ -456,6 +456,18 @@ TEST(Sequencer, HiddenResetsShowAsARestartNearZero) {
   }
 }
 
+TEST(Sequencer, ALinkThatWasSilentForMoreThanHalfAPeriodComesBackToTheWindow) {
+  Rob rob(3, settings(16));
+  rob.run(0, 100);
+  for (std::uint32_t id = 100; id < 40'100; ++id) {
+    rob.offer(1, id);
+    rob.offer(2, id);
+    rob.oldest = rob.sequencer.run_first() + id - 20;
+  }
+  rob.offer(0, {40'100, 40'101});
+  EXPECT_EQ(rob.got(0), "40100 40101");
+}
+
 TEST(Sequencer, IdsWrap) {
   Rob rob(2, settings(8));
   for (std::uint32_t id = 0; id < 600; ++id) {

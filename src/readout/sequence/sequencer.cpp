@@ -149,11 +149,13 @@ Sequencer::Step Sequencer::judge(State& state, const Waiting& x, const Waiting* 
 Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Waiting* y, bool final) {
   const LinkSequence& link = *state.link;
   const std::uint32_t stride = spread(link);
-  const Place from = place_of(link);
+  Place from = place_of(link);
   if (x.id == link.expected && segments_.number(from)) {
     return in_window(link.position()) ? take(state, link.position()) : go_away(state, from);  // 1
   }
   if (y == nullptr && !final) return Step::wait;
+  // The events that it expected are closed: it was silent, and comes to those that are open.
+  if (link.position() < oldest_) from = segments_.of(oldest_).place(oldest_);
   const Place k = resolve_restart(from, x, y, stride);
   const std::optional<Sequence> number = segments_.number(k);
   if (k < from && number && delivered(state, *number)) return end(state, Verdict::duplicate);  // 2

@@ -5,7 +5,7 @@
 // followed nothing is lost, when it is not its chunks are out of sequence. With the trigger's list nobody is away: the list alone says which
 // segments there are, and a chunk waits until the list has come to it.
 //
-//   e: the number expected of the link; x: the number of this chunk's id; y: that of the link's following chunk
+//   e: the number expected of the link, or the oldest that is open if that is closed; x: the number of this chunk's id; y: that of the link's following chunk
 //   near: at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
 //   reachable: x is near after e, or at most `reach` events beyond the foremost of the other links; and it fits into the window, or
 //              more links have passed what it would close than are still to come to it
