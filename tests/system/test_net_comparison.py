@@ -36,7 +36,7 @@ def timer_tick():
 
 
 # A readout's process takes some 100 us to be woken and to write, sometimes more: which answers first changes from event to event.
-LIKE_THE_LABORATORY = {"timer-tick": timer_tick(), "readout-jitter": "200us", "uplinks": 1, "readout-link": "10Gbps", "propagation": "20us", "request-size": 24, "slow-start-after-idle": "false"}
+LIKE_THE_LABORATORY = {"timer-tick": timer_tick(), "readout-jitter": "200us", "uplinks": 1, "readout-link": "10Gbps", "propagation": "20us", "request-size": "24B", "slow-start-after-idle": "false"}
 
 
 @pytest.fixture(autouse=True)
@@ -58,14 +58,14 @@ def simulated(rodeo, options, buffer, in_flight, seconds=20, seed=1, propagation
     n - 1/2 here."""
     if buffer is not None:
         buffer = (buffer // FRAME - 0.5) * FRAME
-    given = {**LIKE_THE_LABORATORY, **options, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else int(buffer)}
+    given = {**LIKE_THE_LABORATORY, **options, "seed": seed, "propagation": propagation, "events-in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else f"{int(buffer)}B"}
     result = json.loads(rodeo("net", "simulate", *words(given), "--json", "-").stdout)
     return {"drops": result["drops"], "rate_hz": result["events_completed"] / result["virtual_seconds"], "max_buffer_bytes": result["max_buffer_bytes"], "p50_us": result["latency_p50_us"],
             "timeouts": result["timeouts"] / result["virtual_seconds"], "probes": result["tail_loss_probes"] / result["virtual_seconds"]}
 
 
 def measured(rodeo, options, buffer, in_flight, seconds=5, repeats=1):
-    given = {**options, "repeats": repeats, "in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else f"shared:{int(buffer)}"}
+    given = {**options, "repeats": repeats, "in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else f"shared:{int(buffer)}B"}
     done = rodeo("net", "lab", *words(given), "--json", "-", exit_code=None, timeout=300)
     if "network.vetoed" in done.stderr:
         pytest.skip("the machine is too busy to measure: " + done.stderr.splitlines()[0])
@@ -122,11 +122,11 @@ def test_a_collapse_is_as_deep_to_a_factor_of_two(rodeo, options, share):
 @pytest.mark.parametrize("buffer", [500_000, 200_000])
 def test_losses_of_several_events_at_once_cost_as_much_to_a_factor_of_two(rodeo, buffer):
     """With readouts that answer as late as those of the laboratory did, and the head of each of its replies (24 B)."""
-    options = {"readouts": 12, "nodes": 8, "node-link": "50Mbps", "uplink": "800Mbps", "event-size": 347_520, "rate": 90, "rto-min": "200ms"}
+    options = {"readouts": 12, "nodes": 8, "node-link": "50Mbps", "uplink": "800Mbps", "event-size": "347520B", "rate": 90, "rto-min": "200ms"}
     seconds, repeats = 6, 2
     lab = measured(rodeo, options, buffer, 32, seconds=seconds, repeats=repeats)
     jitter = max(run["answer_lateness_p99_us"] for run in lab["runs"])
-    seeds = [simulated(rodeo, {**options, "event-size": 347_520 + 12 * 24, "readout-jitter": f"{jitter:.0f}us"}, buffer, 32, seed=seed) for seed in (1, 2, 3)]
+    seeds = [simulated(rodeo, {**options, "event-size": f"{347_520 + 12 * 24}B", "readout-jitter": f"{jitter:.0f}us"}, buffer, 32, seed=seed) for seed in (1, 2, 3)]
     drops, timeouts = (sum(run[name] for run in lab["runs"]) / seconds / repeats for name in ("drops", "timeouts"))
     median = statistics.mean(run["latency_p50_us"] for run in lab["runs"])
     found = {name: statistics.mean(one[name] for one in seeds) for name in ("drops", "timeouts", "p50_us")}

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,7 +16,7 @@ from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from conftest import scaled
+from conftest import BUILD, scaled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = ["--readouts", 4, "--nodes", 4, "--node-link", "50Mbps", "--uplink", "400Mbps", "--event-size", "200kB", "--rate", "60", "--duration", "1s"]
@@ -196,6 +197,17 @@ def test_an_interrupted_laboratory_says_so(rodeo):
 ])
 def test_what_cannot_be_measured_is_refused_at_once(rodeo, options, exit_code, says):
     assert says in rodeo("net", "lab", *options, exit_code=exit_code).stderr
+
+
+@needs_namespaces
+@pytest.mark.skipif(not list((BUILD / "python" / "rodeo").glob("_network*.so")), reason="this build has no Python modules")
+def test_a_sweep_has_its_points_measured_here(rodeo):
+    point = {"readouts": 4, "nodes": 2, "event_size": "500kB", "rate": "2kHz", "buffer": "2MB", "dedicated": "10kB", "port_limit": "1MB", "cell": 256, "cell_metadata": 64, "duration": "300ms"}
+    asked = f"import json; from rodeo.network.methods import by_laboratory; print(json.dumps(by_laboratory({point})))"
+    done = subprocess.run([sys.executable, "-c", asked], env={**rodeo.environment, "RODEO": str(rodeo.binary), "PYTHONPATH": str(BUILD / "python")}, capture_output=True, text=True, timeout=scaled(60))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "failed" in found or found["max_buffer_bytes"] > 0  # failed: vetoed, the machine is too busy to measure
 
 
 def test_without_root_it_says_what_needs_it(rodeo):

@@ -84,16 +84,20 @@ def by_laboratory(settings):
     rate = float(whole["rate"]) * RATE_SCALE / SIZE_SCALE
     if float(whole["event_size"]) * float(whole["rate"]) * 8 > float(whole["uplink"]) * 0.95:
         raise Overload(f"{float(whole['rate']):g} Hz are more than the uplink carries with headers")
-    buffer = "infinite" if whole["buffer"] == "infinite" else f"shared:{round(float(whole['buffer']) * SIZE_SCALE)}"
+
+    def scaled_down(size):
+        return f"{round(float(whole[size]) * SIZE_SCALE)}B"
+
+    buffer = "infinite" if whole["buffer"] == "infinite" else f"shared:{scaled_down('buffer')}"
     flags = {"readouts": whole["readouts"], "nodes": whole["nodes"], "node-link": float(whole["node_link"]) * RATE_SCALE, "uplink": float(whole["uplink"]) * RATE_SCALE,
-             "event-size": round(float(whole["event_size"]) * SIZE_SCALE), "rate": rate, "mtu": whole["mtu"], "buffer": buffer, "arrivals": whole["arrivals"],
+             "event-size": scaled_down("event_size"), "rate": rate, "mtu": whole["mtu"], "buffer": buffer, "arrivals": whole["arrivals"],
              "jitter": whole["jitter_periods"], "assignment": whole["assignment"], "size-sigma": whole["size_sigma"], "seed": whole["seed"],
              "size-spread": whole["size_spread"] if whole["size_spread"] != "fixed" else "normal", "racks": whole["racks"],
-             "cell": whole["cell"], "cell-metadata": whole["cell_metadata"], "dedicated": round(float(whole["dedicated"]) * SIZE_SCALE) if whole["buffer"] != "infinite" else 0,
+             "cell": f"{whole['cell']}B", "cell-metadata": f"{whole['cell_metadata']}B", "dedicated": scaled_down("dedicated") if whole["buffer"] != "infinite" else 0,
              "dynamic-threshold": whole["dynamic_threshold"] if whole["buffer"] != "infinite" else 0,
              "rto-min": f"{rto:g}s", "duration": f"{duration:g}s"}
     if whole["port_limit"] != "none":
-        flags["port-limit"] = round(float(whole["port_limit"]) * SIZE_SCALE)
+        flags["port-limit"] = scaled_down("port_limit")
     if whole["virtual_output_queues"] == "true":
         raise ValueError("the laboratory's switch has no virtual output queues")
     command = [os.environ.get("RODEO", "rodeo"), "net", "lab", *(word for name, value in flags.items() for word in (f"--{name}", str(value))), "--json", "-"]
