@@ -332,6 +332,19 @@ TEST(FullBuilder, L1IdsWrapWithoutAReset) {
   EXPECT_TRUE(fixture.empty.empty());
 }
 
+TEST(FullBuilder, AGroupWhoseLinksAreRemovedHasSkippedNothing) {
+  FullFixture fixture(2, 2);
+  fixture.start();
+  ASSERT_TRUE(fixture.builder->set_link(fixture.fids[1], LinkState::removed));
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  while (fixture.builder->status().links[1].state != LinkState::removed && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  fixture.push_events(0, 0, 500);
+  fixture.finish();
+  EXPECT_EQ(fixture.builder->status().events, 500U);
+  EXPECT_EQ(fixture.builder->status().skipped, 0U);
+}
+
 // The turns begin anew at every seam, as in a looped recording whose events are no multiple of the links.
 TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
   FullFixture fixture(3, 1);

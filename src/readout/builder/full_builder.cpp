@@ -89,9 +89,10 @@ FragmentBuilder::Status FullBuilder::status() const {
     const auto events = worker->group_events();
     groups.insert(groups.end(), events.begin(), events.end());
   }
-  // Groups carry the same events: who lags the others has lost some.
+  // Groups carry the same events: who lags the others in the end has lost some, unless all its links were removed.
   for (const auto& group : groups) status.events = std::max(status.events, group.built + group.skipped);
-  for (const auto& group : groups) status.skipped += joined_ ? status.events - group.built : group.skipped;
+  for (const auto& group : groups)
+    status.skipped += joined_ && group.has_links ? status.events - group.built : group.skipped;
   return status;
 }
 

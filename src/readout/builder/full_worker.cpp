@@ -5,13 +5,13 @@
 #include <map>
 
 #include "base/clock.h"
+#include "formats/rod_data.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-constexpr std::size_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 constexpr std::size_t kMostStrays = 256;  // of one group
 // Beside slot_flag: what the trigger's own list says.
 constexpr std::uint32_t kBcidDiffers = 0x10000;
@@ -308,19 +308,13 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   }
   fragment.chunks = 1;
   const std::size_t size = chunk.size;
-  ChunkHeader header{
-      .size = static_cast<std::uint16_t>(sizeof header + size),
-      .felix_status = chunk.felix_status,
-      .rodeo_status = static_cast<std::uint8_t>(chunk.rodeo_status | (bcid_differs ? chunk_flag::kBcidMismatch : 0)),
-      .link_id = builder_links_[chunk.link].link_id};
-  std::size_t header_bytes = sizeof header;
-  if (size >= kShortChunk) {
-    header.size = kLongChunk;
-    const auto true_size = static_cast<std::uint32_t>(size);
-    std::memcpy(fragment.header + sizeof header, &true_size, sizeof true_size);
-    header_bytes += sizeof true_size;
-  }
-  std::memcpy(fragment.header, &header, sizeof header);
+  const std::size_t header_bytes = formats::chunk_header_bytes(size);
+  formats::store_chunk_header(
+      fragment.header,
+      {.felix_status = chunk.felix_status,
+       .rodeo_status = static_cast<std::uint8_t>(chunk.rodeo_status | (bcid_differs ? chunk_flag::kBcidMismatch : 0)),
+       .link_id = builder_links_[chunk.link].link_id},
+      size);
   std::byte* bytes = const_cast<std::byte*>(chunk.data);  // handed out as not writable
   fragment.writable = false;
   if (copying_ && fragment.copy != nullptr && size <= full_.copy_bytes) {
@@ -351,7 +345,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   }
   if ((flags & (slot_flag::kDoubtfulId | kNotListed)) != 0) fragment.status |= fragment_status::kL1IdMismatch;
   fragment_counters_.add(FragmentCounter::chunks);
-  fragment_counters_.add(FragmentCounter::payload_bytes, header_bytes + (size + 3) / 4 * 4);
+  fragment_counters_.add(FragmentCounter::payload_bytes, formats::chunk_record_bytes(size));
   push(group, fragment, flags);
 }
 
@@ -508,7 +502,11 @@ void FullWorker::set_removed(std::size_t position, bool removed) {
 
 std::vector<FullWorker::GroupEvents> FullWorker::group_events() const {
   std::vector<GroupEvents> events;
-  for (const auto& group : groups_) events.push_back({group->built.get(), group->sequencer.skipped()});
+  for (const auto& group : groups_) {
+    const bool has_links = std::any_of(group->members.begin(), group->members.end(),
+                                       [&](std::size_t link) { return !link_counters_[link].removed.get(); });
+    events.push_back({group->built.get(), group->sequencer.skipped(), has_links});
+  }
   return events;
 }
 

@@ -55,6 +55,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   struct GroupEvents {
     std::uint64_t built = 0;
     std::uint64_t skipped = 0;
+    bool has_links = false;  ///< that are not removed
   };
   std::vector<GroupEvents> group_events() const;
 

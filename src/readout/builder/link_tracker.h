@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "readout/builder/epoch_map.h"
+#include "readout/sequence/id_format.h"
 #include "rodeo/chunk.h"
 #include "rodeo/trigger.h"
 
@@ -41,54 +42,19 @@ struct TrackedLink {
   bool continuing = false;        ///< its last run said that its chunk goes on in the next
 };
 
-/// A link's ids as the extractor gives them.
-class TrackedIds {
+/// A link's ids, with what the rules below ask of them.
+class TrackedIds : public IdFormat {
  public:
-  TrackedIds() = default;
-  explicit TrackedIds(const TriggerFields& fields)
-      : low_mask_(fields.l1id_bits >= 24 ? 0xffffffU : (1U << fields.l1id_bits) - 1), has_ecr_(fields.has_ecr) {}
+  using IdFormat::IdFormat;
+  using IdFormat::of;
 
-  std::uint32_t low_mask() const { return low_mask_; }
-  bool has_ecr() const { return has_ecr_; }
-
-  /// The id that follows by n.
-  std::uint32_t advance(std::uint32_t id, std::uint64_t n) const {
-    const std::uint32_t low = static_cast<std::uint32_t>(id + n) & low_mask_;
-    return has_ecr_ ? (id & 0xff000000U) | low : low;
-  }
-  std::uint32_t of(const Epoch& epoch, Sequence sequence) const {
-    const std::uint32_t low = static_cast<std::uint32_t>(sequence - epoch.base) & low_mask_;
-    return has_ecr_ ? static_cast<std::uint32_t>(epoch.resets & 0xff) << 24 | low : low;
-  }
+  std::uint32_t of(const Epoch& epoch, Sequence sequence) const { return of(epoch.resets, sequence - epoch.base); }
   /// Signed distance from one id to another within an epoch, by the shorter way round.
   std::int64_t distance(std::uint32_t from, std::uint32_t to) const {
-    const std::uint32_t delta = (to - from) & low_mask_;
-    const std::int64_t span = std::int64_t{low_mask_} + 1;
-    return delta <= low_mask_ / 2 ? std::int64_t{delta} : std::int64_t{delta} - span;
+    const std::uint32_t delta = (to - from) & low_mask();
+    return std::int64_t{delta} - (delta <= low_mask() / 2 ? 0 : static_cast<std::int64_t>(period()));
   }
-
-  /// How many leading ids count up from `expected`.
-  std::uint32_t consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const;
-
- private:
-  std::uint32_t low_mask_ = 0xffffff;
-  bool has_ecr_ = false;
 };
-
-inline std::uint32_t TrackedIds::consecutive(const std::uint32_t* ids, std::uint32_t n, std::uint32_t expected) const {
-  const std::uint32_t fixed = expected & ~low_mask_;
-  const std::uint32_t low = expected & low_mask_;
-  if (low_mask_ - low >= n) {
-    // No wrap ahead: one comparison for all, which vectorises, and the first difference only where there is one.
-    std::uint32_t difference = 0;
-    for (std::uint32_t i = 0; i < n; ++i) difference |= ids[i] ^ (expected + i);
-    if (difference == 0) return n;
-  }
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (ids[i] != (fixed | ((low + i) & low_mask_))) return i;
-  }
-  return n;
-}
 
 /// What is to be done with a chunk whose id is not the one expected.
 enum class TrackerVerdict : std::uint8_t {
