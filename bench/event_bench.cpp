@@ -8,9 +8,9 @@
 #include "formats/event_check.h"
 #include "formats/event_frame.h"
 #include "formats/file_marks.h"
-#include "formats/file_verify.h"
 #include "formats/provable.h"
 #include "formats/rod_data.h"
+#include "storage/file_verify.h"
 
 namespace {
 

@@ -12,16 +12,17 @@
 #include "control/run_record.h"
 #include "formats/block_file.h"
 #include "formats/checksum.h"
-#include "formats/event_file_reader.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
 #include "formats/superpage_dump.h"
+#include "storage/event_file_reader.h"
 
 namespace rodeo::cli {
 namespace {
 
 using namespace formats;
+using namespace storage;
 
 struct FileOptions {
   std::vector<std::string> files;

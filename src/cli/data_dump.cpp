@@ -8,15 +8,16 @@
 #include "cli/data.h"
 #include "cli/data_file.h"
 #include "formats/event_dump.h"
-#include "formats/event_file_reader.h"
 #include "formats/full_event.h"
 #include "formats/rdh.h"
 #include "formats/superpage_dump.h"
+#include "storage/event_file_reader.h"
 
 namespace rodeo::cli {
 namespace {
 
 using namespace formats;
+using namespace storage;
 
 struct Options {
   std::string file;

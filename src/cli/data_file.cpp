@@ -8,13 +8,13 @@
 
 namespace rodeo::cli {
 
-using formats::FileKind;
+using storage::FileKind;
 
 Result<DataFile> open_any_file(const std::string& path) {
   auto mapped = base::MappedFile::open(path);
   if (!mapped) return std::unexpected(mapped.error());
   DataFile file{.path = path, .mapped = std::move(*mapped)};
-  file.kind = formats::file_kind(file.bytes());
+  file.kind = storage::file_kind(file.bytes());
   return file;
 }
 

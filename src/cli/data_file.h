@@ -7,15 +7,15 @@
 
 #include "base/mapped_file.h"
 #include "cli/command.h"
-#include "formats/file_verify.h"
 #include "formats/superpage_check.h"
+#include "storage/file_verify.h"
 
 namespace rodeo::cli {
 
 struct DataFile {
   std::string path;
   base::MappedFile mapped;
-  formats::FileKind kind = formats::FileKind::unknown;
+  storage::FileKind kind = storage::FileKind::unknown;
 
   std::span<const std::byte> bytes() const { return mapped.bytes(); }
 };

@@ -5,12 +5,13 @@
 
 #include "cli/data.h"
 #include "cli/data_file.h"
-#include "formats/file_recover.h"
+#include "storage/file_recover.h"
 
 namespace rodeo::cli {
 namespace {
 
 using namespace formats;
+using namespace storage;
 
 struct Options {
   std::vector<std::string> files;

@@ -8,13 +8,14 @@
 #include "cli/data_file.h"
 #include "control/run_record.h"
 #include "formats/block_file.h"
-#include "formats/file_recover.h"
 #include "formats/superpage_dump.h"
+#include "storage/file_recover.h"
 
 namespace rodeo::cli {
 namespace {
 
 using namespace formats;
+using namespace storage;
 
 struct Options {
   std::vector<std::string> files;

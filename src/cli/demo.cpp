@@ -21,7 +21,7 @@
 #include "control/examples.h"
 #include "control/readout_settings.h"
 #include "emulator/chunk_books.h"
-#include "formats/file_verify.h"
+#include "storage/file_verify.h"
 
 namespace rodeo::cli {
 namespace {
@@ -193,7 +193,7 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
     const std::string& file = one.path;
     const auto mapped = base::MappedFile::open(file);
     if (!mapped) return std::unexpected(mapped.error());
-    const formats::EventFileReport found = formats::verify_event_file(mapped->bytes());
+    const storage::EventFileReport found = storage::verify_event_file(mapped->bytes());
     if (const auto whole = mapped->check(); !whole) return std::unexpected(whole.error());
     for (const formats::Finding& finding : found.findings.listed()) {
       std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),

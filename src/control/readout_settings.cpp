@@ -14,10 +14,10 @@
 #include "control/readout_check.h"
 #include "control/run_record.h"
 #include "control/tables.h"
-#include "formats/event_file_encoder.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
 #include "readout/input/generator_settings.h"
+#include "storage/event_file_encoder.h"
 
 namespace rodeo::control {
 namespace {
@@ -298,7 +298,7 @@ std::uint32_t next_run_number(const readout::ReadoutSettings& settings) {
     std::error_code ignored;
     std::filesystem::directory_iterator entry(consumer.parameters.text("directory"), ignored), end;
     for (; !ignored && entry != end; entry.increment(ignored)) {
-      const auto number = formats::run_number_in(entry->path().filename().string(), settings.run.project);
+      const auto number = storage::run_number_in(entry->path().filename().string(), settings.run.project);
       last = std::max(last, number.value_or(0));
     }
   }

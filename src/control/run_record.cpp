@@ -10,7 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/sha256.h"
 #include "control/text_file.h"
-#include "formats/event_file_writer.h"
+#include "storage/event_file_writer.h"
 
 namespace rodeo::control {
 namespace {
@@ -50,9 +50,9 @@ std::string number_name(int number) { return number == 1 ? "run.json" : fmt::for
 
 Result<void> write_new(const fs::path& directory, const std::string& text) {
   const std::string part = (directory / fmt::format(".run.{}.part", ::getpid())).string();
-  if (auto written = formats::write_file(part, std::as_bytes(std::span(text))); !written) return written;
+  if (auto written = storage::write_file(part, std::as_bytes(std::span(text))); !written) return written;
   for (int number = 1;; ++number) {
-    auto named = formats::rename_new(part, (directory / number_name(number)).string());
+    auto named = storage::rename_new(part, (directory / number_name(number)).string());
     if (named) return {};
     if (named.error().code == "file.exists") continue;
     ::unlink(part.c_str());

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "formats/random_event.h"
-#include "formats/sample_file.h"
+#include "storage/sample_file.h"
 
 namespace {
 

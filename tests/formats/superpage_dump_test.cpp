@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "formats/file_verify.h"
 #include "formats/rdh_payload.h"
+#include "storage/file_verify.h"
 
 namespace rodeo::formats {
 namespace {
@@ -62,7 +62,7 @@ TEST(SuperpageDump, WhatACardWroteIsSoundAndDescribedByLink) {
   for (const PagePattern pattern : {PagePattern::provable, PagePattern::ddg, PagePattern::words}) {
     for (const std::uint32_t links : {1U, 3U}) {
       const Bytes file = Card{.pattern = pattern, .links = links}.dump(5);
-      EXPECT_EQ(file_kind(file), FileKind::superpage_dump);
+      EXPECT_EQ(storage::file_kind(file), storage::FileKind::superpage_dump);
       const SuperpageDumpInfo info = inspect_superpage_dump(file, 1);
       EXPECT_TRUE(info.sound()) << info.findings.listed().front().what;
       EXPECT_EQ(info.pattern, pattern);
@@ -83,7 +83,7 @@ TEST(SuperpageDump, WhatACardWroteIsSoundAndDescribedByLink) {
 
 TEST(SuperpageDump, TheInternalGeneratorsDataAreRecognised) {
   Bytes file = internal_dump(1 << 20);
-  EXPECT_EQ(file_kind(file), FileKind::superpage_dump);
+  EXPECT_EQ(storage::file_kind(file), storage::FileKind::superpage_dump);
   EXPECT_TRUE(inspect_superpage_dump(file, 1).sound());
   EXPECT_EQ(inspect_superpage_dump(file, 1).counter(SuperpageCounter::pages), 128U);
   file[500'000] ^= std::byte{4};

@@ -3,15 +3,16 @@
 #include <vector>
 
 #include "formats/event_check.h"
-#include "formats/event_file_reader.h"
-#include "formats/file_recover.h"
-#include "formats/file_verify.h"
 #include "formats/full_event.h"
 #include "fuzz/check.h"
+#include "storage/event_file_reader.h"
+#include "storage/file_recover.h"
+#include "storage/file_verify.h"
 
 namespace {
 
 using namespace rodeo::formats;
+using namespace rodeo::storage;
 
 // Blocks up to the end record, or up to the first damage.
 std::uint64_t walk(std::span<const std::byte> file, bool& closed) {

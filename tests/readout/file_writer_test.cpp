@@ -14,11 +14,11 @@
 #include <set>
 
 #include "formats/checksum.h"
-#include "formats/event_file_reader.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
 #include "readout/collecting_consumer.h"
 #include "readout/fragment_pool.h"
+#include "storage/event_file_reader.h"
 
 namespace rodeo::readout {
 namespace {
@@ -49,7 +49,7 @@ ReadFile read_closed(const fs::path& path) {
   std::vector<char> chars((std::istreambuf_iterator<char>(in)), {});
   std::vector<std::byte> bytes(chars.size());
   std::transform(chars.begin(), chars.end(), bytes.begin(), [](char c) { return static_cast<std::byte>(c); });
-  auto reader = formats::EventFileReader::open(bytes);
+  auto reader = storage::EventFileReader::open(bytes);
   EXPECT_TRUE(reader) << path;
   if (!reader) return out;
   out.header = reader->header();
@@ -409,16 +409,16 @@ TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
   fs::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
   {
-    auto file = BlockFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
+    auto file = storage::BlockFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
     ASSERT_TRUE(file);
     std::set<std::int64_t> steps;
-    std::uint64_t bytes = BlockFile::kAlign;
-    for (; file->make_room(bytes) == Room::reserved; bytes += BlockFile::kAlign) {
+    std::uint64_t bytes = storage::BlockFile::kAlign;
+    for (; file->make_room(bytes) == storage::Room::reserved; bytes += storage::BlockFile::kAlign) {
       struct stat held{};
       ASSERT_EQ(::fstat(file->descriptor(), &held), 0);
       steps.insert(held.st_blocks);
     }
-    EXPECT_EQ(file->make_room(bytes), Room::full);
+    EXPECT_EQ(file->make_room(bytes), storage::Room::full);
     EXPECT_GE(bytes, 4U << 20) << "to the last page";
     EXPECT_LE(steps.size(), 20U) << "half of what is left each time, not what each event wants";
   }

@@ -15,7 +15,7 @@ NAME = "{}.00431493.physics_Main.daq.RAW._lb0012._sample._{:04}.data"
 
 @pytest.fixture
 def samples(tmp_path):
-    subprocess.run([BUILD / "tests/formats/write_sample_files", tmp_path], check=True, timeout=scaled(30))
+    subprocess.run([BUILD / "tests/storage/write_sample_files", tmp_path], check=True, timeout=scaled(30))
     return tmp_path
 
 

@@ -18,7 +18,7 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
   EventShare::Settings share = settings.share;
   if (share.max_bytes == 0) return share;
   const std::uint64_t records =
-      formats::EventFileEncoder(settings.files.files).begin_file(0, formats::make_guid()).size() + formats::kFileEndBytes;
+      storage::EventFileEncoder(settings.files.files).begin_file(0, storage::make_guid()).size() + formats::kFileEndBytes;
   const std::uint64_t largest = settings.files.files.max_bytes;
   const std::uint64_t files = largest == 0 ? 1 : share.max_bytes / largest + 1;
   share.max_bytes -= std::min(share.max_bytes - 1, records * files);  // 0 would be no limit
@@ -44,8 +44,8 @@ class FileWriter::WritingWorker final : public Worker {
       writer_.leave_out(Unwritten::disk_full, std::move(fragment));
       return;
     }
-    const EventFileSequence::Outcome outcome = compressor_ ? write_compressed(*fragment) : write(*fragment);
-    if (outcome == EventFileSequence::Outcome::taken) {
+    const storage::EventFileSequence::Outcome outcome = compressor_ ? write_compressed(*fragment) : write(*fragment);
+    if (outcome == storage::EventFileSequence::Outcome::taken) {
       writer_.pass_on(std::move(fragment));
       return;
     }
@@ -62,7 +62,7 @@ class FileWriter::WritingWorker final : public Worker {
             .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
   }
 
-  EventFileSequence::Outcome write(const Fragment& fragment) {
+  storage::EventFileSequence::Outcome write(const Fragment& fragment) {
     writer_.frame_.store(fragment, stamp_of(fragment), ends_);
     pieces_.clear();
     pieces_.emplace_back(ends_.head);
@@ -71,7 +71,7 @@ class FileWriter::WritingWorker final : public Worker {
     return writer_.append(pieces_, ends_.head.size() + fragment.payload_bytes() + ends_.tail.size());
   }
 
-  EventFileSequence::Outcome write_compressed(const Fragment& fragment) {
+  storage::EventFileSequence::Outcome write_compressed(const Fragment& fragment) {
     const std::size_t size = writer_.frame_.store_compressed(fragment, stamp_of(fragment), *compressor_, ends_, compressed_);
     const std::span<const std::byte> event(compressed_.data(), size);
     return writer_.append({&event, 1}, size);
@@ -128,7 +128,8 @@ void FileWriter::leave_out(Unwritten why, FragmentPtr fragment) {
   pass_on(std::move(fragment));
 }
 
-EventFileSequence::Outcome FileWriter::append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes) {
+storage::EventFileSequence::Outcome FileWriter::append(std::span<const std::span<const std::byte>> pieces,
+                                                       std::size_t bytes) {
   const std::lock_guard lock(append_mutex_);
   return files_.append(pieces, bytes);
 }
@@ -137,7 +138,7 @@ std::unique_ptr<QueuedConsumer::Worker> FileWriter::make_worker(unsigned) { retu
 
 FragmentConsumer::Status FileWriter::status() const {
   Status out = QueuedConsumer::status();
-  EventFileSequence::Status files = files_.status();
+  storage::EventFileSequence::Status files = files_.status();
   const auto unwritten = [this](Unwritten why) {
     return unwritten_[static_cast<std::size_t>(why)].load(std::memory_order_relaxed);
   };

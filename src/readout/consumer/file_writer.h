@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "formats/event_frame.h"
-#include "readout/consumer/event_file_sequence.h"
 #include "readout/consumer/event_share.h"
 #include "readout/consumer/queued_consumer.h"
 #include "readout/run_info.h"
 #include "rodeo/parameters.h"
+#include "storage/event_file_sequence.h"
 
 namespace rodeo::readout {
 
@@ -25,7 +25,7 @@ struct FileWriterSettings {
   EventShare::Settings share = {};
   formats::EventFrameSettings frame = {};
   int compression_level = 0;  ///< of the payload, with zlib; 0: not compressed
-  EventFileSequence::Settings files = {};
+  storage::EventFileSequence::Settings files = {};
 };
 
 /// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
@@ -48,7 +48,7 @@ class FileWriter final : public QueuedConsumer {
  private:
   class WritingWorker;
   std::unique_ptr<Worker> make_worker(unsigned index) override;
-  EventFileSequence::Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
+  storage::EventFileSequence::Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
   // Why a fragment was not written; one cell for each.
   enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, disk_full, count };
@@ -60,7 +60,7 @@ class FileWriter final : public QueuedConsumer {
   std::int64_t unix_minus_steady_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
   std::mutex append_mutex_;  // workers take turns at the files
-  EventFileSequence files_;
+  storage::EventFileSequence files_;
 };
 
 }  // namespace rodeo::readout

@@ -1,18 +1,19 @@
 // rodeo data recover: every whole event of a file cut anywhere, or broken in the middle, is saved, and nothing else.
-#include "formats/file_recover.h"
+#include "storage/file_recover.h"
 
 #include <gtest/gtest.h>
 
-#include "formats/event_file_reader.h"
-#include "formats/file_verify.h"
 #include "formats/random_event.h"
-#include "formats/sample_file.h"
 #include "formats/temporary_directory.h"
 #include "formats/zlib_stream.h"
+#include "storage/event_file_reader.h"
+#include "storage/file_verify.h"
+#include "storage/sample_file.h"
 
 namespace {
 
 using namespace rodeo::formats;
+using namespace rodeo::storage;
 using rodeo::test::read_file;
 using rodeo::test::sample_event;
 using rodeo::test::sample_file;

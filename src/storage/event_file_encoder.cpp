@@ -1,4 +1,4 @@
-#include "formats/event_file_encoder.h"
+#include "storage/event_file_encoder.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,9 @@
 #include <random>
 #include <string_view>
 
-namespace rodeo::formats {
+namespace rodeo::storage {
+
+using namespace formats;
 
 std::string core_file_name(const EventFileSettings& settings) {
   if (!settings.simple_name.empty()) return settings.simple_name;
@@ -94,4 +96,4 @@ std::array<std::byte, kFileEndBytes> EventFileEncoder::end_file(std::time_t now,
                           .last_file = last_of_sequence ? 1u : 0u});
 }
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

@@ -1,4 +1,4 @@
-#include "readout/consumer/event_file_sequence.h"
+#include "storage/event_file_sequence.h"
 
 #include <unistd.h>
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
-#include "formats/event_file_writer.h"
 #include "formats/file_marks.h"
+#include "storage/event_file_writer.h"
 
-namespace rodeo::readout {
+namespace rodeo::storage {
 namespace {
 
 std::uint64_t aligned(std::uint64_t bytes) {
@@ -79,7 +79,7 @@ EventFileSequence::EventFileSequence(Settings settings)
     refuse("the name of the directory for event files is empty", "name one; \".\" is the working directory");
   std::filesystem::create_directories(settings_.directory, error);
   if (error) refuse(fmt::format("cannot make the directory: {}", error.message()), "name a directory that you may write to");
-  const std::string core = formats::core_file_name(settings_.files);
+  const std::string core = core_file_name(settings_.files);
   for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
     if (entry.path().filename().string().starts_with(core + "._")) {
       refuse(
@@ -116,7 +116,7 @@ void EventFileSequence::start() {
 
 Result<void> EventFileSequence::open_file() {
   const std::uint32_t events_before = encoder_.blocks_in_sequence();
-  const auto header = encoder_.begin_file(std::time(nullptr), formats::make_guid());
+  const auto header = encoder_.begin_file(std::time(nullptr), make_guid());
   Result<BlockFile> made = BlockFile::create(path_of(encoder_.writing_name()), settings_.disk);
   if (!made) return std::unexpected(made.error());
   file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(*made),
@@ -298,8 +298,7 @@ void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
   std::string problem;
   if (const int error = file.file.finish(size); error != 0) {
     problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
-  } else if (const auto sealed = formats::seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32());
-             !sealed) {
+  } else if (const auto sealed = seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32()); !sealed) {
     problem = base::in_a_line(sealed.error());
   }
   if (problem.empty()) {
@@ -348,7 +347,7 @@ void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint6
     digest.update({piece.data(), static_cast<std::size_t>(n)});
     at += static_cast<std::uint64_t>(n);
   }
-  if (formats::seal_event_file(path, file.closed_path, file.crc_offset, digest.crc32())) {
+  if (seal_event_file(path, file.closed_path, file.crc_offset, digest.crc32())) {
     bytes_written_.fetch_add(size - std::min(size, file.digest.bytes()), std::memory_order_relaxed);
     closed(file, digest, events);
   }
@@ -377,4 +376,4 @@ EventFileSequence::Status EventFileSequence::status() const {
   return out;
 }
 
-}  // namespace rodeo::readout
+}  // namespace rodeo::storage

@@ -1,4 +1,4 @@
-#include "readout/consumer/block_file.h"
+#include "storage/block_file.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace rodeo::readout {
+namespace rodeo::storage {
 namespace {
 
 // Where nothing can be reserved, the free space is looked at again after so many bytes.
@@ -139,4 +139,4 @@ int BlockFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
   return 0;
 }
 
-}  // namespace rodeo::readout
+}  // namespace rodeo::storage

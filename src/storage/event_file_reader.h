@@ -9,7 +9,7 @@
 #include "formats/decode_error.h"
 #include "formats/event_file_records.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
 
 /// One data block: an event, or whatever else a foreign writer stored.
 struct EventBlock {
@@ -21,16 +21,16 @@ struct EventBlock {
 /// Walks a file in memory, which must outlive it. Survives any bytes. One thread.
 class EventFileReader {
  public:
-  static Decoded<EventFileReader> open(std::span<const std::byte> file);
+  static formats::Decoded<EventFileReader> open(std::span<const std::byte> file);
 
-  const DecodedFileHeader& header() const { return header_; }
+  const formats::DecodedFileHeader& header() const { return header_; }
 
   /// The next block; nothing at the end record (see end()); an error, with its offset in the file, where the file is not as it
   /// should be, after which nothing follows.
-  Decoded<std::optional<EventBlock>> next();
+  formats::Decoded<std::optional<EventBlock>> next();
 
   /// The end record, once next() came to it. An unclosed file has none: next() then gives an error at its end.
-  const std::optional<FileEnd>& end() const { return end_; }
+  const std::optional<formats::FileEnd>& end() const { return end_; }
 
   /// Where the next record starts; behind the end record once that was met.
   std::uint64_t position() const { return position_; }
@@ -39,17 +39,17 @@ class EventFileReader {
   std::span<const std::byte> event(const EventBlock& block, std::vector<std::byte>& buffer) const;
 
  private:
-  EventFileReader(std::span<const std::byte> file, DecodedFileHeader header)
+  EventFileReader(std::span<const std::byte> file, formats::DecodedFileHeader header)
       : file_(file), header_(std::move(header)), position_(header_.size_bytes) {}
 
   std::span<const std::byte> file_;
-  DecodedFileHeader header_;
+  formats::DecodedFileHeader header_;
   std::uint64_t position_;
-  std::optional<FileEnd> end_;
+  std::optional<formats::FileEnd> end_;
   bool failed_ = false;
 };
 
 /// No event is believed to be larger than this when a compressed block says so.
 inline constexpr std::size_t kLargestEventBytes = std::size_t{1} << 30;
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "formats/event_file_records.h"
-#include "formats/event_file_writer.h"
 #include "formats/findings.h"
+#include "storage/event_file_writer.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
 
 /// A whole event as it was found.
 struct FoundEvent {
@@ -22,12 +22,12 @@ struct FoundEvent {
 };
 
 struct ScanTotals {
-  std::optional<DecodedFileHeader> header;  ///< none: the first records could not be read
-  bool closed = false;                      ///< an end record was found where it should be
+  std::optional<formats::DecodedFileHeader> header;  ///< none: the first records could not be read
+  bool closed = false;                               ///< an end record was found where it should be
   std::uint64_t events = 0;
   std::uint64_t damaged_places = 0;  ///< how often the scan had to search for the next whole event
   std::uint64_t skipped_bytes = 0;   ///< in these places
-  Findings findings;                 ///< what was damaged, where
+  formats::Findings findings;        ///< what was damaged, where
 };
 
 /// Calls found() for every whole event of the file, in order, until it fails. A whole event decodes, fills its data block, and its
@@ -52,4 +52,4 @@ struct RecoverResult {
 /// A file that cannot be written to its end (a full disk) is removed again: its events are still in the damaged one.
 Result<RecoverResult> recover_events(std::span<const std::byte> file, const std::string& directory, const std::string& name);
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace rodeo::readout {
+namespace rodeo::storage {
 
 /// How much of a request was there.
 enum class Room : std::uint8_t {
@@ -85,4 +85,4 @@ class BlockFile {
 /// True for the errors that mean that no more fits: no space, quota, file size limit.
 bool means_full(int error);
 
-}  // namespace rodeo::readout
+}  // namespace rodeo::storage

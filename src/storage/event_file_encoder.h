@@ -15,7 +15,7 @@
 #include "formats/event_file_records.h"
 #include "formats/file_marks.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
 
 /// What is the same for all files of a sequence.
 struct EventFileSettings {
@@ -25,13 +25,13 @@ struct EventFileSettings {
   std::string application = "Rodeo";
   std::uint32_t lumi_block = 0;
   std::string simple_name = {};  ///< if set, files are called <simple_name>._0001.data
-  RunParameters run = {};
+  formats::RunParameters run = {};
   std::uint32_t max_blocks = 0;  ///< per file; 0: no limit
   std::uint64_t max_bytes =
       0;  ///< of a whole file, records included; 0: no limit. The file's header says it in MiB, rounded up
   std::vector<std::string> free_strings = {};
-  std::optional<ProvableMark> provable = {};  ///< the payload proves itself
-  bool foreign_events = false;                ///< not made by Rodeo: nothing is promised of their ROD data
+  std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself
+  bool foreign_events = false;                         ///< not made by Rodeo: nothing is promised of their ROD data
 };
 
 /// <project>.<run>.<type>_<stream>.daq.RAW._lb<lumi block>._<application>, or the simple name.
@@ -57,10 +57,10 @@ class EventFileEncoder {
   bool must_roll_over(std::size_t block_bytes) const;
 
   /// The record in front of a block; the block is counted. Blocks are less than 4 GiB.
-  std::array<std::byte, kSeparatorBytes> separator(std::uint32_t block_bytes);
+  std::array<std::byte, formats::kSeparatorBytes> separator(std::uint32_t block_bytes);
 
   /// The record after the last block.
-  std::array<std::byte, kFileEndBytes> end_file(std::time_t now, bool last_of_sequence);
+  std::array<std::byte, formats::kFileEndBytes> end_file(std::time_t now, bool last_of_sequence);
 
   // Of the current file, and after end_file() of that.
   std::uint32_t file_number() const { return file_number_; }
@@ -89,4 +89,4 @@ class EventFileEncoder {
 /// A random GUID, 8-4-4-4-12 upper-case hex digits.
 std::string make_guid();
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

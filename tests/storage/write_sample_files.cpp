@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "formats/event_file_writer.h"
 #include "formats/event_frame.h"
 #include "formats/provable.h"
 #include "formats/rod_data.h"
 #include "formats/stream_tags.h"
 #include "rodeo/chunk.h"
+#include "storage/event_file_writer.h"
 
 namespace {
 
 using namespace rodeo::formats;
+using namespace rodeo::storage;
 using rodeo::Fragment;
 using rodeo::L1Id;
 namespace flag = rodeo::chunk_flag;

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
-#include "formats/event_file_encoder.h"
 #include "formats/event_frame.h"
 #include "formats/provable.h"
 #include "formats/rod_data.h"
 #include "formats/stream_tags.h"
 #include "formats/words.h"
+#include "storage/event_file_encoder.h"
 
 namespace rodeo::test {
 
@@ -83,11 +83,11 @@ inline std::vector<std::byte> sample_event(const SampleSettings& settings, std::
 }
 
 inline std::vector<std::byte> sample_file(const SampleSettings& settings = {}) {
-  formats::EventFileSettings file_settings;
+  storage::EventFileSettings file_settings;
   file_settings.application = "test";
   file_settings.run.run_number = 431493;
   file_settings.provable = formats::ProvableMark{.seed = settings.seed};
-  formats::EventFileEncoder encoder(file_settings);
+  storage::EventFileEncoder encoder(file_settings);
   const auto header = encoder.begin_file(kSampleTime, "01234567-89AB-4DEF-8123-456789ABCDEF");
   std::vector<std::byte> file(header.begin(), header.end());
   for (std::uint32_t number = 1; number <= settings.events; ++number) {

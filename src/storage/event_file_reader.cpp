@@ -1,9 +1,11 @@
-#include "formats/event_file_reader.h"
+#include "storage/event_file_reader.h"
 
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
+
+using namespace formats;
 
 Decoded<EventFileReader> EventFileReader::open(std::span<const std::byte> file) {
   Decoded<DecodedFileHeader> header = decode_file_header(file);
@@ -42,4 +44,4 @@ std::span<const std::byte> EventFileReader::event(const EventBlock& block, std::
   return buffer;
 }
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

@@ -16,19 +16,19 @@
 
 #include "base/arena.h"
 #include "base/thread.h"
-#include "formats/event_file_encoder.h"
 #include "formats/file_marks.h"
-#include "readout/consumer/block_file.h"
 #include "rodeo/consumer.h"
+#include "storage/block_file.h"
+#include "storage/event_file_encoder.h"
 
-namespace rodeo::readout {
+namespace rodeo::storage {
 
 /// append() by one thread at a time; status() by any.
 class EventFileSequence {
  public:
   struct Settings {
     std::filesystem::path directory;
-    formats::EventFileSettings files = {};
+    EventFileSettings files = {};
     BlockFile::Settings disk = {};
     std::size_t buffer_bytes = 4 << 20;  ///< rounded up to BlockFile::kAlign
     unsigned buffers = 4;
@@ -86,7 +86,7 @@ class EventFileSequence {
 
   const Settings settings_;
   const std::size_t buffer_bytes_;
-  formats::EventFileEncoder encoder_;
+  EventFileEncoder encoder_;
   base::Arena arena_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 
@@ -118,4 +118,4 @@ class EventFileSequence {
   std::thread thread_;
 };
 
-}  // namespace rodeo::readout
+}  // namespace rodeo::storage

@@ -6,16 +6,17 @@
 #include <cstring>
 
 #include "formats/checksum.h"
-#include "formats/event_file_encoder.h"
-#include "formats/event_file_reader.h"
-#include "formats/event_file_writer.h"
 #include "formats/random_event.h"
 #include "formats/temporary_directory.h"
 #include "formats/zlib_stream.h"
+#include "storage/event_file_encoder.h"
+#include "storage/event_file_reader.h"
+#include "storage/event_file_writer.h"
 
 namespace {
 
 using namespace rodeo::formats;
+using namespace rodeo::storage;
 using rodeo::test::RandomEvents;
 using rodeo::test::read_file;
 using rodeo::test::TemporaryDirectory;

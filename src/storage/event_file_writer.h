@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "formats/event_file_encoder.h"
 #include "formats/file_marks.h"
 #include "rodeo/consumer.h"
+#include "storage/event_file_encoder.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
 
 /// Writes a file from its first byte to its last and flushes it to the disk. Error "file.write", and then there is none.
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes);
@@ -60,10 +60,10 @@ class EventFileWriter {
   std::string directory_;
   EventFileEncoder encoder_;
   std::function<std::time_t()> clock_;
-  FileDigest digest_;
+  formats::FileDigest digest_;
   std::vector<ClosedFile> files_;
   int fd_ = -1;
   bool unsealed_ = false;  // there is a file of ours that ends in .writing
 };
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

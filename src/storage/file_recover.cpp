@@ -1,4 +1,4 @@
-#include "formats/file_recover.h"
+#include "storage/file_recover.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "formats/event_check.h"
-#include "formats/event_file_reader.h"
-#include "formats/file_verify.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
+#include "storage/event_file_reader.h"
+#include "storage/file_verify.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
+
+using namespace formats;
+
 namespace {
 
 // Offset of a marker's bytes at or after `from`; the file's size if there is none.
@@ -362,4 +365,4 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   return result;
 }
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

@@ -1,4 +1,4 @@
-#include "formats/event_file_writer.h"
+#include "storage/event_file_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,10 @@
 #include <cstring>
 #include <utility>
 
-namespace rodeo::formats {
+namespace rodeo::storage {
+
+using namespace formats;
+
 namespace {
 
 std::unexpected<Error> failed(const std::string& path, const std::string& what, int error) {
@@ -143,4 +146,4 @@ Result<void> EventFileWriter::close() {
   return close_file(true);
 }
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

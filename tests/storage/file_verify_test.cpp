@@ -1,5 +1,5 @@
 // rodeo data verify: any one flipped bit of a file, and two swapped chunks, are found; what is sound passes.
-#include "formats/file_verify.h"
+#include "storage/file_verify.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,12 @@
 #include "formats/checksum.h"
 #include "formats/event_names.h"
 #include "formats/random_event.h"
-#include "formats/sample_file.h"
+#include "storage/sample_file.h"
 
 namespace {
 
 using namespace rodeo::formats;
+using namespace rodeo::storage;
 using rodeo::test::sample_event;
 using rodeo::test::sample_file;
 using rodeo::test::SampleSettings;

@@ -1,4 +1,4 @@
-#include "formats/file_verify.h"
+#include "storage/file_verify.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,14 @@
 #include <array>
 
 #include "formats/checksum.h"
-#include "formats/event_file_reader.h"
 #include "formats/superpage_dump.h"
 #include "formats/words.h"
+#include "storage/event_file_reader.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
+
+using namespace formats;
+
 namespace {
 
 constexpr std::size_t kProbeBytes = 4096;
@@ -184,4 +187,4 @@ std::vector<std::string> EventFileReport::unprotected() const {
   return gaps;
 }
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage

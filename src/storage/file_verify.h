@@ -11,7 +11,7 @@
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
 
-namespace rodeo::formats {
+namespace rodeo::storage {
 
 enum class FileKind : std::uint8_t {
   event_file,       ///< starts with a start record
@@ -37,14 +37,14 @@ enum class FileCrc : std::uint8_t {
 struct EventFileReport {
   std::uint64_t bytes = 0;
   std::uint32_t adler32 = 1;  ///< of the whole file: the catalogue's value
-  std::optional<DecodedFileHeader> header;
-  std::optional<FileEnd> end;  ///< none: the file was not closed, or was cut
+  std::optional<formats::DecodedFileHeader> header;
+  std::optional<formats::FileEnd> end;  ///< none: the file was not closed, or was cut
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
-  std::optional<ProvableMark> provable;
-  EventTotals totals;
-  Findings findings;
+  std::optional<formats::ProvableMark> provable;
+  formats::EventTotals totals;
+  formats::Findings findings;
 
   bool ours() const { return crc != FileCrc::foreign; }
   bool sound() const { return findings.total() == 0; }
@@ -65,7 +65,7 @@ struct Replacement {
 
 /// The CRC-32 over the whole file, and whether it would hold if some words were others. `replacements` are sorted by their offsets, which
 /// lie behind the header.
-FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader& header,
+FileCrc check_file_crc(std::span<const std::byte> file, const formats::DecodedFileHeader& header,
                        std::span<const Replacement> replacements = {});
 
 struct VerifyOptions {
@@ -74,4 +74,4 @@ struct VerifyOptions {
 
 EventFileReport verify_event_file(std::span<const std::byte> file, VerifyOptions options = {});
 
-}  // namespace rodeo::formats
+}  // namespace rodeo::storage
