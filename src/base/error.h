@@ -26,6 +26,21 @@ struct Error {
 template <typename T>
 using Result = std::expected<T, Error>;
 
+/// The value of a Result; where it has none, the function around it returns the error: `auto file = RODEO_TRY(open(path));`.
+/// Not inside a braced list, where g++ 12 would not destroy the members made before it.
+#define RODEO_TRY(...) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (__VA_ARGS__), )
+/// The same; the error gains a context, which is evaluated only then: `RODEO_TRY_WITHIN(read(id), fmt::format("card {}", number))`.
+#define RODEO_TRY_WITHIN(result, context) RODEO_TRY_AS(RODEO_TRY_NAME(__COUNTER__), (result), .within(context))
+
+#define RODEO_TRY_AS(name, result, with_context)                             \
+  __extension__({                                                            \
+    auto name = result;                                                      \
+    if (!name) return std::unexpected(std::move(name).error() with_context); \
+    *std::move(name);                                                        \
+  })
+#define RODEO_TRY_NAME(number) RODEO_TRY_JOIN(rodeo_try_, number)
+#define RODEO_TRY_JOIN(word, number) word##number
+
 /// For set-up code without a sensible return path; ends in Error::message() on the terminal.
 class SetupError : public std::exception {
  public:

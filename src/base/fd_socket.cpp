@@ -150,15 +150,14 @@ IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, st
 }
 
 Result<UniqueFd> connect_unix(const std::filesystem::path& path, std::chrono::milliseconds patience) {
-  const auto address = address_of(path);
-  if (!address) return std::unexpected(address.error());
+  const auto address = RODEO_TRY(address_of(path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
   // A server that accepts nobody lets its queue run full; connect() then waits for as long as a send may.
   const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
   const timeval for_ever{};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+  while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     if (errno != EINTR) return socket_error("base.socket", "cannot connect", path);
   }
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &for_ever, sizeof for_ever);
@@ -166,11 +165,10 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path, std::chrono::mi
 }
 
 Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog) {
-  const auto address = address_of(path);
-  if (!address) return std::unexpected(address.error());
+  const auto address = RODEO_TRY(address_of(path));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return socket_error("base.runtime_dir", "cannot listen", path);
   (void)::chmod(path.c_str(), 0600);
   if (::listen(socket.get(), backlog) != 0) return socket_error("base.runtime_dir", "cannot listen", path);

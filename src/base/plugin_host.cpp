@@ -71,17 +71,16 @@ Result<fs::path> PluginHost::find(std::string_view name, const fs::path& base) c
 }
 
 Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::path& base) {
-  const Result<fs::path> path = find(name, base);
-  if (!path) return std::unexpected(path.error());
+  const fs::path path = RODEO_TRY(find(name, base));
   for (const Plugin& plugin : loaded_) {
-    if (plugin.path == *path) return plugin;
+    if (plugin.path == path) return plugin;
   }
 
   // Lazily first: a plug-in for another ABI may lack symbols, and then its version says more than the first one missing.
-  void* library = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
+  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
     return std::unexpected(Error{"base.plugin_unloadable",
-                                 fmt::format("{} cannot be loaded: {}", path->string(), dl_reason()),
+                                 fmt::format("{} cannot be loaded: {}", path.string(), dl_reason()),
                                  {},
                                  "`ldd` shows what it lacks; a plug-in is a shared library for this machine"});
   }
@@ -90,7 +89,7 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
   if (abi == nullptr || registration == nullptr) {
     dlclose(library);
     return std::unexpected(Error{"base.not_a_plugin",
-                                 fmt::format("{} is a library, but no plug-in of Rodeo", path->string()),
+                                 fmt::format("{} is a library, but no plug-in of Rodeo", path.string()),
                                  {},
                                  "a plug-in defines RODEO_PLUGIN(registry) { ... }, see rodeo/plugin.h"});
   }
@@ -98,24 +97,22 @@ Result<PluginHost::Plugin> PluginHost::load(std::string_view name, const fs::pat
   if (version != kPluginAbi) {
     dlclose(library);
     return std::unexpected(Error{"base.plugin_abi",
-                                 fmt::format("{} was built for ABI {}, this is ABI {}", path->string(), version, kPluginAbi),
+                                 fmt::format("{} was built for ABI {}, this is ABI {}", path.string(), version, kPluginAbi),
                                  {},
                                  "rebuild it against the installed headers"});
   }
-  if (dlopen(path->c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
     std::string reason = dl_reason();
     dlclose(library);
     return std::unexpected(Error{"base.plugin_unloadable",
-                                 fmt::format("{} cannot be loaded: {}", path->string(), reason),
+                                 fmt::format("{} cannot be loaded: {}", path.string(), reason),
                                  {},
                                  "a symbol is missing: rebuild it, and link it to what it uses"});
   }
-  name_in_crashes(name, path->string(), library);
+  name_in_crashes(name, path.string(), library);
   const auto function = reinterpret_cast<void (*)(Registry&)>(registration);
-  if (const auto added = registry_.add_library(path->string(), function); !added) {
-    return std::unexpected(added.error().within(fmt::format("plug-in `{}`", name)));
-  }
-  return loaded_.emplace_back(Plugin{std::string(name), *path});
+  RODEO_TRY_WITHIN(registry_.add_library(path.string(), function), fmt::format("plug-in `{}`", name));
+  return loaded_.emplace_back(Plugin{std::string(name), path});
 }
 
 }  // namespace rodeo::base

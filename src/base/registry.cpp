@@ -166,9 +166,8 @@ Result<std::unique_ptr<FragmentWork>> ComponentRegistry::make_work(std::string_v
   return call<WorkFactory>(find(ComponentKind::work, name), parameters);
 }
 Result<RestampFunction> ComponentRegistry::restamp(std::string_view name) const {
-  const auto found = find(ComponentKind::restamp, name);
-  if (!found) return std::unexpected(found.error());
-  return std::get<RestampFunction>((*found)->factory);
+  const auto found = RODEO_TRY(find(ComponentKind::restamp, name));
+  return std::get<RestampFunction>(found->factory);
 }
 
 }  // namespace rodeo::base

@@ -118,13 +118,11 @@ class Agent {
   }
 
   Result<void> become_readout(const Line& line) {
-    const auto port = line.integer("port");
-    if (!port) return std::unexpected(port.error());
-    auto listener = listen_at(line.text("address"), static_cast<std::uint16_t>(*port), line.text("tcp"));
-    if (!listener) return std::unexpected(listener.error());
-    const std::uint32_t taken = port_of(listener->get());
+    const auto port = RODEO_TRY(line.integer("port"));
+    auto listener = RODEO_TRY(listen_at(line.text("address"), static_cast<std::uint16_t>(port), line.text("tcp")));
+    const std::uint32_t taken = port_of(listener.get());
     become_real_time();
-    readout_.emplace(std::move(*listener));
+    readout_.emplace(std::move(listener));
     return ok(Line("ok").set("port", taken));
   }
 
@@ -145,24 +143,22 @@ class Agent {
   }
 
   Result<void> run_node(const Line& line) {
-    const auto order = run_order_of(line);
-    if (!order) return std::unexpected(order.error());
-    const Settings& settings = order->settings;
-    const auto schedule = schedule_of(order->node, settings.topology, settings.traffic, warm_up_seconds(settings),
+    const auto order = RODEO_TRY(run_order_of(line));
+    const Settings& settings = order.settings;
+    const auto schedule = schedule_of(order.node, settings.topology, settings.traffic, warm_up_seconds(settings),
                                       settings.seconds, settings.seed);
-    auto result =
-        node_.run(schedule, order->start_ns, static_cast<std::uint64_t>(settings.seconds * 1e9),
-                  static_cast<std::uint64_t>(order->drain_seconds * 1e9), settings.traffic.events_in_flight, STDIN_FILENO);
-    if (!result) return std::unexpected(result.error());
-    say_values("latency_ns", result->latencies_ns);
-    say_values("lateness_ns", result->lateness_ns);
+    auto result = RODEO_TRY(node_.run(schedule, order.start_ns, static_cast<std::uint64_t>(settings.seconds * 1e9),
+                                      static_cast<std::uint64_t>(order.drain_seconds * 1e9),
+                                      settings.traffic.events_in_flight, STDIN_FILENO));
+    say_values("latency_ns", result.latencies_ns);
+    say_values("lateness_ns", result.lateness_ns);
     return ok(Line("done")
-                  .set("scheduled", result->scheduled)
-                  .set("requested", result->requested)
-                  .set("held", result->held)
-                  .set("completed", result->completed)
-                  .set("completed_in_time", result->completed_in_time)
-                  .set("real_time", std::uint64_t{result->real_time}));
+                  .set("scheduled", result.scheduled)
+                  .set("requested", result.requested)
+                  .set("held", result.held)
+                  .set("completed", result.completed)
+                  .set("completed_in_time", result.completed_in_time)
+                  .set("real_time", std::uint64_t{result.real_time}));
   }
 
   std::string text_;

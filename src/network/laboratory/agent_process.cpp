@@ -5,15 +5,13 @@
 namespace rodeo::network::laboratory {
 
 Result<AgentProcess> AgentProcess::start(std::string name, const std::vector<std::string>& command, int network_namespace) {
-  auto process = LineProcess::start(std::move(name), "network.agent", command, network_namespace);
-  if (!process) return std::unexpected(process.error());
-  return AgentProcess(std::move(*process));
+  auto process = RODEO_TRY(LineProcess::start(std::move(name), "network.agent", command, network_namespace));
+  return AgentProcess(std::move(process));
 }
 
 Result<Line> AgentProcess::receive(std::chrono::milliseconds patience, const Stop& stop) {
-  const auto text = process_.receive(patience, stop);
-  if (!text) return std::unexpected(text.error());
-  Line line = Line::parse(*text);
+  const auto text = RODEO_TRY(process_.receive(patience, stop));
+  Line line = Line::parse(text);
   if (line.verb() != "error") return line;
   const std::string& said = line.rest();  // "network.unsupported no congestion control ..."
   const std::size_t space = std::min(said.find(' '), said.size());
@@ -22,7 +20,7 @@ Result<Line> AgentProcess::receive(std::chrono::milliseconds patience, const Sto
 }
 
 Result<Line> AgentProcess::ask(const Line& line, const Stop& stop, std::chrono::milliseconds patience) {
-  if (auto sent = send(line); !sent) return std::unexpected(sent.error());
+  RODEO_TRY(send(line));
   auto answer = receive(patience, stop);
   if (answer && answer->verb() != "ok")
     return std::unexpected(Error{"network.agent", "unexpected answer `" + answer->verb() + "`", name()});

@@ -25,34 +25,31 @@ std::string KernelNetwork::readout_address(std::uint32_t i) { return address(tru
 
 Result<std::unique_ptr<KernelNetwork>> KernelNetwork::make(const Settings& settings) {
   std::unique_ptr<KernelNetwork> network(new KernelNetwork(settings));
-  if (auto made = network->make_namespaces(); !made) return std::unexpected(made.error());
-  if (auto made = network->make_switch(); !made) return std::unexpected(made.error().within("switch"));
+  RODEO_TRY(network->make_namespaces());
+  RODEO_TRY_WITHIN(network->make_switch(), "switch");
   for (const bool is_readout : {true, false}) {
     const auto& hosts = is_readout ? network->readouts_ : network->nodes_;
     for (std::uint32_t i = 0; i < hosts.size(); ++i) {
-      if (auto made = network->make_host(hosts[i], is_readout, i); !made)
-        return std::unexpected(made.error().within(port_name(is_readout, i)));
+      RODEO_TRY_WITHIN(network->make_host(hosts[i], is_readout, i), port_name(is_readout, i));
     }
   }
   if (!buffered_by_shapers(settings.buffer)) {
-    if (auto made = network->attach_pools(); !made) return std::unexpected(made.error());
+    RODEO_TRY(network->attach_pools());
   }
-  if (auto set = network->set_buffer(settings.buffer); !set) return std::unexpected(set.error());
+  RODEO_TRY(network->set_buffer(settings.buffer));
   return network;
 }
 
 Result<void> KernelNetwork::make_namespaces() {
   const auto add = [](std::vector<NetworkNamespace>& list, std::uint32_t count) -> Result<void> {
     for (std::uint32_t i = 0; i < count; ++i) {
-      auto made = NetworkNamespace::make();
-      if (!made) return std::unexpected(made.error());
-      list.push_back(std::move(*made));
+      auto made = RODEO_TRY(NetworkNamespace::make());
+      list.push_back(std::move(made));
     }
     return {};
   };
-  auto made = NetworkNamespace::make();
-  if (!made) return std::unexpected(made.error());
-  switch_ = std::move(*made);
+  auto made = RODEO_TRY(NetworkNamespace::make());
+  switch_ = std::move(made);
   if (auto added = add(readouts_, settings_.topology.readouts); !added) return added;
   return add(nodes_, settings_.topology.nodes);
 }
@@ -137,9 +134,8 @@ Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_read
 
 Result<void> KernelNetwork::attach_pools() {
   for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
-    auto pool = SharedPool::make(nodes_per_rack());
-    if (!pool) return std::unexpected(pool.error());
-    pools_.push_back(std::move(*pool));
+    auto pool = RODEO_TRY(SharedPool::make(nodes_per_rack()));
+    pools_.push_back(std::move(pool));
   }
   const auto pool_of = [this](std::uint32_t node) -> SharedPool& { return pools_[node / nodes_per_rack()]; };
   auto done = switch_.inside([&]() -> Result<void> {
@@ -159,9 +155,8 @@ Result<void> KernelNetwork::attach_pools() {
 Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
   std::uint64_t drops = 0;
   const auto add = [&drops](const std::string& link) -> Result<void> {
-    auto queue = queue_counters(link);
-    if (!queue) return std::unexpected(queue.error());
-    drops += queue->drops;
+    auto queue = RODEO_TRY(queue_counters(link));
+    drops += queue.drops;
     return {};
   };
   auto uplinks = switch_.inside([&]() -> Result<void> {
@@ -216,9 +211,8 @@ Result<SwitchCounters> KernelNetwork::counters() {
   if (pools_.empty()) {
     auto done = switch_.inside([&]() -> Result<void> {
       for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-        auto queue = queue_counters(port_name(false, i));
-        if (!queue) return std::unexpected(queue.error());
-        add(i, queue->drops);
+        auto queue = RODEO_TRY(queue_counters(port_name(false, i)));
+        add(i, queue.drops);
       }
       return {};
     });
@@ -229,19 +223,17 @@ Result<SwitchCounters> KernelNetwork::counters() {
   sum.occupancy_bytes = 0;
   sum.reasons = DropReasons{};
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    const auto port = pools_[i / nodes_per_rack()].port(i % nodes_per_rack());
-    if (!port) return std::unexpected(port.error());
-    add(i, port->drops());
-    sum.reasons->pool_full += port->drops_pool_full;
-    sum.reasons->threshold += port->drops_threshold;
-    sum.reasons->port_limit += port->drops_port_limit;
-    sum.max_buffer_bytes = std::max(*sum.max_buffer_bytes, port->max_pool_bytes);
-    sum.max_buffer_cell_bytes = std::max(*sum.max_buffer_cell_bytes, port->max_cell_bytes);
+    const auto port = RODEO_TRY(pools_[i / nodes_per_rack()].port(i % nodes_per_rack()));
+    add(i, port.drops());
+    sum.reasons->pool_full += port.drops_pool_full;
+    sum.reasons->threshold += port.drops_threshold;
+    sum.reasons->port_limit += port.drops_port_limit;
+    sum.max_buffer_bytes = std::max(*sum.max_buffer_bytes, port.max_pool_bytes);
+    sum.max_buffer_cell_bytes = std::max(*sum.max_buffer_cell_bytes, port.max_cell_bytes);
   }
   for (const SharedPool& pool : pools_) {
-    const auto occupancy = pool.occupancy();
-    if (!occupancy) return std::unexpected(occupancy.error());
-    *sum.occupancy_bytes += *occupancy;
+    const auto occupancy = RODEO_TRY(pool.occupancy());
+    *sum.occupancy_bytes += occupancy;
   }
   return sum;
 }

@@ -67,24 +67,22 @@ double drain_seconds_of(const Settings& settings) {  // two time-outs may follow
 Result<std::unique_ptr<Laboratory>> Laboratory::in_namespaces(const Settings& settings,
                                                               const std::vector<std::string>& agent, const Stop& stop) {
   end_leftovers();
-  auto network = KernelNetwork::make(settings);
-  if (!network) return std::unexpected(network.error());
+  auto network = RODEO_TRY(KernelNetwork::make(settings));
   std::unique_ptr<Laboratory> laboratory(new Laboratory);
-  laboratory->network_ = std::move(*network);
+  laboratory->network_ = std::move(network);
   laboratory->driver_ = laboratory->network_.get();
   std::vector<std::string> addresses;
   for (const bool is_readout : {true, false}) {
     const std::uint32_t count = is_readout ? settings.topology.readouts : settings.topology.nodes;
     for (std::uint32_t i = 0; i < count; ++i) {
       const NetworkNamespace& space = is_readout ? laboratory->network_->readout(i) : laboratory->network_->node(i);
-      auto started = AgentProcess::start(fmt::format("{} {}", is_readout ? "readout" : "node", i), agent, space.fd());
-      if (!started) return std::unexpected(started.error());
-      (is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(*started));
+      auto started =
+          RODEO_TRY(AgentProcess::start(fmt::format("{} {}", is_readout ? "readout" : "node", i), agent, space.fd()));
+      (is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(started));
       if (is_readout) addresses.push_back(KernelNetwork::readout_address(i));
     }
   }
-  if (auto begun = laboratory->begin(addresses, settings.congestion_control, stop); !begun)
-    return std::unexpected(begun.error());
+  RODEO_TRY(laboratory->begin(addresses, settings.congestion_control, stop));
   return laboratory;
 }
 
@@ -98,14 +96,12 @@ Result<std::unique_ptr<Laboratory>> Laboratory::on_hosts(const Settings& setting
   for (const Host& host : hosts) {
     std::vector<std::string> command = host.command;
     command.insert(command.end(), agent.begin(), agent.end());
-    auto started =
-        AgentProcess::start(fmt::format("{} {}", host.is_readout ? "readout" : "node", host.address), command, -1);
-    if (!started) return std::unexpected(started.error());
-    (host.is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(*started));
+    auto started = RODEO_TRY(
+        AgentProcess::start(fmt::format("{} {}", host.is_readout ? "readout" : "node", host.address), command, -1));
+    (host.is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(started));
     if (host.is_readout) addresses.push_back(host.address);
   }
-  if (auto begun = laboratory->begin(addresses, settings.congestion_control, stop); !begun)
-    return std::unexpected(begun.error());
+  RODEO_TRY(laboratory->begin(addresses, settings.congestion_control, stop));
   return laboratory;
 }
 
@@ -113,18 +109,16 @@ Result<void> Laboratory::begin(const std::vector<std::string>& addresses, const 
                                const Stop& stop) {
   for (auto* agents : {&readouts_, &nodes_}) {
     for (AgentProcess& agent : *agents) {
-      const auto answer = agent.ask(Line("hello"), stop);
-      if (!answer) return std::unexpected(answer.error());
-      if (answer->integer("version").value_or(0) != static_cast<std::int64_t>(kAgentVersion))
+      const auto answer = RODEO_TRY(agent.ask(Line("hello"), stop));
+      if (answer.integer("version").value_or(0) != static_cast<std::int64_t>(kAgentVersion))
         return std::unexpected(Error{"network.agent", "the agent is of another version of rodeo", agent.name(),
                                      "install the same version on all hosts"});
     }
   }
   for (std::size_t i = 0; i < readouts_.size(); ++i) {
-    const auto answer =
-        readouts_[i].ask(Line("readout").set("address", addresses[i]).set("port", "0").set("tcp", congestion_control), stop);
-    if (!answer) return std::unexpected(answer.error());
-    endpoints_ += fmt::format("{}{}:{}", endpoints_.empty() ? "" : ",", addresses[i], answer->text("port"));
+    const auto answer = RODEO_TRY(readouts_[i].ask(
+        Line("readout").set("address", addresses[i]).set("port", "0").set("tcp", congestion_control), stop));
+    endpoints_ += fmt::format("{}{}:{}", endpoints_.empty() ? "" : ",", addresses[i], answer.text("port"));
   }
   return compare_clocks(stop);
 }
@@ -141,11 +135,10 @@ Result<void> Laboratory::compare_clocks(const Stop& stop) {
       const auto answer = nodes_[i].ask(Line("clock"), stop);
       const std::uint64_t took = base::steady_now_ns() - before;
       if (!answer) return std::unexpected(answer.error());
-      const auto theirs = answer->integer("ns");
-      if (!theirs) return std::unexpected(theirs.error());
+      const auto theirs = RODEO_TRY(answer->integer("ns"));
       if (took >= quickest) continue;
       quickest = took;
-      clock_offsets_ns_[i] = *theirs - static_cast<std::int64_t>(before + took / 2);
+      clock_offsets_ns_[i] = theirs - static_cast<std::int64_t>(before + took / 2);
     }
     clock_error_seconds_ = std::max(clock_error_seconds_, static_cast<double>(quickest) * 0.5e-9);
   }
@@ -154,11 +147,11 @@ Result<void> Laboratory::compare_clocks(const Stop& stop) {
 
 Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule, const Stop& stop,
                                   const Progress& progress) {
-  if (auto good = check(settings); !good) return std::unexpected(good.error());
+  RODEO_TRY(check(settings));
   if (settings.topology.readouts != readouts_.size() || settings.topology.nodes != nodes_.size())
     return std::unexpected(Error{"network.unsupported", "the laboratory has another number of hosts", "", ""});
   if (driver_ != nullptr) {
-    if (auto set = driver_->set_buffer(settings.buffer); !set) return std::unexpected(set.error());
+    RODEO_TRY(driver_->set_buffer(settings.buffer));
   }
   Point point;
   for (unsigned in_a_row = 0; point.runs.size() < settings.repeats;) {
@@ -186,9 +179,7 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   run.seconds = settings.seconds;
   const double drain_seconds = drain_seconds_of(settings);
   for (AgentProcess& node : nodes_) {
-    if (auto connected = node.ask(Line("node").set("tcp", settings.congestion_control).set("readouts", endpoints_), stop);
-        !connected)
-      return std::unexpected(connected.error());
+    RODEO_TRY(node.ask(Line("node").set("tcp", settings.congestion_control).set("readouts", endpoints_), stop));
   }
   const std::uint64_t lost_before = network_ ? network_->drops_before_the_switch().value_or(0) : 0;
   const std::uint64_t machine_before = network_ ? machine_drops() : 0;
@@ -198,50 +189,47 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
                    .node = static_cast<std::uint32_t>(i),
                    .start_ns = start_ns + static_cast<std::uint64_t>(clock_offsets_ns_[i]),
                    .drain_seconds = drain_seconds};
-    if (auto sent = nodes_[i].send(line_of(order)); !sent) return std::unexpected(sent.error());
+    RODEO_TRY(nodes_[i].send(line_of(order)));
   }
-  if (auto waited = wait_until(start_ns, stop); !waited) return std::unexpected(waited.error());
+  RODEO_TRY(wait_until(start_ns, stop));
   std::uint64_t drops_before = 0;
   DropReasons reasons_before;
   std::vector<PortDrops> ports_before;
   if (driver_ != nullptr) {
-    const auto before = driver_->counters();
-    if (!before) return std::unexpected(before.error());
-    drops_before = before->drops;
-    reasons_before = before->reasons.value_or(DropReasons{});
-    ports_before = before->ports;
-    if (auto started = driver_->start(); !started) return std::unexpected(started.error());
+    const auto before = RODEO_TRY(driver_->counters());
+    drops_before = before.drops;
+    reasons_before = before.reasons.value_or(DropReasons{});
+    ports_before = before.ports;
+    RODEO_TRY(driver_->start());
   }
   run.started_unix_seconds = unix_now();
   for (AgentProcess& readout : readouts_) {
-    if (auto marked = readout.ask(Line("mark"), stop); !marked) return std::unexpected(marked.error());
+    RODEO_TRY(readout.ask(Line("mark"), stop));
   }
   const std::uint64_t counted_from = base::steady_now_ns();
   run.disturbance.counting_lateness_seconds = static_cast<double>(counted_from - start_ns) * 1e-9;
-  if (auto collected = collect_nodes(settings, run, drain_seconds, stop); !collected)
-    return std::unexpected(collected.error());
+  RODEO_TRY(collect_nodes(settings, run, drain_seconds, stop));
   run.ended_unix_seconds = unix_now();
-  if (auto collected = collect_readouts(run, stop); !collected) return std::unexpected(collected.error());
+  RODEO_TRY(collect_readouts(run, stop));
   if (driver_ != nullptr) {
-    const auto after = driver_->counters();
-    if (!after) return std::unexpected(after.error());
-    run.drops = after->drops - std::min(drops_before, after->drops);
-    run.reasons = after->reasons;
+    const auto after = RODEO_TRY(driver_->counters());
+    run.drops = after.drops - std::min(drops_before, after.drops);
+    run.reasons = after.reasons;
     if (run.reasons) {
       run.reasons->pool_full -= reasons_before.pool_full;
       run.reasons->threshold -= reasons_before.threshold;
       run.reasons->port_limit -= reasons_before.port_limit;
     }
-    run.max_buffer_bytes = after->max_buffer_bytes;
-    run.max_buffer_cell_bytes = after->max_buffer_cell_bytes;
-    run.ports = after->ports;
+    run.max_buffer_bytes = after.max_buffer_bytes;
+    run.max_buffer_cell_bytes = after.max_buffer_cell_bytes;
+    run.ports = after.ports;
     for (std::size_t i = 0; i < std::min(run.ports.size(), ports_before.size()); ++i)
       run.ports[i].drops -= std::min(ports_before[i].drops, run.ports[i].drops);
   }
   if (network_) {
     run.disturbance.machine_drops = machine_drops() - machine_before;
     run.disturbance.link_drops = network_->drops_before_the_switch().value_or(0) - lost_before;
-    if (auto empty = wait_for_empty_switch(settings, run); !empty) return std::unexpected(empty.error());
+    RODEO_TRY(wait_for_empty_switch(settings, run));
   }
   run.disturbance.request_lateness_seconds = run.lateness_max_us * 1e-6;
   run.disturbance.answer_lateness_seconds = run.answer_lateness_max_us * 1e-6;
@@ -257,18 +245,17 @@ Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, doubl
   const milliseconds patience(static_cast<std::int64_t>((settings.seconds + drain_seconds + 20) * 1e3));
   for (AgentProcess& node : nodes_) {
     for (;;) {
-      const auto line = node.receive(patience, stop);
-      if (!line) return std::unexpected(line.error());
-      if (line->verb() == "values") append_values(*line, line->text("of") == "latency_ns" ? latencies : lateness);
-      if (line->verb() != "done") continue;
+      const auto line = RODEO_TRY(node.receive(patience, stop));
+      if (line.verb() == "values") append_values(line, line.text("of") == "latency_ns" ? latencies : lateness);
+      if (line.verb() != "done") continue;
       const auto count = [&](const char* key) {
-        return static_cast<std::uint64_t>(std::max<std::int64_t>(line->integer(key).value_or(0), 0));
+        return static_cast<std::uint64_t>(std::max<std::int64_t>(line.integer(key).value_or(0), 0));
       };
       run.events_scheduled += count("scheduled");
       run.events_requested += count("requested");
       run.events_held += count("held");
       run.events_completed += count("completed");
-      completed_in_time += line->number("completed_in_time").value_or(0);
+      completed_in_time += line.number("completed_in_time").value_or(0);
       run.real_time = run.real_time && count("real_time") != 0;
       break;
     }
@@ -286,10 +273,9 @@ Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, doubl
 
 Result<void> Laboratory::collect_readouts(Run& run, const Stop& stop) {
   for (AgentProcess& readout : readouts_) {
-    const auto line = readout.ask(Line("counters"), stop);
-    if (!line) return std::unexpected(line.error());
+    const auto line = RODEO_TRY(readout.ask(Line("counters"), stop));
     const auto count = [&](const char* key) {
-      return static_cast<std::uint64_t>(std::max<std::int64_t>(line->integer(key).value_or(0), 0));
+      return static_cast<std::uint64_t>(std::max<std::int64_t>(line.integer(key).value_or(0), 0));
     };
     run.retransmits += count("retransmits");
     run.timeouts += count("timeouts");
@@ -309,9 +295,8 @@ Result<void> Laboratory::wait_for_empty_switch(const Settings& settings, Run& ru
   const double queued = static_cast<double>(settings.traffic.event_bytes) * settings.traffic.events_in_flight * 8 /
                         static_cast<double>(settings.topology.node_link_bps);
   for (double left = 2 + std::min(queued, 20.0); left > 0; left -= 0.01) {
-    const auto now = driver_->counters();
-    if (!now) return std::unexpected(now.error());
-    run.disturbance.left_in_pool_bytes = now->occupancy_bytes.value_or(0);
+    const auto now = RODEO_TRY(driver_->counters());
+    run.disturbance.left_in_pool_bytes = now.occupancy_bytes.value_or(0);
     if (run.disturbance.left_in_pool_bytes == 0) return {};
     poll(nullptr, 0, 10);
   }

@@ -87,7 +87,7 @@ class LinuxSwitch final : public SwitchDriver {
                                  : std::vector<std::string>{"bfifo"};
       line.insert(line.end(), queue.begin(), queue.end());
       line.insert(line.end(), {"limit", std::to_string(limit)});
-      if (auto done = output_of(words(line)); !done) return std::unexpected(done.error());
+      RODEO_TRY(output_of(words(line)));
     }
     return {};
   }
@@ -97,12 +97,10 @@ class LinuxSwitch final : public SwitchDriver {
   Result<SwitchCounters> counters() override {
     SwitchCounters sum;
     for (const std::string& port : settings_.ports) {
-      const auto text = output_of(words({"tc", "-s", "qdisc", "show", "dev", port, "root"}));
-      if (!text) return std::unexpected(text.error());
-      const auto drops = drops_in(*text);
-      if (!drops) return std::unexpected(drops.error());
-      sum.ports.push_back({port, *drops});
-      sum.drops += *drops;
+      const auto text = RODEO_TRY(output_of(words({"tc", "-s", "qdisc", "show", "dev", port, "root"})));
+      const auto drops = RODEO_TRY(drops_in(text));
+      sum.ports.push_back({port, drops});
+      sum.drops += drops;
     }
     return sum;
   }

@@ -109,14 +109,13 @@ std::optional<QueueCounters> counters_of(const nlmsghdr* header, int link) {
 }  // namespace
 
 Result<void> attach_classifier(const std::string& link, Hook hook, int program) {
-  auto socket = open_route_socket();
-  if (!socket) return std::unexpected(socket.error());
+  auto socket = RODEO_TRY(open_route_socket());
   tcmsg about = about_link(link);
   about.tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
   about.tcm_parent = TC_H_CLSACT;
   Message discipline(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
   discipline.attribute(TCA_KIND, "clsact", sizeof "clsact");
-  if (const int error = ask(socket->get(), discipline); error != 0 && error != EEXIST)
+  if (const int error = ask(socket.get(), discipline); error != 0 && error != EEXIST)
     return failed(fmt::format("cannot add clsact to {}", link), error);
 
   about.tcm_handle = 0;
@@ -130,22 +129,21 @@ Result<void> attach_classifier(const std::string& link, Hook hook, int program) 
   filter.attribute(TCA_BPF_NAME, "rodeo", sizeof "rodeo");
   filter.attribute(TCA_BPF_FLAGS, &flags, sizeof flags);
   filter.end(options);
-  if (const int error = ask(socket->get(), filter); error != 0)
+  if (const int error = ask(socket.get(), filter); error != 0)
     return failed(fmt::format("cannot attach an eBPF program to {}", link), error);
   return {};
 }
 
 Result<QueueCounters> queue_counters(const std::string& link) {
-  auto socket = open_route_socket();
-  if (!socket) return std::unexpected(socket.error());
+  auto socket = RODEO_TRY(open_route_socket());
   const tcmsg about = about_link(link);
   Message dump(RTM_GETQDISC, NLM_F_DUMP, about);
   const auto& bytes = dump.finish();
-  if (send(socket->get(), bytes.data(), bytes.size(), 0) < 0) return failed("cannot ask for queues", errno);
+  if (send(socket.get(), bytes.data(), bytes.size(), 0) < 0) return failed("cannot ask for queues", errno);
   std::optional<QueueCounters> found;
   std::vector<char> answer(65536);
   for (;;) {
-    const ssize_t n = recv(socket->get(), answer.data(), answer.size(), 0);
+    const ssize_t n = recv(socket.get(), answer.data(), answer.size(), 0);
     if (n < 0) return failed("cannot read queues", errno);
     auto left = static_cast<std::uint32_t>(n);
     for (const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data()); NLMSG_OK(header, left);

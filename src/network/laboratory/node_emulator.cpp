@@ -40,9 +40,8 @@ void add_to(int epoll, int fd, std::uint64_t tag) {
 rodeo::Result<void> NodeEmulator::connect(const std::vector<std::string>& readouts, const std::string& congestion_control) {
   connections_.clear();
   for (const std::string& readout : readouts) {
-    auto socket = connect_to(readout, congestion_control);
-    if (!socket) return std::unexpected(socket.error());
-    connections_.emplace_back().socket = std::move(*socket);
+    auto socket = RODEO_TRY(connect_to(readout, congestion_control));
+    connections_.emplace_back().socket = std::move(socket);
   }
   return {};
 }

@@ -182,14 +182,13 @@ Result<SharedPool> SharedPool::make(std::uint32_t ports) {
   pool.state_ = std::move(*state);
   pool.counters_ = std::move(*counters);
   for (std::uint32_t port = 0; port < ports; ++port) {
-    auto admit = admission(pool.rules_.get(), pool.state_.get(), pool.counters_.get(), port).load_classifier("admit");
-    if (!admit) return std::unexpected(admit.error());
-    pool.admit_.push_back(std::move(*admit));
-    auto release = releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release");
-    if (!release) return std::unexpected(release.error());
-    pool.release_.push_back(std::move(*release));
+    auto admit =
+        RODEO_TRY(admission(pool.rules_.get(), pool.state_.get(), pool.counters_.get(), port).load_classifier("admit"));
+    pool.admit_.push_back(std::move(admit));
+    auto release = RODEO_TRY(releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release"));
+    pool.release_.push_back(std::move(release));
   }
-  if (auto set = pool.set({}); !set) return std::unexpected(set.error());
+  RODEO_TRY(pool.set({}));
   return pool;
 }
 
@@ -223,7 +222,7 @@ Result<void> SharedPool::forget_maximum() {
 
 Result<Port> SharedPool::port(std::uint32_t port) const {
   std::vector<Port> cpus(possible_cpus());
-  if (auto read = read_map(counters_.get(), port, cpus.data()); !read) return std::unexpected(read.error());
+  RODEO_TRY(read_map(counters_.get(), port, cpus.data()));
   Port sum;
   for (const Port& cpu : cpus) {
     sum.frames += cpu.frames;
@@ -240,7 +239,7 @@ Result<Port> SharedPool::port(std::uint32_t port) const {
 
 Result<std::int64_t> SharedPool::occupancy() const {
   std::vector<std::int64_t> words(sizeof(State) / 8 + ports_);
-  if (auto read = read_map(state_.get(), 0, words.data()); !read) return std::unexpected(read.error());
+  RODEO_TRY(read_map(state_.get(), 0, words.data()));
   return words[offsetof(State, frames) / 8];
 }
 

@@ -70,9 +70,8 @@ Result<void> check(const Settings& settings) {
     return refuse("network.unsupported", "a run of more than a day", "give a shorter --duration");
   if (auto good = network::check(settings.buffer, traffic); !good) return good;
   if (auto good = check_buffer(settings.buffer); !good) return good;
-  const auto wire = wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts);
-  if (!wire) return std::unexpected(wire.error());
-  const double offered = static_cast<double>(wire->wire_bytes) * 8 * traffic.event_rate_hz;
+  const auto wire = RODEO_TRY(wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts));
+  const double offered = static_cast<double>(wire.wire_bytes) * 8 * traffic.event_rate_hz;
   if (auto good = check_load(offered, static_cast<double>(topology.uplink_bps), "the uplink", traffic.event_rate_hz); !good)
     return good;
   if (settings.limit_readout_links) {
