@@ -3,12 +3,12 @@
 
 #include <numeric>
 
-#include "readout/input/generator.h"
+#include "input/generator.h"
 
 namespace {
 
 using namespace rodeo;
-using namespace rodeo::readout;
+using namespace rodeo::input;
 
 void generate(benchmark::State& state, GeneratorSettings settings) {
   settings.rate_hz = GeneratorSettings::kUnlimited;

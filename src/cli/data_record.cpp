@@ -13,9 +13,9 @@
 #include "control/configuration.h"
 #include "control/stop_signals.h"
 #include "control/tables.h"
+#include "input/block_recorder.h"
+#include "input/generator_settings.h"
 #include "readout/defaults.h"
-#include "readout/input/block_recorder.h"
-#include "readout/input/generator_settings.h"
 
 namespace rodeo::cli {
 namespace {
@@ -65,7 +65,7 @@ Result<std::vector<std::string>> overrides(const Options& options) {
       return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
     const std::string name = fault.substr(0, equals);
     std::vector<std::string> known;
-    for (const Key& key : readout::generator_keys()) {
+    for (const Key& key : input::generator_keys()) {
       constexpr std::string_view kPrefix = "fault_";
       if (key.name.starts_with(kPrefix)) known.push_back(key.name.substr(kPrefix.size()));
     }
@@ -118,14 +118,14 @@ Result<ExitCode> record(const Options& options) {
   const auto input = registry.make_input(table.type(), table.parameters());
   if (!input) return std::unexpected(input.error());
 
-  readout::RecordingSettings settings;
+  input::RecordingSettings settings;
   settings.format = *format;
   if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
   const Parameters& keys = table.parameters();
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
   const control::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
-  const auto summary = readout::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
+  const auto summary = input::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
   if (!summary) return std::unexpected(summary.error());
   const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
 

@@ -11,11 +11,11 @@
 #include "base/mapped_file.h"
 #include "formats/block_file.h"
 #include "formats/fid.h"
+#include "input/card_input.h"
+#include "input/file_input.h"
+#include "input/generator_settings.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
-#include "readout/input/card_input.h"
-#include "readout/input/file_input.h"
-#include "readout/input/generator_settings.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::control {
@@ -30,7 +30,7 @@ void add(const SetupError& refused, const std::string& where, ConfigurationError
 }
 
 /// Which links of a generator take turns must be known to the builder: it takes an event of a group once. Throws SetupError.
-void check_turns(const ReadoutSettings& settings, const readout::GeneratorSettings& input, const readout::RobSettings& rob,
+void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings& input, const readout::RobSettings& rob,
                  const std::vector<BuilderLink>& links) {
   const std::uint32_t turn = input.stride();
   const auto refuse = [&](const std::string& what, const std::string& next) {
@@ -66,7 +66,7 @@ void check_turns(const ReadoutSettings& settings, const readout::GeneratorSettin
 
 /// Source ids and links; `links` as for readout::rob_links().
 void check_robs(const ReadoutSettings& settings, std::optional<std::span<const Fid>> input_links,
-                const std::optional<readout::GeneratorSettings>& generator, ConfigurationErrors& errors) {
+                const std::optional<input::GeneratorSettings>& generator, ConfigurationErrors& errors) {
   try {
     readout::check_source_ids(settings.robs);
   } catch (const SetupError& refused) {
@@ -91,10 +91,10 @@ void check_robs(const ReadoutSettings& settings, std::optional<std::span<const F
 }
 
 /// Nothing if another input, or if it is refused itself.
-std::optional<readout::GeneratorSettings> generator_of(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return std::nullopt;
   try {
-    return readout::GeneratorSettings::from(settings.input.parameters);
+    return input::GeneratorSettings::from(settings.input.parameters);
   } catch (const SetupError& refused) {
     add(refused, settings.input.where, errors);
     return std::nullopt;
@@ -137,7 +137,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   check_names(settings, errors);
   if (settings.input.type == "card") {
     try {
-      (void)readout::CardInputSettings::from(settings.input.parameters);
+      (void)input::CardInputSettings::from(settings.input.parameters);
     } catch (const SetupError& refused) {
       add(refused, settings.input.where, errors);
     }
@@ -153,7 +153,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
 
 void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "file") return;
-  const auto input = readout::FileInputSettings::from(settings.input.parameters);
+  const auto input = input::FileInputSettings::from(settings.input.parameters);
   const std::string name = input.file.string();
   const auto refuse = [&](Error error) {
     error.what = fmt::format("the recording of the input: {}: {}", name, error.what);

@@ -14,9 +14,9 @@
 #include "control/readout_check.h"
 #include "control/run_record.h"
 #include "control/tables.h"
+#include "input/generator_settings.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
-#include "readout/input/generator_settings.h"
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::control {
@@ -165,7 +165,7 @@ void number_consumers(const Table& readout, readout::ReadoutSettings& out) {
 void refuse_small_slices(const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator" || settings.builder.type != "gbt") return;
   try {
-    const auto input = readout::GeneratorSettings::from(settings.input.parameters);
+    const auto input = input::GeneratorSettings::from(settings.input.parameters);
     const auto builder = readout::GbtSettings::from(settings.builder.parameters);
     for (const readout::RobSettings& rob : settings.robs) {
       const std::size_t links = rob.links.empty() ? input.links.size() : rob.links.size();

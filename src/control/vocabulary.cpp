@@ -7,9 +7,9 @@
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
+#include "input/faults.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
-#include "readout/input/faults.h"
 
 namespace rodeo::control {
 namespace {
@@ -180,7 +180,7 @@ std::vector<Word> vocabulary() {
   add(words, readout::kLostInfo, "counter, chunks lost");
   add(words, readout::kFragmentInfo, "counter of fragments");
   add(words, readout::kWorkerInfo, "counter of a builder");
-  add(words, readout::kGeneratorCounters, "counter of the generator");
+  add(words, input::kGeneratorCounters, "counter of the generator");
   add(words, formats::kBlockCounterInfo, "counter of FELIX blocks");
   add(words, formats::kRdhFrameCounterInfo, "counter of RDH frames");
   add(words, formats::kSuperpageCounterInfo, "counter of a superpage check");

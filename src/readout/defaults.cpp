@@ -1,16 +1,16 @@
 #include "readout/defaults.h"
 
+#include "input/inputs.h"
 #include "readout/builder/full_builder.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/register.h"
 #include "readout/extractor/field_extractor.h"
 #include "readout/extractor/rdh_extractor.h"
-#include "readout/input/inputs.h"
 
 namespace rodeo::readout {
 
 void register_defaults(Registry& registry) {
-  register_inputs(registry);
+  input::register_inputs(registry);
   register_consumers(registry);
   register_works(registry);
   register_extractors(registry);

@@ -18,7 +18,7 @@ namespace {
 std::set<std::string> counters_in_sources() {
   std::set<std::string> names;
   const std::regex use(R"re((?:\badd\(|\{)"([a-z0-9_]+)", ?(?!"|help|\{)[^"]*?[)}])re");
-  for (const char* room : {"/src/readout/input", "/src/readout/consumer", "/src/emulator"}) {
+  for (const char* room : {"/src/input", "/src/readout/consumer", "/src/emulator"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(SOURCE_DIRECTORY) + room)) {
       if (entry.path().extension() != ".cpp") continue;
       std::ifstream file(entry.path());

@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "base/registry.h"
+#include "input/block_recorder.h"
 #include "readout/application.h"
 #include "readout/bench/build_bench.h"
 #include "readout/bench/prepared_input.h"
 #include "readout/defaults.h"
-#include "readout/input/block_recorder.h"
 
 // What glibc's own are called; they free what each other made.
 extern "C" {
@@ -216,7 +216,7 @@ class WholeReadout : public ::testing::TestWithParam<const char*> {
     if (type == "generator") return generator(0);
     const std::string recording = directory_ / "recording";
     const auto made = registry_.make_input("generator", generator(2000).parameters);
-    EXPECT_TRUE(readout::record_blocks(**made, recording, {}, [] { return false; }).has_value());
+    EXPECT_TRUE(input::record_blocks(**made, recording, {}, [] { return false; }).has_value());
     readout::ComponentSettings file = component(base::ComponentKind::input, "file");
     file.parameters.set("file", recording);
     file.parameters.set("rate", 20e3);

@@ -4,10 +4,10 @@
 #include <map>
 #include <mutex>
 
+#include "input/generator_input.h"
 #include "readout/builder/full_builder.h"
 #include "readout/consumer/works.h"
 #include "readout/extractor/field_extractor.h"
-#include "readout/input/generator_input.h"
 #include "readout/readout_status.h"
 
 namespace rodeo::readout {
@@ -15,7 +15,7 @@ namespace {
 
 class VerifyingConsumer final : public FragmentConsumer {
  public:
-  explicit VerifyingConsumer(const GeneratorSettings& s) : work_({.seed = s.seed, .crc = s.crc}) {}
+  explicit VerifyingConsumer(const input::GeneratorSettings& s) : work_({.seed = s.seed, .crc = s.crc}) {}
   void insert(FragmentPtr fragment) override {
     const std::lock_guard lock(mutex_);
     work_.process(*fragment);
@@ -36,18 +36,18 @@ struct Outcome {
   std::uint64_t mismatches = 0;
 };
 
-Outcome run(FaultSettings faults, bool trigger_list, bool crc) {
-  GeneratorSettings s;
-  s.links = generated_fids(4, 0, 0, false);
+Outcome run(input::FaultSettings faults, bool trigger_list, bool crc) {
+  input::GeneratorSettings s;
+  s.links = input::generated_fids(4, 0, 0, false);
   s.groups = 2;
   s.seed = 17;
   s.crc = crc;
   s.chunk_bytes = 1024;
   s.events = 20'000;
-  s.rate_hz = GeneratorSettings::kUnlimited;
+  s.rate_hz = input::GeneratorSettings::kUnlimited;
   s.faults = faults;
   s.complete();
-  InternalDataGenerator input(s);
+  input::InternalDataGenerator input(s);
   std::vector<BuilderLink> links;
   for (std::size_t i = 0; i < input.links().size(); ++i)
     links.push_back({input.links()[i], input.links()[i].default_link_id(), static_cast<std::uint32_t>(i / 2)});

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "formats/provable.h"
+#include "input/generator_input.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/extractor/field_extractor.h"
-#include "readout/input/generator_input.h"
 
 namespace rodeo::readout {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// Proves chunks as they pass and lets fragments go.
 class ProvingConsumer final : public FragmentConsumer {
  public:
-  explicit ProvingConsumer(const GeneratorSettings& s) : provable_(s.seed, s.crc, s.l1id_bits) {}
+  explicit ProvingConsumer(const input::GeneratorSettings& s) : provable_(s.seed, s.crc, s.l1id_bits) {}
 
   void insert(FragmentPtr fragment) override {
     const std::lock_guard lock(mutex_);
@@ -40,9 +40,9 @@ class ProvingConsumer final : public FragmentConsumer {
 };
 
 struct Chain {
-  Chain(GeneratorSettings settings, std::uint32_t workers, bool trigger_list) : consumer(settings) {
+  Chain(input::GeneratorSettings settings, std::uint32_t workers, bool trigger_list) : consumer(settings) {
     settings.complete();
-    input = std::make_unique<InternalDataGenerator>(settings);
+    input = std::make_unique<input::InternalDataGenerator>(settings);
     for (const Fid fid : input->links()) links.push_back({.fid = fid, .link_id = fid.default_link_id(), .group = 0});
     BuilderContext context;
     context.source_id = SourceId{0x610001};
@@ -74,15 +74,15 @@ struct Chain {
   }
 
   ProvingConsumer consumer;
-  std::unique_ptr<InternalDataGenerator> input;
+  std::unique_ptr<input::InternalDataGenerator> input;
   std::vector<BuilderLink> links;
   FragmentBuilder::Status status;
   std::map<std::string, std::uint64_t> sent;
 };
 
-GeneratorSettings settings_with(std::size_t links, std::uint64_t events) {
-  GeneratorSettings s;
-  s.links = generated_fids(links, 0, 0, false);
+input::GeneratorSettings settings_with(std::size_t links, std::uint64_t events) {
+  input::GeneratorSettings s;
+  s.links = input::generated_fids(links, 0, 0, false);
   s.seed = 17;
   s.events = events;
   s.rate_hz = 20e3;
@@ -92,8 +92,8 @@ GeneratorSettings settings_with(std::size_t links, std::uint64_t events) {
 class GeneratorToBuilder : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(GeneratorToBuilder, WithoutFaultsEveryEventIsCompleteAtAnyRate) {
-  for (const double rate : {GeneratorSettings::kUnlimited, 20e3, 500.0}) {
-    GeneratorSettings s = settings_with(24, rate == 500.0 ? 100 : 4000);
+  for (const double rate : {input::GeneratorSettings::kUnlimited, 20e3, 500.0}) {
+    input::GeneratorSettings s = settings_with(24, rate == 500.0 ? 100 : 4000);
     s.rate_hz = rate;
     s.ecr_triggers = 700;
     const Chain chain(s, GetParam(), false);
@@ -113,8 +113,8 @@ TEST_P(GeneratorToBuilder, NarrowCountersAreProvenOverWrapsAndResets) {
   };
   for (const Case& one : {Case{8, 1000, 0, false}, Case{8, 20'000, 300, true}, Case{16, 70'000, 0, false},
                           Case{16, 3000, 700, false}, Case{16, 90'000, 40'000, false}, Case{24, 3000, 700, false}}) {
-    GeneratorSettings s = settings_with(4, one.events);
-    s.rate_hz = GeneratorSettings::kUnlimited;
+    input::GeneratorSettings s = settings_with(4, one.events);
+    s.rate_hz = input::GeneratorSettings::kUnlimited;
     s.l1id_bits = one.bits;
     s.ecr_triggers = one.ecr_triggers;
     const Chain chain(s, GetParam(), one.trigger_list);
@@ -126,7 +126,7 @@ TEST_P(GeneratorToBuilder, NarrowCountersAreProvenOverWrapsAndResets) {
 }
 
 TEST_P(GeneratorToBuilder, WithAllFaultsEveryChunkIsBuiltOrCounted) {
-  GeneratorSettings s = settings_with(24, 6000);
+  input::GeneratorSettings s = settings_with(24, 6000);
   constexpr double kRate = 1e-3;
   s.ecr_triggers = 2500;
   s.faults = {.missing = kRate,
@@ -154,7 +154,7 @@ TEST_P(GeneratorToBuilder, WithAllFaultsEveryChunkIsBuiltOrCounted) {
 
 TEST_P(GeneratorToBuilder, ASilentLinkTimesOutWhileTheOthersFlow) {
   for (const bool trigger_list : {false, true}) {
-    GeneratorSettings s = settings_with(12, 600);
+    input::GeneratorSettings s = settings_with(12, 600);
     s.rate_hz = 2e3;
     s.faults.silent_link = 3;
     s.faults.silent_from = 100;

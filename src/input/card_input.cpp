@@ -1,0 +1,426 @@
+#include "input/card_input.h"
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sentence.h"
+#include "base/units.h"
+#include "card/dma/data_taking.h"
+#include "card/enumeration.h"
+#include "card/numa.h"
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+#include "formats/fid.h"
+#include "input/block_span_decoder.h"
+#include "input/paged_stream.h"
+#include "input/rdh_span_decoder.h"
+
+namespace rodeo::input {
+namespace {
+
+namespace felix = card_registers::felix;
+namespace cru = card_registers::cru;
+
+constexpr std::uint64_t kQuietNs = 200'000'000;
+constexpr std::uint64_t kSilentNs = 1'000'000'000;
+constexpr std::uint64_t kLongestStopNs = 2'000'000'000;    // of a card that is not ours to switch off
+constexpr std::uint64_t kLongestDrainNs = 60'000'000'000;  // of one whose generator was
+
+[[noreturn]] void fail(Error error) { throw SetupError(std::move(error)); }
+
+template <typename T>
+T need(Result<T> result, std::string_view doing) {
+  if (!result) fail(result.error().within(doing));
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+}  // namespace
+
+CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
+  if (settings.ids.empty()) {
+    fail({"readout.no_cards", "the card input has no card", "readout.input.cards",
+          "name at least one, for example cards = [\"#0\"]; `rodeo card list` shows them"});
+  }
+  std::uint32_t connector = settings.connector;
+  for (const std::string& id : settings.ids) add_endpoint(id, connector++);
+  taken_.assign(links_.size(), false);
+}
+
+/// A generator that was on before the run is on after it: whoever reads next may want it.
+CardInput::~CardInput() {
+  for (Endpoint& endpoint : endpoints_) {
+    if (!endpoint.generator_found_on) continue;
+    if (auto done = set_generator(endpoint, true); !done) base::log_warning("{}", base::in_a_line(done.error()));
+  }
+}
+
+void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
+  const auto entry = need(card::find_card(id), fmt::format("cannot find card {}", id));
+  auto card = need(card::Card::open(entry.function), fmt::format("cannot open card {}", id));
+  Endpoint endpoint;
+  endpoint.id = id;
+  endpoint.type = card->type();
+  switch (endpoint.type) {
+    case card::CardType::felix: find_felix_links(endpoint, *card, connector); break;
+    case card::CardType::cru: find_cru_links(endpoint, *card, connector); break;
+    default:
+      fail({"readout.card_type",
+            fmt::format("the card input reads FELIX and CRU cards, and {} is a {}", id, card::name_of(endpoint.type)),
+            "readout.input.cards", "read it with `rodeo card bench dma`, or name another card"});
+  }
+  if (endpoint.links.empty()) {
+    fail({"card.no_links", fmt::format("no link of card {} is enabled for its DMA channel {}", id, settings_.channel),
+          "readout.input.cards", "enable links in the card's configuration (`rodeo card config`)"});
+  }
+  const auto place = need(card::reader_place(settings_.numa, entry.function.numa_node), "readout.input.numa");
+  // The memory is this thread's to touch first, and so lies where the readers will be.
+  const card::StayAtCard here(place);
+  card::DmaSettings dma{.source = settings_.source};
+  auto source = need(DmaSpanSource::open(std::move(card), {.channel = settings_.channel,
+                                                           .memory_bytes = settings_.memory_bytes,
+                                                           .superpage_bytes = settings_.superpage_bytes,
+                                                           .dma = dma}),
+                     fmt::format("cannot read card {}", id));
+  base::log_info("card {} ({}): {} link{}, {}, readers {}", id, card::name_of(endpoint.type), endpoint.links.size(),
+                 endpoint.links.size() == 1 ? "" : "s", source->memory_description(), place.description);
+  endpoint.place = place;
+  endpoint.source = source.get();
+  endpoint.spans = std::make_shared<CardSpans>(std::move(source));
+  endpoints_.push_back(std::move(endpoint));
+}
+
+void CardInput::add_link(Endpoint& endpoint, std::uint16_t local, Fid fid) {
+  endpoint.links.push_back(links_.size());
+  endpoint.local_links.push_back(local);
+  links_.push_back(fid);
+}
+
+void CardInput::find_felix_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector) {
+  const auto block = need(card.read64(felix::reg("block_bytes")), "cannot read the block size");
+  endpoint.format.block_bytes = block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(block);
+  endpoint.format.family = settings_.block_family;
+  if (endpoint.format.block_bytes > formats::kBlockUnitBytes && endpoint.format.family == formats::BlockFamily::trailer16) {
+    endpoint.format.family = formats::BlockFamily::phase2;  // 16-bit trailers cannot describe such blocks
+  }
+  if (!endpoint.format.valid())
+    fail({"card.misbehaved", fmt::format("the card claims blocks of {} bytes", block), endpoint.id, "check its firmware"});
+  const auto links = std::min<std::uint64_t>(need(card.read64(felix::reg("links")), "cannot read the number of links"),
+                                             felix::reg("elinks_enabled").count);
+  for (std::uint32_t link = 0; link < links; ++link) {
+    if (need(card.read64(felix::reg("link_channel"), link), "cannot read the DMA channel of a link") != settings_.channel)
+      continue;
+    std::uint64_t enabled = need(card.read64(felix::reg("elinks_enabled"), link), "cannot read the enabled E-links");
+    for (; enabled != 0; enabled &= enabled - 1) {
+      const auto elink = static_cast<std::uint16_t>(link << 6 | static_cast<unsigned>(std::countr_zero(enabled)));
+      if (settings_.trigger_elink == elink) continue;
+      add_link(endpoint, elink, formats::fid_of_card_elink(settings_.detector, connector, elink));
+    }
+  }
+}
+
+void CardInput::find_cru_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector) {
+  if (settings_.time_frame_length != 0) {
+    need(card.modify(cru::reg("debug"), cru::kTimeFrameLength, settings_.time_frame_length),
+         "cannot set the time frame's length");
+  }
+  const auto enabled =
+      need(card.read(cru::reg("datapath_enable"), card.endpoint_or_zero()), "cannot read the enabled links");
+  for (unsigned link = 0; link < cru::kLinks; ++link) {
+    if ((enabled >> link & 1U) != 0)
+      add_link(endpoint, static_cast<std::uint16_t>(link), Fid::of(settings_.detector, connector, link, 0));
+  }
+}
+
+std::unique_ptr<SpanDecoder> CardInput::decoder(const Endpoint& endpoint, std::span<const std::uint16_t> local) const {
+  if (endpoint.type == card::CardType::felix)
+    return make_block_span_decoder(endpoint.format, settings_.max_chunk_bytes, local);
+  const std::vector<std::uint8_t> links(local.begin(), local.end());
+  return make_rdh_span_decoder(
+      {.orbits_per_frame = settings_.orbits_per_frame, .max_chunk_bytes = settings_.max_chunk_bytes}, links);
+}
+
+std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
+  if (links.empty()) throw std::runtime_error("A stream without links was asked for.");
+  struct Part {
+    std::vector<std::uint16_t> local;
+    std::vector<LinkIndex> indices;
+  };
+  std::vector<Part> parts(endpoints_.size());
+  std::vector<std::size_t> positions;
+  for (std::size_t index = 0; index < links.size(); ++index) {
+    const auto found = std::find(links_.begin(), links_.end(), links[index]);
+    if (found == links_.end()) {
+      throw std::runtime_error(fmt::format("No card of this input has an enabled link {}: there are {}, {} to {}.",
+                                           formats::to_text(links[index]), base::counted(links_.size(), "link"),
+                                           formats::to_text(links_.front()), formats::to_text(links_.back())));
+    }
+    const auto position = static_cast<std::size_t>(found - links_.begin());
+    if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
+      throw std::runtime_error(fmt::format("Link {} is already taken.", formats::to_text(links[index])));
+    }
+    positions.push_back(position);
+    for (std::size_t e = 0; e < endpoints_.size(); ++e) {
+      const auto& of = endpoints_[e].links;
+      const auto local = std::find(of.begin(), of.end(), position);
+      if (local == of.end()) continue;
+      parts[e].local.push_back(endpoints_[e].local_links[static_cast<std::size_t>(local - of.begin())]);
+      parts[e].indices.push_back(static_cast<LinkIndex>(index));
+    }
+  }
+  std::vector<CardStream::Walk> walks;
+  for (std::size_t e = 0; e < endpoints_.size(); ++e) {
+    if (parts[e].local.empty()) continue;
+    walks.push_back({.spans = endpoints_[e].spans,
+                     .decoder = decoder(endpoints_[e], parts[e].local),
+                     .links = std::move(parts[e].indices),
+                     .place = endpoints_[e].place});
+  }
+  streams_.push_back(std::make_unique<CardStream>(std::move(walks)));
+  for (const std::size_t position : positions) taken_[position] = true;
+  return std::make_unique<StreamHandle>(*streams_.back());
+}
+
+std::unique_ptr<DataStream> CardInput::open_trigger_list() {
+  if (!settings_.trigger_elink) return nullptr;
+  for (Endpoint& endpoint : endpoints_) {
+    if (endpoint.type != card::CardType::felix) continue;
+    std::vector<CardStream::Walk> walks;
+    walks.push_back({.spans = endpoint.spans,
+                     .decoder = decoder(endpoint, std::span(&*settings_.trigger_elink, 1)),
+                     .links = {0},
+                     .place = endpoint.place});
+    lists_.push_back(std::make_unique<CardStream>(std::move(walks)));
+    return std::make_unique<StreamHandle>(*lists_.back());
+  }
+  throw std::runtime_error("trigger_elink names an E-link of a FELIX card, and this input has none.");
+}
+
+Result<bool> CardInput::generator_is_on(Endpoint& endpoint) {
+  card::Card& card = endpoint.source->card();
+  if (endpoint.type == card::CardType::felix) {
+    const auto word = card.read64(felix::reg("generator_control"));
+    return word ? Result<bool>((*word & 1U) != 0) : std::unexpected(word.error());
+  }
+  const auto word = card.read(cru::reg("user_control"));
+  return word ? Result<bool>(cru::kRunEnable.of(*word) != 0) : std::unexpected(word.error());
+}
+
+Result<void> CardInput::set_generator(Endpoint& endpoint, bool on) {
+  if (endpoint.type == card::CardType::felix)
+    return endpoint.source->card().write(felix::reg("generator_control"), on ? 1 : 0);
+  const auto done = endpoint.source->card().modify(cru::reg("user_control"), cru::kRunEnable, on ? 1 : 0);
+  return done ? Result<void>{} : std::unexpected(done.error());
+}
+
+void CardInput::start() {
+  if (started_) return;
+  started_ = true;
+  for (Endpoint& endpoint : endpoints_) {
+    if (settings_.start_generator)
+      endpoint.generator_found_on =
+          need(generator_is_on(endpoint), fmt::format("cannot read whether the generator of card {} is on", endpoint.id));
+  }
+  for (Endpoint& endpoint : endpoints_) need(endpoint.spans->start(), fmt::format("cannot start card {}", endpoint.id));
+  for (Endpoint& endpoint : endpoints_) {
+    if (settings_.source == card::DataSource::fee) endpoint.outages->begin(endpoint.source->card(), endpoint.local_links);
+    if (settings_.start_generator)
+      need(set_generator(endpoint, true), fmt::format("cannot start the generator of card {}", endpoint.id));
+  }
+}
+
+/// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
+void CardInput::name_silent_cards() {
+  const auto silent = [](const Endpoint& endpoint) { return endpoint.spans->nothing_for_ns() > kSilentNs; };
+  if (std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) { return endpoint.spans->bytes() == 0; })) {
+    for (const Endpoint& endpoint : endpoints_)
+      base::log_warning("card {} has brought nothing: {}", endpoint.id, card::advice_without_data(endpoint.source->card()));
+    return;
+  }
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(endpoints_, silent));
+  if (count == endpoints_.size()) {
+    base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
+    return;
+  }
+  silent_cards_ = count;
+  for (const Endpoint& endpoint : endpoints_) {
+    if (silent(endpoint))
+      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", endpoint.id,
+                        static_cast<double>(endpoint.spans->nothing_for_ns()) * 1e-9,
+                        endpoint.spans->bytes() == 0 ? ", nor anything before" : "");
+  }
+}
+
+void CardInput::stop() {
+  if (started_ && !stopped_) name_silent_cards();
+  stopped_ = true;
+  for (Endpoint& endpoint : endpoints_) {
+    endpoint.outages->end(endpoint.source->card());
+    if (settings_.start_generator) {
+      if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", base::in_a_line(done.error()));
+    }
+  }
+  for (Endpoint& endpoint : endpoints_)
+    endpoint.spans->stop(kQuietNs, settings_.start_generator ? kLongestDrainNs : kLongestStopNs);
+}
+
+std::vector<NamedCounter> CardInput::counters() const {
+  std::uint64_t sent = 0;
+  std::vector<NamedCounter> anomalies;
+  for (const auto& stream : streams_) {
+    sent += stream->counters().chunks;
+    for (NamedCounter& counter : stream->decoder_counters()) {
+      const auto same = std::find_if(anomalies.begin(), anomalies.end(),
+                                     [&](const NamedCounter& other) { return other.name == counter.name; });
+      if (same == anomalies.end()) {
+        anomalies.push_back(std::move(counter));
+      } else {
+        same->value += counter.value;
+      }
+    }
+  }
+  std::uint64_t bytes = 0;
+  std::uint64_t lost = 0, links_down = 0;
+  for (const Endpoint& endpoint : endpoints_) {
+    bytes += endpoint.spans->bytes();
+    links_down += endpoint.outages->links();
+    if (endpoint.spans->ended()) lost += endpoint.spans->lost_packets();
+  }
+  std::vector<NamedCounter> all{{"sent", sent}, {"card_bytes", bytes}};
+  // A card whose data do not end by themselves is cut off by right.
+  const auto cut_off = [](const Endpoint& endpoint) { return endpoint.spans->ended() && endpoint.spans->cut_off(); };
+  if (const auto cards = std::ranges::count_if(endpoints_, cut_off); settings_.start_generator && cards > 0)
+    all.push_back({"cards_cut_off", static_cast<std::uint64_t>(cards)});
+  if (silent_cards_ > 0) all.push_back({"cards_silent", silent_cards_});
+  if (lost > 0) all.push_back({"card_lost_packets", lost});
+  if (links_down > 0) all.push_back({"card_links_down", links_down});
+  all.insert(all.end(), anomalies.begin(), anomalies.end());
+  return all;
+}
+
+std::string CardInput::failure() const {
+  for (const Endpoint& endpoint : endpoints_) {
+    if (!endpoint.spans->ended() || !endpoint.spans->failure()) continue;
+    const Error& error = *endpoint.spans->failure();
+    return fmt::format("card {}: {} [{}]", endpoint.id, error.what, error.code);
+  }
+  return {};
+}
+
+CardInputSettings CardInputSettings::from(const Parameters& p) {
+  CardInputSettings s;
+  s.ids = p.list("cards");
+  s.channel = static_cast<unsigned>(p.integer("channel"));
+  s.memory_bytes = p.bytes("memory");
+  s.superpage_bytes = static_cast<std::uint32_t>(p.bytes("superpage"));
+  if (s.superpage_bytes == 0 || s.memory_bytes % s.superpage_bytes != 0 || s.memory_bytes / s.superpage_bytes < 4) {
+    fail({"readout.card_memory",
+          fmt::format("{} of memory are not four or more superpages of {}", base::format_size(s.memory_bytes),
+                      base::format_size(s.superpage_bytes)),
+          "readout.input.memory", "make it a multiple of `superpage`"});
+  }
+  s.detector = static_cast<std::uint32_t>(p.integer("detector"));
+  s.connector = static_cast<std::uint32_t>(p.integer("connector"));
+  s.max_chunk_bytes = static_cast<std::uint32_t>(p.bytes("max_chunk"));
+  s.time_frame_length = static_cast<std::uint32_t>(p.integer("time_frame_length"));
+  s.orbits_per_frame = static_cast<std::uint32_t>(p.integer("orbits_per_frame"));
+  if (p.integer("trigger_elink") >= 0) s.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
+  s.source = card::data_source_of(p.text("source")).value_or(card::DataSource::fee);
+  s.block_family = p.integer("trailer_bits") == 32 ? formats::BlockFamily::trailer32 : formats::BlockFamily::trailer16;
+  s.numa = p.text("numa");
+  s.start_generator = p.boolean("start_generator");
+  return s;
+}
+
+std::vector<Key> card_input_keys() {
+  return {
+      {.name = "cards",
+       .type = KeyType::text_list,
+       .help = "Endpoints to read, each as a PCI address, #N or serial:endpoint, as in `rodeo card list`.",
+       .required = true},
+      {.name = "channel",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "DMA channel of each endpoint.",
+       .minimum = 0,
+       .maximum = 7},
+      {.name = "memory",
+       .type = KeyType::size,
+       .fallback = "256MiB",
+       .help =
+           "Memory that an endpoint fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
+       .minimum = 1 << 20,
+       .maximum = 1e12},
+      {.name = "superpage",
+       .type = KeyType::size,
+       .fallback = "1MiB",
+       .help = "Memory that is handed to the card and back as one piece; a multiple of 32KiB.",
+       .minimum = 32 << 10,
+       .maximum = 1 << 30},
+      {.name = "source",
+       .type = KeyType::choice,
+       .fallback = "fee",
+       .help = "Where the card takes data from: front-ends, its DDG (CRU) or its internal generator.",
+       .choices = {"fee", "ddg", "internal"}},
+      {.name = "start_generator",
+       .type = KeyType::boolean,
+       .fallback = "false",
+       .help =
+           "Let the card's own (or emulated) sources run only from the run's begin to its end. A FELIX's generator is then "
+           "left as it was found."},
+      {.name = "numa",
+       .type = KeyType::text,
+       .fallback = "card",
+       .help = "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
+               "off, or a node's "
+               "number."},
+      {.name = "detector",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Detector id in the FIDs of the links.",
+       .minimum = 0,
+       .maximum = 255},
+      {.name = "connector",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Connector id in the FIDs of the first endpoint's links; further endpoints have the next.",
+       .minimum = 0,
+       .maximum = 65535},
+      {.name = "trailer_bits",
+       .type = KeyType::integer,
+       .fallback = "16",
+       .help = "FELIX: width of chunk trailers, 16 or 32; blocks of more than 1 KiB have 32.",
+       .minimum = 16,
+       .maximum = 32},
+      {.name = "trigger_elink",
+       .type = KeyType::integer,
+       .fallback = "-1",
+       .help = "FELIX: E-link number (of block headers) that carries the trigger's own list. -1 means none.",
+       .minimum = -1,
+       .maximum = 2047},
+      {.name = "time_frame_length",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "CRU: orbits of a time frame, set in the card. 0: as the card is configured.",
+       .minimum = 0,
+       .maximum = 4095},
+      {.name = "orbits_per_frame",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "CRU: orbits of a chunk. 1: heartbeat frames; the time frame's length: time frames.",
+       .minimum = 1,
+       .maximum = 4096},
+      {.name = "max_chunk",
+       .type = KeyType::size,
+       .fallback = "64KiB",
+       .help = "Longer chunks (frames that span superpages) are cut and marked.",
+       .minimum = 64,
+       .maximum = 1 << 28},
+  };
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,179 @@
+#include "input/card_stream.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace rodeo::input {
+namespace {
+
+constexpr std::size_t kPages = 256;
+constexpr int kStepsWithoutChunks = 32;  // that one poll() takes before it lets its worker look around
+constexpr std::uint64_t kClockLeadNs =
+    2'000'000;  // that a card may gain on the others; less than the shortest silence that stops a clock
+
+}  // namespace
+
+CardStream::CardStream(std::vector<Walk> walks) {
+  formats::DecodeBuffer::Capacity room;
+  for (Walk& walk : walks) {
+    for (const auto& wanted : {walk.decoder->room(), walk.decoder->finish_room()}) {
+      room.runs = std::max(room.runs, wanted.runs);
+      room.entries = std::max(room.entries, wanted.entries);
+      room.carry_bytes = std::max(room.carry_bytes, wanted.carry_bytes);
+    }
+    walk.spans->add_walker();
+    for (const LinkIndex link : walk.links) {
+      if (link >= card_of_.size()) card_of_.resize(link + std::size_t{1});
+      card_of_[link] = static_cast<std::uint32_t>(positions_.size());
+    }
+    place_.cpus.insert(place_.cpus.end(), walk.place.cpus.begin(), walk.place.cpus.end());
+    positions_.push_back({.walk = std::move(walk)});
+  }
+  for (std::size_t i = 0; i < kPages; ++i) {
+    CardPage& page = pages_.emplace_back(room, *this);
+    page.next_free = free_;
+    free_ = &page;
+  }
+}
+
+void CardStream::release(Page& page) noexcept {
+  auto& own = static_cast<CardPage&>(page);
+  if (own.slot != nullptr) CardSpans::let_go(*own.slot);
+  returned_.push(own);
+}
+
+CardStream::CardPage* CardStream::take_page() {
+  if (free_ == nullptr) free_ = returned_.take_all();
+  CardPage* page = free_;
+  if (page != nullptr) free_ = page->next_free;
+  return page;
+}
+
+// Decodes on from a position. False if nothing has come there.
+bool CardStream::step(Position& position, CardPage& page) {
+  CardSpans& spans = *position.walk.spans;
+  CardSpans::Slot* slot = spans.at(position.number);
+  if (slot == nullptr) {
+    // The order matters: nothing comes after ended(), so what is not there then never will be.
+    const bool ended = spans.ended();
+    spans.pump(base::steady_now_ns());
+    slot = spans.at(position.number);
+    if (slot == nullptr) {
+      if (!ended || position.finished) return false;
+      position.finished = true;
+      position.walk.decoder->finish(page.decoded);
+      page.slot = nullptr;
+      return true;
+    }
+  }
+  const std::size_t taken = position.walk.decoder->decode(slot->span, position.at, page.decoded);
+  position.at += taken;
+  page.slot = slot;
+  CardSpans::keep(*slot);
+  if (position.at >= slot->span.bytes.size() || taken == 0) {
+    CardSpans::let_go(*slot);
+    ++position.number;
+    position.at = 0;
+  }
+  return true;
+}
+
+PollStatus CardStream::poll(Page*& out) {
+  if (!placed_) {
+    placed_ = true;
+    (void)card::stay_at_card(place_);
+  }
+  CardPage* page = take_page();
+  if (page == nullptr) return PollStatus::empty;
+  std::size_t idle = 0;
+  for (int i = 0; i < kStepsWithoutChunks && idle < positions_.size(); ++i) {
+    Position& position = positions_[turn_];
+    page->decoded.clear();
+    if (position.held || !step(position, *page)) {
+      ++idle;
+      turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
+      continue;
+    }
+    idle = 0;
+    if (!page->decoded.runs().empty()) {
+      // Page by page: one card that always has data must not keep the others from being read.
+      turn_ = turn_ + 1 == positions_.size() ? 0 : turn_ + 1;
+      return deliver(*page, position, out);
+    }
+    if (page->slot != nullptr) CardSpans::let_go(*page->slot);
+  }
+  page->next_free = free_;
+  free_ = page;
+  if (idle < positions_.size()) return PollStatus::empty;
+  return look_around() ? PollStatus::end : PollStatus::empty;
+}
+
+// Drained: every card that is not held has shown all it had when its clock was set. True if nothing will come any more.
+bool CardStream::look_around() {
+  bool finished = true;
+  for (const Position& position : positions_) {
+    if (position.held) position.walk.spans->pump(base::steady_now_ns());  // a card that fails says so, also while it waits
+    finished = finished && position.finished && !position.held;
+  }
+  advance_clock();
+  return finished;
+}
+
+// What a card has gained while it was held, or another stood still, must not be spent on its own next silence.
+void CardStream::advance_clock() {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t least = kNone;
+  for (const Position& position : positions_) {
+    if (!position.held && !position.finished)
+      least = std::min(least, position.walk.spans->clock_ns() - position.clock_lead_ns);
+  }
+  if (least != kNone) clock_ns_ = std::max(clock_ns_, least);
+  for (Position& position : positions_) {
+    const std::uint64_t latest = clock_ns_ + (position.held ? 0 : kClockLeadNs);
+    const std::uint64_t clock = position.walk.spans->clock_ns();
+    if (clock - position.clock_lead_ns > latest) position.clock_lead_ns = clock - latest;
+  }
+}
+
+PollStatus CardStream::deliver(CardPage& page, const Position& position, Page*& out) {
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+  for (ChunkRun& run : page.decoded.own_runs()) {
+    run.link = position.walk.links[run.link];
+    chunks += run.more_follows ? 0 : run.count;
+    if (run.entries == nullptr) bytes += std::uint64_t{run.count} * run.size;
+    for (std::uint32_t i = 0; run.entries != nullptr && i < run.count; ++i) bytes += run.entries[i].size;
+  }
+  chunks_.add(chunks);
+  bytes_.add(bytes);
+  pages_polled_.add(1);
+  page.runs = page.decoded.runs();
+  page.references.store(1, std::memory_order_relaxed);
+  out = &page;
+  return PollStatus::page;
+}
+
+double CardStream::memory_fill() const {
+  double fill = 0;
+  for (const Position& position : positions_) fill = std::max(fill, position.walk.spans->memory_fill());
+  return fill;
+}
+
+std::vector<NamedCounter> CardStream::decoder_counters() const {
+  std::vector<NamedCounter> all;
+  for (const Position& position : positions_) {
+    for (NamedCounter& counter : position.walk.decoder->counters()) {
+      const auto same =
+          std::find_if(all.begin(), all.end(), [&](const NamedCounter& other) { return other.name == counter.name; });
+      if (same == all.end()) {
+        all.push_back(std::move(counter));
+      } else {
+        same->value += counter.value;
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace rodeo::input

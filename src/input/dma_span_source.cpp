@@ -1,0 +1,96 @@
+#include "input/dma_span_source.h"
+
+#include <array>
+
+#include "base/clock.h"
+
+namespace rodeo::input {
+namespace {
+
+// A card whose queues are registers is asked this seldom: each question is a trip over the bus and back.
+constexpr std::uint64_t kExchangeIntervalNs = 200'000;
+constexpr std::uint64_t kQuestionIntervalNs = 250'000'000;
+constexpr std::size_t kMostSpans = 8192;
+
+}  // namespace
+
+DmaSpanSource::DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory memory)
+    : card_(std::move(card)), memory_(std::move(memory)), handed_(kMostSpans) {}
+
+Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::unique_ptr<card::Card> card, const Settings& settings) {
+  auto memory = card::DmaMemory::create(settings.memory_bytes);
+  if (!memory) return std::unexpected(memory.error().within("memory for the card"));
+  std::unique_ptr<DmaSpanSource> source(new DmaSpanSource(std::move(card), std::move(*memory)));
+  auto channel = card::DmaChannel::open(*source->card_, settings.channel, source->memory_.shared(), settings.dma);
+  if (!channel) return std::unexpected(channel.error());
+  source->channel_ = std::move(*channel);
+  auto reader = card::SpanReader::create(*source->channel_, settings.superpage_bytes);
+  if (!reader) return std::unexpected(reader.error());
+  source->reader_ = std::move(*reader);
+  return source;
+}
+
+Result<void> DmaSpanSource::start() {
+  auto started = reader_->start();
+  // A FELIX channel counts from its enable, a CRU goes on.
+  if (started) dropped_at_start_ = card_->type() == card::CardType::felix ? std::uint64_t{0} : dropped_packets();
+  return started;
+}
+
+std::optional<std::uint64_t> DmaSpanSource::dropped_packets() {
+  const auto health = channel_->health();
+  return health ? health->dropped_packets : std::nullopt;
+}
+
+Result<void> DmaSpanSource::stop() {
+  if (stopped_) return {};
+  stopped_ = true;
+  // A card that stands still (an emulator can) answers when it goes on: from then on the channel's short patience counts.
+  std::array<std::byte, 2> vendor{};
+  (void)card_->function().read(card::pci::kConfigurationRegion, 0, vendor);
+  auto stopped = reader_->stop();
+  const auto dropped = dropped_packets();
+  // The registers that count have 32 bits.
+  if (dropped && dropped_at_start_) lost_packets_ = static_cast<std::uint32_t>(*dropped - *dropped_at_start_);
+  return stopped;
+}
+
+Result<std::optional<CardSpan>> DmaSpanSource::next() {
+  if (failure_) return std::unexpected(*failure_);
+  if (handed_.room() == 0) return std::nullopt;
+  if (!stopped_ && card_->type() != card::CardType::felix && channel_->ready_size() == 0) {
+    const std::uint64_t now = base::steady_now_ns();
+    if (now - last_exchange_ns_ < kExchangeIntervalNs) return std::nullopt;
+    last_exchange_ns_ = now;
+  }
+  const auto span = reader_->next();
+  if (!span) return std::unexpected(span.error());
+  if (!*span) return stopped_ ? Result<std::optional<CardSpan>>{} : is_there();
+  silent_since_ns_ = 0;
+  handed_.push({.superpage = (*span)->superpage, .last = (*span)->last});
+  return CardSpan{.bytes = (*span)->bytes, .link = (*span)->link < 0 ? 0U : static_cast<std::uint32_t>((*span)->link)};
+}
+
+// A ring in plain memory does not tell a card that is gone from one that has nothing to say: a silent one is asked now and then.
+Result<std::optional<CardSpan>> DmaSpanSource::is_there() {
+  const std::uint64_t now = base::steady_now_ns();
+  if (silent_since_ns_ == 0) silent_since_ns_ = now;
+  if (now - silent_since_ns_ < kQuestionIntervalNs) return std::nullopt;
+  silent_since_ns_ = now;
+  std::array<std::byte, 2> vendor{};
+  if (auto read = card_->function().read(card::pci::kConfigurationRegion, 0, vendor); !read)
+    return std::unexpected(read.error());
+  if (vendor[0] == std::byte{0xff} && vendor[1] == std::byte{0xff}) {
+    return std::unexpected(
+        Error{"card.gone", "the card has left the bus", card_->address().text(), "look at its power and its slot"});
+  }
+  return std::nullopt;
+}
+
+void DmaSpanSource::give_back() {
+  const Handed span = handed_.pop();
+  if (!span.last) return;
+  if (auto released = reader_->release_before(span.superpage + 1); !released && !failure_) failure_ = released.error();
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,66 @@
+// A card's DMA channel as a source of spans for several workers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "card/card.h"
+#include "card/dma/channel.h"
+#include "card/dma/fixed_queue.h"
+#include "card/dma/memory.h"
+#include "card/dma/span_reader.h"
+#include "input/card_spans.h"
+
+namespace rodeo::input {
+
+/// Owns the card, its memory, its channel. One caller at a time.
+class DmaSpanSource final : public SpanSource {
+ public:
+  struct Settings {
+    unsigned channel = 0;
+    std::uint64_t memory_bytes = 0;     ///< a multiple of superpage_bytes
+    std::uint32_t superpage_bytes = 0;  ///< a multiple of 32 KiB
+    card::DmaSettings dma;
+  };
+  /// Takes the channel's lock and registers the memory.
+  static Result<std::unique_ptr<DmaSpanSource>> open(std::unique_ptr<card::Card> card, const Settings& settings);
+
+  Result<void> start() override;
+  Result<void> stop() override;
+  Result<std::optional<CardSpan>> next() override;
+  void give_back() override;
+  std::uint64_t lost_packets() const override { return lost_packets_; }
+  std::uint64_t memory_bytes() const override { return memory_.bytes().size(); }
+
+  card::DmaChannel& channel() { return *channel_; }
+  card::Card& card() { return *card_; }
+  /// For logs: "256 MiB on 2 MiB huge pages".
+  std::string memory_description() const { return memory_.description(); }
+
+ private:
+  struct Handed {
+    std::uint64_t superpage = 0;
+    bool last = false;
+  };
+
+  DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory memory);
+
+  Result<std::optional<CardSpan>> is_there();
+  std::optional<std::uint64_t> dropped_packets();
+
+  std::unique_ptr<card::Card> card_;
+  card::DmaMemory memory_;
+  std::unique_ptr<card::DmaChannel> channel_;
+  std::optional<card::SpanReader> reader_;
+  card::FixedQueue<Handed> handed_;  // spans that are out, oldest first
+  std::uint64_t last_exchange_ns_ = 0;
+  std::uint64_t silent_since_ns_ = 0;  // or since the card was asked last; 0: it is not silent
+  std::optional<Error> failure_;       // of a superpage that could not be given back
+  bool stopped_ = false;
+  std::optional<std::uint64_t> dropped_at_start_;  // what the card had counted
+  std::uint64_t lost_packets_ = 0;
+};
+
+}  // namespace rodeo::input

@@ -1,0 +1,221 @@
+#include "input/file_input.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sentence.h"
+#include "formats/fid.h"
+#include "input/paged_stream.h"
+
+namespace rodeo::input {
+namespace {
+
+using formats::BlockCounter;
+
+// What makes a recording other than its chunks; the rest of the decoder's counters is normal operation or depends on the worker.
+constexpr BlockCounter kAnomalies[] = {BlockCounter::sequence_gaps, BlockCounter::lost_blocks,   BlockCounter::cut_by_gap,
+                                       BlockCounter::bad_trailer,   BlockCounter::orphan_middle, BlockCounter::orphan_last,
+                                       BlockCounter::unterminated,  BlockCounter::oversize,      BlockCounter::unfinished,
+                                       BlockCounter::given_up};
+
+}  // namespace
+
+FileInput::FileInput(const FileInputSettings& settings)
+    : settings_(settings), recording_(settings.file, settings.recording) {
+  playback_.rate_hz = settings.rate_hz;
+  playback_.loop = settings.loop;
+  playback_.restamp = settings.restamp;
+  playback_.provable = formats::Provable(settings.seed, settings.crc, settings.recording.l1id.bits);
+  playback_.memory_bytes = settings.memory_bytes;
+  for (const std::uint16_t elink : recording_.elinks()) {
+    elinks_.push_back(elink);
+    links_.push_back(formats::fid_of_card_elink(settings.detector, settings.card, elink));
+  }
+  taken_.assign(links_.size(), false);
+  base::log_info("{}: {}, {} of {} in {}", settings.file.string(), base::counted(links_.size(), "link"),
+                 base::counted(recording_.chunks(), "chunk"), base::counted(recording_.ids().events(), "event"),
+                 base::counted(recording_.blocks().size() / recording_.format().block_bytes, "block"));
+}
+
+std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
+  std::vector<std::uint16_t> elinks;
+  std::vector<std::uint32_t> link_ids;
+  std::vector<std::size_t> positions;
+  for (const Fid fid : links) {
+    const auto found = std::find(links_.begin(), links_.end(), fid);
+    if (found == links_.end()) {
+      throw std::runtime_error(
+          fmt::format("The recording {} has no data of link 0x{:016x}: it has {}, 0x{:016x} to 0x{:016x}.",
+                      settings_.file.string(), fid.value, base::counted(links_.size(), "link"),
+                      links_.empty() ? 0 : links_.front().value, links_.empty() ? 0 : links_.back().value));
+    }
+    const auto position = static_cast<std::size_t>(found - links_.begin());
+    if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
+      throw std::runtime_error(fmt::format("Link 0x{:016x} of {} is already taken.", fid.value, settings_.file.string()));
+    }
+    positions.push_back(position);
+    elinks.push_back(elinks_[position]);
+    link_ids.push_back(fid.default_link_id());
+  }
+  if (positions.empty()) throw std::runtime_error("A stream without links was asked for.");
+  streams_.push_back(std::make_unique<FileStream>(recording_, playback_, elinks, link_ids));
+  for (const std::size_t position : positions) taken_[position] = true;
+  return std::make_unique<StreamHandle>(*streams_.back());
+}
+
+std::unique_ptr<DataStream> FileInput::open_trigger_list() {
+  const auto& elink = settings_.recording.trigger_elink;
+  if (!elink) return nullptr;
+  if (settings_.loop)
+    throw std::runtime_error(
+        "A loop cannot rewrite the trigger list of a recording: play it once, or without trigger_elink.");
+  const std::uint32_t link_id = 0;
+  lists_.push_back(std::make_unique<FileStream>(recording_, playback_, std::span(&*elink, 1), std::span(&link_id, 1), true));
+  return std::make_unique<StreamHandle>(*lists_.back());
+}
+
+void FileInput::start() {
+  std::uint64_t not_started = 0;
+  playback_.start_ns.compare_exchange_strong(not_started, base::steady_now_ns(), std::memory_order_release);
+}
+
+// Streams go no further than the foremost, then to the last event that any link has begun.
+void FileInput::stop() {
+  if (playback_.planned.load()) return;
+  std::uint64_t hold = 0;
+  for (bool beyond = true; beyond;) {
+    beyond = false;
+    for (const auto* streams : {&streams_, &lists_}) {
+      for (const auto& stream : *streams) hold = std::max(hold, stream->claimed_bytes());
+    }
+    playback_.hold_at.store(hold);
+    for (const auto* streams : {&streams_, &lists_}) {
+      for (const auto& stream : *streams) beyond = beyond || stream->claimed_bytes() > hold;
+    }
+  }
+  playback_.plan = plan_stop(recording_, hold);
+  playback_.planned.store(true, std::memory_order_release);
+}
+
+std::vector<NamedCounter> FileInput::counters() const {
+  std::uint64_t sent = 0;
+  std::uint64_t not_restamped = 0;
+  std::uint64_t foremost = 0;
+  std::array<std::uint64_t, std::size(kAnomalies)> anomalies{};
+  for (const auto& stream : streams_) {
+    sent += stream->counters().chunks;
+    not_restamped += stream->not_restamped();
+    foremost = std::max(foremost, stream->played_bytes());
+    for (std::size_t i = 0; i < anomalies.size(); ++i) anomalies[i] += stream->block_counters().read(kAnomalies[i]);
+  }
+  const double events = static_cast<double>(foremost) / static_cast<double>(recording_.blocks().size()) *
+                        static_cast<double>(recording_.ids().events());
+  std::vector<NamedCounter> all{
+      {"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
+  std::uint64_t damaged = 0;
+  for (const NamedCounter& one : recording_.damage()) damaged += one.value;
+  all.push_back({"damaged", damaged});
+  for (std::size_t i = 0; i < anomalies.size(); ++i) {
+    all.push_back({std::string(formats::kBlockCounterInfo[static_cast<std::size_t>(kAnomalies[i])].name), anomalies[i]});
+  }
+  return all;
+}
+
+std::string FileInput::failure() const {
+  const auto whole = recording_.check();
+  return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
+}
+
+FileInputSettings FileInputSettings::from(const Parameters& p) {
+  FileInputSettings s;
+  s.file = p.text("file");
+  s.recording.max_chunk_bytes = static_cast<std::uint32_t>(p.bytes("max_chunk"));
+  s.recording.l1id.offset = static_cast<std::uint32_t>(p.integer("l1id_offset"));
+  s.recording.l1id.bits = static_cast<std::uint32_t>(p.integer("l1id_bits"));
+  s.detector = static_cast<std::uint32_t>(p.integer("detector"));
+  s.card = static_cast<std::uint32_t>(p.integer("card"));
+  if (p.integer("trigger_elink") >= 0) s.recording.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
+  s.rate_hz = p.rate_hz("rate");
+  s.loop = p.boolean("loop");
+  s.seed = static_cast<std::uint64_t>(p.integer("seed"));
+  s.crc = p.boolean("crc");
+  s.memory_bytes = p.bytes("memory");
+  return s;
+}
+
+std::vector<Key> file_input_keys() {
+  return {
+      {.name = "file", .type = KeyType::path, .help = "The recording: FELIX blocks, one after the other.", .required = true},
+      {.name = "detector",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Detector id in the FIDs of the links.",
+       .minimum = 0,
+       .maximum = 255},
+      {.name = "card",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Connector id in the FIDs of the links.",
+       .minimum = 0,
+       .maximum = 65535},
+      {.name = "max_chunk",
+       .type = KeyType::size,
+       .fallback = "64KiB",
+       .help = "Longer chunks are cut and marked.",
+       .minimum = 64,
+       .maximum = 1 << 28},
+      {.name = "trigger_elink",
+       .type = KeyType::integer,
+       .fallback = "-1",
+       .help = "E-link number (of block headers) that carries the trigger's own list. -1 means none.",
+       .minimum = -1,
+       .maximum = 2047},
+      {.name = "rate",
+       .type = KeyType::rate,
+       .fallback = "0",
+       .help = "Events per second. 0 means as fast as they are taken.",
+       .minimum = 0,
+       .maximum = 1e9},
+      {.name = "loop",
+       .type = KeyType::boolean,
+       .fallback = "false",
+       .help = "Play again and again, with L1 ids that go on counting."},
+      {.name = "restamp",
+       .type = KeyType::text,
+       .fallback = "provable",
+       .help = "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+               "function."},
+      {.name = "l1id_offset",
+       .type = KeyType::integer,
+       .fallback = "0",
+       .help = "Byte of a chunk at which its L1 id begins.",
+       .minimum = 0,
+       .maximum = 65535},
+      {.name = "l1id_bits",
+       .type = KeyType::integer,
+       .fallback = "32",
+       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits.",
+       .minimum = 4,
+       .maximum = 32},
+      {.name = "seed",
+       .type = KeyType::integer,
+       .fallback = "1",
+       .help = "Seed of provable chunks.",
+       .minimum = 0,
+       .maximum = 9e15},
+      {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Provable chunks end with a CRC-32."},
+      {.name = "memory",
+       .type = KeyType::size,
+       .fallback = "32MiB",
+       .help = "Memory for the rewritten chunks of a loop, per worker.",
+       .minimum = 1 << 20,
+       .maximum = 1e12},
+  };
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,251 @@
+#include "input/file_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace rodeo::input {
+namespace {
+
+constexpr std::size_t kBlocksPerPage = 64;
+constexpr std::size_t kPages = 256;     // that point into the file
+constexpr double kUnpacedRate = 100e3;  // events per second of recording time, when nobody says
+constexpr formats::DecodeBuffer::Capacity kPageRoom{
+    .runs = 1024, .entries = 1024, .carry_bytes = 64 * 1024};  // besides one block's worst case
+constexpr int kPagesWithoutChunks = 32;  // that one poll() walks over before it lets its worker look around
+
+// Bytes from run.data to the end of its last chunk.
+std::size_t extent(const ChunkRun& run) {
+  if (run.entries == nullptr) return std::size_t{run.count - 1} * run.stride + run.size;
+  const ChunkEntry& last = run.entries[run.count - 1];
+  return std::size_t{last.offset} + last.size;
+}
+
+}  // namespace
+
+FileStream::FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
+                       std::span<const std::uint32_t> link_ids, bool trigger_list)
+    : recording_(recording),
+      playback_(playback),
+      decoder_({.format = recording.format(), .max_chunk_bytes = recording.max_chunk_bytes()}, elinks),
+      link_ids_(link_ids.begin(), link_ids.end()),
+      ns_per_byte_(static_cast<double>(recording.ids().events()) * 1e9 /
+                   (playback.rate_hz > 0 ? playback.rate_hz : kUnpacedRate) /
+                   static_cast<double>(recording.blocks().size())),
+      last_memory_(playback.loop ? std::make_unique_for_overwrite<std::byte[]>(decoder_.capacity_for(0).carry_bytes)
+                                 : nullptr),
+      last_page_(decoder_.capacity_for(0), *this, last_memory_.get()),
+      followers_(elinks.size()),
+      done_(elinks.size()),
+      trigger_list_(trigger_list) {
+  auto room = decoder_.capacity_for(1);
+  room.runs += kPageRoom.runs;
+  room.entries += kPageRoom.entries;
+  room.carry_bytes += kPageRoom.carry_bytes;
+  // What a page's runs cover: the blocks, and chunks joined from several of them.
+  const std::size_t page_bytes = kBlocksPerPage * recording.format().block_bytes + room.carry_bytes;
+  std::size_t pages = kPages;
+  if (playback.loop) {
+    pages = std::max<std::size_t>(4, playback.memory_bytes / page_bytes);
+    auto memory = base::Arena::create(pages * page_bytes);
+    if (!memory) {
+      Error error = memory.error().within("memory of rewritten chunks");
+      error.next = "make readout.input.memory smaller, or end other programs";
+      throw SetupError(std::move(error));
+    }
+    memory_ = std::move(*memory);
+  }
+  for (std::size_t i = 0; i < pages; ++i) {
+    FilePage& page = pages_.emplace_back(room, *this, playback.loop ? memory_.data() + i * page_bytes : nullptr);
+    page.next_free = free_;
+    free_ = &page;
+  }
+}
+
+FileStream::FilePage::FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to)
+    : decoded(capacity), copies(capacity.runs), memory(copy_to) {
+  stream = &of;
+}
+
+void FileStream::release(Page& page) noexcept {
+  if (&page == &last_page_) {
+    last_page_free_.store(true, std::memory_order_release);
+  } else {
+    returned_.push(static_cast<FilePage&>(page));
+  }
+}
+
+FileStream::FilePage* FileStream::take_page() {
+  if (free_ == nullptr) free_ = returned_.take_all();
+  FilePage* page = free_;
+  if (page != nullptr) free_ = page->next_free;
+  return page;
+}
+
+// Bytes that may have been played by now, over all passes. Who is asked to stop hurries.
+std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) const {
+  if (planned) return playback_.plan.end_at;
+  if (playback_.rate_hz <= 0) return Playback::kNoStop;
+  const std::uint64_t start = playback_.start_ns.load(std::memory_order_relaxed);
+  return static_cast<std::uint64_t>(static_cast<double>(now_ns - start) / ns_per_byte_);
+}
+
+PollStatus FileStream::poll(Page*& out) {
+  const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
+  if (start == 0 || ended_) return ended_ ? PollStatus::end : PollStatus::empty;
+  const bool planned = playback_.planned.load(std::memory_order_acquire);
+  const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
+  const std::uint64_t allowed = allowed_bytes(now, planned);
+  FilePage* page = take_page();
+  if (page == nullptr) return PollStatus::empty;
+  PollStatus status = PollStatus::empty;
+  for (int i = 0; i < kPagesWithoutChunks; ++i) {
+    const bool stopped = planned && played_.get() >= playback_.plan.end_at;
+    if (stopped && at_ != recording_.blocks().size()) {
+      // What is open belongs to events beyond the last.
+      ended_ = true;
+      status = PollStatus::end;
+      break;
+    }
+    if (at_ == recording_.blocks().size()) {
+      status = end_pass(stopped, out);
+      if (status != PollStatus::empty || !pass_closed_) break;
+      at_ = 0;
+      pass_closed_ = false;
+      ++pass_;
+      std::fill(followers_.begin(), followers_.end(), RecordedIds::Follower{});
+    }
+    if (!decode_next(allowed, planned, *page)) {
+      // Nothing is due: all up to now is delivered, unless a stop holds it back.
+      const bool held = playback_.hold_at.load(std::memory_order_relaxed) != Playback::kNoStop;
+      if (playback_.rate_hz > 0 && !held) clock_ns_ = std::max(clock_ns_, now);
+      break;
+    }
+    clock_ns_ = std::max(clock_ns_, start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * ns_per_byte_));
+    const std::span<const ChunkRun> runs = planned ? up_to_last_event(*page) : page->decoded.runs();
+    if (!runs.empty()) return deliver(*page, runs, out);
+  }
+  page->next_free = free_;
+  free_ = page;
+  return status;
+}
+
+// `planned` is what `allowed` was made with: a plan that has come since is for the next call.
+bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page) {
+  const std::span<const std::byte> blocks = recording_.blocks();
+  const std::size_t block = recording_.format().block_bytes;
+  const std::uint64_t due = allowed > played_.get() ? (allowed - played_.get()) / block * block : 0;
+  const std::size_t bytes = std::min<std::uint64_t>({kBlocksPerPage * block, blocks.size() - at_, due});
+  if (bytes == 0) return false;
+  if (!planned) {
+    // Claimed first, looked after: either stop() sees the claim, or this sees where to hold.
+    claimed_.store(played_.get() + bytes);
+    if (played_.get() + bytes > playback_.hold_at.load()) {
+      claimed_.store(played_.get());
+      return false;
+    }
+  }
+  page.decoded.clear();
+  const std::size_t taken = decoder_.decode(blocks.subspan(at_, bytes), page.decoded);
+  at_ += taken;
+  played_.add(taken);
+  return true;
+}
+
+// Delivers the chunks that are still open, marked as cut, or says that the stream is at its end. Empty: the next pass may begin, once
+// pass_closed_.
+PollStatus FileStream::end_pass(bool stopped, Page*& out) {
+  if (!pass_closed_) {
+    if (!last_page_free_.load(std::memory_order_acquire)) return PollStatus::empty;
+    last_page_.decoded.clear();
+    decoder_.finish(last_page_.decoded);
+    pass_closed_ = true;
+    if (!last_page_.decoded.runs().empty()) {
+      last_page_free_.store(false, std::memory_order_relaxed);
+      return deliver(last_page_, last_page_.decoded.runs(), out);
+    }
+  }
+  ended_ = stopped || !playback_.loop;
+  return ended_ ? PollStatus::end : PollStatus::empty;
+}
+
+// Cuts each link's runs behind the last event of the plan.
+std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
+  if (!playback_.plan.last_id || played_.get() <= playback_.plan.begin) return page.decoded.runs();
+  std::size_t runs = 0;
+  for (const ChunkRun& run : page.decoded.runs()) {
+    ChunkRun left = run;
+    left.count = 0;
+    while (left.count < run.count && !done_[run.link]) {
+      const auto id = recorded_id(recording_, trigger_list_, run.chunk(left.count));
+      const auto distance = id ? recording_.ids().distance(*playback_.plan.last_id, *id) : std::nullopt;
+      // What lies far beyond is a flipped bit.
+      done_[run.link] = distance && *distance > 0 && *distance <= std::int64_t{RecordedIds::kLargestStep};
+      if (!done_[run.link]) ++left.count;
+    }
+    if (left.count == 0) continue;
+    if (left.count < run.count) left.more_follows = false;
+    page.copies[runs++] = left;
+  }
+  return {page.copies.data(), runs};
+}
+
+PollStatus FileStream::deliver(FilePage& page, std::span<const ChunkRun> runs, Page*& out) {
+  page.runs = playback_.loop ? restamped(page, runs) : runs;
+  std::uint64_t chunks = 0;
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : page.runs) {
+    chunks += run.more_follows ? 0 : run.count;
+    if (run.entries == nullptr) bytes += std::uint64_t{run.count} * run.size;
+    for (std::uint32_t i = 0; run.entries != nullptr && i < run.count; ++i) bytes += run.entries[i].size;
+  }
+  chunks_.add(chunks);
+  bytes_.add(bytes);
+  pages_polled_.add(1);
+  page.references.store(1, std::memory_order_relaxed);
+  out = &page;
+  return PollStatus::page;
+}
+
+// Copies the runs, trailers between their chunks included, so that the places of chunks within a run stay as they are.
+std::span<const ChunkRun> FileStream::restamped(FilePage& page, std::span<const ChunkRun> of) {
+  std::byte* at = page.memory;
+  std::size_t runs = 0;
+  for (const ChunkRun run : of) {  // `of` may be what is written over
+    ChunkRun copy = run;
+    const std::size_t bytes = extent(run);
+    std::memcpy(at, run.data, bytes);
+    copy.data = at;
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const std::size_t offset = run.entries == nullptr ? std::size_t{i} * run.stride : run.entries[i].offset;
+      restamp({at + offset, run.chunk(i).size()}, run.link);
+    }
+    at += bytes;
+    page.copies[runs++] = copy;
+  }
+  return {page.copies.data(), runs};
+}
+
+void FileStream::restamp(std::span<std::byte> chunk, LinkIndex link) {
+  const auto position = recording_.ids().position(followers_[link], chunk);
+  if (!position) {
+    not_restamped_.add(1);
+    return;
+  }
+  const std::uint64_t sequence = pass_ * recording_.ids().events() + *position;
+  const L1Id l1id = L1Id::of(static_cast<std::uint32_t>(sequence >> 24), static_cast<std::uint32_t>(sequence));
+  if (playback_.restamp == nullptr) {
+    playback_.provable.write(chunk, link_ids_[link], l1id);
+  } else {
+    const formats::ProvableTrigger trigger = playback_.provable.trigger(l1id);
+    try {
+      playback_.restamp(chunk, {.l1id = l1id.value, .bcid = trigger.bcid, .trigger_type = trigger.trigger_type});
+    } catch (...) {  // of a plug-in
+      not_restamped_.add(1);
+    }
+  }
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,112 @@
+// One worker's walk through a recording: decodes blocks in the worker's own thread, in poll().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/counters.h"
+#include "formats/block_decoder.h"
+#include "formats/provable.h"
+#include "input/recording.h"
+#include "input/return_list.h"
+#include "input/stop_plan.h"
+#include "rodeo/input.h"
+#include "rodeo/trigger.h"
+
+namespace rodeo::input {
+
+/// How a recording is played; shared by all streams of an input. start_ns and what is below it are set by the application's thread.
+struct Playback {
+  double rate_hz = 0;                 ///< events per second; 0: as fast as they are taken
+  bool loop = false;                  ///< again and again, with new L1 ids
+  RestampFunction restamp = nullptr;  ///< looping; nullptr: the chunk is written anew as `provable`
+  formats::Provable provable{1};
+  std::uint64_t memory_bytes = 0;  ///< looping: for rewritten chunks, per stream
+
+  std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
+  static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> hold_at{
+      kNoStop};                      ///< bytes played, over all passes: no stream goes beyond until there is a plan
+  StopPlan plan;                     ///< written before `planned`
+  std::atomic<bool> planned{false};  ///< the streams end as the plan says
+};
+
+/// Runs point into the mapped file, which nobody may write; when looping, into copies in page memory.
+class FileStream final : public DataStream {
+ public:
+  /// `elinks[i]` is the number in block headers of link i, `link_ids[i]` what stands in its provable chunks. Throws SetupError.
+  FileStream(const Recording& recording, const Playback& playback, std::span<const std::uint16_t> elinks,
+             std::span<const std::uint32_t> link_ids, bool trigger_list = false);
+
+  PollStatus poll(Page*& page) override;
+  void release(Page& page) noexcept override;
+
+  /// Recording time, stretched over the recording's blocks: event time-outs run with the data, however fast they are played. At a
+  /// rate it follows the steady clock, as far as blocks were delivered.
+  std::uint64_t clock_ns() const override { return clock_ns_; }
+  StreamCounters counters() const override { return {chunks_.get(), bytes_.get(), pages_polled_.get()}; }
+
+  const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
+  /// Chunks whose L1 id is not one of the recording's and stayed as it was.
+  std::uint64_t not_restamped() const { return not_restamped_.get(); }
+  /// Bytes walked, over all passes; any thread.
+  std::uint64_t played_bytes() const { return played_.get(); }
+  /// Bytes that are walked or about to be; whoever sets hold_at and then finds this not beyond it knows that it never will be.
+  std::uint64_t claimed_bytes() const { return claimed_.load(); }
+
+ private:
+  struct FilePage : Page {
+    FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
+    formats::DecodeBuffer decoded;
+    std::vector<ChunkRun>
+        copies;  // looping: the runs, pointing into memory; at the end of a run, those that are left of them
+    std::byte* memory;
+    FilePage* next_free = nullptr;
+  };
+
+  FilePage* take_page();
+  std::uint64_t allowed_bytes(std::uint64_t now_ns, bool planned) const;
+  std::span<const ChunkRun> up_to_last_event(FilePage& page);
+  bool decode_next(std::uint64_t allowed, bool planned, FilePage& page);
+  PollStatus end_pass(bool stopped, Page*& out);
+  std::span<const ChunkRun> restamped(FilePage& page, std::span<const ChunkRun> runs);
+  void restamp(std::span<std::byte> chunk, LinkIndex link);
+  PollStatus deliver(FilePage& page, std::span<const ChunkRun> runs, Page*& out);
+
+  const Recording& recording_;
+  const Playback& playback_;
+  formats::BlockDecoder decoder_;
+  std::vector<std::uint32_t> link_ids_;
+  const double ns_per_byte_;
+
+  std::deque<FilePage> pages_;
+  base::Arena memory_;
+  std::unique_ptr<std::byte[]> last_memory_;
+  FilePage last_page_;  // for chunks that the end of a pass leaves open: one of each link at worst
+  std::atomic<bool> last_page_free_{true};
+  FilePage* free_ = nullptr;
+  ReturnList<FilePage> returned_;
+
+  std::uint64_t pass_ = 0;
+  std::size_t at_ = 0;        // in the recording
+  bool pass_closed_ = false;  // what the end of the pass left open is delivered
+  bool ended_ = false;
+  std::uint64_t clock_ns_ = 0;
+  std::vector<RecordedIds::Follower> followers_;
+  std::vector<bool> done_;  // links that have gone beyond the last event of the plan
+  const bool trigger_list_;
+
+  base::Gauge<std::uint64_t> chunks_;
+  base::Gauge<std::uint64_t> bytes_;
+  base::Gauge<std::uint64_t> pages_polled_;
+  base::Gauge<std::uint64_t> not_restamped_;
+  base::Gauge<std::uint64_t> played_;
+  std::atomic<std::uint64_t> claimed_{0};
+};
+
+}  // namespace rodeo::input

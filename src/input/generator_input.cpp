@@ -1,0 +1,115 @@
+#include "input/generator_input.h"
+
+#include <ctime>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/pin.h"
+#include "base/sentence.h"
+
+namespace rodeo::input {
+namespace {
+
+// Waking up more often costs a laptop more than it brings: a chunk waits for its run longer than this anyway.
+constexpr std::uint64_t kShortestSleep = 200'000;
+constexpr std::uint64_t kLongestCatchUp = 200'000'000;  // after a stop
+
+void sleep_until(std::uint64_t time_ns) {
+  timespec until{};
+  until.tv_sec = static_cast<time_t>(time_ns / 1'000'000'000U);
+  until.tv_nsec = static_cast<long>(time_ns % 1'000'000'000U);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+}
+
+}  // namespace
+
+InternalDataGenerator::InternalDataGenerator(GeneratorSettings settings)
+    : generator_(std::move(settings)), taken_(generator_.settings().links.size()) {}
+
+InternalDataGenerator::~InternalDataGenerator() {
+  abandoned_.store(true, std::memory_order_release);
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> links) {
+  if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
+  std::unordered_map<Fid, LinkIndex> positions;
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    positions.emplace(generator_.settings().links[i], static_cast<LinkIndex>(i));
+  std::vector<LinkIndex> wanted;
+  for (const Fid fid : links) {
+    const auto found = positions.find(fid);
+    if (found == positions.end()) {
+      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {}, 0x{:016x} to 0x{:016x}.",
+                                           fid.value, base::counted(taken_.size(), "link"),
+                                           generator_.settings().links.front().value,
+                                           generator_.settings().links.back().value));
+    }
+    if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {
+      throw std::runtime_error(fmt::format("Link 0x{:016x} of the generator is already taken.", fid.value));
+    }
+    wanted.push_back(found->second);
+  }
+  if (wanted.empty()) throw std::runtime_error("A stream without links was asked for.");
+  PagedStream& stream = generator_.add_stream(wanted);
+  for (const LinkIndex position : wanted) taken_[position] = true;
+  return std::make_unique<StreamHandle>(stream);
+}
+
+std::unique_ptr<DataStream> InternalDataGenerator::open_trigger_list() {
+  if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
+  return std::make_unique<StreamHandle>(generator_.add_trigger_list());
+}
+
+void InternalDataGenerator::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+void InternalDataGenerator::stop() {
+  std::uint64_t going_on = 0;
+  stop_ns_.compare_exchange_strong(going_on, base::steady_now_ns(), std::memory_order_acq_rel);
+}
+
+void InternalDataGenerator::run() {
+  base::set_thread_name("rodeo-gen");
+  base::pin_thread_or_warn(generator_.settings().cpu, "rodeo-gen");
+  cpu_.attach();
+  generator_.start(base::steady_now_ns());
+  bool finishing = false;
+  std::uint64_t last_ns = 0;
+  while (!abandoned_.load(std::memory_order_acquire)) {
+    const std::uint64_t now = base::steady_now_ns();
+    if (finishing) {
+      if (generator_.finish(now)) break;
+      sleep_until(now + kShortestSleep);
+      continue;
+    }
+    // What was due when the stop came still gets its turn, if it can soon.
+    const std::uint64_t stop = stop_ns_.load(std::memory_order_acquire);
+    const std::uint64_t end = stop == 0 ? now : std::max(stop, last_ns);
+    if (generator_.exhausted() || (stop != 0 && (!generator_.behind(end) || now > end + kLongestCatchUp))) {
+      if (stop != 0) generator_.end_offering(end);
+      finishing = true;
+      continue;
+    }
+    last_ns = end;
+    const std::uint64_t next = generator_.advance(end);
+    if (next > end && !generator_.exhausted()) sleep_until(std::max(stop == 0 ? next : now, now + kShortestSleep));
+  }
+  cpu_.detach();
+}
+
+std::vector<NamedCounter> InternalDataGenerator::counters() const {
+  std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}};
+  for (std::size_t i = 0; i < kGeneratorCounters.size(); ++i) {
+    all.push_back({std::string(kGeneratorCounters[i].name), generator_.counters().read(static_cast<GeneratorCounter>(i))});
+  }
+  return all;
+}
+
+}  // namespace rodeo::input

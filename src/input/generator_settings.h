@@ -1,0 +1,101 @@
+// What an internal data generator is told: one plain struct, its configuration keys, and the check that it makes sense.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "rodeo/ids.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo::input {
+
+enum class ChunkSizes : std::uint8_t { fixed, uniform, normal };
+
+/// Faults that a generator makes on purpose. Rates are chances per chunk, 0 to 1; a chunk suffers at most one of them. Positions are
+/// counts of accepted triggers, so that a run repeats itself at any speed.
+struct FaultSettings {
+  double missing = 0;          ///< not sent
+  double duplicate = 0;        ///< sent twice
+  double late = 0;             ///< held back by late_by
+  double corrupt = 0;          ///< one bit of the payload flipped
+  double l1id = 0;             ///< one bit of the L1 id flipped
+  double truncated = 0;        ///< cut short, with chunk_status::kFirmwareTruncated
+  double jump = 0;             ///< sent as trigger L1 id + jump_by, for one chunk
+  double out_of_sequence = 0;  ///< sent after the next chunk of its link
+  double bcid = 0;             ///< BCID one too large
+  std::chrono::nanoseconds late_by = std::chrono::milliseconds{50};
+
+  std::uint32_t jump_by = 1000;
+  std::int64_t jump_link = -1;  ///< position of a link whose numbering jumps by jump_by
+  std::uint64_t jump_from = 0;
+  std::uint64_t jump_for = 0;  ///< triggers; 0: for good
+
+  std::int64_t silent_link = -1;  ///< position of a link that sends nothing for a while
+  std::uint64_t silent_from = 0;
+  std::uint64_t silent_for = 0;  ///< triggers; 0: for good
+
+  std::int64_t lag_link = -1;  ///< position of a link whose chunks come lag_by triggers after everybody else's
+  std::uint32_t lag_by = 0;
+
+  /// True if some chunk may need more than the plain loop.
+  bool any() const {
+    return missing + duplicate + late + corrupt + l1id + truncated + jump + out_of_sequence + bcid > 0 || jump_link >= 0 ||
+           silent_link >= 0;
+  }
+};
+
+struct GeneratorSettings {
+  static constexpr std::size_t kMaximumLinks = 65535;  ///< a LinkIndex has 16 bits
+  static constexpr std::uint32_t kMaximumChunkBytes = 1U << 20;
+  static constexpr double kUnlimited = 0;  ///< rate_hz: as fast as the readout takes triggers
+
+  std::vector<Fid> links;
+  std::uint64_t seed = 1;
+
+  ChunkSizes sizes = ChunkSizes::fixed;
+  std::uint32_t chunk_bytes = 40;  ///< the fixed size, or the mean of drawn ones
+  std::uint32_t size_min = 40;     ///< drawn sizes stay within [size_min, size_max]
+  std::uint32_t size_max = 40;
+  std::uint32_t size_sigma = 0;  ///< of normal sizes
+  bool crc = false;
+  std::uint32_t l1id_bits = 32;  ///< 32 (ECR counter and 24 bits), 24, 16 or 8
+
+  double rate_hz = 100e3;
+  bool random = false;       ///< exponential spacing instead of an even one
+  std::uint64_t events = 0;  ///< accepted triggers after which the run ends; 0: none
+  double occupancy = 1;      ///< chance that a link has data for a trigger
+  std::uint32_t groups =
+      0;  ///< FULL: links are dealt into this many groups, in order; within a group they carry events in turn
+  std::uint64_t ecr_triggers = 0;          ///< event counter reset every so many triggers; 0: never
+  std::chrono::nanoseconds ecr_period{0};  ///< event counter reset every so often; 0: never
+
+  std::uint64_t memory_bytes = 0;  ///< of all pages; 0: nominal_memory_bytes(), more if the links need it
+  std::uint32_t page_bytes = 64 * 1024;
+  std::uint32_t run_length = 0;  ///< chunks per run; 0: as many as fill a FELIX block of 1 KiB
+  std::chrono::nanoseconds flush = std::chrono::milliseconds{1};  ///< a run waits at most this long for more chunks
+  int cpu = -1;                                                   ///< pin the generator's thread; -1: free
+
+  FaultSettings faults;
+
+  /// Links of one group, and the distance of a link's triggers in group mode.
+  std::uint32_t stride() const { return groups == 0 ? 1 : static_cast<std::uint32_t>(links.size() / groups); }
+
+  /// Settings of a configuration table that has every key of keys(). Throws SetupError.
+  static GeneratorSettings from(const Parameters& parameters);
+
+  /// 100 ms of the nominal rate, 16 to 128 MiB.
+  std::uint64_t nominal_memory_bytes() const;
+
+  /// Fills in what is left to us (run length, page size) and refuses what cannot work. Throws SetupError (readout.bad_generator).
+  void complete();
+};
+
+/// The configuration keys of `type = "generator"`.
+std::vector<Key> generator_keys();
+
+/// The FIDs of generated links: cards of 24 links with 8 E-links each, or of 24 links with one (FULL mode), as many cards as it takes.
+std::vector<Fid> generated_fids(std::size_t count, std::uint32_t detector, std::uint32_t first_card, bool full_mode);
+
+}  // namespace rodeo::input

@@ -1,0 +1,53 @@
+#include "input/page_pool.h"
+
+#include <utility>
+
+#include "base/error.h"
+
+namespace rodeo::input {
+
+PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::string_view purpose) : shape_(shape) {
+  // The pages' memory first: it says when there is not enough, before anything else of that size is asked for.
+  auto memory = base::Arena::create(pages * shape.bytes);
+  if (!memory) {
+    Error error = memory.error().within(purpose);
+    error.next = "make readout.input.memory smaller, or end other programs";
+    throw SetupError(std::move(error));
+  }
+  memory_ = std::move(*memory);
+  pages_ = std::vector<PooledPage>(pages);
+  runs_.resize(pages * shape.runs);
+  entries_.resize(pages * shape.entries);
+  for (std::size_t i = pages; i-- > 0;) {
+    PooledPage& page = pages_[i];
+    page.stream = &stream;
+    page.memory = memory_.data() + i * shape.bytes;
+    page.run_storage = runs_.data() + i * shape.runs;
+    page.entry_storage = entries_.data() + i * shape.entries;
+    page.next_free = free_;
+    free_ = &page;
+  }
+  free_count_ = pages;
+}
+
+PooledPage* PagePool::take() {
+  if (!returned_.empty()) collect();
+  PooledPage* page = free_;
+  if (page == nullptr) return nullptr;
+  free_ = page->next_free;
+  --free_count_;
+  page->used_bytes = page->used_runs = page->used_entries = page->chunks = 0;
+  page->payload_bytes = 0;
+  return page;
+}
+
+void PagePool::collect() {
+  PooledPage* first = returned_.take_all();
+  if (first == nullptr) return;
+  PooledPage* last = first;
+  for (++free_count_; last->next_free != nullptr; last = last->next_free) ++free_count_;
+  last->next_free = free_;
+  free_ = first;
+}
+
+}  // namespace rodeo::input

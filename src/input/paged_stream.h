@@ -1,0 +1,97 @@
+// A stream of pages from one producing thread to one worker: what the generator and the replay of files share.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "base/counters.h"
+#include "base/spsc_ring.h"
+#include "input/page_pool.h"
+#include "rodeo/input.h"
+
+namespace rodeo::input {
+
+/// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. Nothing allocates after construction.
+class PagedStream final : public DataStream {
+ public:
+  /// Throws SetupError if there is no memory for `pages` pages.
+  PagedStream(std::size_t pages, PageShape shape, std::string_view purpose);
+
+  // The worker's side.
+  PollStatus poll(Page*& page) override;
+  void release(Page& page) noexcept override { pool_.give_back(static_cast<PooledPage&>(page)); }
+  std::uint64_t clock_ns() const override { return delivered_ns_; }
+  StreamCounters counters() const override;
+
+  // The producer's side.
+  bool free_at_least(std::size_t pages) { return pool_.free_at_least(pages); }
+  std::size_t pages() const { return pool_.pages(); }
+
+  /// Makes sure that the open page takes `chunks` more chunks, `bytes` long together, whatever they look like; false when memory is out.
+  bool ensure(std::uint32_t bytes, std::uint32_t chunks);
+
+  /// Opens a run of equal chunks: at most `want`, at least one; `fit` says how many. The caller writes fit * size bytes there.
+  /// nullptr when memory is out.
+  std::byte* add_run(LinkIndex link, std::uint32_t size, std::uint32_t want, std::uint32_t& fit);
+
+  /// Adds one chunk, to the last run if it can continue that. Only after ensure().
+  std::byte* add_chunk(LinkIndex link, std::uint32_t size, std::uint8_t status);
+
+  /// Further chunks start a new run.
+  void end_run() { open_run_ = nullptr; }
+
+  /// Time that pages closed from now on claim to be complete up to.
+  void set_page_clock(std::uint64_t clock_ns) { page_clock_ns_ = std::max(page_clock_ns_, clock_ns); }
+
+  /// Makes the open page visible to the worker, if there is anything in it.
+  void close_page();
+
+  /// All up to `clock_ns` is delivered: visible after the pages closed before.
+  void advance_clock(std::uint64_t clock_ns);
+
+  /// Nothing will come any more.
+  void end();
+
+  std::uint64_t chunks_sent() const { return sent_.get(); }
+
+ private:
+  bool next_page();
+
+  PagePool pool_;
+  base::SpscRing<PooledPage*> ring_;
+
+  PooledPage* open_ = nullptr;
+  ChunkRun* open_run_ = nullptr;
+  std::uint64_t page_clock_ns_ = 0;
+  base::Gauge<std::uint64_t> sent_;
+
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> clock_ns_{0};
+  std::atomic<bool> ended_{false};
+
+  alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;  // the worker's
+  base::Gauge<std::uint64_t> chunks_;
+  base::Gauge<std::uint64_t> bytes_;
+  base::Gauge<std::uint64_t> polled_;
+};
+
+/// What an input hands out: the stream itself lives in the input, so that pages find their way back as long as the input lives.
+class StreamHandle final : public DataStream {
+ public:
+  explicit StreamHandle(DataStream& stream) : stream_(stream) {}
+  PollStatus poll(Page*& page) override { return stream_.poll(page); }
+  void release(Page& page) noexcept override { stream_.release(page); }
+  std::uint64_t clock_ns() const override { return stream_.clock_ns(); }
+  StreamCounters counters() const override { return stream_.counters(); }
+  double memory_fill() const override { return stream_.memory_fill(); }
+  std::uint32_t sources() const override { return stream_.sources(); }
+  std::uint32_t source_of(LinkIndex link) const override { return stream_.source_of(link); }
+  bool source_ended(std::uint32_t source) const override { return stream_.source_ended(source); }
+  void hold(std::uint32_t source, bool held) override { stream_.hold(source, held); }
+
+ private:
+  DataStream& stream_;
+};
+
+}  // namespace rodeo::input

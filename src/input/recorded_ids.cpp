@@ -1,0 +1,102 @@
+#include "input/recorded_ids.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace rodeo::input {
+
+bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
+  const L1Id a{before};
+  const L1Id b{now};
+  if (a.ecr() == b.ecr())
+    return std::abs(static_cast<std::int64_t>(a.l1()) - static_cast<std::int64_t>(b.l1())) <= kLargestStep;
+  return ((a.ecr() + 1) & 0xffU) == b.ecr() && b.l1() <= kLargestStep;
+}
+
+// Narrow ids are unwrapped along their link, the shorter way round.
+std::int64_t RecordedIds::follow(Follower& follower, std::uint32_t id) const {
+  if (!follower.begun) follower = {.last = *first_, .position = 0, .begun = true};
+  const std::int64_t turn = std::int64_t{field_.mask()} + 1;
+  std::int64_t step = (id - follower.last) & field_.mask();
+  if (step >= turn / 2) step -= turn;
+  follower.last = id;
+  return follower.position += step;
+}
+
+void RecordedIds::learn(LinkIndex link, std::span<const std::byte> chunk) {
+  if (!field_.in(chunk)) return;
+  const std::uint32_t id = field_.read(chunk);
+  if (!first_) first_ = id;
+  Follower& follower = learning_[link];
+  if (field_.bits < 32) {
+    const std::int64_t position = follow(follower, id);
+    lowest_ = std::min(lowest_, position);
+    highest_ = std::max(highest_, position);
+    return;
+  }
+  const bool believed = follower.begun && near(follower.last, id);
+  if (believed) {
+    for (const L1Id one : {L1Id{follower.last}, L1Id{id}}) {
+      Epoch& epoch = epochs_[one.ecr()];
+      epoch.first = std::min(epoch.used ? epoch.first : one.l1(), one.l1());
+      epoch.last = std::max(epoch.last, one.l1());
+      epoch.used = true;
+    }
+  }
+  follower.last = id;
+  follower.begun = true;
+}
+
+void RecordedIds::end_learning() {
+  learning_ = {};
+  if (!first_) return;
+  if (field_.bits < 32) {
+    events_ = static_cast<std::uint64_t>(highest_ - lowest_ + 1);
+    return;
+  }
+  // The epoch to begin with is the one without a predecessor; a full circle begins where the recording does.
+  std::uint32_t begin = L1Id{*first_}.ecr();
+  for (int i = 0; i < 255 && epochs_[(begin - 1) & 0xffU].used; ++i) begin = (begin - 1) & 0xffU;
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    Epoch& epoch = epochs_[(begin + i) & 0xffU];
+    if (!epoch.used) continue;
+    if (events_ > 0) epoch.first = 0;  // only the first may begin in the middle
+    epoch.base = events_;
+    events_ += epoch.last - epoch.first + 1;
+  }
+  // A recording of one event has no step from chunk to chunk to believe in.
+  if (events_ == 0) {
+    const L1Id only{*first_};
+    epochs_[only.ecr()] = {.used = true, .first = only.l1(), .last = only.l1(), .base = 0};
+    events_ = 1;
+  }
+}
+
+std::optional<std::uint64_t> RecordedIds::position(Follower& follower, std::span<const std::byte> chunk) const {
+  if (!field_.in(chunk) || !first_) return std::nullopt;
+  const std::uint32_t id = field_.read(chunk);
+  if (field_.bits < 32) return static_cast<std::uint64_t>(follow(follower, id) - lowest_);
+  return position_of(id);
+}
+
+// Of ids with the ECR counter.
+std::optional<std::uint64_t> RecordedIds::position_of(std::uint32_t id) const {
+  const Epoch& epoch = epochs_[L1Id{id}.ecr()];
+  const std::uint32_t l1 = L1Id{id}.l1();
+  if (!epoch.used || l1 < epoch.first || l1 > epoch.last) return std::nullopt;
+  return epoch.base + (l1 - epoch.first);
+}
+
+std::optional<std::int64_t> RecordedIds::distance(std::uint32_t from, std::uint32_t to) const {
+  if (field_.bits < 32) {
+    const std::int64_t turn = std::int64_t{field_.mask()} + 1;
+    const std::int64_t step = (to - from) & field_.mask();
+    return step >= turn / 2 ? step - turn : step;
+  }
+  const auto first = position_of(from);
+  const auto second = position_of(to);
+  if (!first || !second) return std::nullopt;
+  return static_cast<std::int64_t>(*second) - static_cast<std::int64_t>(*first);
+}
+
+}  // namespace rodeo::input
