@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "control/json.h"
 #include "readout/bench/scaling.h"
+#include "settings/json.h"
 
 namespace rodeo::cli {
 
@@ -33,7 +33,7 @@ inline constexpr double kMostBenchChunk = 1 << 20;
 inline constexpr double kMostBenchWorkers = 256;
 
 /// With S(n), C_FA and P.
-control::Json json_of(const readout::ScalingRow& row);
+settings::Json json_of(const readout::ScalingRow& row);
 
 /// 1, 2, ... as far as this machine has cores.
 std::vector<std::uint32_t> workers_up_to(std::uint32_t most);

@@ -24,7 +24,7 @@ namespace rodeo::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using control::Json;
+using settings::Json;
 
 struct FiguresOptions {
   FigureSettings settings;

@@ -3,10 +3,10 @@
 
 #include "base/sentence.h"
 #include "cli/bench.h"
-#include "control/json.h"
 #include "readout/bench/build_bench.h"
 #include "readout/bench/latency_bench.h"
 #include "readout/defaults.h"
+#include "settings/json.h"
 
 namespace rodeo::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "cli/bench.h"
-#include "control/json.h"
 #include "readout/bench/scaling.h"
 #include "readout/defaults.h"
+#include "settings/json.h"
 
 namespace rodeo::cli {
 

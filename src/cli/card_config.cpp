@@ -7,11 +7,11 @@
 #include <map>
 
 #include "card/configuration/apply.h"
+#include "card/configuration/card_file.h"
 #include "card/firmware.h"
 #include "card_registers/cru.h"
 #include "cli/card.h"
-#include "control/card_file.h"
-#include "control/text_file.h"
+#include "settings/text_file.h"
 
 namespace rodeo::cli {
 
@@ -19,7 +19,7 @@ Result<card::FirmwareTable> firmware_table(const std::string& file) {
   card::FirmwareTable table = card::FirmwareTable::built_in();
   for (const std::string& name : {std::string("/etc/o2.d/readoutcard/o2-roc-fw-list.json"), file}) {
     if (name.empty()) continue;
-    const auto text = control::read_text_file(name);
+    const auto text = settings::read_text_file(name);
     if (!text) {
       if (name == file) return std::unexpected(text.error().within("the list of firmware"));
       continue;
@@ -80,11 +80,11 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
 }
 
 /// The wanted settings, from what the card has. All that is wrong is told: what is not returned is printed.
-Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<control::CardFile>& file) {
+Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<card::CardFile>& file) {
   auto settings = card::read_settings(card);
   if (!settings) return settings;
   if (file) {
-    if (auto done = control::apply_card_file(*file, *settings); !done) return std::unexpected(done.error());
+    if (auto done = card::apply_card_file(*file, *settings); !done) return std::unexpected(done.error());
   }
   std::vector<Error> errors;
   if (options.links) {
@@ -94,8 +94,8 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     const auto mask = link_mask(*options.links);
     if (!mask) return std::unexpected(mask.error());
     for (unsigned link = 0; link < card_registers::cru::kLinks; ++link) {
-      if (auto done = control::set_card_setting(*settings, fmt::format("link{}.enabled", link),
-                                                (*mask >> link & 1) != 0 ? "true" : "false", "--links");
+      if (auto done = card::set_card_setting(*settings, fmt::format("link{}.enabled", link),
+                                             (*mask >> link & 1) != 0 ? "true" : "false", "--links");
           !done)
         return std::unexpected(done.error());
     }
@@ -103,7 +103,7 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   for (const auto& [name, value] : options.named) {
     if (!value) continue;
     const bool of_links = name == "gbt_mux" || name == "fee_id";
-    if (auto done = control::set_card_setting(*settings, of_links ? "links." + name : name, *value, option_of(name)); !done)
+    if (auto done = card::set_card_setting(*settings, of_links ? "links." + name : name, *value, option_of(name)); !done)
       errors.push_back(done.error());
   }
   for (const std::string& setting : options.settings) {
@@ -111,8 +111,8 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     if (equals == std::string::npos)
       return std::unexpected(
           Error{"cli.usage", "--set takes NAME=VALUE, not " + setting, {}, "for example --set link3.fee_id=0x1a"});
-    if (auto done = control::set_card_setting(*settings, std::string_view(setting).substr(0, equals),
-                                              std::string_view(setting).substr(equals + 1), "--set " + setting);
+    if (auto done = card::set_card_setting(*settings, std::string_view(setting).substr(0, equals),
+                                           std::string_view(setting).substr(equals + 1), "--set " + setting);
         !done)
       errors.push_back(done.error());
   }
@@ -138,14 +138,14 @@ Result<void> write_text(const std::string& file, const std::string& text) {
 }
 
 /// The kind of configuration that a file's name says; TOML for a name without one, as - and /dev/stdout.
-Result<control::CardFileFormat> kind_of(const std::string& file) {
+Result<card::CardFileFormat> kind_of(const std::string& file) {
   const std::string kind = std::filesystem::path(file).extension().string();
   if (!kind.empty() && kind != ".toml" && kind != ".ini" && kind != ".cfg" && kind != ".json")
     return std::unexpected(Error{"cli.bad_value",
                                  fmt::format("--generate {}: {} is no kind of configuration", file, kind),
                                  {},
                                  "there are .toml, and upstream's .ini (.cfg) and .json"});
-  return control::card_file_format(file);
+  return card::card_file_format(file);
 }
 
 Result<ExitCode> config(Options& options) {
@@ -156,7 +156,7 @@ Result<ExitCode> config(Options& options) {
                                         : options.make_template == "crorc" ? card::CardSettings(card::CrorcSettings{})
                                                                            : card::CardSettings(card::FelixSettings{});
     const std::string file = options.generate.empty() ? "-" : options.generate;
-    if (auto written = write_text(file, control::write_card_file(settings, *generated)); !written)
+    if (auto written = write_text(file, card::write_card_file(settings, *generated)); !written)
       return std::unexpected(written.error());
     return ExitCode::done;
   }
@@ -172,21 +172,21 @@ Result<ExitCode> config(Options& options) {
     if (!card) return std::unexpected(card.error());
     const auto settings = card::read_settings(**card);
     if (!settings) return std::unexpected(settings.error());
-    if (auto written = write_text(options.generate, control::write_card_file(*settings, *generated)); !written)
+    if (auto written = write_text(options.generate, card::write_card_file(*settings, *generated)); !written)
       return std::unexpected(written.error());
     return ExitCode::done;
   }
-  std::optional<control::CardFile> file;
+  std::optional<card::CardFile> file;
   if (!options.file.empty()) {
     // ini://, json:// and file: are how upstream's tools name files.
     std::string name = options.file;
     for (const std::string_view scheme : {"ini://", "json://", "file:"}) {
       if (name.starts_with(scheme)) name.erase(0, scheme.size());
     }
-    auto read = control::read_card_file(name);
+    auto read = card::read_card_file(name);
     if (!read) return std::unexpected(read.error());
     file = std::move(*read);
-    if (const auto errors = control::check_card_file(*file); !errors.empty()) return report_errors(errors);
+    if (const auto errors = card::check_card_file(*file); !errors.empty()) return report_errors(errors);
   }
   if (!file && !options.links && options.settings.empty() &&
       std::ranges::none_of(options.named, [](const auto& one) { return one.second.has_value(); })) {

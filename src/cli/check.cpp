@@ -5,21 +5,21 @@
 
 #include "base/sentence.h"
 #include "cli/verbs.h"
-#include "control/configuration.h"
 #include "control/emulator_settings.h"
 #include "control/library.h"
 #include "control/network_settings.h"
 #include "control/readout_settings.h"
-#include "control/reference.h"
-#include "control/schema.h"
 #include "control/tables.h"
+#include "settings/configuration.h"
+#include "settings/reference.h"
+#include "settings/schema.h"
 
 namespace rodeo::cli {
 
 namespace {
 
-using control::Configuration;
-using control::ConfigurationErrors;
+using settings::Configuration;
+using settings::ConfigurationErrors;
 
 struct Options {
   std::vector<std::string> files;
@@ -38,11 +38,11 @@ Json error_json(const Error& error) {
 /// A table of every value with where it comes from.
 Table effective_values(const Configuration& configuration) {
   Table table({{"key", "key"}, {"value", "value"}, {"origin", "origin"}, {"from", "where"}});
-  configuration.root.visit([&](const control::Table& one) {
-    for (const control::Setting& setting : one.settings()) {
-      const bool given = setting.origin != control::Origin::fallback;
+  configuration.root.visit([&](const settings::Table& one) {
+    for (const settings::Setting& setting : one.settings()) {
+      const bool given = setting.origin != settings::Origin::fallback;
       table.add_row({one.path() + "." + setting.key.name, setting.written,
-                     Cell(control::origin_name(setting.origin), {}, given ? Style::strong : Style::faint),
+                     Cell(settings::origin_name(setting.origin), {}, given ? Style::strong : Style::faint),
                      setting.where.empty() ? Cell(Json()) : Cell(setting.where)});
     }
   });
@@ -51,8 +51,8 @@ Table effective_values(const Configuration& configuration) {
 
 std::size_t values_given(const Configuration& configuration) {
   std::size_t given = 0;
-  configuration.root.visit([&](const control::Table& one) {
-    for (const control::Setting& setting : one.settings()) given += setting.origin != control::Origin::fallback;
+  configuration.root.visit([&](const settings::Table& one) {
+    for (const settings::Setting& setting : one.settings()) given += setting.origin != settings::Origin::fallback;
   });
   return given;
 }
@@ -65,11 +65,11 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     if (const auto loaded = library.plugins().load(plugin); !loaded) throw SetupError(loaded.error());
   }
   const auto tables = control::tables_for(file);
-  auto configuration = control::load_configuration({.file = file, .overrides = options.overrides}, tables,
-                                                   library.registry(), library.plugins());
+  auto configuration = settings::load_configuration({.file = file, .overrides = options.overrides}, tables,
+                                                    library.registry(), library.plugins());
   if (configuration) {
     const bool has_readout =
-        std::ranges::any_of(tables, [](const control::TableDeclaration& table) { return table.path == "readout"; });
+        std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
     ConfigurationErrors errors = has_readout ? control::check_readout(*configuration) : ConfigurationErrors{};
     if (configuration->table("emulator") != nullptr) {
       if (const auto cards = control::emulator_of(*configuration); !cards)
@@ -107,11 +107,11 @@ Result<ExitCode> check(const Options& options) {
     }
     for (const std::string& file : options.files) {
       const auto read =
-          control::load_configuration({.file = file}, control::tables_for(file), library.registry(), library.plugins());
+          settings::load_configuration({.file = file}, control::tables_for(file), library.registry(), library.plugins());
       if (!read) return std::unexpected(read.error().front());
     }
-    print(options.schema ? control::json_schema(tables, library.registry()).dump() + "\n"
-                         : control::configuration_reference(tables, library.registry()));
+    print(options.schema ? settings::json_schema(tables, library.registry()).dump() + "\n"
+                         : settings::configuration_reference(tables, library.registry()));
     return ExitCode::done;
   }
   if (options.files.empty()) {

@@ -10,12 +10,12 @@
 #include "base/registry.h"
 #include "base/units.h"
 #include "cli/data.h"
-#include "control/configuration.h"
 #include "control/stop_signals.h"
 #include "control/tables.h"
 #include "input/block_recorder.h"
 #include "input/generator_settings.h"
 #include "readout/defaults.h"
+#include "settings/configuration.h"
 
 namespace rodeo::cli {
 namespace {
@@ -86,7 +86,7 @@ Result<std::vector<std::string>> overrides(const Options& options) {
 }
 
 // The errors but the last are printed here, the last by whoever ends the command.
-std::unexpected<Error> all_of(const control::ConfigurationErrors& errors) {
+std::unexpected<Error> all_of(const settings::ConfigurationErrors& errors) {
   for (std::size_t i = 0; i + 1 < errors.size(); ++i) print_error(errors[i]);
   return std::unexpected(errors.back());
 }
@@ -105,13 +105,13 @@ Result<ExitCode> record(const Options& options) {
   if (auto added = registry.add_library("built in", &readout::register_defaults); !added)
     return std::unexpected(added.error());
   base::PluginHost plugins(registry);
-  const control::ConfigurationSource source{
+  const settings::ConfigurationSource source{
       .file = options.config.value_or("record.toml"), .overrides = *set, .environment = options.config.has_value()};
   const auto configuration =
-      options.config ? control::load_configuration(source, control::system_tables(), registry, plugins)
-                     : control::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
+      options.config ? settings::load_configuration(source, control::system_tables(), registry, plugins)
+                     : settings::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
   if (!configuration) return all_of(configuration.error());
-  const control::Table& table = *configuration->table("readout.input");
+  const settings::Table& table = *configuration->table("readout.input");
   if (!options.config && table.parameters().integer("events") == 0) {
     return std::unexpected(bad_value("a recording of 0 events would never end", "--events N, the triggers to record"));
   }

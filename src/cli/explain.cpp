@@ -7,18 +7,18 @@
 #include "base/nearest.h"
 #include "cli/verbs.h"
 #include "cli/wrapped.h"
-#include "control/key_list.h"
-#include "control/key_value.h"
 #include "control/library.h"
 #include "control/tables.h"
 #include "control/vocabulary.h"
+#include "settings/key_list.h"
+#include "settings/key_value.h"
 
 namespace rodeo::cli {
 
 namespace {
 
-using control::ListedKey;
-using control::TableDeclaration;
+using settings::ListedKey;
+using settings::TableDeclaration;
 
 struct Options {
   std::string name;
@@ -57,10 +57,10 @@ std::string choices_text(const Key& key) {
 Json key_json(const ListedKey& listed) {
   const Key& key = listed.key;
   Json json = Json::object({{"key", listed.path()},
-                            {"type", control::type_name(key.type)},
+                            {"type", settings::type_name(key.type)},
                             {"required", key.required},
-                            {"default", key.required ? Json() : Json(control::default_text(key))},
-                            {"allowed", key.choices.empty() ? Json(control::range_text(key)) : Json::array_of(key.choices)},
+                            {"default", key.required ? Json() : Json(settings::default_text(key))},
+                            {"allowed", key.choices.empty() ? Json(settings::range_text(key)) : Json::array_of(key.choices)},
                             {"help", key.help}});
   if (listed.component != nullptr) json["component"] = Json::object({{listed.slot, listed.component->info.name}});
   return json;
@@ -70,14 +70,14 @@ std::string key_text(const ListedKey& listed, bool colours) {
   const Key& key = listed.key;
   std::string text = styled(listed.path(), Style::strong, colours);
   if (listed.component != nullptr) text += fmt::format("    with {} = \"{}\"", listed.slot, listed.component->info.name);
-  text += "\n  " + control::summary(key);
-  if (const std::string range = control::range_text(key); !range.empty()) text += ", " + range;
+  text += "\n  " + settings::summary(key);
+  if (const std::string range = settings::range_text(key); !range.empty()) text += ", " + range;
   if (!key.choices.empty()) text += ", one of: " + choices_text(key);
   text += "\n\n  " + help_text(key.help) + "\n\n";
   const bool array = listed.table->form == TableDeclaration::Form::array;
   const std::string path = array ? listed.table->path + "[0]." + key.name : listed.path();
   text += fmt::format("  file         {}\n", array ? "[[" + listed.table->path + "]]" : "[" + listed.table->path + "]");
-  text += fmt::format("               {} = {}\n", key.name, key.required ? "..." : control::default_text(key));
+  text += fmt::format("               {} = {}\n", key.name, key.required ? "..." : settings::default_text(key));
   text +=
       fmt::format("  environment  {}\n", environment_name(array ? listed.table->path + ".0." + key.name : listed.path()));
   text += fmt::format("  flag         --set {}=...\n", path);
@@ -107,8 +107,8 @@ void print_table(const TableDeclaration& declaration, const std::vector<ListedKe
     if (listed.table != &declaration) continue;
     const std::string& help = listed.key.help;
     table.add_row({listed.key.name, listed.component == nullptr ? Json("") : Json(listed.component->info.name),
-                   control::type_name(listed.key.type),
-                   listed.key.required ? Json("required") : Json(control::default_text(listed.key)),
+                   settings::type_name(listed.key.type),
+                   listed.key.required ? Json("required") : Json(settings::default_text(listed.key)),
                    help.substr(0, help.find(". "))});
   }
   if (format == OutputFormat::table) {
@@ -154,7 +154,7 @@ Result<ExitCode> explain(const Options& options) {
     if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
   }
   const auto tables = control::system_tables();
-  const auto keys = control::list_keys(tables, library.registry());
+  const auto keys = settings::list_keys(tables, library.registry());
   const std::string name = without_positions(options.name);
   std::vector<const ListedKey*> found;
   std::vector<std::string> known;

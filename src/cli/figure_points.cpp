@@ -15,9 +15,9 @@
 namespace rodeo::cli {
 namespace {
 
-using control::Json;
 using readout::BuildBenchResult;
 using readout::BuildBenchSettings;
+using settings::Json;
 
 constexpr std::uint32_t kMostCards = 6;
 constexpr std::uint32_t kWorkersOfFigure6 = 6;

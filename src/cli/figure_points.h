@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/registry.h"
-#include "control/json.h"
+#include "settings/json.h"
 
 namespace rodeo::cli {
 
@@ -16,16 +16,16 @@ struct FigureSettings {
 // clock; "cpu_share" says how much CPU the workers got of what this machine's cores would have given them.
 
 /// GBT rate against FELIX cards, 192 links of 40 B each, every card with its own builder of one or two workers.
-control::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
 /// FULL-mode rate of each stream against their number; 24 links, 5 kB.
-control::Json measure_figure5(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_figure5(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
 /// GBT rate against chunk size with 48 links (a), and against the number of links (b).
-control::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
-control::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
 /// Speed-up, cost of assembly, parallel fraction.
-control::Json measure_table2(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_table2(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
 }  // namespace rodeo::cli

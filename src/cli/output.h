@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "control/json.h"
+#include "settings/json.h"
 
 namespace rodeo::cli {
 
-using control::Json;
+using settings::Json;
 
 enum class OutputFormat : std::uint8_t { table, json, csv };
 

@@ -6,9 +6,11 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "control/json.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 /// {"ok": false, ...}
 std::string refusal(const Error& error);

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "control/json.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 /// Starts it at construction and ends it at destruction; it also ends when this process does, however that happens. One thread.
 class EmulatorProcess {

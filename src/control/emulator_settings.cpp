@@ -12,6 +12,11 @@
 #include "control/tables.h"
 
 namespace rodeo::control {
+
+using settings::load_configuration;
+using settings::read_toml_file;
+using settings::Table;
+
 namespace {
 
 using namespace emulator;

@@ -5,12 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "control/configuration.h"
-#include "control/declarations.h"
-#include "control/json.h"
 #include "emulator/emulator.h"
+#include "settings/configuration.h"
+#include "settings/declarations.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Configuration;
+using settings::ConfigurationErrors;
+using settings::ConfigurationSource;
+using settings::Json;
+using settings::TableDeclaration;
 
 /// [emulator] and all below it.
 std::vector<TableDeclaration> emulator_tables();

@@ -9,11 +9,18 @@
 #include "control/library.h"
 #include "control/network_tables.h"
 #include "control/tables.h"
-#include "control/toml_file.h"
 #include "network/scenario_text.h"
 #include "network/simulator/simulate.h"
+#include "settings/toml_file.h"
 
 namespace rodeo::control {
+
+using settings::load_configuration;
+using settings::Origin;
+using settings::read_toml_file;
+using settings::Setting;
+using settings::Table;
+
 namespace {
 
 using network::NamedTexts;

@@ -3,10 +3,15 @@
 
 #include <expected>
 
-#include "control/configuration.h"
-#include "control/json.h"
+#include "settings/configuration.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Configuration;
+using settings::ConfigurationErrors;
+using settings::ConfigurationSource;
+using settings::Json;
 
 /// {"scenario": {name: text}, "size": {...}, "sweep": {..., "axes": [{"key", "values": [text]}]}, "executor": {...}}. The scenario has what
 /// was given; the network that it makes is one that can be built, and so is that of every value of an axis on its own.

@@ -3,9 +3,11 @@
 
 #include <vector>
 
-#include "control/declarations.h"
+#include "settings/declarations.h"
 
 namespace rodeo::control {
+
+using settings::TableDeclaration;
 
 /// Keys of topology, traffic, switch and simulation are those of network/scenario_text.h.
 std::vector<TableDeclaration> network_tables();

@@ -7,10 +7,14 @@
 
 #include "base/mapped_file.h"
 #include "base/thread.h"
-#include "control/key_value.h"
 #include "formats/block_decoder.h"
+#include "settings/key_value.h"
 
 namespace rodeo::control {
+
+using settings::convert_value;
+using settings::default_value;
+using settings::RawValue;
 
 namespace {
 

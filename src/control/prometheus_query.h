@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "control/json.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 struct TimeSeries {
   std::vector<std::pair<std::string, std::string>> labels;

@@ -1,10 +1,12 @@
 // What a run would refuse, found without starting one: no memory is taken, no file made, no card touched.
 #pragma once
 
-#include "control/configuration.h"
 #include "readout/settings.h"
+#include "settings/configuration.h"
 
 namespace rodeo::control {
+
+using settings::ConfigurationErrors;
 
 /// Adds what is wrong with ROBs, links and consumers of these settings, as far as it shows without looking at files and devices.
 void refuse_what_cannot_run(const readout::ReadoutSettings& settings, ConfigurationErrors& errors);

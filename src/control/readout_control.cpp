@@ -4,7 +4,7 @@
 
 #include "control/control_request.h"
 #include "control/run_report_output.h"
-#include "formats/fid.h"
+#include "settings/fid_text.h"
 
 namespace rodeo::control {
 namespace {
@@ -18,7 +18,7 @@ Json status_of(readout::Application& application) {
 }
 
 std::string change_link(readout::Application& application, const Json& request, LinkState state) {
-  const auto fid = formats::parse_fid(text_of(request, "fid"));
+  const auto fid = settings::parse_fid(text_of(request, "fid"));
   if (!fid) return refusal(fid.error());
   if (const auto done = application.set_link(*fid, state); !done) return refusal(done.error());
   return reply(Json::object());

@@ -4,10 +4,12 @@
 #include <string>
 
 #include "base/error.h"
-#include "control/json.h"
 #include "readout/application.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 /// The answer to one line; never throws. Called between two steps of the application, by its thread.
 std::string answer_request(readout::Application& application, const std::string& request);

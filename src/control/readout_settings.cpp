@@ -20,6 +20,12 @@
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::control {
+
+using settings::load_configuration;
+using settings::parse_configuration;
+using settings::Setting;
+using settings::Table;
+
 namespace {
 
 std::uint32_t run_type_of(const std::string& name) {

@@ -9,10 +9,14 @@
 
 #include "base/plugin_host.h"
 #include "base/registry.h"
-#include "control/configuration.h"
 #include "readout/settings.h"
+#include "settings/configuration.h"
 
 namespace rodeo::control {
+
+using settings::Configuration;
+using settings::ConfigurationErrors;
+using settings::ConfigurationSource;
 
 struct ReadoutPlan {
   std::unique_ptr<base::ComponentRegistry> registry;

@@ -9,10 +9,15 @@
 
 #include "base/mapped_file.h"
 #include "base/sha256.h"
-#include "control/text_file.h"
+#include "settings/text_file.h"
 #include "storage/event_file_writer.h"
 
 namespace rodeo::control {
+
+using settings::read_text_file;
+using settings::Setting;
+using settings::Table;
+
 namespace {
 
 namespace fs = std::filesystem;

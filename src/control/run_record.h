@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "base/plugin_host.h"
-#include "control/configuration.h"
-#include "control/json.h"
 #include "readout/run_report.h"
+#include "settings/configuration.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Configuration;
+using settings::Json;
 
 /// Keys of free strings.
 inline constexpr std::string_view kSoftwareKey = "Rodeo-Software";

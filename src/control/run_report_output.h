@@ -3,11 +3,13 @@
 
 #include <string>
 
-#include "control/json.h"
 #include "readout/readout_status.h"
 #include "readout/run_report.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 const char* phase_name(readout::Phase phase);
 

@@ -1,9 +1,11 @@
 #include "control/switch_program.h"
 
-#include "control/json.h"
 #include "network/laboratory/line_process.h"
+#include "settings/json.h"
 
 namespace rodeo::control {
+
+using settings::Json;
 
 namespace {
 

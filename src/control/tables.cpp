@@ -4,9 +4,12 @@
 
 #include "control/emulator_settings.h"
 #include "control/network_tables.h"
-#include "control/toml_file.h"
+#include "settings/toml_file.h"
 
 namespace rodeo::control {
+
+using settings::ComponentKind;
+using settings::read_toml_file;
 
 namespace {
 

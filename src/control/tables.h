@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <vector>
 
-#include "control/declarations.h"
+#include "settings/declarations.h"
 
 namespace rodeo::control {
+
+using settings::TableDeclaration;
 
 /// Every table there is, parents before children.
 std::vector<TableDeclaration> system_tables();

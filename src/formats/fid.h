@@ -1,28 +1,16 @@
-// FELIX identifiers as text, in ranges, and as a card's 11-bit E-link numbers (docs/formats/identifiers.md).
+// FELIX identifiers as text and as a card's 11-bit E-link numbers (docs/formats/identifiers.md).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "base/error.h"
 #include "rodeo/ids.h"
 
 namespace rodeo::formats {
 
 /// "0x1000000000540000": always 16 digits, so that columns of them line up.
 std::string to_text(Fid fid);
-
-/// Reads one FID, hexadecimal with 0x or decimal. Errors: formats.fid.
-Result<Fid> parse_fid(std::string_view text);
-
-/// Reads one FID or a range `FID+N` of N consecutive E-links. Errors: formats.fid.
-Result<std::vector<Fid>> parse_fid_range(std::string_view text);
-
-/// The E-link `n` places after `first`, counting from e-link 63 to e-link 0 of the next link; nothing beyond link 8191.
-std::optional<Fid> advance(Fid first, std::uint32_t n);
 
 /// Number of an E-link on its card, as it stands in block headers: link << 6 | e-link.
 inline constexpr std::uint32_t kCardElinkBits = 11;

@@ -4,12 +4,13 @@
 
 #include <set>
 
-#include "control/configuration.h"
-#include "control/key_value.h"
 #include "readout/defaults.h"
+#include "settings/configuration.h"
+#include "settings/key_value.h"
 
 using namespace rodeo;
 using namespace rodeo::control;
+using namespace rodeo::settings;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-using rodeo::control::Json;
+using rodeo::settings::Json;
 
 /// How deep the library's own value is nested.
 std::size_t depth_of(const nlohmann::ordered_json& value) {

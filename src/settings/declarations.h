@@ -9,7 +9,7 @@
 #include "base/registry.h"
 #include "rodeo/parameters.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 using base::ComponentKind;
 
@@ -37,4 +37,4 @@ struct TableDeclaration {
   std::vector<JoinedSlot> joined = {};
 };
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

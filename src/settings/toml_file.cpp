@@ -1,4 +1,4 @@
-#include "control/toml_file.h"
+#include "settings/toml_file.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #define TOML_SHARED_LIB 1
 #include <toml++/toml.h>
 
-#include "control/text_file.h"
+#include "settings/text_file.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -126,4 +126,4 @@ Result<RawValue> parse_toml(std::string_view text, std::string_view name) {
   }
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -1,13 +1,13 @@
-#include "control/reference.h"
+#include "settings/reference.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "control/key_list.h"
-#include "control/key_value.h"
+#include "settings/key_list.h"
+#include "settings/key_value.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string configuration_reference(std::span<const TableDeclaration> declaratio
   return page;
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

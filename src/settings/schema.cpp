@@ -1,13 +1,13 @@
-#include "control/schema.h"
+#include "settings/schema.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "control/key_value.h"
+#include "settings/key_value.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -158,4 +158,4 @@ Json json_schema(std::span<const TableDeclaration> declarations, const base::Com
   return schema;
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -1,10 +1,10 @@
-#include "control/json.h"
+#include "settings/json.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -203,4 +203,4 @@ Result<Json> Json::parse(std::string_view text) {
   return std::unexpected(bad_json(text, builder.bad_byte(), builder.out_of_range() ? "a number is too large" : kNoJson));
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

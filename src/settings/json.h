@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// A JSON value. Objects keep the order in which their keys were set. Plain value semantics.
 class Json {
@@ -84,4 +84,4 @@ class Json {
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object> value_;
 };
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

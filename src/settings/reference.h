@@ -5,11 +5,11 @@
 #include <string>
 
 #include "base/registry.h"
-#include "control/declarations.h"
+#include "settings/declarations.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// Markdown: one section a table, one below it for each component of the registry that can be in it.
 std::string configuration_reference(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -1,4 +1,4 @@
-#include "control/text_file.h"
+#include "settings/text_file.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 Result<std::string> read_text_file(const std::filesystem::path& file, std::size_t most) {
   const auto unreadable = [&](const std::string& why, const char* next) {
@@ -32,4 +32,4 @@ Result<std::string> read_text_file(const std::filesystem::path& file, std::size_
                     reason == ENOENT ? "is the name right?" : "name a file that you may read");
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

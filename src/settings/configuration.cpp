@@ -1,4 +1,4 @@
-#include "control/configuration.h"
+#include "settings/configuration.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include <stdexcept>
 
 #include "base/nearest.h"
-#include "control/key_value.h"
+#include "settings/key_value.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace fs = std::filesystem;
 
@@ -516,4 +516,4 @@ std::expected<Configuration, ConfigurationErrors> load_configuration(const Confi
   return ConfigurationBuilder(source, declarations, registry, plugins).build(*raw);
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -1,4 +1,4 @@
-#include "control/card_file.h"
+#include "card/configuration/card_file.h"
 
 #include <fmt/format.h>
 
@@ -10,18 +10,19 @@
 #include <set>
 
 #include "base/nearest.h"
-#include "control/json.h"
-#include "control/text_file.h"
-#include "control/toml_file.h"
+#include "settings/json.h"
+#include "settings/text_file.h"
+#include "settings/toml_file.h"
 
-namespace rodeo::control {
+namespace rodeo::card {
+
+using settings::Json;
+using settings::parse_toml;
+using settings::RawValue;
+using settings::read_text_file;
 
 namespace {
 
-using card::CardSettings;
-using card::CrorcSettings;
-using card::CruSettings;
-using card::FelixSettings;
 using Section = CardFile::Section;
 using Entry = CardFile::Entry;
 
@@ -183,10 +184,10 @@ std::optional<unsigned> link_of(std::string_view section) {
 }
 
 template <typename Struct>
-Result<void> set_field(std::span<const card::SettingField<Struct>> fields, Struct& settings, const Entry& entry,
+Result<void> set_field(std::span<const SettingField<Struct>> fields, Struct& settings, const Entry& entry,
                        std::string_view section) {
   std::vector<std::string> names;
-  for (const card::SettingField<Struct>& field : fields) {
+  for (const SettingField<Struct>& field : fields) {
     if (entry.key != field.name && (field.upstream.empty() || entry.key != field.upstream)) {
       names.emplace_back(field.name);
       continue;
@@ -224,9 +225,9 @@ constexpr std::string_view section_of() {
   return "felix";
 }
 
-std::span<const card::SettingField<CruSettings>> fields_of(const CruSettings&) { return card::cru_fields(); }
-std::span<const card::SettingField<CrorcSettings>> fields_of(const CrorcSettings&) { return card::crorc_fields(); }
-std::span<const card::SettingField<FelixSettings>> fields_of(const FelixSettings&) { return card::felix_fields(); }
+std::span<const SettingField<CruSettings>> fields_of(const CruSettings&) { return cru_fields(); }
+std::span<const SettingField<CrorcSettings>> fields_of(const CrorcSettings&) { return crorc_fields(); }
+std::span<const SettingField<FelixSettings>> fields_of(const FelixSettings&) { return felix_fields(); }
 
 template <typename Settings>
 Result<void> set_section(Settings& settings, const Section& section) {
@@ -236,9 +237,8 @@ Result<void> set_section(Settings& settings, const Section& section) {
     }
     return {};
   }
-  if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, card::cru_link_fields(), section);
-  if constexpr (std::is_same_v<Settings, FelixSettings>)
-    return set_in_links(settings.links, card::felix_link_fields(), section);
+  if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, cru_link_fields(), section);
+  if constexpr (std::is_same_v<Settings, FelixSettings>) return set_in_links(settings.links, felix_link_fields(), section);
   return std::unexpected(
       Error{"config.unknown_key", "a C-RORC has no settings of links", section.where, "its settings stand in [crorc]"});
 }
@@ -250,11 +250,11 @@ bool known_section(std::string_view name) {
 }
 
 template <typename Struct>
-void write_fields(std::string& text, std::string_view section, std::span<const card::SettingField<Struct>> fields,
+void write_fields(std::string& text, std::string_view section, std::span<const SettingField<Struct>> fields,
                   const Struct& settings, CardFileFormat format) {
-  using Kind = typename card::SettingField<Struct>::Kind;
+  using Kind = typename SettingField<Struct>::Kind;
   text += fmt::format("[{}]\n", section);
-  for (const card::SettingField<Struct>& field : fields) {
+  for (const SettingField<Struct>& field : fields) {
     const std::string value = field.text(settings);
     if (format == CardFileFormat::toml) {
       const std::string written = field.kind == Kind::choice ? '"' + value + '"' : value;
@@ -267,10 +267,10 @@ void write_fields(std::string& text, std::string_view section, std::span<const c
 }
 
 template <typename Struct>
-void write_fields(Json& json, std::string_view section, std::span<const card::SettingField<Struct>> fields,
+void write_fields(Json& json, std::string_view section, std::span<const SettingField<Struct>> fields,
                   const Struct& settings) {
   Json members = Json::object();
-  for (const card::SettingField<Struct>& field : fields) {
+  for (const SettingField<Struct>& field : fields) {
     if (!field.upstream.empty()) members[field.upstream] = field.text(settings);
   }
   json[section] = std::move(members);
@@ -285,11 +285,11 @@ void each_section(const CardSettings& settings, Visit visit) {
         visit(std::string(section_of<Settings>()), fields_of(of), of);
         if constexpr (std::is_same_v<Settings, CruSettings>) {
           for (std::size_t link = 0; link < of.links.size(); ++link)
-            visit(fmt::format("link{}", link), card::cru_link_fields(), of.links[link]);
+            visit(fmt::format("link{}", link), cru_link_fields(), of.links[link]);
         }
         if constexpr (std::is_same_v<Settings, FelixSettings>) {
           for (std::size_t link = 0; link < of.links.size(); ++link)
-            visit(fmt::format("link{}", link), card::felix_link_fields(), of.links[link]);
+            visit(fmt::format("link{}", link), felix_link_fields(), of.links[link]);
         }
       },
       settings);
@@ -417,4 +417,4 @@ std::string write_card_file(const CardSettings& settings, CardFileFormat format)
   return text;
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::card

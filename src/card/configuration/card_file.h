@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "card/configuration/settings.h"
 
-namespace rodeo::control {
+namespace rodeo::card {
 
 /// A file as sections of keys: [cru], [crorc] or [felix], [links] for all links, [link0] to [link11] for one.
 struct CardFile {
@@ -40,17 +40,17 @@ std::vector<Error> check_card_file(const CardFile& file);
 /// Changes what the file names; the rest of `settings` (as a rule: what the card has) stays. Sections of other types of card
 /// are passed over, sections and keys that nobody knows are errors (config.unknown_key, with the nearest), so is a file
 /// without a section for this card (config.missing_key). Keys are ours or upstream's.
-Result<void> apply_card_file(const CardFile& file, card::CardSettings& settings);
+Result<void> apply_card_file(const CardFile& file, CardSettings& settings);
 
 /// One setting: "clock", "links.gbt_mux", "link3.fee_id". Errors: config.unknown_key, config.bad_value.
-Result<void> set_card_setting(card::CardSettings& settings, std::string_view name, std::string_view value,
+Result<void> set_card_setting(CardSettings& settings, std::string_view name, std::string_view value,
                               const std::string& where);
 
 enum class CardFileFormat : std::uint8_t { toml, ini, json };
 
 /// The whole configuration as a file: TOML with the help of each key beside it, or what upstream's tools read.
-std::string write_card_file(const card::CardSettings& settings, CardFileFormat format);
+std::string write_card_file(const CardSettings& settings, CardFileFormat format);
 /// By the name's end; TOML for anything else.
 CardFileFormat card_file_format(const std::filesystem::path& file);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::card

@@ -1,8 +1,8 @@
-#include "control/key_list.h"
+#include "settings/key_list.h"
 
 #include <fmt/format.h>
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -36,4 +36,4 @@ std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations,
   return list;
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

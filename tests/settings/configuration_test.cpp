@@ -1,4 +1,4 @@
-#include "control/configuration.h"
+#include "settings/configuration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 using namespace rodeo;
-using namespace rodeo::control;
+using namespace rodeo::settings;
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/plugin_host.h"
-#include "control/declarations.h"
-#include "control/toml_file.h"
+#include "settings/declarations.h"
+#include "settings/toml_file.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// Where a value comes from, weakest first.
 enum class Origin : std::uint8_t { fallback, file, environment, flag };
@@ -107,4 +107,4 @@ std::expected<Configuration, ConfigurationErrors> parse_configuration(std::strin
                                                                       const base::ComponentRegistry& registry,
                                                                       base::PluginHost& plugins);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/error.h"
-#include "control/toml_file.h"
 #include "rodeo/parameters.h"
+#include "settings/toml_file.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// Checks type, range and choice, and converts to the base unit. `path` is the whole name for messages ("readout.builder.timeout");
 /// relative paths start at `directory`. Errors: config.wrong_type, config.out_of_range, config.bad_choice, config.bad_value; their
@@ -31,4 +31,4 @@ std::string summary(const Key& key);
 /// The default as one writes it in a file: with quotes where they are needed.
 std::string default_text(const Key& key);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

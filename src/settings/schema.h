@@ -4,12 +4,12 @@
 #include <span>
 
 #include "base/registry.h"
-#include "control/declarations.h"
-#include "control/json.h"
+#include "settings/declarations.h"
+#include "settings/json.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// Knows the components of the registry; a table that describes a component allows just the keys of its `type`.
 Json json_schema(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

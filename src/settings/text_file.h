@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// No configuration is as long; /dev/zero is.
 inline constexpr std::size_t kMostTextBytes = std::size_t{16} << 20;
@@ -16,4 +16,4 @@ inline constexpr std::size_t kMostTextBytes = std::size_t{16} << 20;
 /// system's reason: it cannot be opened or read, is a directory, or has more than `most` bytes.
 Result<std::string> read_text_file(const std::filesystem::path& file, std::size_t most = kMostTextBytes);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

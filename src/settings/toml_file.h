@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// Counted from 1; 0 where there is none.
 struct Place {
@@ -60,4 +60,4 @@ struct RawValue::Member {
 Result<RawValue> read_toml_file(const std::filesystem::path& file);
 Result<RawValue> parse_toml(std::string_view text, std::string_view name);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -1,4 +1,4 @@
-#include "control/key_value.h"
+#include "settings/key_value.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 
 #include "base/nearest.h"
 #include "base/units.h"
-#include "formats/fid.h"
+#include "settings/fid_text.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 namespace {
 
@@ -161,7 +161,7 @@ class Converter {
   Result<Parameters::Value> fid(const RawValue& raw) const {
     if (raw.kind == Kind::integer) return raw.integer;
     if (!is_text(raw)) return wrong_type(raw);
-    const auto value = formats::parse_fid(raw.text);
+    const auto value = parse_fid(raw.text);
     return value ? Result<Parameters::Value>{static_cast<std::int64_t>(value->value)} : bad_value(value.error());
   }
 
@@ -218,7 +218,7 @@ class Converter {
     if (!list) return std::unexpected(list.error());
     std::vector<std::uint64_t> fids;
     for (const std::string& text : *list) {
-      const auto range = formats::parse_fid_range(text);
+      const auto range = parse_fid_range(text);
       if (!range) return bad_value(range.error());
       for (const Fid one : *range) fids.push_back(one.value);
     }
@@ -316,4 +316,4 @@ std::string summary(const Key& key) {
   return fmt::format("{}, default {}", type_name(key.type), key.fallback.empty() ? default_text(key) : key.fallback);
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/registry.h"
-#include "control/declarations.h"
+#include "settings/declarations.h"
 
-namespace rodeo::control {
+namespace rodeo::settings {
 
 /// A key of a table, or of a component that can be in it.
 struct ListedKey {
@@ -24,4 +24,4 @@ struct ListedKey {
 /// Refers to both arguments.
 std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::settings
