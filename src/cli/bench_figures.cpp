@@ -176,7 +176,7 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
       out[name] = measure();
     } catch (const SetupError& refused) {
       print_error(refused.error().within(name));
-      const bool wrong = control::exit_code_of(refused.error().code) == ExitCode::not_verified;
+      const bool wrong = exit_code_of(refused.error().code) == ExitCode::not_verified;
       if (worst != ExitCode::not_verified) worst = wrong ? ExitCode::not_verified : ExitCode::partial;
     }
   }

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "cli/verbs.h"
-#include "control/stop_signals.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 
@@ -117,7 +117,7 @@ Result<ExitCode> AskedCards::outcome() const {
   for (const One& one : cards_) {
     if (one.error) print_error(*one.error);
   }
-  return failures < cards_.size() ? ExitCode::partial : control::exit_code_of(first.code);
+  return failures < cards_.size() ? ExitCode::partial : exit_code_of(first.code);
 }
 
 Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards::Work& work) {
@@ -182,7 +182,7 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
     return outcome;
   }
   if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
   ExitCode worst = ExitCode::done;
   bool first = true;

@@ -9,7 +9,7 @@
 #include "card/bench/bar_bench.h"
 #include "card/bench/dma_bench.h"
 #include "cli/card.h"
-#include "control/stop_signals.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -174,7 +174,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
     if (!errors)
       return std::unexpected(Error{"cli.output", "cannot write the errors", options.error_file, "may you write there?"});
   }
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   settings.stop = [&signals] { return signals.stop_requested(); };
   settings.progress = print_progress;
   const auto result = card::run_dma_bench(**card, settings);

@@ -8,7 +8,7 @@
 
 #include "card/operations/flash.h"
 #include "cli/card.h"
-#include "control/stop_signals.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -62,7 +62,7 @@ Result<std::vector<std::uint16_t>> read_words(const std::string& name) {
   return words;
 }
 
-card::FlashProgress progress(const control::StopSignals& signals) {
+card::FlashProgress progress(const process::StopSignals& signals) {
   return [&signals](std::uint64_t done, std::uint64_t all) {
     if (isatty(STDERR_FILENO) != 0 && (done % 4096 == 0 || done == all)) {
       fmt::print(stderr, "\r{:5.1f} %{}", 100 * static_cast<double>(done) / static_cast<double>(all),
@@ -80,7 +80,7 @@ Result<ExitCode> write(const Options& options) {
   if (!words) return std::unexpected(words.error());
   auto card = open_card(options.id);
   if (!card) return std::unexpected(card.error());
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   const auto report = card::write_flash(**card, *address, *words, progress(signals));
   if (!report) return std::unexpected(report.error());
   Properties properties;
@@ -96,7 +96,7 @@ Result<ExitCode> read(const Options& options) {
   if (!address) return std::unexpected(address.error());
   auto card = open_card(options.id);
   if (!card) return std::unexpected(card.error());
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   const auto words = card::read_flash(**card, *address, options.words, progress(signals));
   if (!words) return std::unexpected(words.error());
   if (!options.file.empty()) {

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "card/huge_pages.h"
 #include "cli/card.h"
-#include "control/huge_pages.h"
 
 namespace rodeo::cli {
 namespace {
@@ -17,7 +17,7 @@ struct Options {
 
 std::string mounts_of(std::uint64_t page_bytes) {
   std::string list;
-  for (const control::HugePageMount& mount : control::huge_page_mounts()) {
+  for (const card::HugePageMount& mount : card::huge_page_mounts()) {
     if (mount.page_bytes == page_bytes || (mount.page_bytes == 0 && page_bytes == 2 << 20)) {
       list += (list.empty() ? "" : " ") + mount.directory.string();
     }
@@ -31,7 +31,7 @@ Result<ExitCode> show_or_set(const Options& options) {
         Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
   }
   if (options.pages) {
-    if (const auto pool = control::set_huge_pages(options.node, *options.page_bytes, *options.pages); !pool)
+    if (const auto pool = card::set_huge_pages(options.node, *options.page_bytes, *options.pages); !pool)
       return std::unexpected(pool.error());
   }
   Table table({{"NUMA node", "numa_node"},
@@ -39,7 +39,7 @@ Result<ExitCode> show_or_set(const Options& options) {
                {"pages", "pages"},
                {"free", "free"},
                {"files in", "mounted_at"}});
-  for (const control::HugePagePool& pool : control::huge_page_pools()) {
+  for (const card::HugePagePool& pool : card::huge_page_pools()) {
     table.add_row({pool.node, Cell(pool.page_bytes, base::format_size(pool.page_bytes)), pool.pages,
                    Cell(pool.free, {}, pool.free == 0 ? Style::faint : Style::plain), mounts_of(pool.page_bytes)});
   }

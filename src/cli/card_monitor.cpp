@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "card/measurements.h"
 #include "cli/card.h"
-#include "control/http_server.h"
-#include "control/stop_signals.h"
+#include "process/http_server.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -153,7 +153,7 @@ Result<ExitCode> again(const std::optional<std::chrono::nanoseconds>& interval, 
                        const std::function<Result<ExitCode>(bool first)>& once) {
   if (!interval) return once(true);
   if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   ExitCode worst = ExitCode::done;
   bool first = true;
   while (!signals.stop_requested()) {
@@ -279,10 +279,10 @@ Result<ExitCode> metrics(const Options& options) {
   }
   if (options.listen.empty())
     return again(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
-  if (auto possible = control::HttpServer::check(options.listen); !possible)
+  if (auto possible = process::HttpServer::check(options.listen); !possible)
     return std::unexpected(Error{"cli.bad_value", possible.error().what, {}, possible.error().next});
-  const control::StopSignals signals;
-  control::HttpServer server(options.listen, [&options](const std::string& target) -> control::HttpReply {
+  const process::StopSignals signals;
+  process::HttpServer server(options.listen, [&options](const std::string& target) -> process::HttpReply {
     if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};
     auto cards = AskedCards::open(options.ids);
     return {200, "text/plain; version=0.0.4; charset=utf-8", cards ? prometheus_of_all(*cards) : std::string(kUpHeader)};

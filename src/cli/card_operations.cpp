@@ -13,7 +13,7 @@
 #include "card/operations/user_logic.h"
 #include "card_registers/cru.h"
 #include "cli/card.h"
-#include "control/stop_signals.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 
@@ -93,7 +93,7 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
     if (options.expert || options.format != OutputFormat::table)
       columns.insert(columns.end(), {{"PLL", "pll_locked"}, {"RX locked", "rx_locked"}, {"data", "data_up"}});
     columns.insert(columns.end(), {{"PHY", "phy_up"}, {"RX errors", "rx_errors"}, {"FEC errors", "fec_errors"}});
-    const control::StopSignals signals;
+    const process::StopSignals signals;
     const auto end = std::chrono::steady_clock::now() + options.duration;
     for (bool first = true, over = false; !over; first = false) {
       const auto next = options.interval ? std::min(end, std::chrono::steady_clock::now() + *options.interval) : end;

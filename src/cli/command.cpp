@@ -393,7 +393,7 @@ class Parser {
   int complain(const Error& error) const {
     std::fflush(stdout);
     print_error(error);
-    return static_cast<int>(control::exit_code_of(error.code));
+    return static_cast<int>(exit_code_of(error.code));
   }
 
   std::string hint() const { return path_ + " --help"; }
@@ -478,13 +478,13 @@ void print_error(const Error& error) {
   }
   fmt::print(stderr, "{}\n", text);
   // Every code has a text of its own: nobody is left with a message that leads nowhere.
-  if (error.next.empty() && control::find_error_code(error.code) != nullptr)
+  if (error.next.empty() && find_error_code(error.code) != nullptr)
     fmt::print(stderr, "  rodeo explain {} says more\n", error.code);
 }
 
 Result<ExitCode> report_errors(const std::vector<Error>& errors) {
   for (const Error& error : errors) print_error(error);
-  return errors.empty() ? ExitCode::done : control::exit_code_of(errors.front().code);
+  return errors.empty() ? ExitCode::done : exit_code_of(errors.front().code);
 }
 
 int run_command(const Command& root, int argc, const char* const* argv) {

@@ -12,12 +12,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/codes.h"
 #include "cli/output.h"
-#include "control/codes.h"
 
 namespace rodeo::cli {
-
-using control::ExitCode;
 
 /// What a verb does. The error it returns, and the SetupError it throws, are printed and decide the exit status.
 using Action = std::function<Result<ExitCode>()>;

@@ -9,13 +9,13 @@
 #include "base/units.h"
 #include "cli/data_file.h"
 #include "cli/verbs.h"
-#include "control/run_record.h"
 #include "formats/block_file.h"
 #include "formats/checksum.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
 #include "formats/superpage_dump.h"
+#include "readout/run/run_record.h"
 #include "storage/event_file_reader.h"
 
 namespace rodeo::cli {
@@ -118,17 +118,17 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   add_count("links missing in them", "missing_links", totals.missing_links);
   add_count("ROBs without links that were removed", "robs_without_removed_links", totals.robs_without_removed);
   add_count("links removed in them", "removed_links", totals.removed_links);
-  const std::string software(header.free_string(control::kSoftwareKey));
+  const std::string software(header.free_string(readout::kSoftwareKey));
   p.add("written by", "software", software.empty() ? Cell(Json(), "not known") : Cell("Rodeo " + software));
   const auto parsed = [&](std::string_view key) {
     const auto value = Json::parse(header.free_string(key));
     return value ? *value : Json();
   };
-  const Json plugins = parsed(control::kPluginsKey);
+  const Json plugins = parsed(readout::kPluginsKey);
   p.add("plug-ins", "plugins", Cell(plugins, names_of(plugins)));
-  const std::string hash(header.free_string(control::kConfigurationHashKey));
+  const std::string hash(header.free_string(readout::kConfigurationHashKey));
   p.add("SHA-256 of the configuration", "configuration_sha256", hash.empty() ? Cell(Json(), "not known") : Cell(hash));
-  const Json configuration = parsed(control::kConfigurationKey);
+  const Json configuration = parsed(readout::kConfigurationKey);
   p.add("configuration", "configuration",
         Cell(configuration, configuration.is_null()
                                 ? "not known"
@@ -140,7 +140,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("links", "links",
         Cell(Json::array_of(links),
              links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
-  const std::optional<Json> run = control::run_that_wrote(file.path);
+  const std::optional<Json> run = readout::run_that_wrote(file.path);
   p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), "no run.json beside it knows this file"));
   return p;
 }

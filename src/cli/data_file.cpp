@@ -74,7 +74,7 @@ Result<ExitCode> for_each_file(const std::vector<std::string>& paths,
   if (not_verified) return ExitCode::not_verified;
   if (!failure) return ExitCode::done;
   if (paths.size() == 1) return std::unexpected(*failure);
-  return good > 0 ? ExitCode::partial : control::exit_code_of(failure->code);
+  return good > 0 ? ExitCode::partial : exit_code_of(failure->code);
 }
 
 void print_note(const std::string& text) {

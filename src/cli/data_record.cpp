@@ -10,10 +10,10 @@
 #include "base/registry.h"
 #include "base/units.h"
 #include "cli/data.h"
-#include "control/stop_signals.h"
 #include "control/tables.h"
 #include "input/block_recorder.h"
 #include "input/generator_settings.h"
+#include "process/stop_signals.h"
 #include "readout/defaults.h"
 #include "settings/configuration.h"
 
@@ -123,7 +123,7 @@ Result<ExitCode> record(const Options& options) {
   if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
   const Parameters& keys = table.parameters();
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
   const auto summary = input::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
   if (!summary) return std::unexpected(summary.error());

@@ -6,9 +6,9 @@
 #include "base/units.h"
 #include "cli/data.h"
 #include "cli/data_file.h"
-#include "control/run_record.h"
 #include "formats/block_file.h"
 #include "formats/superpage_dump.h"
+#include "readout/run/run_record.h"
 #include "storage/file_recover.h"
 
 namespace rodeo::cli {
@@ -271,7 +271,7 @@ Result<ExitCode> verify(const Options& options) {
   std::size_t sound = 0;
   std::size_t passed_over = 0;
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
-    if (control::is_run_record(path)) {
+    if (readout::is_run_record(path)) {
       print_note(path + " is the record of a run, which has no checksum: passed over");
       ++passed_over;
       return ExitCode::done;

@@ -13,12 +13,12 @@
 #include "card/card.h"
 #include "card/enumeration.h"
 #include "card_registers/felix.h"
+#include "cli/demo_directory.h"
+#include "cli/emulator_process.h"
+#include "cli/examples.h"
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
-#include "control/demo_directory.h"
-#include "control/emulator_process.h"
 #include "control/emulator_settings.h"
-#include "control/examples.h"
 #include "control/readout_settings.h"
 #include "emulator/chunk_books.h"
 #include "storage/file_verify.h"
@@ -92,8 +92,7 @@ struct DemoCard {
   }
 };
 
-std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card,
-                                      const control::DemoDirectory& directory) {
+std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
   std::vector<std::string> out = {
       fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
@@ -114,7 +113,7 @@ std::uint64_t number_of(const Json& object, std::string_view key) {
 /// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a second, and at the end.
 class EmulatorView {
  public:
-  explicit EmulatorView(const control::EmulatorProcess& emulator) : emulator_(emulator) {}
+  explicit EmulatorView(const EmulatorProcess& emulator) : emulator_(emulator) {}
 
   void amend(readout::ReadoutStatus& status, bool last) {
     if (last || status.seconds >= next_seconds_) {
@@ -174,7 +173,7 @@ class EmulatorView {
     counters.push_back({std::string(name), value});
   }
 
-  const control::EmulatorProcess& emulator_;
+  const EmulatorProcess& emulator_;
   double next_seconds_ = 0;
   Json report_ = Json::object();
 };
@@ -234,10 +233,10 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   return findings == 0 && events > 0 && report.verified_chunks > 0;
 }
 
-Result<std::filesystem::path> write_configuration(const control::DemoDirectory& directory) {
+Result<std::filesystem::path> write_configuration(const DemoDirectory& directory) {
   std::filesystem::path path = directory.path() / "demo.toml";
   std::ofstream file(path);
-  file << control::example_text("demo.toml");
+  file << example_text("demo.toml");
   file.close();
   if (!file)
     return std::unexpected(
@@ -263,7 +262,7 @@ Result<ExitCode> run(const DemoOptions& options) {
   if (!(options.rate_hz > 0))
     return std::unexpected(Error{"cli.bad_value", "--rate 0: the demo's triggers have a rate, more than 0", "",
                                  "`rodeo bench build` goes as fast as this machine can"});
-  const control::DemoDirectory directory(options.keep);
+  const DemoDirectory directory(options.keep);
   const auto configuration = write_configuration(directory);
   if (!configuration) return std::unexpected(configuration.error());
   const DemoCard card(options.links);
@@ -282,13 +281,13 @@ Result<ExitCode> run(const DemoOptions& options) {
                   base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
                   directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
           .c_str());
-  control::EmulatorProcess emulator({.configuration = *configuration,
-                                     .overrides = emulator_overrides,
-                                     .name = card.name,
-                                     .log = directory.path() / "emulator.log"});
+  EmulatorProcess emulator({.configuration = *configuration,
+                            .overrides = emulator_overrides,
+                            .name = card.name,
+                            .log = directory.path() / "emulator.log"});
   if (const auto enabled = card.enable_links(); !enabled) return std::unexpected(enabled.error());
   auto plan = control::load_readout_text(
-      control::example_text("demo.toml"),
+      example_text("demo.toml"),
       {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;

@@ -1,32 +1,32 @@
 // `rodeo doctor`: what this host lacks for full speed, each with its remedy.
 #include <fmt/format.h>
 
+#include "cli/examine_host.h"
 #include "cli/verbs.h"
-#include "control/doctor.h"
 
 namespace rodeo::cli {
 
 namespace {
 
 struct Options {
-  control::DoctorSettings settings;
+  DoctorSettings settings;
   std::string directory = ".";
   std::chrono::nanoseconds disk_time = std::chrono::milliseconds{500};
   OutputFormat format = OutputFormat::table;
 };
 
-Style style_of(control::Health health) {
-  if (health == control::Health::good) return Style::good;
-  return health == control::Health::warning ? Style::warning : Style::faint;
+Style style_of(Health health) {
+  if (health == Health::good) return Style::good;
+  return health == Health::warning ? Style::warning : Style::faint;
 }
 
 Result<ExitCode> examine(Options& options) {
   options.settings.data_directory = options.directory;
   options.settings.disk_time = std::chrono::duration_cast<std::chrono::milliseconds>(options.disk_time);
-  const auto findings = control::examine_host(options.settings);
+  const auto findings = examine_host(options.settings);
   Table table({{"what", "name"}, {"state", "state"}, {"found", "value"}, {"", "meaning"}, {"", "remedy"}});
-  for (const control::Finding& finding : findings) {
-    table.add_row({finding.name, Cell(control::health_name(finding.health), {}, style_of(finding.health)), finding.value,
+  for (const Finding& finding : findings) {
+    table.add_row({finding.name, Cell(health_name(finding.health), {}, style_of(finding.health)), finding.value,
                    finding.meaning, finding.remedy});
   }
   if (options.format != OutputFormat::table) {
@@ -35,10 +35,10 @@ Result<ExitCode> examine(Options& options) {
   }
   // Three lines each: a table of sentences would be wider than any terminal.
   const bool colours = colours_on_stdout();
-  for (const control::Finding& finding : findings) {
-    const std::string state = fmt::format("{:7}", control::health_name(finding.health));
+  for (const Finding& finding : findings) {
+    const std::string state = fmt::format("{:7}", health_name(finding.health));
     print(fmt::format("{}  {:24}  {}\n", styled(state, style_of(finding.health), colours), finding.name, finding.value));
-    if (finding.health == control::Health::good) continue;
+    if (finding.health == Health::good) continue;
     print(fmt::format("         {}\n", finding.meaning));
     if (!finding.remedy.empty()) print(fmt::format("         {}\n", styled(finding.remedy, Style::strong, colours)));
   }

@@ -15,8 +15,8 @@
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
 #include "control/emulator_settings.h"
-#include "control/line_socket.h"
-#include "control/stop_signals.h"
+#include "process/line_socket.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -120,8 +120,8 @@ Result<ExitCode> run(const RunOptions& options) {
   if (!settings) return report_errors(settings.error());
   const auto socket = base::runtime_socket(control::emulator_socket_name(settings->name));
   if (!socket) return std::unexpected(socket.error());
-  control::LineServer control(*socket);
-  const control::StopSignals signals;
+  process::LineServer control(*socket);
+  const process::StopSignals signals;
   emulator::Emulator emulator(std::move(*settings));
   for (const auto& function : emulator.report().functions) {
     std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),

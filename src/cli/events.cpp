@@ -8,11 +8,11 @@
 #include "base/sentence.h"
 #include "cli/data.h"
 #include "cli/verbs.h"
-#include "control/stop_signals.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
 #include "formats/rob.h"
 #include "formats/rod_data.h"
+#include "process/stop_signals.h"
 #include "readout/consumer/sample_client.h"
 
 namespace rodeo::cli {
@@ -142,7 +142,7 @@ template <typename Show>
 Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
   Result<SampleClient> client = SampleClient::connect(options.name);
   if (!client) return std::unexpected(client.error());
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   Sample sample;
   std::uint64_t seen = 0;
   std::uint64_t shown = 0;

@@ -6,10 +6,10 @@
 
 #include "base/nearest.h"
 #include "cli/verbs.h"
+#include "cli/vocabulary.h"
 #include "cli/wrapped.h"
 #include "control/library.h"
 #include "control/tables.h"
-#include "control/vocabulary.h"
 #include "settings/key_list.h"
 #include "settings/key_value.h"
 
@@ -119,7 +119,7 @@ void print_table(const TableDeclaration& declaration, const std::vector<ListedKe
   table.print(format);
 }
 
-void print_code(const control::ErrorCode& code, OutputFormat format) {
+void print_code(const ErrorCode& code, OutputFormat format) {
   const int status = static_cast<int>(code.exit);
   if (format == OutputFormat::table) {
     return print(fmt::format("{}    exit status {}\n\n  {}\n", styled(code.code, Style::strong, colours_on_stdout()), status,
@@ -128,9 +128,9 @@ void print_code(const control::ErrorCode& code, OutputFormat format) {
   print(Json::object({{"code", code.code}, {"exit_status", status}, {"text", code.text}}).dump() + "\n");
 }
 
-void print_words(const std::vector<control::Word>& words, OutputFormat format) {
+void print_words(const std::vector<Word>& words, OutputFormat format) {
   Json list = Json::array();
-  for (const control::Word& word : words) {
+  for (const Word& word : words) {
     if (format == OutputFormat::table) {
       print(fmt::format("{}    {}{}\n\n  {}\n", styled(word.word, Style::strong, colours_on_stdout()), word.kind,
                         word.unit.empty() ? "" : fmt::format(" [{}]", word.unit), help_text(word.text)));
@@ -145,7 +145,7 @@ bool same_word(std::string_view one, std::string_view other) {
 }
 
 Result<ExitCode> explain(const Options& options) {
-  if (const control::ErrorCode* code = control::find_error_code(options.name); code != nullptr) {
+  if (const ErrorCode* code = find_error_code(options.name); code != nullptr) {
     print_code(*code, options.format);
     return ExitCode::done;
   }
@@ -166,9 +166,9 @@ Result<ExitCode> explain(const Options& options) {
     print_keys(found, options.format);
     return ExitCode::done;
   }
-  std::vector<control::Word> words = control::vocabulary();
-  for (const control::Word& word : words) known.emplace_back(word.word);
-  std::erase_if(words, [&](const control::Word& word) { return !same_word(word.word, name); });
+  std::vector<Word> words = vocabulary();
+  for (const Word& word : words) known.emplace_back(word.word);
+  std::erase_if(words, [&](const Word& word) { return !same_word(word.word, name); });
   if (!words.empty()) print_words(words, options.format);
   for (const TableDeclaration& declaration : tables) {
     known.push_back(declaration.path);
@@ -189,7 +189,7 @@ Result<ExitCode> explain(const Options& options) {
     print_keys(found, options.format);
     return ExitCode::done;
   }
-  for (const control::ErrorCode& code : control::error_codes()) known.emplace_back(code.code);
+  for (const ErrorCode& code : error_codes()) known.emplace_back(code.code);
   std::string next = base::did_you_mean(name, known);
   if (next.empty())
     next =

@@ -7,12 +7,12 @@
 #include "cli/net.h"
 #include "cli/net_lab_report.h"
 #include "cli/program.h"
-#include "control/prometheus_query.h"
-#include "control/stop_signals.h"
-#include "control/switch_program.h"
 #include "network/laboratory/agent.h"
 #include "network/laboratory/leftovers.h"
 #include "network/laboratory/linux_switch.h"
+#include "network/laboratory/switch_program.h"
+#include "process/prometheus_query.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -163,7 +163,7 @@ Result<LabReport> plan(const Options& options) {
 
 Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Settings& settings) {
   if (options.driver.empty()) return nullptr;
-  if (options.driver != "linux") return control::switch_program(options.driver, options.driver_options);
+  if (options.driver != "linux") return network::laboratory::switch_program(options.driver, options.driver_options);
   LinuxSwitchSettings linux;
   linux.mtu_bytes = settings.traffic.mtu_bytes;
   for (const std::string& option : options.driver_options) {
@@ -227,10 +227,10 @@ Result<void> add_metrics(const Options& options, LabReport& report) {
     last = std::max(last, run.ended_unix_seconds);
   }
   for (const std::string& query : options.queries) {
-    const auto series = control::query_prometheus(options.prometheus, query, first, last);
+    const auto series = process::query_prometheus(options.prometheus, query, first, last);
     if (!series) return std::unexpected(series.error());
     Json list = Json::array();
-    for (const control::TimeSeries& one : *series) list.push_back(control::json_of(one));
+    for (const process::TimeSeries& one : *series) list.push_back(process::json_of(one));
     report.metrics.push_back(Json::object({{"query", query}, {"series", std::move(list)}}));
   }
   return {};
@@ -252,7 +252,7 @@ Result<ExitCode> run_lab(const Options& options) {
   if (options.prometheus.empty() != options.queries.empty())
     return std::unexpected(Error{"cli.bad_value", "--prometheus and --query go together", "",
                                  "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'"});
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   const Stop stop = [&signals] { return signals.stop_requested(); };
   auto driver = driver_of(options, report->settings);
   if (!driver) return std::unexpected(driver.error());

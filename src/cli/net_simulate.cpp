@@ -12,9 +12,9 @@
 #include "base/units.h"
 #include "cli/net.h"
 #include "control/network_settings.h"
-#include "control/stop_signals.h"
 #include "network/scenario_text.h"
 #include "network/simulator/simulate.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 namespace {
@@ -257,7 +257,7 @@ Result<ExitCode> simulate(const Options& options) {
                               static_cast<double>(one.smoothed_rtt_ns) * 1e-3));
     };
   }
-  const control::StopSignals signals;
+  const process::StopSignals signals;
   auto progress = std::make_unique<ProgressLine>(scenario->duration_ns);
   observers.progress = [&](std::uint64_t virtual_ns) {
     progress->show(virtual_ns);

@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 
 #include "cli/data_file.h"
+#include "cli/plugin_trial.h"
 #include "cli/verbs.h"
-#include "control/plugin_trial.h"
 
 namespace rodeo::cli {
 
 namespace {
 
 struct Options {
-  control::TrialSettings settings;
+  TrialSettings settings;
   std::string recording;
   OutputFormat format = OutputFormat::table;
 };
@@ -39,7 +39,7 @@ Properties recording_properties(const Options& options, const formats::BlockFile
   return p;
 }
 
-Table components_table(const control::Trial& trial) {
+Table components_table(const Trial& trial) {
   Table table({{"kind", "kind"},
                {"name", "name"},
                {"accepted", "accepted"},
@@ -52,7 +52,7 @@ Table components_table(const control::Trial& trial) {
                {"BCIDs from", "smallest_bcid"},
                {"to", "largest_bcid"},
                {"CPU [ns/chunk]", "ns_per_chunk"}});
-  for (const control::ComponentTrial& one : trial.components) {
+  for (const ComponentTrial& one : trial.components) {
     const bool ids = one.kind == base::ComponentKind::extractor && one.accepted > 0;
     const bool bcids = ids && one.fields.has_bcid;
     const auto id = [](std::uint32_t l1id) { return Cell(std::uint64_t{l1id}, fmt::format("{:#x}", l1id)); };
@@ -67,10 +67,10 @@ Table components_table(const control::Trial& trial) {
   return table;
 }
 
-Table samples_table(const control::Trial& trial) {
+Table samples_table(const Trial& trial) {
   Table table(
       {{"first chunks: E-link", "elink"}, {"size [B]", "bytes"}, {"L1 id", "l1id"}, {"BCID", "bcid"}, {"check", "good"}});
-  for (const control::ChunkSample& one : trial.samples) {
+  for (const ChunkSample& one : trial.samples) {
     const Cell none(Json(), "-", Style::faint);
     const Cell malformed(Json(), "malformed", Style::bad);
     const auto& trigger = one.trigger;
@@ -90,7 +90,7 @@ Table samples_table(const control::Trial& trial) {
 Result<ExitCode> test(Options& options) {
   options.settings.recording = options.recording;
   control::Library library;
-  const auto trial = control::try_plugin(library, options.settings);
+  const auto trial = try_plugin(library, options.settings);
   if (!trial) return std::unexpected(trial.error());
   const Properties recording = recording_properties(options, trial->recording);
   const Table components = components_table(*trial);
@@ -108,7 +108,7 @@ Result<ExitCode> test(Options& options) {
     print("\n");
     samples.print(options.format);
   }
-  for (const control::ComponentTrial& one : trial->components) {
+  for (const ComponentTrial& one : trial->components) {
     if (one.thrown == 0) continue;
     fmt::print(stderr, "{} {} threw: {}\n", base::kind_name(one.kind), one.name, one.first_thrown);
   }

@@ -12,8 +12,8 @@
 
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
-#include "control/readout_control.h"
 #include "control/readout_settings.h"
+#include "readout/run/readout_control.h"
 
 namespace rodeo::cli {
 namespace {
@@ -140,7 +140,7 @@ Properties properties_of(const Json& status) {
 Result<ExitCode> show_status(const TalkOptions& options) {
   const bool screen = options.watch && options.format == OutputFormat::table && ::isatty(STDOUT_FILENO) == 1;
   for (bool first = true;; first = false) {
-    const auto status = control::ask_readout(options.name, Json::object({{"command", "status"}}));
+    const auto status = readout::ask_readout(options.name, Json::object({{"command", "status"}}));
     if (!status && first) return std::unexpected(status.error());
     if (!status) {
       std::fprintf(stderr, "the run is over\n");
@@ -160,7 +160,7 @@ Result<ExitCode> show_status(const TalkOptions& options) {
 }
 
 Result<ExitCode> list_links(const TalkOptions& options) {
-  const auto status = control::ask_readout(options.name, Json::object({{"command", "status"}}));
+  const auto status = readout::ask_readout(options.name, Json::object({{"command", "status"}}));
   if (!status) return std::unexpected(status.error());
   Table table({{"ROB", "source_id"},
                {"link", "fid"},
@@ -191,7 +191,7 @@ Result<ExitCode> list_links(const TalkOptions& options) {
 Result<ExitCode> ask(const TalkOptions& options, const char* command) {
   Json request = Json::object({{"command", command}});
   if (!options.fid.empty()) request["fid"] = options.fid;
-  const auto done = control::ask_readout(options.name, request);
+  const auto done = readout::ask_readout(options.name, request);
   if (!done) return std::unexpected(done.error());
   return ExitCode::done;
 }

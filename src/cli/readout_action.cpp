@@ -10,12 +10,12 @@
 
 #include "base/runtime_dir.h"
 #include "cli/revision.h"
-#include "control/http_server.h"
-#include "control/line_socket.h"
-#include "control/prometheus.h"
-#include "control/readout_control.h"
-#include "control/run_record.h"
-#include "control/run_report_output.h"
+#include "process/http_server.h"
+#include "process/line_socket.h"
+#include "readout/run/prometheus.h"
+#include "readout/run/readout_control.h"
+#include "readout/run/run_record.h"
+#include "readout/run/run_report_output.h"
 
 namespace rodeo::cli {
 namespace {
@@ -28,7 +28,7 @@ ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
 }
 
 Result<void> publish(const readout::RunReport& report, const Json& json, const std::string& json_file) {
-  std::fputs(control::report_text(report).c_str(), stderr);
+  std::fputs(readout::report_text(report).c_str(), stderr);
   return json_file.empty() ? Result<void>{} : write_json(json_file, json);
 }
 
@@ -48,7 +48,7 @@ class MetricsEndpoint {
   }
 
  private:
-  control::HttpReply answer(const std::string& target) {
+  process::HttpReply answer(const std::string& target) {
     if (target != "/metrics")
       return {.status = 404, .content_type = "text/plain; charset=utf-8", .body = "the metrics are at /metrics\n"};
     readout::ReadoutStatus status;
@@ -57,19 +57,19 @@ class MetricsEndpoint {
       status = status_;
     }
     return {
-        .status = 200, .content_type = control::kPrometheusContentType, .body = control::prometheus_text(settings_, status)};
+        .status = 200, .content_type = readout::kPrometheusContentType, .body = readout::prometheus_text(settings_, status)};
   }
 
   const readout::ReadoutSettings& settings_;
   std::mutex mutex_;
   readout::ReadoutStatus status_;
-  std::optional<control::HttpServer> server_;
+  std::optional<process::HttpServer> server_;
 };
 
 /// Throws SetupError: control.name_taken and what the socket may say.
-void listen(std::optional<control::LineServer>& control, control::ReadoutPlan& plan) {
+void listen(std::optional<process::LineServer>& control, control::ReadoutPlan& plan) {
   for (bool again = plan.another_name_will_do;; again = false) {
-    const auto socket = base::runtime_socket(control::control_socket_name(plan.settings.name));
+    const auto socket = base::runtime_socket(readout::control_socket_name(plan.settings.name));
     if (!socket) throw SetupError(socket.error());
     try {
       control.emplace(*socket);
@@ -84,8 +84,8 @@ void listen(std::optional<control::LineServer>& control, control::ReadoutPlan& p
 
 }  // namespace
 
-Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits limits, const std::string& json_file,
-                               const AfterRun& after, const control::StatusAmender& amend) {
+Result<ExitCode> run_to_report(control::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
+                               const AfterRun& after, const readout::StatusAmender& amend) {
   constexpr double kLongestSeconds = 1e9;
   if (limits.seconds && !(*limits.seconds > 0 && *limits.seconds <= kLongestSeconds)) {
     return std::unexpected(Error{"cli.bad_value",
@@ -93,20 +93,20 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
                                  "leave it out to run until Ctrl-C or the end of the input"});
   }
   std::vector<std::string>& strings = plan.settings.run.free_strings;
-  strings.insert(strings.begin(), fmt::format("{}={} {}", control::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
+  strings.insert(strings.begin(), fmt::format("{}={} {}", readout::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
   std::fprintf(stderr, "run %u of %s%s: getting ready\n", plan.settings.run.run_number, plan.settings.name.c_str(),
                plan.numbered ? ", the next free number" : "");
-  std::optional<control::LineServer> control;
+  std::optional<process::LineServer> control;
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
   MetricsEndpoint metrics(plan);
-  readout::RunReport report = control::run_readout(
+  readout::RunReport report = readout::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
-  Json json = control::report_json(report);
+  Json json = readout::report_json(report);
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.
     (void)publish(report, json, json_file);
-    (void)control::write_run_files(json, report.files, strings);
+    (void)readout::write_run_files(json, report.files, strings);
     std::fprintf(stderr, "aborted: files that were not closed end in .writing; rodeo data recover saves what is in them\n");
     std::fflush(nullptr);
     control.reset();
@@ -120,7 +120,7 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, control::RunLimits li
     verified = *found;
     json["run"]["condition"] = readout::name_of(report.condition);
   }
-  const auto recorded = control::write_run_files(json, report.files, strings);
+  const auto recorded = readout::write_run_files(json, report.files, strings);
   if (const auto published = publish(report, json, json_file); !published) return std::unexpected(published.error());
   if (!recorded) return std::unexpected(recorded.error());
   return exit_code_of_run(report, verified);

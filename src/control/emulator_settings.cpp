@@ -7,12 +7,17 @@
 #include <span>
 
 #include "base/units.h"
-#include "control/control_request.h"
 #include "control/library.h"
 #include "control/tables.h"
+#include "process/control_request.h"
 
 namespace rodeo::control {
 
+using process::answer_line;
+using process::ask_process;
+using process::refusal;
+using process::reply;
+using process::text_of;
 using settings::load_configuration;
 using settings::read_toml_file;
 using settings::Table;
@@ -21,7 +26,7 @@ namespace {
 
 using namespace emulator;
 
-constexpr ControlledProcess kEmulator{
+constexpr process::ControlledProcess kEmulator{
     .noun = "emulator", .extension = ".emulator", .which_code = "control.which_emulator", .start = "rodeo emulate CONFIG"};
 
 Error bad_card(const Table& table, std::string what, std::string next = {}) {

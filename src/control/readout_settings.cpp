@@ -10,13 +10,13 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "card/card_id.h"
-#include "control/http_server.h"
 #include "control/readout_check.h"
-#include "control/run_record.h"
 #include "control/tables.h"
 #include "input/generator_settings.h"
+#include "process/http_server.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
+#include "readout/run/run_record.h"
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::control {
@@ -240,7 +240,7 @@ void refuse_bad_addresses(const Configuration& configuration, ConfigurationError
   }
   const Table& metrics = *configuration.table("readout.metrics");
   if (const std::string& listen = metrics.parameters().text("listen"); !listen.empty()) {
-    if (const auto good = HttpServer::check(listen); !good) refuse(metrics, "listen", good.error());
+    if (const auto good = process::HttpServer::check(listen); !good) refuse(metrics, "listen", good.error());
   }
 }
 
@@ -324,7 +324,7 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
   if (!configuration) return std::unexpected(configuration.error());
   ConfigurationErrors errors;
   plan.settings = settings_of(*configuration, errors);
-  plan.settings.run.free_strings = run_strings(*configuration, *plan.plugins);
+  plan.settings.run.free_strings = readout::run_strings(*configuration, *plan.plugins);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   plan.numbered = plan.settings.run.run_number == 0;
   if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);

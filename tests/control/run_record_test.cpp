@@ -1,5 +1,5 @@
 // What files and run.json say of a run.
-#include "control/run_record.h"
+#include "readout/run/run_record.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "control/readout_settings.h"
 #include "formats/file_marks.h"
 
-namespace rodeo::control {
+namespace rodeo::readout {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,7 +78,7 @@ std::string value_of(const std::vector<std::string>& strings, std::string_view k
 }
 
 TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
-  const auto plan = load_readout_text(
+  const auto plan = control::load_readout_text(
       kConfiguration, {.file = "run.toml", .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
   ASSERT_TRUE(plan);
   const auto& strings = plan->settings.run.free_strings;
@@ -97,7 +97,8 @@ TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
 
 TEST(RunStrings, NamesThatStandInFilesAreChecked) {
   const auto refused = [](const std::string& setting) {
-    const auto plan = load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
+    const auto plan =
+        control::load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
     return plan ? "" : plan.error().front().code;
   };
   EXPECT_EQ(refused("run.stream=a\"/><Tag name=\"b"), "config.bad_value");
@@ -110,11 +111,11 @@ TEST(RunStrings, NamesThatStandInFilesAreChecked) {
 }
 
 TEST(RunStrings, TheSourceIdOfTheFullEventIsThatOfTheConfiguration) {
-  const auto plan = load_readout_text(kConfiguration,
-                                      {.file = "run.toml", .overrides = {"run.source_id=0x00123456"}, .environment = false});
+  const auto plan = control::load_readout_text(
+      kConfiguration, {.file = "run.toml", .overrides = {"run.source_id=0x00123456"}, .environment = false});
   ASSERT_TRUE(plan);
   EXPECT_EQ(readout::event_frame_settings(plan->settings.run).source_id, SourceId{0x00123456});
 }
 
 }  // namespace
-}  // namespace rodeo::control
+}  // namespace rodeo::readout

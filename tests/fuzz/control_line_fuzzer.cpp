@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "control/control_request.h"
 #include "fuzz/check.h"
+#include "process/control_request.h"
 
 namespace {
 
@@ -47,12 +47,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } else {
     FUZZ_CHECK(parsed.error().code == "control.bad_json" && !parsed.error().where.empty());
   }
-  const auto answer = Json::parse(rodeo::control::answer_line(line, [](const Json& request) {
-    const std::string command = rodeo::control::text_of(request, "command");
-    return command.empty() ? rodeo::control::refusal({"control.unknown_command", command, "", ""})
-                           : rodeo::control::reply(request);
+  const auto answer = Json::parse(rodeo::process::answer_line(line, [](const Json& request) {
+    const std::string command = rodeo::process::text_of(request, "command");
+    return command.empty() ? rodeo::process::refusal({"control.unknown_command", command, "", ""})
+                           : rodeo::process::reply(request);
   }));
   FUZZ_CHECK(answer.has_value() && answer->find("ok") != nullptr);
-  if (!parsed) FUZZ_CHECK(rodeo::control::text_of(*answer, "code") == "control.bad_json");
+  if (!parsed) FUZZ_CHECK(rodeo::process::text_of(*answer, "code") == "control.bad_json");
   return 0;
 }

@@ -1,5 +1,5 @@
 // Whoever can set the buffer of the switch under test and read what it dropped. Implemented by the laboratory's own switch, by a Linux
-// host, and by programs of the user (control/switch_program.h).
+// host, and by programs of the user (switch_program.h).
 #pragma once
 
 #include <cstdint>

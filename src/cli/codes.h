@@ -1,0 +1,36 @@
+// Every error code of Rodeo with what it means and the exit status it ends in: the texts behind `rodeo explain CODE`.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace rodeo::cli {
+
+/// Exit statuses of the command (documented in `rodeo --help`).
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  usage = 2,
+  invalid_configuration = 3,
+  unreachable = 4,  ///< or timed out
+  refused = 5,      ///< state or lock
+  partial = 6,      ///< one of several failed; the others are reported
+  not_verified = 7,
+};
+
+struct ErrorCode {
+  std::string_view code;  ///< "room.reason"
+  ExitCode exit = ExitCode::failed;
+  std::string_view text;  ///< cause and remedy, whole sentences
+};
+
+/// Sorted by code.
+std::span<const ErrorCode> error_codes();
+
+/// nullptr if there is no such code.
+const ErrorCode* find_error_code(std::string_view code);
+
+/// The status that an error ends in; codes that are not in the table end in ExitCode::failed.
+ExitCode exit_code_of(std::string_view code);
+
+}  // namespace rodeo::cli

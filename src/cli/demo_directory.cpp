@@ -1,0 +1,87 @@
+#include "cli/demo_directory.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace rodeo::cli {
+namespace {
+
+constexpr const char* kTransient = "run-";
+constexpr const char* kLockName = "lock";
+
+int open_locked(const std::filesystem::path& file, int flags) {
+  const int fd = ::open(file.c_str(), flags | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+/// Removes what earlier demos left. What cannot be removed stays; it is only a cache.
+void remove_earlier(const std::filesystem::path& root) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
+    if (!entry.is_directory(ignored) || entry.is_symlink(ignored) ||
+        !entry.path().filename().native().starts_with(kTransient))
+      continue;
+    const int lock = open_locked(entry.path() / kLockName, 0);
+    if (lock < 0) continue;
+    std::filesystem::remove_all(entry.path(), ignored);
+    ::close(lock);
+  }
+}
+
+}  // namespace
+
+std::filesystem::path DemoDirectory::root() {
+  const auto variable = [](const char* name) -> std::filesystem::path {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::filesystem::path{} : std::filesystem::path(value);
+  };
+  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "rodeo" / "demo";
+  if (const auto home = variable("HOME"); home.is_absolute()) return home / ".cache" / "rodeo" / "demo";
+  return std::filesystem::path("/tmp") / fmt::format("rodeo-{}", ::getuid()) / "demo";
+}
+
+DemoDirectory::DemoDirectory(bool keep) {
+  const std::filesystem::path root = DemoDirectory::root();
+  path_ = root / (keep ? fmt::format("kept-{:%Y%m%d-%H%M%S}-{}", fmt::localtime(std::time(nullptr)), ::getpid())
+                       : fmt::format("{}{}", kTransient, ::getpid()));
+  std::error_code error;
+  std::filesystem::create_directories(root, error);
+  if (!error) remove_earlier(root);
+  if (!error) std::filesystem::create_directory(path_, error);
+  if (!error) {
+    lock_ = open_locked(path_ / kLockName, O_CREAT);
+    if (lock_ < 0) error = std::error_code(errno, std::generic_category());
+  }
+  if (error) {
+    throw SetupError({"demo.directory", fmt::format("cannot make a directory for the demo's files: {}", error.message()),
+                      path_, "set XDG_CACHE_HOME to a directory that you may write to"});
+  }
+}
+
+DemoDirectory::~DemoDirectory() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::uintmax_t DemoDirectory::free_bytes() const {
+  std::error_code error;
+  const auto space = std::filesystem::space(path_, error);
+  return error ? 0 : space.available;
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,17 @@
+// A switch driver that is a program of the user, in any language: it reads one JSON object a line on stdin and answers each with one on
+// stdout (docs/network-laboratory.md).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/laboratory/switch_driver.h"
+
+namespace rodeo::network::laboratory {
+
+/// Starts `program` (a path, or found in PATH) with the options, KEY=VALUE each, as its arguments. Main thread. Errors: network.driver.
+Result<std::unique_ptr<network::laboratory::SwitchDriver>> switch_program(const std::string& program,
+                                                                          const std::vector<std::string>& options);
+
+}  // namespace rodeo::network::laboratory

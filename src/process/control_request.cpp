@@ -1,0 +1,113 @@
+#include "process/control_request.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "base/runtime_dir.h"
+#include "process/line_socket.h"
+
+namespace rodeo::process {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{5000};
+
+struct Listening {
+  std::vector<std::string> names;
+  std::optional<std::filesystem::path> forbidden;  ///< what this user may not look at
+};
+
+/// The processes that listen; what the dead left behind is removed on the way.
+Listening listening(const ControlledProcess& kind) {
+  Listening found;
+  std::vector<std::filesystem::path> sockets;
+  std::error_code failure;
+  const std::filesystem::path directory = base::runtime_directory_name();
+  for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (entry->path().extension() == kind.extension) sockets.push_back(entry->path());
+  }
+  if (failure == std::errc::permission_denied) found.forbidden = directory;
+  for (const auto& socket : sockets) {
+    if (somebody_listens(socket)) {
+      found.names.push_back(socket.stem().string());
+    } else if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES) {
+      found.forbidden = socket;
+    }
+  }
+  std::ranges::sort(found.names);
+  return found;
+}
+
+Result<std::string> one_name(const ControlledProcess& kind, const std::string& name) {
+  if (!name.empty()) return name;
+  const auto [names, forbidden] = listening(kind);
+  if (names.size() == 1) return names.front();
+  if (names.empty() && forbidden) {
+    return std::unexpected(Error{
+        "control.unreachable",
+        fmt::format("permission denied: whether {} {} runs cannot be seen",
+                    std::string_view("aeiou").find(kind.noun.front()) == std::string_view::npos ? "a" : "an", kind.noun),
+        *forbidden, "ask as the user who started it, or set RODEO_RUNTIME_DIR to a directory of your own"});
+  }
+  if (names.empty()) {
+    return std::unexpected(Error{"control.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
+                                 fmt::format("start one: {}", kind.start)});
+  }
+  std::string list;
+  for (const std::string& one : names) list += (list.empty() ? "" : ", ") + one;
+  return std::unexpected(Error{std::string(kind.which_code),
+                               fmt::format("{} {}s may be meant: {}", names.size(), kind.noun, list), "", "--name NAME"});
+}
+
+}  // namespace
+
+std::string refusal(const Error& error) {
+  return Json::object({{"ok", false}, {"code", error.code}, {"what", error.what}, {"next", error.next}}).dump(0);
+}
+
+std::string reply(Json value) { return Json::object({{"ok", true}, {"reply", std::move(value)}}).dump(0); }
+
+std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer) {
+  try {
+    const Result<Json> request = Json::parse(line);
+    return request ? answer(*request) : refusal(request.error());
+  } catch (const SetupError& refused) {
+    return refusal(refused.error());
+  } catch (const std::exception& failure) {
+    return refusal({"control.failed", fmt::format("the request failed: {}", failure.what()), "", "the process goes on"});
+  }
+}
+
+std::string text_of(const Json& object, std::string_view key) {
+  const Json* value = object.find(key);
+  return value == nullptr ? std::string{} : value->string();
+}
+
+Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request) {
+  const Result<std::string> known = one_name(kind, name);
+  if (!known) return std::unexpected(known.error());
+  const std::string who = fmt::format("{} `{}`", kind.noun, *known);
+  const auto socket = base::runtime_socket(*known + std::string(kind.extension));
+  if (!socket) return std::unexpected(socket.error());
+  const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
+  if (!line) return std::unexpected(line.error().within(who));
+  Result<Json> answer = Json::parse(*line);
+  if (!answer) return answer;
+  const Json* ok = answer->find("ok");
+  if (ok != nullptr && ok->boolean()) {
+    const Json* value = answer->find("reply");
+    return value != nullptr ? *value : Json::object();
+  }
+  return std::unexpected(Error{text_of(*answer, "code"), text_of(*answer, "what"), who, text_of(*answer, "next")});
+}
+
+}  // namespace rodeo::process

@@ -1,0 +1,33 @@
+// Time series of a Prometheus server: what the network's own monitoring saw during a run (network paper, section 3.2).
+// API: https://prometheus.io/docs/prometheus/latest/querying/api/
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "settings/json.h"
+
+namespace rodeo::process {
+
+using settings::Json;
+
+struct TimeSeries {
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::vector<std::pair<double, double>> samples;  ///< Unix time [s], value; in order of time
+};
+
+/// A range query of `query` (PromQL) between two Unix times, in steps of a hundredth of the time but at least 1 s; if the times are less than
+/// a step apart, still a sample at each end. `server`: "http://HOST:PORT". Errors: control.http_client, control.prometheus (it refused the
+/// query, or its answer is not one of the API).
+Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, const std::string& query, double from_unix_s,
+                                                 double to_unix_s);
+
+/// What an answer of /api/v1/query_range says. Error control.prometheus.
+Result<std::vector<TimeSeries>> parse_range_answer(const std::string& body);
+
+/// Labels, first, last, smallest and largest value, and the samples.
+Json json_of(const TimeSeries& series);
+
+}  // namespace rodeo::process

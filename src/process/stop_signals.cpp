@@ -1,0 +1,35 @@
+#include "process/stop_signals.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+
+namespace rodeo::process {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<int> g_count{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use it");
+std::array<struct sigaction, kSignals.size()> g_before;
+
+void count_signal(int) { g_count.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  g_count = 0;
+  struct sigaction action{};
+  action.sa_handler = count_signal;
+  sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &g_before[i]);
+}
+
+StopSignals::~StopSignals() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
+}
+
+int StopSignals::count() const { return g_count.load(std::memory_order_relaxed); }
+
+}  // namespace rodeo::process

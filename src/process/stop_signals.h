@@ -1,0 +1,24 @@
+// Ctrl-C, SIGTERM and SIGHUP as requests: the first asks a run to end in order, the third not to wait for it. The second changes nothing:
+// timeout(1) and service managers send their signal to a process and, at once, to its group.
+#pragma once
+
+namespace rodeo::process {
+
+/// While one of these lives, the signals are counted instead of ending the process. One at a time.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool stop_requested() const { return count() >= 1; }
+  bool asked_again() const { return count() >= 2; }
+  bool abort_requested() const { return count() >= 3; }
+
+ private:
+  int count() const;
+};
+
+}  // namespace rodeo::process

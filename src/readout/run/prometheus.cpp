@@ -1,0 +1,158 @@
+#include "readout/run/prometheus.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rodeo::readout {
+namespace {
+
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+std::string escaped(std::string_view value) {
+  std::string out;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+/// Collects the samples of one metric after another under their HELP and TYPE lines.
+class Exposition {
+ public:
+  explicit Exposition(std::string readout) : readout_(std::move(readout)) {}
+
+  void metric(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
+  }
+
+  template <typename Value>
+  void sample(Value value, const Labels& labels = {}) {
+    text_ += fmt::format("{}{{readout=\"{}\"", name_, escaped(readout_));
+    for (const auto& [label, label_value] : labels) text_ += fmt::format(",{}=\"{}\"", label, escaped(label_value));
+    text_ += fmt::format("}} {}\n", value);
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string readout_;
+  std::string_view name_;
+  std::string text_;
+};
+
+void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    out.metric(name, type, help);
+    for (const auto& rob : status.robs)
+      out.sample(value(rob.builder), {{"rob", fmt::format("{:#010x}", rob.source_id.value)}});
+  };
+  using Status = FragmentBuilder::Status;
+  each("rodeo_fragments_total", "counter", "Fragments built.", [](const Status& s) { return s.fragments; });
+  each("rodeo_fragments_incomplete_total", "counter", "Fragments that lack a link or are flagged.",
+       [](const Status& s) { return s.incomplete; });
+  each("rodeo_fragments_without_removed_total", "counter", "Fragments, complete or not, that lack links which were removed.",
+       [](const Status& s) { return s.without_removed; });
+  each("rodeo_chunks_received_total", "counter", "Chunks received from the input.",
+       [](const Status& s) { return s.chunks_received; });
+  each("rodeo_chunks_built_total", "counter", "Chunks in fragments.", [](const Status& s) { return s.chunks_built; });
+  each("rodeo_payload_bytes_total", "counter", "ROD data of fragments, chunk headers included.",
+       [](const Status& s) { return s.payload_bytes; });
+  each("rodeo_open_events", "gauge", "Events that are being built.", [](const Status& s) { return s.open_events; });
+  each("rodeo_window_events", "gauge", "Events that can be open at once.", [](const Status& s) { return s.window_events; });
+  each("rodeo_pool_fill_ratio", "gauge", "Slice buffers in use, 0 to 1.", [](const Status& s) { return s.pool_fill; });
+  each("rodeo_builder_cpu_seconds_total", "counter", "CPU time of the builder's workers.",
+       [](const Status& s) { return s.cpu_seconds; });
+
+  const auto each_reason = [&](std::string_view name, std::string_view help, std::vector<NamedCounter> Status::* member) {
+    out.metric(name, "counter", help);
+    for (const auto& rob : status.robs) {
+      for (const NamedCounter& reason : rob.builder.*member) {
+        out.sample(reason.value, {{"rob", fmt::format("{:#010x}", rob.source_id.value)}, {"reason", reason.name}});
+      }
+    }
+  };
+  each_reason("rodeo_chunks_lost_total", "Chunks in no fragment, by reason.", &Status::lost);
+  each_reason("rodeo_fragments_incomplete_reason_total", "Incomplete fragments, by reason; one fragment may have several.",
+              &Status::incomplete_by_reason);
+}
+
+void add_links(Exposition& out, const readout::ReadoutStatus& status) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    out.metric(name, type, help);
+    for (const auto& rob : status.robs) {
+      for (const auto& link : rob.builder.links) {
+        out.sample(value(link), {{"rob", fmt::format("{:#010x}", rob.source_id.value)},
+                                 {"fid", fmt::format("{:#018x}", link.fid.value)}});
+      }
+    }
+  };
+  using Link = FragmentBuilder::Link;
+  each("rodeo_link_active", "gauge", "1 if the link is in the build, 0 if it was removed.",
+       [](const Link& l) { return l.state == LinkState::active ? 1 : 0; });
+  each("rodeo_link_chunks_total", "counter", "Chunks received from a link.", [](const Link& l) { return l.chunks; });
+  each("rodeo_link_missing_total", "counter", "Events closed without the link.", [](const Link& l) { return l.missing; });
+  each("rodeo_link_left_out_total", "counter", "Events built without the link because it was removed.",
+       [](const Link& l) { return l.left_out; });
+  each("rodeo_link_bad_total", "counter",
+       "Chunks of a link that are corrupt, late, duplicate, out of sequence or malformed.",
+       [](const Link& l) { return l.bad; });
+}
+
+void add_consumers(Exposition& out, const readout::ReadoutStatus& status) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    out.metric(name, type, help);
+    for (const auto& consumer : status.consumers) out.sample(value(consumer), {{"consumer", consumer.name}});
+  };
+  using Status = FragmentConsumer::Status;
+  each("rodeo_consumer_fragments_total", "counter", "Fragments consumed.", [](const Status& s) { return s.consumed; });
+  each("rodeo_consumer_stalls_total", "counter", "Times that a fragment found the queue full.",
+       [](const Status& s) { return s.stalls; });
+  each("rodeo_consumer_queue_fill_ratio", "gauge", "Fill of the queue, 0 to 1.",
+       [](const Status& s) { return s.queue_fill; });
+  each("rodeo_consumer_cpu_seconds_total", "counter", "CPU time of the consumer's threads.",
+       [](const Status& s) { return s.cpu_seconds; });
+  each("rodeo_consumer_failed", "gauge", "1 if the consumer failed and the run has to stop.",
+       [](const Status& s) { return s.failure.empty() ? 0 : 1; });
+  out.metric("rodeo_consumer_counter", "untyped", "Counters that a consumer offers by name.");
+  for (const auto& consumer : status.consumers) {
+    for (const NamedCounter& counter : consumer.counters)
+      out.sample(counter.value, {{"consumer", consumer.name}, {"counter", counter.name}});
+  }
+}
+
+}  // namespace
+
+std::string prometheus_text(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& status) {
+  Exposition out(settings.name);
+  out.metric("rodeo_run_number", "gauge", "Number of the run.");
+  out.sample(settings.run.run_number);
+  out.metric("rodeo_run_seconds", "gauge", "Time since the start of the input.");
+  out.sample(status.seconds);
+  out.metric("rodeo_input_counter", "untyped",
+             "Counters that the input offers by name: sent chunks, accepted and vetoed triggers, faults on demand.");
+  for (const NamedCounter& counter : status.input) out.sample(counter.value, {{"counter", counter.name}});
+  out.metric("rodeo_input_cpu_seconds_total", "counter", "CPU time of the input's own threads.");
+  out.sample(status.input_cpu_seconds);
+  out.metric("rodeo_latency_seconds", "gauge",
+             "From the hand-over of an event's last data to its first consumer, over the run.");
+  out.sample(status.latency.p50_us * 1e-6, {{"quantile", "0.5"}});
+  out.sample(status.latency.p99_us * 1e-6, {{"quantile", "0.99"}});
+  out.sample(status.latency.max_us * 1e-6, {{"quantile", "1"}});
+  out.metric("rodeo_limited_by", "gauge", "1 for the stage whose back-pressure the others feel now.");
+  out.sample(1, {{"stage", status.limited_by}});
+  add_robs(out, status);
+  add_links(out, status);
+  add_consumers(out, status);
+  return out.take();
+}
+
+}  // namespace rodeo::readout

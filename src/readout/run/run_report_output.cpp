@@ -1,0 +1,235 @@
+#include "readout/run/run_report_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/sentence.h"
+#include "base/units.h"
+
+namespace rodeo::readout {
+namespace {
+
+Json counters_json(const std::vector<NamedCounter>& counters) {
+  Json out = Json::object();
+  for (const NamedCounter& counter : counters) out[counter.name] = counter.value;
+  return out;
+}
+
+std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
+
+/// ": time_out 3, late 1", or nothing.
+std::string reasons(const std::vector<NamedCounter>& counters) {
+  std::string out;
+  for (const NamedCounter& counter : counters)
+    out += fmt::format("{} {} {}", out.empty() ? ":" : ",", counter.name, counter.value);
+  return out;
+}
+
+/// What a consumer should have written or done, and has not; shares and limits that were asked for are no loss.
+std::string losses_text(const FragmentConsumer::Status& consumer) {
+  constexpr std::string_view kPrefix = "unwritten_";
+  std::vector<NamedCounter> unwritten;
+  std::vector<NamedCounter> failed;
+  std::uint64_t events = 0;
+  for (const NamedCounter& counter : readout::losses_of(consumer)) {
+    if (!counter.name.starts_with(kPrefix)) {
+      failed.push_back(counter);
+      continue;
+    }
+    unwritten.push_back({counter.name.substr(kPrefix.size()), counter.value});
+    events += counter.value;
+  }
+  std::string out;
+  if (events > 0)
+    out += fmt::format("\n  not written {} for {}{}", base::counted(events, "event"), consumer.name, reasons(unwritten));
+  if (!failed.empty()) out += fmt::format("\n  failed      {}{}", consumer.name, reasons(failed));
+  return out;
+}
+
+/// The last line of a report: what was lost, and whether that is too much.
+std::string verdict_text(const readout::RunReport& report) {
+  const std::vector<readout::Loss> losses = report.losses();
+  if (losses.empty()) {
+    if (report.condition == readout::Condition::good) return "nothing was lost";
+    return fmt::format("{}, though nothing that came was lost", name_of(report.condition));
+  }
+  std::string out;
+  for (const readout::Loss& loss : losses) {
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
+    if (loss.of > 0) out += fmt::format(" of {} ({:.3g} %)", loss.of, loss.fraction() * 100);
+  }
+  const std::string allowed = fmt::format("fail_on_loss allows {:.3g} %", report.fail_on_loss * 100);
+  if (report.lost_too_much()) return "TOO MUCH IS LOST: " + out + "; " + allowed;
+  return out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
+}
+
+Json losses_json(const readout::RunReport& report) {
+  Json what = Json::array();
+  for (const readout::Loss& loss : report.losses()) {
+    what.push_back(Json::object({{"what", loss.what}, {"lost", loss.lost}, {"of", loss.of > 0 ? Json(loss.of) : Json()}}));
+  }
+  return Json::object({{"fraction", report.loss_fraction()},
+                       {"allowed", report.fail_on_loss},
+                       {"exceeded", report.lost_too_much()},
+                       {"losses", what}});
+}
+
+/// The links that most events lack, missing or removed; which they are says what to look at.
+std::string absent_text(std::string_view what, const readout::RunReport& report,
+                        const std::vector<FragmentBuilder::Link>& links, std::uint64_t FragmentBuilder::Link::* events) {
+  constexpr std::size_t kNamed = 4;
+  if (links.empty()) return {};
+  std::string out =
+      fmt::format("\n  {:<11} {} of {} in some fragments:", what, links.size(), base::counted(report.links, "link"));
+  for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i) {
+    const FragmentBuilder::Link& link = links[i];
+    out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.*events);
+    if (link.chunks == 0) out += " (it brought nothing)";
+  }
+  return out + (links.size() > kNamed ? ", ..." : "");
+}
+
+Json link_json(const FragmentBuilder::Link& link) {
+  return Json::object({{"fid", fmt::format("{:#018x}", link.fid.value)},
+                       {"state", link.state == LinkState::active ? "active" : "removed"},
+                       {"removed_by_policy", link.removed_by_policy},
+                       {"chunks", link.chunks},
+                       {"missing", link.missing},
+                       {"left_out", link.left_out},
+                       {"bad", link.bad}});
+}
+
+}  // namespace
+
+const char* phase_name(readout::Phase phase) {
+  switch (phase) {
+    case readout::Phase::prepared: return "prepared";
+    case readout::Phase::running: return "running";
+    case readout::Phase::draining: return "draining";
+    case readout::Phase::stopped: return "stopped";
+  }
+  return "";
+}
+
+Json report_json(const readout::RunReport& report) {
+  Json cpu = Json::object();
+  for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
+  Json consumers = Json::object();
+  for (const auto& consumer : report.consumers) {
+    consumers[consumer.name] = Json::object(
+        {{"consumed", consumer.consumed}, {"stalls", consumer.stalls}, {"counters", counters_json(consumer.counters)}});
+  }
+  Json missing = Json::array();
+  for (const auto& link : report.missing) missing.push_back(link_json(link));
+  Json removed = Json::array();
+  for (const auto& link : report.left_out) removed.push_back(link_json(link));
+  Json out = Json::object();
+  out["run"] = Json::object({{"name", report.name},
+                             {"number", report.run_number},
+                             {"seconds", report.seconds},
+                             {"condition", readout::name_of(report.condition)},
+                             {"failure", report.failure}});
+  out["links"] = report.links;
+  const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  out["offered_rate_hz"] = or_null(report.offered_rate_hz);
+  out["trigger_rate_hz"] = report.trigger_rate_hz;
+  out["dead_time_fraction"] = or_null(report.dead_time_fraction);
+  out["chunks"] = Json::object(
+      {{"sent", report.chunks_sent}, {"built", report.chunks_built}, {"lost", counters_json(report.chunks_lost)}});
+  out["limited_by"] = report.limited_by;
+  out["fragments"] =
+      Json::object({{"built", report.fragments},
+                    {"incomplete", report.incomplete},
+                    {"skipped_events", report.skipped},
+                    {"without_removed_links", report.without_removed},
+                    {"incomplete_by_reason", counters_json(report.incomplete_by_reason)},
+                    {"missing_links", missing},
+                    {"removed_links", removed},
+                    {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
+  out["bytes"] =
+      Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
+  out["latency_us"] =
+      Json::object({{"p50", report.latency.p50_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}});
+  out["cpu_seconds"] = cpu;
+  out["verified"] = Json::object({{"chunks", report.verified_chunks}, {"mismatches", report.mismatches}});
+  out["files"] = Json::array();
+  for (const auto& file : report.files) out["files"].push_back(file.path);
+  out["loss"] = losses_json(report);
+  out["consumers"] = consumers;
+  out["input"] = counters_json(report.input);
+  return out;
+}
+
+Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus& status) {
+  Json out = report_json(so_far);
+  out["phase"] = phase_name(status.phase);
+  out["limited_by_now"] = status.limited_by;
+  Json robs = Json::array();
+  for (const auto& rob : status.robs) {
+    Json links = Json::array();
+    for (const auto& link : rob.builder.links) links.push_back(link_json(link));
+    robs.push_back(Json::object({{"source_id", fmt::format("{:#010x}", rob.source_id.value)},
+                                 {"open_events", rob.builder.open_events},
+                                 {"window_events", rob.builder.window_events},
+                                 {"pool_fill", rob.builder.pool_fill},
+                                 {"links", links}}));
+  }
+  out["robs"] = robs;
+  Json queues = Json::object();
+  for (const auto& consumer : status.consumers) queues[consumer.name] = consumer.queue_fill;
+  out["queue_fill"] = queues;
+  return out;
+}
+
+std::string report_text(const readout::RunReport& report) {
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
+                                readout::name_of(report.condition), report.seconds);
+  if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
+  out += fmt::format("\n  triggers    {} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
+  if (report.offered_rate_hz && report.dead_time_fraction) {
+    out += fmt::format(" of {} offered, dead time {:.2f} %", base::format_quantity(*report.offered_rate_hz, "Hz"),
+                       *report.dead_time_fraction * 100);
+  } else {
+    out += "; dead time is not known here";
+  }
+  out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built,
+                     report.lost(), reasons(report.chunks_lost));
+  if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
+  out += fmt::format("\n  fragments   {} built of {}, {} incomplete{}", report.fragments,
+                     base::counted(report.links, "link"), report.incomplete, reasons(report.incomplete_by_reason));
+  if (report.without_removed > 0)
+    out += fmt::format("\n              {} lack links that were removed", report.without_removed);
+  out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
+  out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
+  out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
+                     count(report.bytes_payload), count(report.bytes_written));
+  out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us,
+                     report.latency.p99_us, report.latency.max_us);
+  out += "\n  CPU         ";
+  for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
+    out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
+  }
+  for (const auto& consumer : report.consumers) out += losses_text(consumer);
+  if (report.chunks_sent == 0)
+    out +=
+        "\n  input       no data came: see that the sources are on and triggers come (rodeo card status, rodeo emulate "
+        "status)";
+  if (const auto losses = report.input_losses(); !losses.empty())
+    out +=
+        fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
+  if (const std::uint64_t silent = readout::counter_value(report.input, "cards_silent"); silent > 0)
+    out += fmt::format("\n  input       {} had brought nothing for a second or longer at the end, while others had",
+                       base::counted(silent, "card"));
+  if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
+    out += fmt::format("\n  input       the recording is damaged in {}; `rodeo data verify` says where",
+                       base::counted(damaged, "place"));
+  out += fmt::format("\n  limited by  {}", report.limited_by);
+  if (report.verified_chunks + report.mismatches > 0) {
+    out += fmt::format("\n  verified    {} in passing, {}", base::counted(report.verified_chunks, "chunk"),
+                       report.mismatches == 1 ? "1 mismatch" : fmt::format("{} mismatches", report.mismatches));
+  }
+  return out + "\n  verdict     " + verdict_text(report) + "\n";
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,25 @@
+// The end-of-run report for programs and for people.
+#pragma once
+
+#include <string>
+
+#include "readout/readout_status.h"
+#include "readout/run_report.h"
+#include "settings/json.h"
+
+namespace rodeo::readout {
+
+using settings::Json;
+
+const char* phase_name(readout::Phase phase);
+
+/// As docs/reference/run-report.md describes it.
+Json report_json(const readout::RunReport& report);
+
+/// A running readout, for `rodeo readout status` and the control socket: the report so far, and every link and fill level.
+Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus& status);
+
+/// Some lines to read on a terminal, without colours.
+std::string report_text(const readout::RunReport& report);
+
+}  // namespace rodeo::readout

@@ -1,0 +1,298 @@
+#include "readout/run/run_view.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/units.h"
+#include "readout/run/run_report_output.h"
+
+namespace rodeo::readout {
+namespace {
+
+using readout::counter_value;
+using readout::find_counter;
+using readout::Phase;
+using readout::ReadoutStatus;
+
+constexpr double kTerminalIntervalSeconds = 1;
+constexpr double kPlainIntervalSeconds = 5;
+constexpr int kBarCells = 12;
+
+struct Rates {
+  double triggers_hz = 0;
+  std::optional<double> dead_time;  // nothing where the input does not count what was vetoed
+  double chunks_hz = 0;
+  double fragments_hz = 0;
+  double payload_bytes_s = 0;
+  double written_bytes_s = 0;
+};
+
+std::uint64_t written_bytes(const ReadoutStatus& status) {
+  std::uint64_t sum = 0;
+  for (const auto& consumer : status.consumers) sum += counter_value(consumer.counters, "bytes_written");
+  return sum;
+}
+
+std::uint64_t lost_chunks(const ReadoutStatus& status) {
+  std::uint64_t sum = 0;
+  for (const auto& rob : status.robs) {
+    for (const NamedCounter& reason : rob.builder.lost) sum += reason.value;
+  }
+  return sum;
+}
+
+Rates rates_between(const ReadoutStatus& before, const ReadoutStatus& now) {
+  const double seconds = now.seconds - before.seconds;
+  if (seconds <= 0) return {};
+  const auto rate = [&](std::uint64_t from, std::uint64_t to) {
+    return to > from ? static_cast<double>(to - from) / seconds : 0;
+  };
+  Rates out;
+  const std::uint64_t triggers = counter_value(now.input, "triggers", now.events());
+  const std::uint64_t triggers_before = counter_value(before.input, "triggers", before.events());
+  out.triggers_hz = rate(triggers_before, triggers);
+  if (const NamedCounter* const vetoed = find_counter(now.input, "vetoed")) {
+    const double vetoed_hz = rate(counter_value(before.input, "vetoed"), vetoed->value);
+    out.dead_time = out.triggers_hz + vetoed_hz > 0 ? vetoed_hz / (out.triggers_hz + vetoed_hz) : 0;
+  }
+  out.chunks_hz = rate(before.chunks_built(), now.chunks_built());
+  out.fragments_hz = rate(before.fragments, now.fragments);
+  out.payload_bytes_s = rate(before.payload_bytes(), now.payload_bytes());
+  out.written_bytes_s = rate(written_bytes(before), written_bytes(now));
+  return out;
+}
+
+std::string dead_time_text(const Rates& rates) {
+  return rates.dead_time ? fmt::format("dead time {:.2f} %", *rates.dead_time * 100) : "dead time is not known here";
+}
+
+class Painter {
+ public:
+  explicit Painter(ViewStyle style) : style_(style) {}
+  std::string bold(const std::string& text) const { return paint("1", text); }
+  std::string dim(const std::string& text) const { return paint("2", text); }
+  std::string good(const std::string& text) const { return paint("32", text); }
+  std::string warn(const std::string& text) const { return paint("33", text); }
+  std::string bad(const std::string& text) const { return paint("31", text); }
+
+ private:
+  std::string paint(const char* code, const std::string& text) const {
+    return style_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+  }
+  ViewStyle style_;
+};
+
+std::string bar(double fill) {
+  const int cells = static_cast<int>(std::clamp(std::lround(fill * kBarCells), 0L, long{kBarCells}));
+  return fmt::format("[{:#<{}}{:.<{}}] {:>3.0f} %", "", cells, "", kBarCells - cells, std::clamp(fill, 0.0, 1.0) * 100);
+}
+
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
+
+/// "   lost 12", " (time_out 10,", " bcid_mismatch 2)": the worst reason first.
+std::vector<std::string> with_reasons(std::string_view what, std::uint64_t total, std::vector<NamedCounter> reasons) {
+  std::vector<std::string> parts{fmt::format("   {} {}", what, count(total))};
+  std::erase_if(reasons, [](const NamedCounter& reason) { return reason.value == 0; });
+  std::ranges::stable_sort(reasons, std::greater{}, &NamedCounter::value);
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    parts.push_back(fmt::format(" {}{} {}{}", i == 0 ? "(" : "", reasons[i].name, count(reasons[i].value),
+                                i + 1 == reasons.size() ? ")" : ","));
+  return parts;
+}
+
+/// Cuts to a number of visible characters; colour sequences count nothing.
+std::string cut(const std::string& line, int columns) {
+  std::string out;
+  int visible = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      const std::size_t end = line.find('m', i);
+      out.append(line, i, end - i + 1);
+      i = end;
+    } else if (visible < columns) {
+      out += line[i];
+      ++visible;
+    }
+  }
+  return out;
+}
+
+int visible(std::string_view text) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
+    } else {
+      ++columns;
+    }
+  }
+  return columns;
+}
+
+/// A line with as many of its parts as fit; the others go on in lines below it. Parts begin with the blanks that keep them apart.
+void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns) {
+  constexpr int kIndent = 13;
+  for (const std::string& part : parts) {
+    if (visible(line) + visible(part) > columns) {
+      lines.push_back(cut(std::exchange(line, std::string(kIndent, ' ')), columns));
+      line += part.substr(std::min(part.find_first_not_of(' '), part.size()));
+    } else {
+      line += part;
+    }
+  }
+  lines.push_back(cut(line, columns));
+}
+
+std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedCounter> FragmentBuilder::Status::* member) {
+  std::vector<NamedCounter> out;
+  for (const auto& rob : status.robs) {
+    for (const NamedCounter& counter : rob.builder.*member) readout::add_counter(out, counter);
+  }
+  return out;
+}
+
+std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& paint) {
+  std::uint64_t removed = 0;
+  std::vector<std::string> names;
+  for (const auto& rob : now.robs) {
+    for (const auto& link : rob.builder.links) {
+      if (link.state != LinkState::removed) continue;
+      if (++removed <= 2)
+        names.push_back(fmt::format(" {:#018x}{}", link.fid.value, link.removed_by_policy ? " by policy" : ""));
+    }
+  }
+  if (removed == 0) return {fmt::format(" {} active", now.links())};
+  if (removed > 2) names.push_back(" ...");
+  for (std::string& name : names) name = paint.warn(name);
+  names.insert(names.begin(), paint.warn(fmt::format(" {} removed:", removed)));
+  names.insert(names.begin(), fmt::format(" {} active,", now.links() - removed));
+  return names;
+}
+
+/// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
+bool for_people(const std::string& counter) {
+  return !counter.starts_with("latency_") && !counter.starts_with("unwritten_beyond_") && counter != "past_page_cache";
+}
+
+}  // namespace
+
+std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const ReadoutStatus& before,
+                                    const ReadoutStatus& now, ViewStyle style) {
+  const Painter paint(style);
+  const Rates rates = rates_between(before, now);
+  const std::uint64_t lost = lost_chunks(now);
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& head, const std::vector<std::string>& parts = {}) {
+    add_line(lines, head, parts, style.columns);
+  };
+  const auto counts = [&](std::uint64_t built, std::vector<std::string> bad, auto painted) {
+    for (std::string& part : bad) part = painted(part);
+    bad.insert(bad.begin(), "   built " + count(built));
+    return bad;
+  };
+  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + settings.name), settings.run.run_number, phase_name(now.phase),
+                  clock_text(now.seconds)),
+      {paint.dim(now.phase == Phase::running ? "   Ctrl-C ends it in order" : "")});
+  const std::string dead_time = "   " + dead_time_text(rates);
+  add(fmt::format("  triggers   {:>12}", base::format_quantity(rates.triggers_hz, "Hz")),
+      {rates.dead_time.value_or(0) > 0.01 ? paint.warn(dead_time) : dead_time});
+  add(fmt::format("  chunks     {:>12}", base::format_quantity(rates.chunks_hz, "/s")),
+      counts(now.chunks_built(), with_reasons("lost", lost, summed(now, &FragmentBuilder::Status::lost)),
+             [&](const std::string& part) { return lost > 0 ? paint.bad(part) : part; }));
+  add(fmt::format("  fragments  {:>12}", base::format_quantity(rates.fragments_hz, "/s")),
+      counts(now.fragments,
+             with_reasons("incomplete", now.incomplete(), summed(now, &FragmentBuilder::Status::incomplete_by_reason)),
+             [&](const std::string& part) { return now.incomplete() > 0 ? paint.warn(part) : part; }));
+  add(fmt::format("  payload    {:>12}", base::format_quantity(rates.payload_bytes_s, "B/s")),
+      {"   written " + base::format_quantity(rates.written_bytes_s, "B/s")});
+  add(fmt::format("  latency    {:>12}", fmt::format("p50 {:.0f} us", now.latency.p50_us)),
+      {fmt::format("   p99 {:.0f} us", now.latency.p99_us), fmt::format("   max {:.0f} us", now.latency.max_us)});
+  add("  links     ", links_text(now, paint));
+  for (const auto& rob : now.robs) {
+    add(fmt::format("  {:<15} {}", fmt::format("ROB {:#010x}", rob.source_id.value), bar(rob.builder.pool_fill)),
+        {fmt::format("   {} of {} events open", rob.builder.open_events, rob.builder.window_events)});
+  }
+  for (const auto& consumer : now.consumers) {
+    std::vector<std::string> counters;
+    for (const NamedCounter& counter : consumer.counters) {
+      if (counter.value != 0 && for_people(counter.name))
+        counters.push_back(fmt::format("   {} {}", counter.name, count(counter.value)));
+    }
+    add(fmt::format("  {:<15} {}", consumer.name, bar(consumer.queue_fill)), counters);
+  }
+  add(fmt::format("  limited by: {}",
+                  now.limited_by == "nothing" ? paint.good(now.limited_by) : paint.warn(now.limited_by)));
+  return lines;
+}
+
+std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
+  const Rates rates = rates_between(before, now);
+  return fmt::format("{}  triggers {}  chunks {}  payload {}  incomplete {}  lost {}  {}  limited by {}",
+                     clock_text(now.seconds), base::format_quantity(rates.triggers_hz, "Hz"),
+                     base::format_quantity(rates.chunks_hz, "/s"), base::format_quantity(rates.payload_bytes_s, "B/s"),
+                     count(now.incomplete()), count(lost_chunks(now)), dead_time_text(rates), now.limited_by);
+}
+
+RunView::RunView(const readout::ReadoutSettings& settings) : settings_(settings) {
+  const char* term = std::getenv("TERM");
+  terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string(term) != "dumb";
+  const char* no_color = std::getenv("NO_COLOR");
+  style_.color = terminal_ && (no_color == nullptr || *no_color == '\0');
+  interval_s_ = terminal_ ? kTerminalIntervalSeconds : kPlainIntervalSeconds;
+}
+
+void RunView::show(const ReadoutStatus& now) {
+  if (now.seconds - shown_s_ < interval_s_) return;
+  draw(now);
+}
+
+void RunView::draw(const ReadoutStatus& now) {
+  if (terminal_) {
+    winsize size{};
+    const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
+    style_.columns = known && size.ws_col > 0 ? size.ws_col : 80;
+    std::vector<std::string> lines = view_lines(settings_, before_, now, style_);
+    // What scrolled out of sight could not be drawn over.
+    if (known && size.ws_row > 3 && lines.size() + 2 > size.ws_row) {
+      lines.resize(size.ws_row - 3U);
+      lines.emplace_back("  ...");
+    }
+    erase();
+    // The cursor goes back to an empty line above the block: what others write meanwhile stands there, and the block below it.
+    std::string text;
+    for (const std::string& line : lines) text += "\n" + line;
+    std::fprintf(stderr, "%s\x1b[%zuF", text.c_str(), lines.size());
+    drawn_ = true;
+  } else {
+    std::fprintf(stderr, "%s\n", view_line(before_, now).c_str());
+  }
+  before_ = now;
+  shown_s_ = now.seconds;
+}
+
+void RunView::erase() {
+  if (drawn_) std::fputs("\r\x1b[J", stderr);
+  drawn_ = false;
+}
+
+void RunView::say(const std::string& line) {
+  erase();
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void RunView::finish() { erase(); }
+
+}  // namespace rodeo::readout
