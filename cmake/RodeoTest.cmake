@@ -34,7 +34,7 @@ function(rodeo_python_tests label seconds)
   foreach(file ${files})
     get_filename_component(name ${file} NAME_WE)
     string(REGEX REPLACE "^test_" "" name ${name})
-    set(command ${RODEO_PYTHON} -B -m pytest -q -p no:cacheprovider --strict-markers --rootdir ${CMAKE_SOURCE_DIR} ${file})
+    set(command ${RODEO_PYTHON} -B -m pytest -q -rs -p no:cacheprovider --strict-markers --rootdir ${CMAKE_SOURCE_DIR} ${file})
     set(environment ${RODEO_TEST_ENVIRONMENT} RODEO_BUILD_DIR=${CMAKE_BINARY_DIR})
     # What takes longest begins first, so that no core is idle at the end.
     set(properties SKIP_RETURN_CODE 5 COST 10)

@@ -19,7 +19,7 @@ def tracked(*patterns):
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns], cwd=ROOT,
                             capture_output=True, text=True)
     if listed.returncode != 0:
-        pytest.skip("not a git clone: " + listed.stderr.strip())
+        pytest.skip("host: not a git clone: " + listed.stderr.strip())
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 

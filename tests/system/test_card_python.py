@@ -52,7 +52,7 @@ print(card.type, card.serial, card.endpoint, len(rodeo.card.list_cards()))
     assert cards.register(CRU, "ctp_bc_max") == 0xd5b
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU: every place is the same")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="host: one CPU, every place is the same")
 def test_an_iterator_stays_on_the_node_until_its_end(cards):
     out = python(cards, f"""
 import os

@@ -257,7 +257,7 @@ def test_huge_pages_are_shown(cards):
 def test_huge_pages_beyond_the_memory_are_refused_at_once(cards):
     pools = [pool for pool in cards.json("hugepages") if pool["page_bytes"] == 2 << 20]
     if not pools:
-        pytest.skip("this kernel offers no huge pages of 2 MiB")
+        pytest.skip("host: this kernel offers no huge pages of 2 MiB")
     before = [pool["pages"] for pool in cards.json("hugepages")]
     for pages in (99999999999999, 2**64 - 1):
         said = cards.card("hugepages", "--size", "2MiB", "--pages", pages, "--node", pools[0]["numa_node"], exit_code=5).stderr

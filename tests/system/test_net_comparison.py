@@ -15,7 +15,7 @@ from conftest import TIMEOUT_SCALE
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="network namespaces and eBPF need root and iproute2"),
+    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="host: network namespaces and eBPF need root and iproute2"),
     pytest.mark.skipif(TIMEOUT_SCALE != 1, reason="sanitizers slow the laboratory, and its figures are what is compared"),
 ]
 
@@ -68,7 +68,7 @@ def measured(rodeo, options, buffer, in_flight, seconds=5, repeats=1):
     given = {**options, "repeats": repeats, "in-flight": in_flight, "duration": f"{seconds}s", "buffer": "infinite" if buffer is None else f"shared:{int(buffer)}B"}
     done = rodeo("net", "lab", *words(given), "--json", "-", exit_code=None, timeout=300)
     if "network.vetoed" in done.stderr:
-        pytest.skip("the machine is too busy to measure: " + done.stderr.splitlines()[0])
+        pytest.skip("host: the machine is too busy to measure: " + done.stderr.splitlines()[0])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -20,7 +20,7 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="slurmd needs root"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="host: slurmd needs root"),
     pytest.mark.skipif(any(shutil.which(name, path=PATH) is None for name in PROGRAMS),
                        reason="Debian packages are missing: " + " ".join(PROGRAMS[name] for name in PROGRAMS if shutil.which(name, path=PATH) is None)),
 ]

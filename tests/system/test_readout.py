@@ -132,7 +132,7 @@ def test_faults_of_every_kind_add_up(rodeo):
 
 def test_a_full_disk_stops_the_run_with_closed_files(rodeo, tmp_path_factory):
     if not os.path.isdir("/dev/shm") or os.statvfs("/dev/shm").f_bavail * os.statvfs("/dev/shm").f_frsize < 200e6:
-        pytest.skip("needs a memory file system")
+        pytest.skip("host: needs a memory file system")
     import tempfile
 
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
