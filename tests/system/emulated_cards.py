@@ -57,6 +57,12 @@ class Cards:
     def register(self, card, name):
         return self.json("reg", "read", "--id", card, name)[0]["value"]
 
+    def wait_for_data(self, card, reader):
+        """The first data since these cards were started; `reader` is the process that reads them."""
+        deadline = time.monotonic() + scaled(20)
+        while self.register(card, "blocks_sent[0]" if card == FELIX else "superpages_done[1]") == 0:
+            assert reader.poll() is None and time.monotonic() < deadline
+
 
 @contextlib.contextmanager
 def emulated(rodeo, text=CARDS, count=3):

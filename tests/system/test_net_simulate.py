@@ -124,7 +124,8 @@ def test_help_speaks_in_units(rodeo):
 
 def test_an_interrupted_run_says_how_far_it_came(rodeo):
     with rodeo.start("net", "simulate", "--rate", "1kHz", "--event-size", "100kB", "--duration", "10000s", "--json", "out.json") as process:
-        time.sleep(0.5)
+        process.wait_until_it_catches(signal.SIGINT)
+        time.sleep(0.1)  # for some of it
         process.send_signal(signal.SIGINT)
         talk, said = process.communicate(timeout=scaled(30))
     assert process.returncode == 6
