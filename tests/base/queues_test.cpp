@@ -27,7 +27,7 @@ TEST(SpscRing, RefusesWhenFullAndKeepsTheOrder) {
 }
 
 TEST(SpscRing, HandsEveryValueToTheOtherThreadInOrder) {
-  constexpr int kValues = 200'000;
+  constexpr int kValues = 50'000;
   SpscRing<int> ring(64);
   std::thread producer([&] {
     for (int i = 0; i < kValues;) {
