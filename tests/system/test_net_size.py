@@ -12,6 +12,7 @@ if not list((BUILD / "python" / "rodeo").glob("_network*.so")):
     pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo import network  # noqa: E402
+from rodeo.network import report  # noqa: E402
 from rodeo.network import size as sizing  # noqa: E402
 
 
@@ -131,3 +132,12 @@ def test_a_laboratory_of_the_papers_scale_is_sized_and_proved(size):
     proves_itself(found, given(found), "packet")
     # Jittered arrivals need more than even ones, and never more than the bound for any.
     assert found["formula"]["exact_bytes"] < found["quantile_bytes"] <= found["formula"]["bound_bytes"] * 1.01
+
+
+def test_how_often_it_drops_begins_with_the_buffer_that_is_bought():
+    found = {"seconds_between_runs_with_drops": 2.0, "at_the_bound": False, "margin": 0.1, "quantile_bytes": 20_000_000, "confidence": 0.99,
+             "settings": {"duration": "0.02"}, "for_drops": [{"once_a": "hour", "buffer_bytes": 30_000_000}, {"once_a": "day", "buffer_bytes": 31_000_000}]}
+    said = report.how_often(found)
+    assert said.startswith("The answer has a margin of 10%. Without it, 20.0 MB") and "about every 2 s of running" in said, said
+    assert "30.0 MB" in said and "once an hour" in said and "once a day" in said and "times a day" not in said, said
+    assert "never" in report.how_often({**found, "at_the_bound": True})

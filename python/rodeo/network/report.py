@@ -62,9 +62,10 @@ def how_often(found):
         return "Packets are never dropped: the answer is the bound, which holds for ever."
     if between is None:
         return "All runs need the same: nothing in them is random that could be rare."
-    rare = ", ".join(f"{both(row['buffer_bytes'])} for drops once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']}" for row in found["for_drops"])
-    return (f"Without the margin packets would be dropped once in {between:.3g} s of running, {float(f'{86400 / between:.2g}'):,.0f} times a day. "
-            f"The same distribution, far beyond the runs that it was fitted to, says {rare}. Longer runs make that surer.")
+    rare = ", ".join(f"once {'an' if row['once_a'] == 'hour' else 'a'} {row['once_a']} {both(row['buffer_bytes'])}" for row in found["for_drops"])
+    return (f"The answer has a margin of {found['margin']:.0%}. Without it, {both(found['quantile_bytes'])} would drop packets about every {between:.2g} s of "
+            f"running: that is what {found['confidence']:.3%} of runs of {float(found['settings']['duration']):g} s means. Drops at most {rare}, margin included: "
+            "estimates far beyond the runs that were made, which longer runs make surer.")
 
 
 def page(found, occupancy, source):
