@@ -133,14 +133,12 @@ def debian_mirror():
     return mirrors[0]
 
 
-def qemu_with_vfio_user(fetch=True):
+def qemu_with_vfio_user():
     """The command of a QEMU that is a vfio-user client (10.1 or later): from the backports of Debian 13, unpacked with its libraries, never installed.
-    It is some hundred megabytes: without `fetch` only one that is in the cache."""
+    It is some hundred megabytes."""
     with CacheLock():
         tree = cache_directory() / "qemu-trixie-backports"
         if not (tree / "complete").exists():
-            if not fetch:
-                raise Unavailable("QEMU 10.1 or later is not in the cache of guests: ./test all fetches it, once")
             need(("mmdebstrap", "mmdebstrap"))
             with tempfile.TemporaryDirectory(dir=cache_directory()) as directory:
                 fresh = Path(directory) / "tree"

@@ -22,14 +22,14 @@ def guest():
         need(("qemu-system-x86_64", "qemu-system-x86"))
         kernel_files = kernel()
     except Unavailable as why:
-        pytest.skip(f"no guest here: {why}")
+        pytest.skip(f"host: no guest here: {why}")
 
     def run(script, modules, arguments, append=""):
         programs = [("bin/pci_probe", BUILD / "tests" / "guest" / "pci_probe"), ("bin/rodeo", BUILD / "rodeo")]
         result = boot(kernel_files, base_initrd(kernel_files, modules, script, programs), arguments, append=append, deadline=scaled(90))
         print(result.log, result.qemu, f"{result.seconds:.1f} s")
         if result.status is None and "guest: up" not in result.log:
-            pytest.skip(f"QEMU cannot boot a guest here: {(result.log + result.qemu).strip()[-300:]}")
+            pytest.skip(f"host: QEMU cannot boot a guest here: {(result.log + result.qemu).strip()[-300:]}")
         return result
 
     return run

@@ -10,6 +10,8 @@ import pytest
 from conftest import BUILD, TIMEOUT_SCALE, scaled
 from guest import IOMMU, Unavailable, base_initrd, boot, kernel, qemu_with_vfio_user, vfio_user_card
 
+pytestmark = pytest.mark.slow  # the first of them fetches a QEMU
+
 FELIX = """
 [emulator]
 name = "guest"
@@ -53,15 +55,14 @@ says() { echo "command: $*"; "$@" 2>/tmp/errors; echo "command: status $?"; cat 
 
 
 @pytest.fixture
-def guest(rodeo, tmp_path, request):
+def guest(rodeo, tmp_path):
     """Starts emulated cards, boots a guest that has them, runs a script there; gives the script's commands with their output and status."""
     if TIMEOUT_SCALE != 1:
         pytest.skip("guests run what the release tree has")
     try:
-        # Whoever runs the fast suite does not wait for a QEMU to be fetched.
-        kernel_files, qemu = kernel(), qemu_with_vfio_user(fetch=request.node.get_closest_marker("slow") is not None)
+        kernel_files, qemu = kernel(), qemu_with_vfio_user()
     except Unavailable as why:
-        pytest.skip(f"no guest with vfio-user here: {why}")
+        pytest.skip(f"host: no guest with vfio-user here: {why}")
 
     def run(configuration, script, with_log=False):
         (tmp_path / "cards.toml").write_text(configuration)
@@ -115,7 +116,6 @@ says rodeo card keep --stop
     assert function == {"address": "0000:01:00.0", "back_end": "vfio", "kept": True, "clients": []}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("configuration", [FELIX, CRU], ids=["felix", "cru"])
 def test_dma_through_the_guests_iommu_is_proved(guest, configuration):
     bench = "says rodeo card bench dma --id '#0' --data-source fee --bytes 4MiB --buffer-size 16MiB --superpage-size 1MiB --patience 30s --json -\n"
@@ -152,7 +152,6 @@ seed = 1
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("configuration", "keys"), [
     (FELIX, {"builder": "", "extractor": "rodeo", "work": "verify"}),
     (CRU, {"builder": 'chunk_size = "32KiB"\nwindow = 256\nbuffers = 300', "extractor": "rdh", "work": "verify_rdh"}),
@@ -168,7 +167,6 @@ def test_a_readout_in_the_guest_builds_and_proves_what_the_card_sends(guest, con
     assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] > 0
 
 
-@pytest.mark.slow
 def test_a_configuration_stays_in_the_card_when_its_command_has_ended(guest):
     script = """
 says rodeo card config --id '#0' --trigger-window 500 --time-frame-length 64
@@ -208,7 +206,6 @@ if [ -e /ended ]; then echo "round {number}: {victims}: transfer ended with $(ca
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("configuration", "register"), [(FELIX, "git_hash"), (CRU, "debug")], ids=["felix", "cru"])
 def test_keeper_owner_and_bystanders_may_be_killed_at_any_time(guest, configuration, register, seed):

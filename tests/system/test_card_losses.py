@@ -163,7 +163,7 @@ def test_the_only_link_that_is_down_for_a_moment_is_missed_though_no_other_link_
     with emulated(rodeo, configuration):
         if kind == "cru":
             enable_links(rodeo, 1)
-        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "link_down", "--duration", "20ms"))
+        report, err, card = read(rodeo, configuration, lambda: fault(rodeo, "link_down", "--duration", "200ms"))
         assert card["counters"]["chunks_link_down" if kind == "felix" else "frames_link_down"] > 0
     assert report["run"]["condition"] == "INCOMPLETE" and report["input"]["card_links_down"] == 1 and "card_links_down" in err, err
 
