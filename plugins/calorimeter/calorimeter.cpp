@@ -2,18 +2,12 @@
 #include "calorimeter.h"
 
 RODEO_PLUGIN(registry) {
-  registry.add_extractor(
-      {.name = "calorimeter",
-       .help = "ECR counter, 24-bit L1 id, BCID and trigger type in a 16-byte header",
-       .keys = {{.name = "bcid_offset",
-                 .type = rodeo::KeyType::integer,
-                 .fallback = "0",
-                 .help = "Bunch crossings by which the front end's BCID counter is ahead.",
-                 .minimum = 0,
-                 .maximum = calorimeter::kOrbit - 1}}},
-      [](const rodeo::Parameters& parameters) {
-        return std::make_unique<calorimeter::Extractor>(static_cast<std::uint32_t>(parameters.integer("bcid_offset")));
-      });
+  registry.add_extractor({.name = "calorimeter",
+                          .help = "ECR counter, 24-bit L1 id, BCID and trigger type in a 16-byte header",
+                          .keys = calorimeter::kExtractorSettings.keys()},
+                         [](const rodeo::Parameters& parameters) {
+                           return std::make_unique<calorimeter::Extractor>(calorimeter::kExtractorSettings.read(parameters));
+                         });
   registry.add_checker({.name = "calorimeter_crc32", .help = "Payload size, and CRC-32 in the last four bytes"},
                        &calorimeter::check);
   registry.add_restamp({.name = "calorimeter", .help = "Writes the header and the CRC-32 anew"}, &calorimeter::restamp);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <rodeo/plugin.h>
+#include <rodeo/settings.h>
 
 #include <array>
 #include <cstddef>
@@ -49,11 +50,18 @@ inline std::uint32_t crc32(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
+struct ExtractorSettings {
+  std::uint32_t bcid_offset = 0;
+};
+
+inline const rodeo::Settings<ExtractorSettings> kExtractorSettings{
+    rodeo::setting(&ExtractorSettings::bcid_offset, "bcid_offset",
+                   "Bunch crossings by which the front end's BCID counter is ahead.", {.maximum = kOrbit - 1})};
+
 /// Reads the header of whole runs: the loop is here, so that a run costs one virtual call however many chunks it has.
 class Extractor final : public rodeo::TriggerExtractor {
  public:
-  /// `bcid_offset`: what the front end's BCID counter is ahead by.
-  explicit Extractor(std::uint32_t bcid_offset) : bcid_offset_(bcid_offset) {}
+  explicit Extractor(ExtractorSettings settings) : settings_(settings) {}
 
   rodeo::TriggerFields fields() const override {
     return {.l1id_bits = 24, .has_ecr = true, .has_bcid = true, .has_trigger_type = true};
@@ -65,7 +73,7 @@ class Extractor final : public rodeo::TriggerExtractor {
       const std::span<const std::byte> chunk = run.chunk(first + i);
       if (chunk.size() < kHeaderBytes || read32(chunk, 0) != kMarker) return i;
       l1ids[i] = read32(chunk, 4);
-      bcids[i] = static_cast<std::uint16_t>(((read32(chunk, 8) & 0xffffU) + kOrbit - bcid_offset_) % kOrbit);
+      bcids[i] = static_cast<std::uint16_t>(((read32(chunk, 8) & 0xffffU) + kOrbit - settings_.bcid_offset) % kOrbit);
     }
     return n;
   }
@@ -73,7 +81,7 @@ class Extractor final : public rodeo::TriggerExtractor {
   std::uint8_t trigger_type(std::span<const std::byte> chunk) override { return std::to_integer<std::uint8_t>(chunk[10]); }
 
  private:
-  std::uint32_t bcid_offset_;
+  ExtractorSettings settings_;
 };
 
 inline bool check(std::span<const std::byte> chunk) {

@@ -31,7 +31,7 @@ int main() {
   const rodeo::ChunkRun run{.data = memory.data(), .size = kChunk, .stride = kChunk, .count = kCount};
   std::uint32_t l1ids[kCount] = {};
   std::uint16_t bcids[kCount] = {};
-  calorimeter::Extractor extractor(2);
+  calorimeter::Extractor extractor({.bcid_offset = 2});
   expect(extractor.extract(run, 0, kCount, l1ids, bcids) == kCount, "a good run is read whole");
   expect(l1ids[4] == 0x07000004 && bcids[4] == 2, "ECR, L1 id and the corrected BCID are read");
   expect(bcids[0] == calorimeter::kOrbit - 2, "the BCID wraps at the end of the orbit");

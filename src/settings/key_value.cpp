@@ -263,6 +263,14 @@ Result<Parameters::Value> default_value(const Key& key, const std::string& path,
   return std::unexpected(std::move(error));
 }
 
+std::string base_text(KeyType type, const Parameters::Value& value) {
+  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  if (whole == nullptr) return std::get<std::string>(value);
+  return type == KeyType::duration ? fmt::format("{}", static_cast<double>(*whole) / 1e9) : fmt::format("{}", *whole);
+}
+
 std::string type_name(KeyType type) {
   switch (type) {
     case KeyType::boolean: return "boolean";

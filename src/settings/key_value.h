@@ -19,6 +19,9 @@ Result<Parameters::Value> convert_value(const Key& key, const RawValue& raw, con
 /// The value of a key that nobody set. Error config.bad_default: the declaration itself is wrong.
 Result<Parameters::Value> default_value(const Key& key, const std::string& path, const std::filesystem::path& directory);
 
+/// A number in the base unit, as programs exchange it: bytes, hertz, seconds. Texts and booleans as they are written; no lists.
+std::string base_text(KeyType type, const Parameters::Value& value);
+
 /// "duration", "list of FIDs".
 std::string type_name(KeyType type);
 

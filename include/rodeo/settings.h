@@ -1,0 +1,274 @@
+// A setting, declared once: the member of a struct that holds it, with name, help and limits. The keys that a component declares and the
+// struct that its factory wants follow from it; the default is what the member of a default-constructed struct holds.
+//
+//     struct Calibration {
+//       double gain = 1;
+//       std::chrono::nanoseconds wait = std::chrono::milliseconds{10};
+//     };
+//     const rodeo::Settings<Calibration> kCalibration{
+//         rodeo::setting(&Calibration::gain, "gain", "Factor of every energy.", {.minimum = 0}),
+//         rodeo::setting(&Calibration::wait, "wait", "How long it waits for the detector."),
+//     };
+//     registry.add_work({"calibrate", "Scales energies.", kCalibration.keys()},
+//                       [](const rodeo::Parameters& p) { return std::make_unique<Calibrator>(kCalibration.read(p)); });
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rodeo/ids.h"
+#include "rodeo/parameters.h"
+
+namespace rodeo {
+
+/// What a number counts, where its type does not say: people then write it with its unit.
+enum class Unit : std::uint8_t { none, bytes, hertz, nanoseconds };
+
+/// What may be said of a setting besides its name. Limits are in the unit of the member, nanoseconds for a duration; a member of a
+/// narrower type has the limits of that type at least.
+struct SettingRules {
+  double minimum = -1e300;
+  double maximum = 1e300;
+  Unit unit = Unit::none;
+  bool required = false;
+  std::vector<std::string> choices = {};  ///< of a text
+};
+
+/// A value as one writes it in a file: "10ms", "64KiB", "100kHz", "true"; lists with commas.
+inline std::string setting_text(KeyType type, const Parameters::Value& value) {
+  const auto number = [](auto n) {
+    char text[32];
+    return std::string(text, std::to_chars(text, text + sizeof text, n).ptr);
+  };
+  const auto scaled = [&](double n, std::initializer_list<std::pair<double, std::string_view>> units) {
+    for (const auto& [unit, name] : units) {
+      const double count = n / unit;
+      if (n != 0 && count >= 1 && count < 1e15 && count == static_cast<double>(static_cast<std::int64_t>(count)))
+        return number(static_cast<std::int64_t>(count)) + std::string(name);
+    }
+    return number(n);
+  };
+  const auto hexadecimal = [](std::uint64_t id, int digits) {
+    std::string text = "0x";
+    while (digits-- > 0) text += "0123456789abcdef"[id >> 4 * digits & 0xf];
+    return text;
+  };
+  std::string list;
+  switch (type) {
+    case KeyType::boolean: return std::get<bool>(value) ? "true" : "false";
+    case KeyType::integer: return number(std::get<std::int64_t>(value));
+    case KeyType::real: return number(std::get<double>(value));
+    case KeyType::duration:
+      if (std::get<std::int64_t>(value) == 0) return "0s";
+      return scaled(static_cast<double>(std::get<std::int64_t>(value)), {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}});
+    case KeyType::size:
+      return scaled(static_cast<double>(std::get<std::int64_t>(value)), {{0x1p40, "TiB"},
+                                                                         {1e12, "TB"},
+                                                                         {0x1p30, "GiB"},
+                                                                         {1e9, "GB"},
+                                                                         {0x1p20, "MiB"},
+                                                                         {1e6, "MB"},
+                                                                         {0x1p10, "KiB"},
+                                                                         {1e3, "kB"}});
+    case KeyType::rate: return scaled(std::get<double>(value), {{1e6, "MHz"}, {1e3, "kHz"}, {1, "Hz"}});
+    case KeyType::fid: return hexadecimal(static_cast<std::uint64_t>(std::get<std::int64_t>(value)), 16);
+    case KeyType::source_id: return hexadecimal(static_cast<std::uint64_t>(std::get<std::int64_t>(value)), 8);
+    case KeyType::text_list:
+      for (const std::string& one : std::get<std::vector<std::string>>(value)) list += (list.empty() ? "" : ",") + one;
+      return list;
+    case KeyType::fid_list:
+      for (const std::uint64_t one : std::get<std::vector<std::uint64_t>>(value))
+        list += (list.empty() ? "" : ",") + hexadecimal(one, 16);
+      return list;
+    case KeyType::text:
+    case KeyType::choice:
+    case KeyType::path: break;
+  }
+  return std::get<std::string>(value);
+}
+
+/// One setting of a struct: its key, and what writes and reads it. A default that the key does not have is the struct's.
+template <typename Struct>
+struct Setting {
+  Key key;
+  std::function<Parameters::Value(const Struct&)> get;
+  std::function<void(Struct&, const Parameters&)> set;  ///< from parameters that have the key; may throw
+};
+
+/// The settings of a struct, in the order in which people see them. Immutable; safe from any thread.
+template <typename Struct>
+class Settings {
+ public:
+  /// One setting, or those of a part of the struct: made by setting().
+  using Lines = std::vector<Setting<Struct>>;
+
+  Settings(std::initializer_list<Lines> lines) {
+    for (const Lines& some : lines) settings_.insert(settings_.end(), some.begin(), some.end());
+  }
+
+  /// Every setting, its key complete.
+  Lines list() const {
+    Lines list = settings_;
+    const Struct defaults{};
+    for (auto& [key, get, set] : list) {
+      if (!key.required && key.fallback.empty()) key.fallback = setting_text(key.type, get(defaults));
+    }
+    return list;
+  }
+
+  /// What a component declares.
+  std::vector<Key> keys() const {
+    std::vector<Key> keys;
+    for (Setting<Struct>& one : list()) keys.push_back(std::move(one.key));
+    return keys;
+  }
+
+  /// The struct from parameters that have every key.
+  Struct read(const Parameters& parameters) const {
+    Struct out{};
+    fill(out, parameters);
+    return out;
+  }
+
+  /// The same for a struct that has more than these settings.
+  void fill(Struct& out, const Parameters& parameters) const {
+    for (const Setting<Struct>& one : settings_) one.set(out, parameters);
+  }
+
+  /// These settings as those of a part of another struct, in the same table.
+  template <typename Whole>
+  typename Settings<Whole>::Lines within(Struct Whole::* part) const {
+    typename Settings<Whole>::Lines lines;
+    for (const Setting<Struct>& one : settings_) {
+      lines.push_back({one.key, [=](const Whole& from) { return one.get(from.*part); },
+                       [=](Whole& to, const Parameters& from) { one.set(to.*part, from); }});
+    }
+    return lines;
+  }
+
+ private:
+  Lines settings_;
+};
+
+namespace detail {
+
+template <typename T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+template <typename T>
+inline constexpr bool is_id = std::same_as<T, Fid> || std::same_as<T, SourceId>;
+template <typename T>
+inline constexpr bool is_duration = requires { typename T::period; };
+
+constexpr bool is_real(KeyType type) { return type == KeyType::real || type == KeyType::rate; }
+
+template <typename T>
+constexpr KeyType type_of(Unit unit) {
+  if constexpr (std::same_as<T, bool>) return KeyType::boolean;
+  if constexpr (std::same_as<T, std::string>) return KeyType::text;
+  if constexpr (std::same_as<T, std::filesystem::path>) return KeyType::path;
+  if constexpr (std::same_as<T, Fid>) return KeyType::fid;
+  if constexpr (std::same_as<T, SourceId>) return KeyType::source_id;
+  if constexpr (std::same_as<T, std::vector<std::string>>) return KeyType::text_list;
+  if constexpr (std::same_as<T, std::vector<Fid>>) return KeyType::fid_list;
+  if constexpr (is_duration<T>) return KeyType::duration;
+  switch (unit) {
+    case Unit::bytes: return KeyType::size;
+    case Unit::hertz: return KeyType::rate;
+    case Unit::nanoseconds: return KeyType::duration;
+    case Unit::none: break;
+  }
+  return std::floating_point<T> ? KeyType::real : KeyType::integer;
+}
+
+template <typename T>
+Parameters::Value value_of(const T& value, KeyType type) {
+  if constexpr (is_number<T>) {
+    return is_real(type) ? Parameters::Value{static_cast<double>(value)} : static_cast<std::int64_t>(value);
+  } else if constexpr (is_id<T>) {
+    return static_cast<std::int64_t>(value.value);
+  } else if constexpr (is_duration<T>) {
+    return std::int64_t{std::chrono::nanoseconds(value).count()};
+  } else if constexpr (std::same_as<T, std::filesystem::path>) {
+    return value.string();
+  } else if constexpr (std::same_as<T, std::vector<Fid>>) {
+    std::vector<std::uint64_t> ids;
+    for (const Fid fid : value) ids.push_back(fid.value);
+    return ids;
+  } else {
+    return value;
+  }
+}
+
+template <typename T>
+T read_as(const Parameters& from, const std::string& name, KeyType type) {
+  if constexpr (std::same_as<T, bool>) {
+    return from.boolean(name);
+  } else if constexpr (is_number<T>) {
+    return is_real(type) ? static_cast<T>(from.real(name)) : static_cast<T>(from.integer(name));
+  } else if constexpr (is_id<T>) {
+    return T{static_cast<decltype(T::value)>(from.id(name))};
+  } else if constexpr (is_duration<T>) {
+    return std::chrono::ceil<T>(from.duration(name));
+  } else if constexpr (std::same_as<T, std::vector<std::string>>) {
+    return from.list(name);
+  } else if constexpr (std::same_as<T, std::vector<Fid>>) {
+    T fids;
+    for (const std::uint64_t id : from.fids(name)) fids.push_back(Fid{id});
+    return fids;
+  } else {
+    return from.text(name);
+  }
+}
+
+}  // namespace detail
+
+/// A member: boolean, number, text, path, duration, FID, source id, or a list of texts or FIDs.
+template <typename Struct, typename T>
+typename Settings<Struct>::Lines setting(T Struct::* member, std::string name, std::string help, SettingRules rules = {}) {
+  const KeyType type = rules.choices.empty() ? detail::type_of<T>(rules.unit) : KeyType::choice;
+  if constexpr (detail::is_number<T> && std::unsigned_integral<T>) rules.minimum = std::max(rules.minimum, 0.0);
+  if constexpr (detail::is_number<T> && std::integral<T> && sizeof(T) < sizeof(std::int64_t))
+    rules.maximum = std::min(rules.maximum, static_cast<double>(std::numeric_limits<T>::max()));
+  Key key{.name = name, .type = type, .help = std::move(help), .minimum = rules.minimum, .maximum = rules.maximum};
+  key.choices = std::move(rules.choices);
+  key.required = rules.required;
+  return {{std::move(key), [=](const Struct& from) { return detail::value_of(from.*member, type); },
+           [=](Struct& to, const Parameters& from) { to.*member = detail::read_as<T>(from, name, type); }}};
+}
+
+/// A member whose few values have names.
+template <typename Struct, typename T>
+typename Settings<Struct>::Lines setting(T Struct::* member, std::string name,
+                                         std::vector<std::pair<std::string, std::type_identity_t<T>>> names,
+                                         std::string help, bool required = false) {
+  Key key{.name = name, .type = KeyType::choice, .help = std::move(help), .required = required};
+  for (const auto& one : names) key.choices.push_back(one.first);
+  const auto get = [=](const Struct& from) -> Parameters::Value {
+    const auto found = std::ranges::find(names, from.*member, [](const auto& one) { return one.second; });
+    return found == names.end() ? std::string{} : found->first;
+  };
+  const auto set = [=](Struct& to, const Parameters& from) {
+    to.*member = std::ranges::find(names, from.text(name), [](const auto& one) { return one.first; })->second;
+  };
+  return {{std::move(key), get, set}};
+}
+
+/// A part of the struct: its settings stand in the same table.
+template <typename Struct, typename Part>
+typename Settings<Struct>::Lines setting(Part Struct::* part, const Settings<Part>& settings) {
+  return settings.within(part);
+}
+
+}  // namespace rodeo
