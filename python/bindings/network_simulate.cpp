@@ -7,7 +7,7 @@
 
 #include "errors.h"
 #include "network.h"
-#include "network/scenario_text.h"
+#include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
 
 namespace rodeo::python {
@@ -139,7 +139,7 @@ void add_simulator(nb::module_& module) {
         const network::Scenario scenario = unwrap(network::scenario_of(settings));
         nb::dict out;
         for (const network::ScenarioSetting& setting : network::scenario_settings()) {
-          out[nb::str(setting.name.data(), setting.name.size())] = setting.text(scenario);
+          out[nb::str(setting.key.name.c_str())] = setting.text(scenario);
         }
         return out;
       },
@@ -150,7 +150,7 @@ void add_simulator(nb::module_& module) {
         const network::Scenario scenario = unwrap(network::scenario_of(settings));
         nb::dict out;
         for (const network::ScenarioSetting& setting : network::scenario_settings()) {
-          out[nb::str(setting.name.data(), setting.name.size())] = network::readable(setting, scenario);
+          out[nb::str(setting.key.name.c_str())] = setting.readable(scenario);
         }
         return out;
       },

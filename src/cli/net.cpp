@@ -1,9 +1,35 @@
 // `rodeo net`: how much buffer an event-building network needs.
 #include "cli/net.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "cli/verbs.h"
 
 namespace rodeo::cli {
+
+void ScenarioOptions::add(Command& verb, const network::ScenarioSetting& setting, const network::Scenario& defaults,
+                          std::string flag) {
+  const Key& key = setting.key;
+  if (flag.empty()) {
+    flag = "--" + key.name;
+    std::ranges::replace(flag, '_', '-');
+  }
+  std::string values;
+  for (const std::string& choice : key.choices) values += (values.empty() ? "" : "|") + choice;
+  if (values.empty()) values = setting.value_name();
+  verb.option(flag, texts_[key.name], fmt::format("{} (default {})", key.help, setting.readable(defaults)))
+      .value_name(values);
+}
+
+network::NamedTexts ScenarioOptions::given() const {
+  network::NamedTexts given;
+  for (const auto& [name, text] : texts_) {
+    if (text) given.emplace_back(name, *text);
+  }
+  return given;
+}
 
 void add_net(Command& root) {
   Command& net =

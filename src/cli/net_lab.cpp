@@ -18,25 +18,14 @@ namespace rodeo::cli {
 namespace {
 
 using namespace network::laboratory;
+using network::laboratory::Settings;
 
 struct Options {
   std::string preset;
   std::optional<double> rate_scale, size_scale;
-  std::optional<std::uint32_t> readouts, nodes, racks;
-  std::optional<double> node_link, uplink, readout_link, rate;
-  std::optional<std::uint64_t> event_size;
-  std::optional<std::chrono::nanoseconds> rto_min;
+  ScenarioOptions network;
   std::optional<std::string> buffer, switch_preset;
-  std::optional<std::uint64_t> dedicated, port_limit, cell, cell_metadata;
-  std::optional<double> dynamic_threshold;
-  std::uint32_t mtu = 1500;
-  std::string arrivals = "periodic";
-  double jitter = 0.5;
-  std::string assignment = "round-robin";
-  double size_sigma = 0;
-  std::string size_spread = "normal";
   Settings defaults;
-  std::chrono::nanoseconds duration = std::chrono::seconds(3);
   bool clean = false;
   std::string hosts;
   std::string agent;
@@ -63,57 +52,69 @@ Settings small_laboratory(const Settings& defaults) {
   return settings;
 }
 
+/// Settings of the laboratory that a scenario has, too.
+constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
+                                                             {"nodes", ""},
+                                                             {"racks", ""},
+                                                             {"node_link", ""},
+                                                             {"uplink", ""},
+                                                             {"readout_link", ""},
+                                                             {"event_size", ""},
+                                                             {"rate", ""},
+                                                             {"mtu", ""},
+                                                             {"dedicated", ""},
+                                                             {"dynamic_threshold", ""},
+                                                             {"port_limit", ""},
+                                                             {"cell", ""},
+                                                             {"cell_metadata", ""},
+                                                             {"rto_min", ""},
+                                                             {"arrivals", ""},
+                                                             {"jitter_periods", "--jitter"},
+                                                             {"assignment", ""},
+                                                             {"size_sigma", ""},
+                                                             {"size_spread", ""},
+                                                             {"events_in_flight", "--in-flight"},
+                                                             {"duration", ""},
+                                                             {"seed", ""}};
+
+network::Scenario scenario_of(const Settings& settings) {
+  network::Scenario scenario;
+  scenario.topology = settings.topology;
+  scenario.traffic = settings.traffic;
+  scenario.buffer = settings.buffer;
+  scenario.tcp.rto_min_ns = static_cast<std::uint64_t>(settings.smallest_retransmission_timeout.count());
+  scenario.duration_ns = static_cast<std::uint64_t>(settings.seconds * 1e9);
+  scenario.seed = settings.seed;
+  return scenario;
+}
+
 /// The preset of a switch is as scaled already; what is given besides is not.
-Result<void> apply_switch(const Options& options, network::SwitchBuffer& buffer) {
+Result<void> apply(const Options& options, Settings& settings) {
+  network::Scenario scenario = scenario_of(settings);
   if (options.buffer) {
     const auto given = parse_buffer(*options.buffer);
     if (!given) return std::unexpected(given.error());
-    buffer.shared_bytes = given->shared_bytes;
-    buffer.port_limit_bytes = given->port_limit_bytes;
-    if (!buffer.shared_bytes && !options.dedicated) buffer.dedicated_bytes_per_port = 0;
+    scenario.buffer.shared_bytes = given->shared_bytes;
+    scenario.buffer.port_limit_bytes = given->port_limit_bytes;
+    if (!given->shared_bytes) scenario.buffer.dedicated_bytes_per_port = 0;
   }
-  if (options.dedicated) buffer.dedicated_bytes_per_port = *options.dedicated;
-  if (options.port_limit) buffer.port_limit_bytes = options.port_limit;
-  if (options.dynamic_threshold) buffer.dynamic_threshold = *options.dynamic_threshold;
-  for (const auto& [given, to] : {std::pair{&options.cell, &buffer.cell_bytes},
-                                  std::pair{&options.cell_metadata, &buffer.first_cell_metadata_bytes}}) {
-    if (!*given) continue;
-    if (**given > 65'536)
+  for (const auto& [name, text] : options.network.given()) {
+    if (auto done = network::find_scenario_setting(name)->assign(scenario, text); !done) return done;
+    if (name == "readout_link") settings.limit_readout_links = true;
+  }
+  for (const std::uint32_t bytes : {scenario.buffer.cell_bytes, scenario.buffer.first_cell_metadata_bytes}) {
+    if (bytes > 65'536)
       return std::unexpected(
-          Error{"network.size", fmt::format("cells of {} bytes", **given), "--cell, --cell-metadata", "give at most 64KiB"});
-    *to = static_cast<std::uint32_t>(**given);
+          Error{"network.size", fmt::format("cells of {} bytes", bytes), "--cell, --cell-metadata", "give at most 64KiB"});
   }
-  return {};
-}
-
-Result<void> apply(const Options& options, Settings& settings) {
-  if (options.readouts) settings.topology.readouts = *options.readouts;
-  if (options.nodes) settings.topology.nodes = *options.nodes;
-  if (options.racks) settings.topology.racks = *options.racks;
-  if (options.node_link) settings.topology.node_link_bps = static_cast<std::uint64_t>(*options.node_link);
-  if (options.uplink) settings.topology.uplink_bps = static_cast<std::uint64_t>(*options.uplink);
-  if (options.readout_link) {
-    settings.topology.readout_link_bps = static_cast<std::uint64_t>(*options.readout_link);
-    settings.limit_readout_links = true;
-  }
-  if (options.rate) settings.traffic.event_rate_hz = *options.rate;
-  if (options.event_size) settings.traffic.event_bytes = *options.event_size;
-  if (options.rto_min) settings.smallest_retransmission_timeout = *options.rto_min;
-  if (auto applied = apply_switch(options, settings.buffer); !applied) return applied;
-  settings.traffic.mtu_bytes = options.mtu;
-  settings.traffic.jitter_periods = options.jitter;
-  settings.traffic.arrivals = options.arrivals == "poisson"    ? network::Arrivals::poisson
-                              : options.arrivals == "jittered" ? network::Arrivals::jittered
-                                                               : network::Arrivals::periodic;
-  settings.traffic.assignment = options.assignment == "random"         ? network::Assignment::random
-                                : options.assignment == "least-loaded" ? network::Assignment::least_loaded
-                                                                       : network::Assignment::round_robin;
-  if (options.size_sigma != 0) {
-    settings.traffic.size_sigma = options.size_sigma;
-    settings.traffic.size_spread =
-        options.size_spread == "normal" ? network::SizeSpread::normal : network::SizeSpread::log_normal;
-  }
-  settings.seconds = std::chrono::duration<double>(options.duration).count();
+  if (scenario.traffic.size_sigma != 0 && scenario.traffic.size_spread == network::SizeSpread::fixed)
+    scenario.traffic.size_spread = network::SizeSpread::normal;
+  settings.topology = scenario.topology;
+  settings.traffic = scenario.traffic;
+  settings.buffer = scenario.buffer;
+  settings.smallest_retransmission_timeout = std::chrono::nanoseconds(scenario.tcp.rto_min_ns);
+  settings.seconds = static_cast<double>(scenario.duration_ns) / 1e9;
+  settings.seed = scenario.seed;
   return {};
 }
 
@@ -304,38 +305,16 @@ void add_net_lab(Command& net) {
       .value_name("NAME");
   lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it (0.001)");
   lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it (0.1)");
-  lab.option("--readouts", options->readouts, "Readouts (8)");
-  lab.option("--nodes", options->nodes, "Filter nodes (16)");
-  lab.option("--racks", options->racks, "Racks that the nodes are split over, each with a switch (1)");
-  lab.bit_rate("--node-link", options->node_link, "Link of each node (50Mbps)");
-  lab.bit_rate("--uplink", options->uplink, "From the core to the nodes' switch (800Mbps)");
-  lab.bit_rate("--readout-link", options->readout_link, "Link of each readout (as fast as the machine)");
-  lab.size("--event-size", options->event_size, "Payload of an event, all readouts together (500kB)");
-  lab.rate("--rate", options->rate, "Events per second (120)");
-  lab.option("--mtu", options->mtu, "Largest IP packet [B]");
+  const network::Scenario small = scenario_of(small_laboratory(options->defaults));
+  for (const auto& [name, flag] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, flag);
   lab.option("--buffer", options->buffer, "shared:SIZE, port:SIZE or infinite (the default)").value_name("BUFFER");
   lab.option("--switch", options->switch_preset,
              "Buffer of this switch, which other options change: qfx5120 (scaled down with --preset)")
       .value_name("NAME");
-  lab.size("--dedicated", options->dedicated, "Memory of each port alone, beside the shared");
-  lab.option("--dynamic-threshold", options->dynamic_threshold,
-             "A port may hold this many times what is free of the shared memory; 0: no threshold");
-  lab.size("--port-limit", options->port_limit, "What one port may hold at most, beside a shared buffer");
-  lab.size("--cell", options->cell, "Memory is given out in cells of this size; 0: by the byte");
-  lab.size("--cell-metadata", options->cell_metadata, "What the switch itself keeps in the first cell of a frame");
   lab.option("--tcp", options->defaults.congestion_control,
              "Congestion control: cubic, reno, bbr, ... as the kernels have it")
       .value_name("NAME");
-  lab.duration("--rto-min", options->rto_min, "Smallest retransmission time-out (200ms; scaled with a preset)");
-  lab.choice("--arrivals", options->arrivals, {"periodic", "jittered", "poisson"}, "When events are requested");
-  lab.option("--jitter", options->jitter, "Of jittered arrivals, in periods");
-  lab.choice("--assignment", options->assignment, {"round-robin", "random", "least-loaded"}, "Which node an event goes to");
-  lab.option("--size-sigma", options->size_sigma, "Spread of event sizes, relative to the mean");
-  lab.choice("--size-spread", options->size_spread, {"normal", "log-normal"}, "Distribution of event sizes");
-  lab.option("--in-flight", options->defaults.traffic.events_in_flight, "Events that a node builds at the same time");
-  lab.duration("--duration", options->duration, "Length of a run, after warm-up");
   lab.option("--repeats", options->defaults.repeats, "Runs that count");
-  lab.option("--seed", options->defaults.seed, "Of arrivals, assignment and sizes");
   lab.option("--hosts", options->hosts, "List of real hosts instead of namespaces").value_name("FILE");
   lab.option("--agent", options->agent, "The rodeo command on the hosts").value_name("PATH");
   lab.option("--driver", options->driver, "Who sets the switch's buffer: linux, or a program (docs/network-laboratory.md)")

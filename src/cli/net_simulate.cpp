@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cli/net.h"
 #include "control/network_settings.h"
-#include "network/scenario_text.h"
+#include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
 #include "process/stop_signals.h"
 
@@ -27,7 +27,7 @@ using network::ScenarioSetting;
 
 struct Options {
   std::string topology;
-  std::vector<std::optional<std::string>> settings;  ///< one for each network::scenario_settings()
+  ScenarioOptions settings;
   std::string occupancy;
   std::chrono::nanoseconds occupancy_interval{10'000};
   std::string flows;
@@ -113,8 +113,7 @@ Json json_of(const Scenario& scenario, const Outcome& o) {
     return o.events_completed == 0 ? Json() : Json(static_cast<double>(ns) * 1e-3);
   };
   Json settings = Json::object();
-  for (const ScenarioSetting& setting : network::scenario_settings())
-    settings[std::string(setting.name)] = setting.text(scenario);
+  for (const ScenarioSetting& setting : network::scenario_settings()) settings[setting.key.name] = setting.text(scenario);
   return Json::object(
       {{"event_size_bytes", scenario.traffic.event_bytes},
        {"event_rate_hz", scenario.traffic.event_rate_hz},
@@ -208,12 +207,7 @@ Result<Scenario> scenario_from(const Options& options, const Json& file) {
   if (const Json* given = file.find("scenario")) {
     for (const auto& [name, value] : given->members()) texts.emplace_back(name, value.string());
   }
-  const auto settings = network::scenario_settings();
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    if (!options.settings[i]) continue;
-    std::erase_if(texts, [&](const auto& one) { return one.first == settings[i].name; });
-    texts.emplace_back(settings[i].name, *options.settings[i]);
-  }
+  for (const auto& given : options.settings.given()) texts.push_back(given);
   return network::scenario_of(texts);
 }
 
@@ -291,12 +285,6 @@ Result<ExitCode> simulate(const Options& options) {
   return whole ? ExitCode::done : ExitCode::partial;
 }
 
-std::string flag_of(std::string_view name) {
-  std::string flag = "--" + std::string(name);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
 }  // namespace
 
 void add_net_simulate(Command& net) {
@@ -309,16 +297,7 @@ void add_net_simulate(Command& net) {
                "a network of your own, with a time series");
   verb.option("--topology", options->topology, "Configuration with [network.topology] and so on; flags are stronger")
       .value_name("FILE");
-  const auto settings = network::scenario_settings();
-  options->settings.resize(settings.size());
-  for (std::size_t i = 0; i < settings.size(); ++i) {
-    std::string help(settings[i].help);
-    std::string choices;
-    for (const std::string_view choice : settings[i].choices) choices += (choices.empty() ? "" : "|") + std::string(choice);
-    verb.option(flag_of(settings[i].name), options->settings[i],
-                help + " (default " + network::readable(settings[i], Scenario{}) + ")")
-        .value_name(choices.empty() ? std::string(network::value_name(settings[i])) : choices);
-  }
+  for (const ScenarioSetting& one : network::scenario_settings()) options->settings.add(verb, one, Scenario{});
   verb.option("--occupancy", options->occupancy, "Writes the occupancy of each rack's switch over time (CSV)")
       .value_name("FILE");
   verb.duration("--occupancy-interval", options->occupancy_interval,

@@ -1,45 +1,28 @@
 #include "control/network_settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "base/units.h"
 #include "control/library.h"
 #include "control/network_tables.h"
 #include "control/tables.h"
-#include "network/scenario_text.h"
+#include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::control {
 
 using settings::load_configuration;
-using settings::Origin;
 using settings::read_toml_file;
 using settings::Setting;
 using settings::Table;
 
 namespace {
 
-using network::NamedTexts;
 using network::ScenarioSetting;
-
-constexpr const char* kScenarioTables[] = {"topology", "traffic", "switch", "simulation", "tcp"};
-
-/// As network::scenario_of() reads it: numbers in base units.
-std::string text_of(const Parameters& keys, const Key& key) {
-  switch (key.type) {
-    case KeyType::boolean: return keys.boolean(key.name) ? "true" : "false";
-    case KeyType::integer: return fmt::format("{}", keys.integer(key.name));
-    case KeyType::size: return fmt::format("{}", keys.bytes(key.name));
-    case KeyType::real: return fmt::format("{}", keys.real(key.name));
-    case KeyType::rate: return fmt::format("{}", keys.rate_hz(key.name));
-    case KeyType::duration: return fmt::format("{}", std::chrono::duration<double>(keys.duration(key.name)).count());
-    default: return keys.text(key.name);
-  }
-}
 
 Json json_of(const Table& table) {
   Json out = Json::object();
@@ -51,7 +34,7 @@ Json json_of(const Table& table) {
       case KeyType::integer: out[name] = keys.integer(name); break;
       case KeyType::real: out[name] = keys.real(name); break;
       case KeyType::text_list: out[name] = Json::array_of(keys.list(name)); break;
-      default: out[name] = text_of(keys, setting.key);
+      default: out[name] = keys.text(name);
     }
   }
   return out;
@@ -65,27 +48,14 @@ std::string where_of(const Table& table, std::string_view key) {
 }
 
 /// A number with the unit of the setting, in its base unit.
-Result<double> number_of(ScenarioSetting::Kind kind, const std::string& text) {
-  switch (kind) {
-    case ScenarioSetting::Kind::rate: return base::parse_rate_hz(text);
-    case ScenarioSetting::Kind::bit_rate: return base::parse_bits_per_second(text);
-    case ScenarioSetting::Kind::size: {
-      const auto bytes = base::parse_size(text);
-      if (!bytes) return std::unexpected(bytes.error());
-      return static_cast<double>(*bytes);
-    }
-    case ScenarioSetting::Kind::duration: {
-      const auto duration = base::parse_duration(text);
-      if (!duration) return std::unexpected(duration.error());
-      return std::chrono::duration<double>(*duration).count();
-    }
-    default: break;
-  }
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !std::isfinite(value)) {
+Result<double> number_of(const ScenarioSetting& setting, const std::string& text) {
+  network::Scenario scenario;
+  if (auto done = setting.assign(scenario, text); !done) return std::unexpected(done.error());
+  const std::string base = setting.text(scenario);
+  double value = 0;
+  if (const auto read = std::from_chars(base.data(), base.data() + base.size(), value);
+      read.ec != std::errc{} || read.ptr != base.data() + base.size())
     return std::unexpected(Error{"config.bad_value", fmt::format("\"{}\" is no number", text)});
-  }
   return value;
 }
 
@@ -98,7 +68,9 @@ class Job {
     Json job = Json::object({{"scenario", Json::object()},
                              {"size", json_of(*network_.table("size"))},
                              {"executor", json_of(*network_.table("executor"))}});
-    for (const auto& [name, text] : scenario_) job["scenario"][name] = text;
+    for (const ScenarioSetting& one : network::scenario_settings()) {
+      if (table_of(one).given(one.key.name)) job["scenario"][one.key.name] = one.text(scenario_);
+    }
     job["sweep"] = nullptr;
     if (const Table* sweep = network_.table("sweep")) job["sweep"] = read_sweep(*sweep);
     if (!errors_.empty()) return std::unexpected(std::move(errors_));
@@ -111,31 +83,25 @@ class Job {
     errors_.push_back(std::move(error));
   }
 
+  const Table& table_of(const ScenarioSetting& setting) const { return *network_.table(setting.table); }
+
   void read_scenario() {
-    for (const char* name : kScenarioTables) {
-      const Table& table = *network_.table(name);
-      for (const Setting& setting : table.settings()) {
-        if (setting.origin == Origin::fallback) continue;
-        const std::string text = text_of(table.parameters(), setting.key);
-        // One at a time, so that an error has its place.
-        if (const auto alone = network::scenario_of({{setting.key.name, text}}); !alone) {
-          complain(alone.error(), setting.where);
-        } else {
-          scenario_.emplace_back(setting.key.name, text);
+    for (const bool presets : {true, false}) {
+      for (const ScenarioSetting& one : network::scenario_settings()) {
+        const Table& table = table_of(one);
+        if (one.is_preset() != presets || !table.given(one.key.name)) continue;
+        try {
+          one.set(scenario_, table.parameters());
+        } catch (const SetupError& refused) {
+          complain(refused.error().within(one.key.name), where_of(table, one.key.name));
         }
       }
     }
     if (!errors_.empty()) return;
-    check_network(scenario_, network_.where());
-  }
-
-  void check_network(const NamedTexts& settings, const std::string& where) {
-    const auto scenario = network::scenario_of(settings);
-    if (!scenario) return complain(scenario.error(), where);
-    const auto good = network::check(*scenario);
     // Points of a sweep may ask for more than the network carries: that is what some of them are to find out.
-    if (!good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
-      complain(good.error(), where);
+    if (const auto good = network::check(scenario_);
+        !good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
+      complain(good.error(), network_.where());
   }
 
   std::vector<std::string> values_of(const Table& axis, const ScenarioSetting& setting) {
@@ -150,8 +116,8 @@ class Job {
                axis.where());
       return {};
     }
-    const auto first = number_of(setting.kind, from);
-    const auto last = number_of(setting.kind, to);
+    const auto first = number_of(setting, from);
+    const auto last = number_of(setting, to);
     if (!first || !last) {
       complain(!first ? first.error() : last.error(), where_of(axis, !first ? "from" : "to"));
       return {};
@@ -161,8 +127,8 @@ class Job {
       complain({"config.bad_value", "a logarithmic range needs ends above 0"}, axis.where());
       return {};
     }
-    const bool whole = setting.kind == ScenarioSetting::Kind::count || setting.kind == ScenarioSetting::Kind::size ||
-                       setting.kind == ScenarioSetting::Kind::bit_rate;
+    const KeyType type = setting.key.type;  // a text is a size or a bit rate
+    const bool whole = type == KeyType::integer || type == KeyType::size || type == KeyType::text;
     std::vector<std::string> values;
     for (std::int64_t i = 0; i < steps; ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
@@ -179,7 +145,7 @@ class Job {
       double ends[2] = {};
       for (const int i : {0, 1}) {
         const char* name = i == 0 ? "low" : "high";
-        const auto value = number_of(network::find_scenario_setting(search)->kind, sweep.parameters().text(name));
+        const auto value = number_of(*network::find_scenario_setting(search), sweep.parameters().text(name));
         if (!value) {
           Error error = value.error().within(name);
           error.next =
@@ -225,7 +191,7 @@ class Job {
   }
 
   const Table& network_;
-  NamedTexts scenario_;
+  network::Scenario scenario_;
   ConfigurationErrors errors_;
 };
 

@@ -2,50 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "network/scenario_text.h"
+#include "network/scenario_settings.h"
 
 namespace rodeo::control {
 namespace {
 
-using network::ScenarioSetting;
-
-Key key_of(const ScenarioSetting& setting) {
-  const network::Scenario defaults;
-  Key key{.name = std::string(setting.name),
-          .fallback = network::readable(setting, defaults),
-          .help = std::string(setting.help)};
-  switch (setting.kind) {
-    case ScenarioSetting::Kind::count:
-      key.type = KeyType::integer;
-      key.minimum = 0;
-      break;
-    case ScenarioSetting::Kind::number:
-      key.type = KeyType::real;
-      key.minimum = 0;
-      break;
-    case ScenarioSetting::Kind::boolean: key.type = KeyType::boolean; break;
-    case ScenarioSetting::Kind::size:
-      // "infinite" and "none" are words.
-      key.type = key.name == "buffer" || key.name == "port_limit" ? KeyType::text : KeyType::size;
-      break;
-    case ScenarioSetting::Kind::rate: key.type = KeyType::rate; break;
-    case ScenarioSetting::Kind::bit_rate:
-      key.type = KeyType::text;
-      key.help += " A bit rate, such as 25Gbps.";
-      break;
-    case ScenarioSetting::Kind::duration: key.type = KeyType::duration; break;
-    case ScenarioSetting::Kind::choice:
-      key.type = KeyType::choice;
-      key.choices.assign(setting.choices.begin(), setting.choices.end());
-      break;
-  }
-  return key;
-}
-
 TableDeclaration scenario_table(std::string_view name, std::string help) {
   TableDeclaration table{.path = fmt::format("network.{}", name), .help = std::move(help)};
-  for (const ScenarioSetting& setting : network::scenario_settings()) {
-    if (setting.table == name) table.keys.push_back(key_of(setting));
+  for (const network::ScenarioSetting& setting : network::scenario_settings()) {
+    if (setting.table == name) table.keys.push_back(setting.key);
   }
   return table;
 }

@@ -9,7 +9,7 @@ namespace rodeo::control {
 
 using settings::TableDeclaration;
 
-/// Keys of topology, traffic, switch and simulation are those of network/scenario_text.h.
+/// Keys of topology, traffic, switch and simulation are those of network/scenario_settings.h.
 std::vector<TableDeclaration> network_tables();
 
 }  // namespace rodeo::control

@@ -1,4 +1,4 @@
-#include "network/scenario_text.h"
+#include "network/scenario_settings.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ TEST(ReadableSettings, AreWhatPeopleWrite) {
                                    {"receive_window", "6 MiB"},
                                    {"arrivals", "periodic"},
                                    {"readouts", "48"}})
-    EXPECT_EQ(readable(setting(name), scenario), text) << name;
+    EXPECT_EQ(setting(name).readable(scenario), text) << name;
 }
 
 TEST(ReadableSettings, AreReadAsTheyAreWritten) {
@@ -29,16 +29,16 @@ TEST(ReadableSettings, AreReadAsTheyAreWritten) {
   scenario.traffic.processing_ns = 250'000;
   for (const ScenarioSetting& one : scenario_settings()) {
     Scenario read = scenario;
-    ASSERT_TRUE(one.assign(read, readable(one, scenario))) << one.name;
-    EXPECT_EQ(one.text(read), one.text(scenario)) << one.name;
+    ASSERT_TRUE(one.assign(read, one.readable(scenario))) << one.key.name;
+    EXPECT_EQ(one.text(read), one.text(scenario)) << one.key.name;
   }
 }
 
 TEST(ReadableSettings, OfAPresetSayItsBuffer) {
   const auto scenario = scenario_of({{"switch", "qfx5120"}});
   ASSERT_TRUE(scenario);
-  EXPECT_EQ(readable(setting("buffer"), *scenario), "27 MB");
-  EXPECT_EQ(readable(setting("cell"), *scenario), "256 B");
+  EXPECT_EQ(setting("buffer").readable(*scenario), "27 MB");
+  EXPECT_EQ(setting("cell").readable(*scenario), "256 B");
 }
 
 }  // namespace
