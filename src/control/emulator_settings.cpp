@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "control/library.h"
 #include "control/tables.h"
+#include "emulator/settings.h"
 #include "process/control_request.h"
 
 namespace rodeo::control {
@@ -33,31 +34,17 @@ Error bad_card(const Table& table, std::string what, std::string next = {}) {
   return {"emulator.bad_card", fmt::format("{}: {}", table.path(), what), table.where(), std::move(next)};
 }
 
-FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  FelixSourceSettings source;
-  source.full_mode = keys.text("mode") == "full";
-  source.links = static_cast<unsigned>(keys.integer("links"));
-  source.elinks_per_link = static_cast<unsigned>(keys.integer("elinks_per_link"));
-  source.links_per_group = static_cast<unsigned>(keys.integer("links_per_group"));
+void complete_felix(const Table& table, const CardKeys& keys, FelixSourceSettings& source, ConfigurationErrors& errors) {
+  source.links = keys.card.links;
+  source.format.family = !keys.wide_trailers                           ? formats::BlockFamily::trailer16
+                         : keys.block_bytes > formats::kBlockUnitBytes ? formats::BlockFamily::phase2
+                                                                       : formats::BlockFamily::trailer32;
+  source.format.block_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(keys.block_bytes, 1U << 30));
+  if (keys.connector >= 0) source.connector = static_cast<std::uint32_t>(keys.connector);
   if (source.links_per_group > 1 && !source.full_mode)
     errors.push_back(bad_card(table, "links_per_group is for mode = \"full\": a GBT link has all triggers"));
   if (source.links % source.links_per_group != 0)
     errors.push_back(bad_card(table, fmt::format("{} links are no groups of {}", source.links, source.links_per_group)));
-  source.chunk_bytes = keys.bytes("chunk_size");
-  source.chunk_bytes_max = keys.bytes("chunk_size_max");
-  const std::uint64_t block_bytes = keys.bytes("block_size");
-  const bool wide = keys.text("trailer_bits") == "32";
-  source.format.family = !wide                                    ? formats::BlockFamily::trailer16
-                         : block_bytes > formats::kBlockUnitBytes ? formats::BlockFamily::phase2
-                                                                  : formats::BlockFamily::trailer32;
-  source.format.block_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(block_bytes, 1U << 30));
-  source.ttc_link = keys.boolean("ttc_link");
-  source.detector = static_cast<std::uint32_t>(keys.integer("detector"));
-  if (keys.integer("connector") >= 0) source.connector = static_cast<std::uint32_t>(keys.integer("connector"));
-  source.seed = static_cast<std::uint64_t>(keys.integer("seed"));
-  source.crc = keys.boolean("crc");
-  source.l1id_bits = static_cast<std::uint32_t>(keys.integer("l1id_bits"));
   if (!source.format.valid())
     errors.push_back(bad_card(table, "block_size must be 1KiB, or with trailer_bits = \"32\" a multiple of it up to 64KiB"));
   if (source.chunk_bytes < 8 || std::max(source.chunk_bytes, source.chunk_bytes_max) > (1U << 20))
@@ -69,23 +56,13 @@ FelixSourceSettings felix_source(const Table& table, ConfigurationErrors& errors
   if (source.ttc_link && !source.full_mode && source.elinks_per_link > FelixSource::kTtcElink)
     errors.push_back(
         bad_card(table, "with ttc_link, elinks_per_link must be below 60: E-group 7, E-path 3 is the trigger's"));
-  return source;
 }
 
-RdhSourceSettings rdh_source(const Table& table, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  RdhSourceSettings source;
-  source.version = static_cast<std::uint8_t>(keys.integer("rdh_version"));
-  source.payload = keys.text("payload") == "ddg" ? formats::PagePattern::ddg : formats::PagePattern::provable;
-  source.page_bytes = keys.bytes("page_size");
-  source.frame_bytes = keys.bytes("frame_size");
-  source.first_orbit = static_cast<std::uint32_t>(keys.integer("first_orbit"));
-  source.seed = static_cast<std::uint64_t>(keys.integer("seed"));
+void check_rdh(const Table& table, const RdhSourceSettings& source, ConfigurationErrors& errors) {
   if (source.page_bytes < 96 || source.page_bytes > formats::kRdhPageBytes || source.page_bytes % 32 != 0)
     errors.push_back(bad_card(table, "page_size is a multiple of 32 from 96 to 8KiB"));
   if (source.frame_bytes % 32 != 0 || source.frame_bytes > (64U << 20))
     errors.push_back(bad_card(table, "frame_size is a multiple of 32 up to 64MiB"));
-  return source;
 }
 
 /// Of one lane, whatever that is for the card; no more than its fibres carry.
@@ -122,32 +99,22 @@ void read_link_speed(const Table& table, CardSettings& card, ConfigurationErrors
 }
 
 CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  CardSettings card;
-  const std::string& type = keys.text("type");
-  card.type = type == "felix" ? CardType::felix : type == "cru" ? CardType::cru : CardType::crorc;
-  card.name = keys.text("name");
-  card.address = keys.text("address");
-  card.endpoints = static_cast<unsigned>(keys.integer("endpoints"));
-  card.serial = static_cast<unsigned>(keys.integer("serial"));
-  card.temperature = keys.real("temperature");
-  card.fifo_triggers = static_cast<std::uint64_t>(keys.integer("fifo_triggers"));
-  for (const std::string& text : keys.list("cpus")) {
+  CardKeys keys = card_settings().read(table.parameters());
+  CardSettings& card = keys.card;
+  card.rdh.seed = card.felix.seed;
+  for (const std::string& text : keys.cpus) {
     int cpu = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), cpu);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || cpu < 0)
       errors.push_back(bad_card(table, fmt::format("`{}` is no CPU number", text)));
     card.cpus.push_back(cpu);
   }
-  if (card.type == CardType::felix) card.felix = felix_source(table, errors);
-  if (card.type != CardType::felix) card.rdh = rdh_source(table, errors);
+  if (card.type == CardType::felix) complete_felix(table, keys, card.felix, errors);
+  if (card.type != CardType::felix) check_rdh(table, card.rdh, errors);
   if (card.type == CardType::crorc) {
     card.rdh.payload = formats::PagePattern::words;  // what its data generator sends
     if (card.endpoints != 1) errors.push_back(bad_card(table, "a C-RORC has one endpoint"));
   }
-  card.links = static_cast<unsigned>(keys.integer("links"));
-  card.drop = keys.text("overflow") == "drop";
-  card.flush = keys.duration("flush");
   read_link_speed(table, card, errors);
   card.where = table.where();
   for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
@@ -159,29 +126,9 @@ CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   return card;
 }
 
-TriggerSettings trigger_of(const Table& table) {
-  const Parameters& keys = table.parameters();
-  return {
-      .rate_hz = keys.rate_hz("rate"),
-      .spacing = keys.text("spacing") == "periodic" ? TriggerSettings::Spacing::periodic : TriggerSettings::Spacing::random,
-      .simple_dead_time = keys.duration("simple_dead_time"),
-      .bucket_triggers = static_cast<unsigned>(keys.integer("bucket_triggers")),
-      .bucket_period = keys.duration("bucket_period"),
-      .ecr_period = keys.duration("ecr_period"),
-      .ecr_triggers = static_cast<std::uint64_t>(keys.integer("ecr_triggers")),
-      .limit = static_cast<std::uint64_t>(keys.integer("limit")),
-      .wait_for = static_cast<unsigned>(keys.integer("wait_for")),
-      .seed = static_cast<std::uint64_t>(keys.integer("seed"))};
-}
-
 /// Who assigns the triggers, and who follows.
 void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  settings.trigger = trigger_of(table);
-  settings.serve = keys.text("serve");
-  settings.follow = keys.text("follow");
-  settings.system = keys.text("system");
-  settings.follower_timeout = std::chrono::ceil<std::chrono::milliseconds>(keys.duration("follower_timeout"));
+  trigger_settings().fill(settings, table.parameters());
   const auto wrong = [&](std::string what, std::string next) {
     errors.push_back({"emulator.bad_trigger", std::move(what), table.where(), std::move(next)});
   };
@@ -219,18 +166,11 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
 }
 
 ScheduledFault fault_of(const Table& table, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  if (const auto every = keys.duration("every"); every.count() > 0 && every < kShortestFaultPeriod)
+  const ScheduledFault fault = fault_settings().read(table.parameters()).scheduled;
+  if (fault.every.count() > 0 && fault.every < kShortestFaultPeriod)
     errors.push_back({"emulator.bad_fault", fmt::format("{}.every is at least 1ms", table.path()), table.where(),
                       "leave it out for a fault that happens once"});
-  return {.fault = {.kind = *fault_kind(keys.text("kind")),
-                    .link = static_cast<unsigned>(keys.integer("link")),
-                    .value = keys.real("value"),
-                    .duration = keys.duration("duration")},
-          .card = keys.text("card"),
-          .endpoint = static_cast<unsigned>(keys.integer("endpoint")),
-          .at = keys.duration("at"),
-          .every = keys.duration("every")};
+  return fault;
 }
 
 double number_of(const Json& request, std::string_view key) {
@@ -367,13 +307,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
   }
   ConfigurationErrors errors;
   EmulatorSettings settings;
-  const Parameters& keys = emulator->parameters();
-  settings.name = keys.text("name");
-  settings.directory = keys.text("directory");
-  const std::string& idle = keys.text("idle");
-  settings.idle = idle == "spin"    ? base::IdlePolicy::spin
-                  : idle == "yield" ? base::IdlePolicy::yield
-                                    : base::IdlePolicy::sleep;
+  process_settings().fill(settings, emulator->parameters());
   if (settings.name.empty() || settings.name.find('/') != std::string::npos) {
     errors.push_back({"config.bad_value", fmt::format("emulator.name: `{}` cannot name a process", settings.name),
                       emulator->where(), "a name without `/`"});

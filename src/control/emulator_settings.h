@@ -3,11 +3,9 @@
 
 #include <expected>
 #include <string>
-#include <vector>
 
 #include "emulator/emulator.h"
 #include "settings/configuration.h"
-#include "settings/declarations.h"
 #include "settings/json.h"
 
 namespace rodeo::control {
@@ -16,10 +14,6 @@ using settings::Configuration;
 using settings::ConfigurationErrors;
 using settings::ConfigurationSource;
 using settings::Json;
-using settings::TableDeclaration;
-
-/// [emulator] and all below it.
-std::vector<TableDeclaration> emulator_tables();
 
 /// What the emulator's part of a configuration says. All errors at once: everything that `rodeo emulate` refuses before it makes anything.
 /// config.missing_key if there is nothing to emulate.

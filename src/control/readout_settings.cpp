@@ -17,6 +17,7 @@
 #include "readout/builder/gbt_builder.h"
 #include "readout/defaults.h"
 #include "readout/run/run_record.h"
+#include "readout/setting_tables.h"
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::control {
@@ -27,13 +28,6 @@ using settings::Setting;
 using settings::Table;
 
 namespace {
-
-std::uint32_t run_type_of(const std::string& name) {
-  if (name == "physics") return 0;
-  if (name == "calibration") return 1;
-  if (name == "cosmics") return 2;
-  return 0xf;
-}
 
 /// "17" or "0x11".
 std::optional<std::uint32_t> read_id(std::string_view text) {
@@ -70,17 +64,11 @@ std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings&
 }
 
 readout::RunInfo run_info(const Table& run, const readout::ReadoutSettings& settings) {
-  const Parameters& keys = run.parameters();
-  return {.run_number = static_cast<std::uint32_t>(keys.integer("number")),
-          .run_type = run_type_of(keys.text("type")),
-          .lumi_block = static_cast<std::uint32_t>(keys.integer("lumi_block")),
-          .source_id = SourceId{static_cast<std::uint32_t>(keys.id("source_id"))},
-          .project = keys.text("project"),
-          .stream_type = keys.text("stream_type"),
-          .stream_name = keys.text("stream"),
-          .readout_name = settings.name,
-          .emulated = settings.input.type == "generator",
-          .provable = provable_of(settings)};
+  readout::RunInfo info = readout::run_settings().read(run.parameters()).of;
+  info.readout_name = settings.name;
+  info.emulated = settings.input.type == "generator";
+  info.provable = provable_of(settings);
+  return info;
 }
 
 readout::ComponentSettings component(const Table& table) {
@@ -115,11 +103,9 @@ void refuse_other_than_plain_name(const Table& table, const char* key, Configura
 }
 
 readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
-  const Parameters& keys = table.parameters();
-  readout::RobSettings out;
-  out.source_id = SourceId{static_cast<std::uint32_t>(keys.id("source_id"))};
-  for (const std::uint64_t fid : keys.fids("links")) out.links.push_back(Fid{fid});
-  for (const std::string& text : keys.list("link_ids")) {
+  const readout::RobKeys keys = readout::rob_settings().read(table.parameters());
+  readout::RobSettings out = keys.of;
+  for (const std::string& text : keys.link_ids) {
     const auto id = read_id(text);
     if (!id) {
       errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text),
@@ -127,7 +113,6 @@ readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
     }
     out.link_ids.push_back(id.value_or(0));
   }
-  out.links_per_group = static_cast<std::uint32_t>(keys.integer("links_per_group"));
   out.where = where_of(table, out.links.empty() ? "source_id" : "links");
   return out;
 }
@@ -269,7 +254,6 @@ void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& sett
 
 readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
-  const Table& policy = *readout.table("link_policy");
   readout::ReadoutSettings out;
   out.name = readout.parameters().text("name");
   out.input = component(*readout.table("input"));
@@ -281,8 +265,7 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   number_consumers(readout, out);
   follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
-  out.link_policy.remove_after_events = static_cast<std::uint64_t>(policy.parameters().integer("remove_after_events"));
-  out.link_policy.restore = policy.parameters().boolean("restore");
+  out.link_policy = readout::link_policy_settings().read(readout.table("link_policy")->parameters());
   out.fail_on_loss = readout.parameters().real("fail_on_loss");
   refuse_bad_addresses(configuration, errors);
   refuse_other_ids(readout, out, errors);

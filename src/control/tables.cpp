@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "control/emulator_settings.h"
 #include "control/network_tables.h"
+#include "emulator/settings.h"
+#include "readout/setting_tables.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::control {
@@ -15,54 +16,13 @@ namespace {
 
 using Form = TableDeclaration::Form;
 
-TableDeclaration run_table() {
-  return {.path = "run",
-          .help = "What the headers of events and files say of the run.",
-          .keys = {
-              {.name = "number",
-               .type = KeyType::integer,
-               .fallback = "0",
-               .help = "Run number: 31 bits, as ROD headers have it. 0: the next that no file in the directories of the "
-                       "file writers has.",
-               .minimum = 0,
-               .maximum = 0x7fffffff},
-              {.name = "type",
-               .type = KeyType::choice,
-               .fallback = "test",
-               .help = "Kind of run, as in the ATLAS event header.",
-               .choices = {"physics", "calibration", "cosmics", "test"}},
-              {.name = "lumi_block",
-               .type = KeyType::integer,
-               .fallback = "1",
-               .help = "Luminosity block.",
-               .minimum = 0,
-               .maximum = 0xffff},
-              {.name = "source_id",
-               .type = KeyType::source_id,
-               .fallback = "0x007c0000",
-               .help = "Source id of the full event header. Subdetector 0x7c is the HLT, by which events of the experiment "
-                       "come; 0 says no more than that it is a full event."},
-              {.name = "project",
-               .type = KeyType::text,
-               .fallback = "rodeo",
-               .help = "Project tag: the first part of a file's name. Letters, digits, `_`, `-` and `.`."},
-              {.name = "stream_type",
-               .type = KeyType::choice,
-               .fallback = "calibration",
-               .help = "Type of the stream, in the stream tag and in file names.",
-               .choices = {"physics", "calibration", "reserved", "debug", "unknown", "express", "monitoring"}},
-              {.name = "stream",
-               .type = KeyType::text,
-               .fallback = "readout",
-               .help = "Name of the stream, in the stream tag and in file names. Letters, digits, `_`, `-` and `.`."},
-          }};
-}
-
 }  // namespace
 
 std::vector<TableDeclaration> system_tables() {
   std::vector<TableDeclaration> tables{
-      run_table(),
+      {.path = "run",
+       .help = "What the headers of events and files say of the run.",
+       .keys = readout::run_settings().keys()},
       {.path = "readout",
        .help = "One software ROD process: an input, a builder for each ROB, and the consumers that fragments pass through.",
        .keys = {{.name = "name",
@@ -112,37 +72,10 @@ std::vector<TableDeclaration> system_tables() {
                  .help = "ADDRESS:PORT to listen at, for example 127.0.0.1:9464. Empty: no metrics over HTTP."}}},
       {.path = "readout.link_policy",
        .help = "When links leave the build and come back without anybody asking.",
-       .keys = {{.name = "remove_after_events",
-                 .type = KeyType::integer,
-                 .fallback = "0",
-                 .help = "Removes a link after so many consecutive events without it, which would each cost their time-out. "
-                         "0: never.",
-                 .minimum = 0},
-                {.name = "restore",
-                 .type = KeyType::boolean,
-                 .fallback = "true",
-                 .help = "Takes a link back when it delivers again, if it was removed by this policy."}}},
+       .keys = readout::link_policy_settings().keys()},
       {.path = "readout.rob",
        .help = "One ROB: the links whose chunks become the fragments of one source id.",
-       .keys = {{.name = "source_id",
-                 .type = KeyType::source_id,
-                 .help = "Source id of the ROB; unique in the readout.",
-                 .required = true},
-                {.name = "links",
-                 .type = KeyType::fid_list,
-                 .fallback = "[]",
-                 .help = "Links of the ROB: FIDs, or ranges FID+N. Left out: every link of the input."},
-                {.name = "link_ids",
-                 .type = KeyType::text_list,
-                 .fallback = "[]",
-                 .help = "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."},
-                {.name = "links_per_group",
-                 .type = KeyType::integer,
-                 .fallback = "0",
-                 .help = "FULL mode: so many neighbours in `links` are one data channel and carry its events in turn. 0: "
-                         "all of them are one.",
-                 .minimum = 0,
-                 .maximum = 65535}},
+       .keys = readout::rob_settings().keys(),
        .form = Form::array},
       {.path = "readout.consumer",
        .help = "What happens to built fragments. Consumers form a list in the order of the file: each passes fragments on "
@@ -156,8 +89,20 @@ std::vector<TableDeclaration> system_tables() {
        .form = Form::array,
        .component = ComponentKind::consumer,
        .joined = {{"work", ComponentKind::work}}},
+      {.path = "emulator",
+       .help = "Emulated cards: PCI functions as a process, for `rodeo emulate`.",
+       .keys = emulator::process_settings().keys(),
+       .optional = true},
+      {.path = "emulator.trigger",
+       .help = "The trigger authority: it assigns L1 ids to offered triggers that busy and dead time let pass, and all "
+               "cards of the process, and of those that follow it, get them.",
+       .keys = emulator::trigger_settings().keys()},
+      {.path = "emulator.card", .help = "One emulated card.", .keys = emulator::card_settings().keys(), .form = Form::array},
+      {.path = "emulator.fault",
+       .help = "A fault by schedule.",
+       .keys = emulator::fault_settings().keys(),
+       .form = Form::array},
   };
-  for (TableDeclaration& table : emulator_tables()) tables.push_back(std::move(table));
   auto network = network_tables();
   for (TableDeclaration& table : network) tables.push_back(std::move(table));
   return tables;

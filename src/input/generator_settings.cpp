@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::input {
 namespace {
@@ -19,13 +20,6 @@ constexpr std::uint64_t kMiB = 1U << 20;
 
 [[noreturn]] void refuse(std::string what, std::string next = {}) {
   throw SetupError(Error{"readout.bad_generator", std::move(what), "generator", std::move(next)});
-}
-
-std::uint32_t narrow(std::uint64_t value, std::string_view what) {
-  if (value > GeneratorSettings::kMaximumChunkBytes) {
-    refuse(fmt::format("{} is {} bytes, more than {}", what, value, GeneratorSettings::kMaximumChunkBytes));
-  }
-  return static_cast<std::uint32_t>(value);
 }
 
 void check_sizes(const GeneratorSettings& s) {
@@ -95,210 +89,130 @@ std::uint64_t GeneratorSettings::nominal_memory_bytes() const {
   return static_cast<std::uint64_t>(std::clamp(nominal, 16.0 * kMiB, 128.0 * kMiB));
 }
 
-GeneratorSettings GeneratorSettings::from(const Parameters& p) {
-  GeneratorSettings s;
-  const bool full = p.text("format") == "full";
-  for (const std::uint64_t value : p.fids("fids")) s.links.push_back(Fid{value});
-  if (s.links.empty()) {
-    const std::int64_t count = p.integer("links");
-    if (count <= 0) refuse("there are no links", "give links = N, or a list of fids");
-    if (static_cast<std::size_t>(count) > kMaximumLinks)
-      refuse(fmt::format("{} links are more than {}", count, kMaximumLinks));
-    s.links = generated_fids(static_cast<std::size_t>(count), static_cast<std::uint32_t>(p.integer("detector")),
-                             static_cast<std::uint32_t>(p.integer("first_card")), full);
-  }
-  s.seed = static_cast<std::uint64_t>(p.integer("seed"));
+namespace {
 
-  s.chunk_bytes = narrow(p.bytes("chunk_bytes"), "chunk_bytes");
-  if (s.chunk_bytes == 0) s.chunk_bytes = full ? 5000 : 40;
-  const std::string& sizes = p.text("sizes");
-  s.sizes = sizes == "fixed" ? ChunkSizes::fixed : sizes == "uniform" ? ChunkSizes::uniform : ChunkSizes::normal;
-  s.size_min = narrow(p.bytes("size_min"), "size_min");
-  s.size_max = narrow(p.bytes("size_max"), "size_max");
-  s.size_sigma = narrow(p.bytes("size_sigma"), "size_sigma");
+/// The configuration: links may be a number of them, and a size of 0 follows from the others.
+struct GeneratorKeys {
+  std::uint32_t links = 192;
+  std::uint32_t detector = 0;
+  std::uint32_t first_card = 0;
+  bool full = false;
+  GeneratorSettings of;
+
+  GeneratorKeys() { of.chunk_bytes = of.size_min = of.size_max = 0; }
+};
+
+const Settings<GeneratorKeys>& generator_table() {
+  using K = GeneratorKeys;
+  using S = GeneratorSettings;
+  using F = FaultSettings;
+  constexpr double kMost = 9e15;
+  constexpr SettingRules kCount{.maximum = kMost};
+  constexpr SettingRules kSize{.maximum = S::kMaximumChunkBytes, .unit = Unit::bytes};
+  constexpr SettingRules kChance{.minimum = 0, .maximum = 1};
+  constexpr SettingRules kLink{.minimum = -1, .maximum = 65534};
+  static const Settings<K> table{
+      setting(&K::links, "links", "Number of links, when no fids are given.", {.minimum = 1, .maximum = S::kMaximumLinks}),
+      setting(&K::of, {setting(&S::links, "fids", "The links by FELIX identifier, instead of a number of them.")}),
+      setting(&K::detector, "detector", "Detector id in generated FIDs.", {.maximum = 255}),
+      setting(&K::first_card, "first_card", "Connector id of the first card in generated FIDs.", {.maximum = 65535}),
+      setting(
+          &K::full, "format", {{"gbt", false}, {"full", true}},
+          "What the links look like: gbt has 8 E-links a link and 40-byte chunks, full one link a fibre and 5 kB chunks."),
+      setting(
+          &K::of,
+          {
+              setting(&S::seed, "seed", "Seed of payload, sizes and faults: the same seed gives the same run.", kCount),
+              setting(&S::chunk_bytes, "chunk_bytes",
+                      "Size of a chunk, or the mean of drawn sizes. 0 means 40 for gbt and 5000 for full.", kSize),
+              setting(&S::sizes, "sizes",
+                      {{"fixed", ChunkSizes::fixed}, {"uniform", ChunkSizes::uniform}, {"normal", ChunkSizes::normal}},
+                      "How chunk sizes are drawn."),
+              setting(&S::size_min, "size_min", "Least drawn size. 0 means half of chunk_bytes.", kSize),
+              setting(&S::size_max, "size_max", "Largest drawn size. 0 means one and a half chunk_bytes.", kSize),
+              setting(&S::size_sigma, "size_sigma", "Width of normal sizes. 0 means a sixth of chunk_bytes.", kSize),
+              setting(&S::crc, "crc", "End each chunk with a CRC-32."),
+              setting(&S::l1id_bits, "l1id_bits",
+                      "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), 24, 16 or 8.",
+                      {.minimum = 8, .maximum = 32}),
+              setting(&S::rate_hz, "rate", "Triggers offered per second. 0 means as many as the readout takes.",
+                      {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+              setting(&S::random, "spacing", {{"periodic", false}, {"random", true}},
+                      "Time between triggers: even, or random (exponential)."),
+              setting(&S::events, "events", "Accepted triggers after which the run ends. 0 means it is ended from outside.",
+                      kCount),
+              setting(&S::occupancy, "occupancy",
+                      "Chance that a link has data for a trigger: its rate is this share of the trigger rate.", kChance),
+              setting(&S::groups, "groups",
+                      "FULL mode: deal the links, in order, into this many groups whose links carry events in turn.",
+                      {.maximum = 65535}),
+              setting(&S::ecr_triggers, "ecr_triggers",
+                      "Event counter reset every so many triggers. 0 means none until 24 bits are used up.",
+                      {.maximum = 1 << 24}),
+              setting(&S::ecr_period, "ecr_period", "Event counter reset every so often. 0 means none.", {.minimum = 0}),
+              setting(&S::memory_bytes, "memory",
+                      "Memory for pages. 0 means 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it "
+                      "is full, "
+                      "triggers are refused "
+                      "(dead time).",
+                      {.maximum = 1e12, .unit = Unit::bytes}),
+              setting(&S::page_bytes, "page_bytes", "Size of a page; holds at least four chunks.",
+                      {.minimum = 4096, .maximum = 16.0 * kMiB, .unit = Unit::bytes}),
+              setting(&S::run_length, "run_length",
+                      "Chunks of one link in a row. 0 means as many as fill a FELIX block of 1 KiB.", {.maximum = 65535}),
+              setting(&S::flush, "flush", "Longest time that a chunk waits for its run to fill.",
+                      {.minimum = 1000, .maximum = 1e10}),
+              setting(&S::cpu, "cpu", "CPU for the generator's thread. -1 leaves it free.",
+                      {.minimum = -1, .maximum = 4095}),
+              setting(
+                  &S::faults,
+                  {
+                      setting(&F::missing, "fault_missing", "Chance that a chunk is not sent.", kChance),
+                      setting(&F::duplicate, "fault_duplicate", "Chance that a chunk is sent twice.", kChance),
+                      setting(&F::late, "fault_late", "Chance that a chunk is held back by late_by.", kChance),
+                      setting(&F::corrupt, "fault_corrupt", "Chance that a bit of a chunk's payload is flipped.", kChance),
+                      setting(&F::l1id, "fault_l1id", "Chance that a bit of a chunk's L1 id is flipped.", kChance),
+                      setting(&F::truncated, "fault_truncated", "Chance that a chunk is cut short and marked so.", kChance),
+                      setting(&F::jump, "fault_jump", "Chance that a chunk is sent as that of L1 id + jump_by.", kChance),
+                      setting(&F::out_of_sequence, "fault_out_of_sequence",
+                              "Chance that a chunk changes places with the next of its link.", kChance),
+                      setting(&F::bcid, "fault_bcid", "Chance that a chunk's BCID is one too large.", kChance),
+                      setting(&F::late_by, "late_by", "How long late chunks are held back.",
+                              {.minimum = 0, .maximum = 1e11}),
+                      setting(&F::jump_by, "jump_by", "Size of jumps in L1 ids.", {.minimum = 1, .maximum = (1 << 24) - 1}),
+                      setting(&F::jump_link, "jump_link", "Position of a link whose L1 ids jump by jump_by. -1 means none.",
+                              kLink),
+                      setting(&F::jump_from, "jump_from", "Trigger from which jump_link is off.", kCount),
+                      setting(&F::jump_for, "jump_for", "Triggers for which jump_link is off. 0 means for good.", kCount),
+                      setting(&F::silent_link, "silent_link", "Position of a link that falls silent. -1 means none.", kLink),
+                      setting(&F::silent_from, "silent_from", "Trigger from which silent_link is silent.", kCount),
+                      setting(&F::silent_for, "silent_for", "Triggers for which silent_link is silent. 0 means for good.",
+                              kCount),
+                      setting(
+                          &F::lag_link, "lag_link",
+                          "Position of a link whose chunks come lag_by triggers after those of the others. -1 means none.",
+                          kLink),
+                      setting(&F::lag_by, "lag_by", "Triggers by which lag_link lags.", {.maximum = 1 << 20}),
+                  }),
+          }),
+  };
+  return table;
+}
+
+}  // namespace
+
+GeneratorSettings GeneratorSettings::from(const Parameters& parameters) {
+  GeneratorKeys keys = generator_table().read(parameters);
+  GeneratorSettings& s = keys.of;
+  if (s.links.empty()) s.links = generated_fids(keys.links, keys.detector, keys.first_card, keys.full);
+  if (s.chunk_bytes == 0) s.chunk_bytes = keys.full ? 5000 : 40;
   if (s.size_min == 0) s.size_min = std::max(12U, s.chunk_bytes / 2);
   if (s.size_max == 0) s.size_max = std::max(s.size_min, s.chunk_bytes + s.chunk_bytes / 2);
   if (s.size_sigma == 0) s.size_sigma = s.chunk_bytes / 6;
-  s.crc = p.boolean("crc");
-  s.l1id_bits = static_cast<std::uint32_t>(p.integer("l1id_bits"));
-
-  s.rate_hz = p.rate_hz("rate");
-  s.random = p.text("spacing") == "random";
-  s.events = static_cast<std::uint64_t>(p.integer("events"));
-  s.occupancy = p.real("occupancy");
-  s.groups = static_cast<std::uint32_t>(p.integer("groups"));
-  s.ecr_triggers = static_cast<std::uint64_t>(p.integer("ecr_triggers"));
-  s.ecr_period = p.duration("ecr_period");
-
-  s.memory_bytes = p.bytes("memory");
-  s.page_bytes = static_cast<std::uint32_t>(p.bytes("page_bytes"));
-  s.run_length = static_cast<std::uint32_t>(p.integer("run_length"));
-  s.flush = p.duration("flush");
-  s.cpu = static_cast<int>(p.integer("cpu"));
-
-  FaultSettings& f = s.faults;
-  f.missing = p.real("fault_missing");
-  f.duplicate = p.real("fault_duplicate");
-  f.late = p.real("fault_late");
-  f.corrupt = p.real("fault_corrupt");
-  f.l1id = p.real("fault_l1id");
-  f.truncated = p.real("fault_truncated");
-  f.jump = p.real("fault_jump");
-  f.out_of_sequence = p.real("fault_out_of_sequence");
-  f.bcid = p.real("fault_bcid");
-  f.late_by = p.duration("late_by");
-  f.jump_by = static_cast<std::uint32_t>(p.integer("jump_by"));
-  f.jump_link = p.integer("jump_link");
-  f.jump_from = static_cast<std::uint64_t>(p.integer("jump_from"));
-  f.jump_for = static_cast<std::uint64_t>(p.integer("jump_for"));
-  f.silent_link = p.integer("silent_link");
-  f.silent_from = static_cast<std::uint64_t>(p.integer("silent_from"));
-  f.silent_for = static_cast<std::uint64_t>(p.integer("silent_for"));
-  f.lag_link = p.integer("lag_link");
-  f.lag_by = static_cast<std::uint32_t>(p.integer("lag_by"));
   s.complete();
   return s;
 }
 
-std::vector<Key> generator_keys() {
-  constexpr double kMost = 9e15;
-  const auto chance = [](std::string name, std::string help) {
-    return Key{.name = std::move(name),
-               .type = KeyType::real,
-               .fallback = "0",
-               .help = std::move(help),
-               .minimum = 0,
-               .maximum = 1};
-  };
-  const auto integer = [](std::string name, std::string fallback, std::string help, double minimum, double maximum) {
-    return Key{.name = std::move(name),
-               .type = KeyType::integer,
-               .fallback = std::move(fallback),
-               .help = std::move(help),
-               .minimum = minimum,
-               .maximum = maximum};
-  };
-  return {
-      integer("links", "192", "Number of links, when no fids are given.", 1, GeneratorSettings::kMaximumLinks),
-      {.name = "fids",
-       .type = KeyType::fid_list,
-       .fallback = "",
-       .help = "The links by FELIX identifier, instead of a number of them."},
-      integer("detector", "0", "Detector id in generated FIDs.", 0, 255),
-      integer("first_card", "0", "Connector id of the first card in generated FIDs.", 0, 65535),
-      {.name = "format",
-       .type = KeyType::choice,
-       .fallback = "gbt",
-       .help =
-           "What the links look like: gbt has 8 E-links a link and 40-byte chunks, full one link a fibre and 5 kB chunks.",
-       .choices = {"gbt", "full"}},
-      integer("seed", "1", "Seed of payload, sizes and faults: the same seed gives the same run.", 0, kMost),
-      {.name = "chunk_bytes",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Size of a chunk, or the mean of drawn sizes. 0 means 40 for gbt and 5000 for full.",
-       .minimum = 0,
-       .maximum = GeneratorSettings::kMaximumChunkBytes},
-      {.name = "sizes",
-       .type = KeyType::choice,
-       .fallback = "fixed",
-       .help = "How chunk sizes are drawn.",
-       .choices = {"fixed", "uniform", "normal"}},
-      {.name = "size_min",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Least drawn size. 0 means half of chunk_bytes.",
-       .minimum = 0,
-       .maximum = GeneratorSettings::kMaximumChunkBytes},
-      {.name = "size_max",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Largest drawn size. 0 means one and a half chunk_bytes.",
-       .minimum = 0,
-       .maximum = GeneratorSettings::kMaximumChunkBytes},
-      {.name = "size_sigma",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Width of normal sizes. 0 means a sixth of chunk_bytes.",
-       .minimum = 0,
-       .maximum = GeneratorSettings::kMaximumChunkBytes},
-      {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "End each chunk with a CRC-32."},
-      integer("l1id_bits", "32", "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), 24, 16 or 8.", 8, 32),
-      {.name = "rate",
-       .type = KeyType::rate,
-       .fallback = "100kHz",
-       .help = "Triggers offered per second. 0 means as many as the readout takes.",
-       .minimum = 0,
-       .maximum = 1e9},
-      {.name = "spacing",
-       .type = KeyType::choice,
-       .fallback = "periodic",
-       .help = "Time between triggers: even, or random (exponential).",
-       .choices = {"periodic", "random"}},
-      integer("events", "0", "Accepted triggers after which the run ends. 0 means it is ended from outside.", 0, kMost),
-      {.name = "occupancy",
-       .type = KeyType::real,
-       .fallback = "1",
-       .help = "Chance that a link has data for a trigger: its rate is this share of the trigger rate.",
-       .minimum = 0,
-       .maximum = 1},
-      integer("groups", "0", "FULL mode: deal the links, in order, into this many groups whose links carry events in turn.",
-              0, 65535),
-      integer("ecr_triggers", "0", "Event counter reset every so many triggers. 0 means none until 24 bits are used up.", 0,
-              1 << 24),
-      {.name = "ecr_period",
-       .type = KeyType::duration,
-       .fallback = "0s",
-       .help = "Event counter reset every so often. 0 means none.",
-       .minimum = 0},
-      {.name = "memory",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Memory for pages. 0 means 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it is full, "
-               "triggers "
-               "are refused (dead time).",
-       .minimum = 0,
-       .maximum = 1e12},
-      {.name = "page_bytes",
-       .type = KeyType::size,
-       .fallback = "64KiB",
-       .help = "Size of a page; holds at least four chunks.",
-       .minimum = 4096,
-       .maximum = 16.0 * kMiB},
-      integer("run_length", "0", "Chunks of one link in a row. 0 means as many as fill a FELIX block of 1 KiB.", 0, 65535),
-      {.name = "flush",
-       .type = KeyType::duration,
-       .fallback = "1ms",
-       .help = "Longest time that a chunk waits for its run to fill.",
-       .minimum = 1000,
-       .maximum = 1e10},
-      integer("cpu", "-1", "CPU for the generator's thread. -1 leaves it free.", -1, 4095),
-      chance("fault_missing", "Chance that a chunk is not sent."),
-      chance("fault_duplicate", "Chance that a chunk is sent twice."),
-      chance("fault_late", "Chance that a chunk is held back by late_by."),
-      chance("fault_corrupt", "Chance that a bit of a chunk's payload is flipped."),
-      chance("fault_l1id", "Chance that a bit of a chunk's L1 id is flipped."),
-      chance("fault_truncated", "Chance that a chunk is cut short and marked so."),
-      chance("fault_jump", "Chance that a chunk is sent as that of L1 id + jump_by."),
-      chance("fault_out_of_sequence", "Chance that a chunk changes places with the next of its link."),
-      chance("fault_bcid", "Chance that a chunk's BCID is one too large."),
-      {.name = "late_by",
-       .type = KeyType::duration,
-       .fallback = "50ms",
-       .help = "How long late chunks are held back.",
-       .minimum = 0,
-       .maximum = 1e11},
-      integer("jump_by", "1000", "Size of jumps in L1 ids.", 1, (1 << 24) - 1),
-      integer("jump_link", "-1", "Position of a link whose L1 ids jump by jump_by. -1 means none.", -1, 65534),
-      integer("jump_from", "0", "Trigger from which jump_link is off.", 0, kMost),
-      integer("jump_for", "0", "Triggers for which jump_link is off. 0 means for good.", 0, kMost),
-      integer("silent_link", "-1", "Position of a link that falls silent. -1 means none.", -1, 65534),
-      integer("silent_from", "0", "Trigger from which silent_link is silent.", 0, kMost),
-      integer("silent_for", "0", "Triggers for which silent_link is silent. 0 means for good.", 0, kMost),
-      integer("lag_link", "-1",
-              "Position of a link whose chunks come lag_by triggers after those of the others. -1 means none.", -1, 65534),
-      integer("lag_by", "0", "Triggers by which lag_link lags.", 0, 1 << 20),
-  };
-}
+std::vector<Key> generator_keys() { return generator_table().keys(); }
 
 }  // namespace rodeo::input

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/runtime_dir.h"
 #include "readout/consumer/end_of_list.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 namespace {
@@ -148,59 +149,53 @@ FragmentConsumer::Status EventSampler::status() const {
   return out;
 }
 
-std::vector<Key> EventSampler::keys() {
-  return {
-      {.name = "endpoint",
-       .type = KeyType::text,
-       .fallback = "",
-       .help = "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."},
-      {.name = "prescale",
-       .type = KeyType::integer,
-       .fallback = "1",
-       .help = "Of the fragments that match, every so many.",
-       .minimum = 1},
-      {.name = "max_rate",
-       .type = KeyType::rate,
-       .fallback = "1kHz",
-       .help = "Most samples in a second. 0: no limit.",
-       .minimum = 0},
-      {.name = "status_mask",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help =
-           "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 overflow. 0: any.",
-       .minimum = 0,
-       .maximum = 4294967295.0},
-      {.name = "trigger_types",
-       .type = KeyType::text_list,
-       .fallback = "[]",
-       .help = "Only these trigger types (\"130\", \"0x82\"). Empty: any."},
-      {.name = "max_payload",
-       .type = KeyType::size,
-       .fallback = "64KiB",
-       .help = "Largest payload that is sampled.",
-       .minimum = 64,
-       .maximum = 1 << 30},
-      {.name = "samples",
-       .type = KeyType::integer,
-       .fallback = "64",
-       .help = "Samples that may wait to be sent.",
-       .minimum = 2,
-       .maximum = 65536}};
+namespace {
+
+/// The configuration: trigger types are texts, and an endpoint may be left out.
+struct SamplerKeys {
+  SamplerSettings of;
+  std::vector<std::string> trigger_types;
+
+  SamplerKeys() { of.endpoint.clear(); }
+};
+
+const Settings<SamplerKeys>& sampler_settings() {
+  using K = SamplerKeys;
+  using S = SamplerSettings;
+  static const Settings<K> settings{
+      setting(&K::of,
+              {
+                  setting(&S::endpoint, "endpoint",
+                          "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."),
+                  setting(&S::prescale, "prescale", "Of the fragments that match, every so many.", {.minimum = 1}),
+                  setting(&S::max_rate_hz, "max_rate", "Most samples in a second. 0: no limit.",
+                          {.minimum = 0, .unit = Unit::hertz}),
+                  setting(&S::status_mask, "status_mask",
+                          "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 "
+                          "overflow. 0: any."),
+              }),
+      setting(&K::trigger_types, "trigger_types", "Only these trigger types (\"130\", \"0x82\"). Empty: any."),
+      setting(&K::of,
+              {
+                  setting(&S::max_payload_bytes, "max_payload", "Largest payload that is sampled.",
+                          {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
+                  setting(&S::samples, "samples", "Samples that may wait to be sent.", {.minimum = 2, .maximum = 65536}),
+              }),
+  };
+  return settings;
 }
 
+}  // namespace
+
+std::vector<Key> EventSampler::keys() { return sampler_settings().keys(); }
+
 std::unique_ptr<FragmentConsumer> EventSampler::create(const Parameters& parameters, const RunInfo& run) {
-  SamplerSettings settings;
-  if (parameters.has("name")) settings.name = parameters.text("name");
-  settings.endpoint = parameters.text("endpoint").empty() ? run.readout_name : parameters.text("endpoint");
-  settings.prescale = static_cast<std::uint64_t>(parameters.integer("prescale"));
-  settings.max_rate_hz = parameters.rate_hz("max_rate");
-  settings.status_mask = static_cast<std::uint32_t>(parameters.integer("status_mask"));
-  for (const std::string& type : parameters.list("trigger_types")) settings.trigger_types.push_back(trigger_type_of(type));
-  settings.max_payload_bytes = parameters.bytes("max_payload");
-  settings.samples = static_cast<std::size_t>(parameters.integer("samples"));
-  settings.frame = event_frame_settings(run);
-  return std::make_unique<EventSampler>(std::move(settings));
+  SamplerKeys keys = sampler_settings().read(parameters);
+  if (parameters.has("name")) keys.of.name = parameters.text("name");
+  if (keys.of.endpoint.empty()) keys.of.endpoint = run.readout_name;
+  for (const std::string& type : keys.trigger_types) keys.of.trigger_types.push_back(trigger_type_of(type));
+  keys.of.frame = event_frame_settings(run);
+  return std::make_unique<EventSampler>(std::move(keys.of));
 }
 
 }  // namespace rodeo::readout

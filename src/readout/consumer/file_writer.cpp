@@ -157,125 +157,113 @@ FragmentConsumer::Status FileWriter::status() const {
   return out;
 }
 
-std::vector<Key> FileWriter::keys() {
-  std::vector<Key> keys = queue_keys(1, 4096);
-  keys.insert(
-      keys.end(),
-      {{.name = "directory", .type = KeyType::path, .fallback = ".", .help = "Where the files go; made if it is not there."},
-       {.name = "full_queue",
-        .type = KeyType::choice,
-        .fallback = "wait",
-        .help = "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted).",
-        .choices = {"wait", "skip"}},
-       {.name = "fraction",
-        .type = KeyType::real,
-        .fallback = "1",
-        .help = "Share of the fragments that is written.",
-        .minimum = 0,
-        .maximum = 1},
-       {.name = "max_rate",
-        .type = KeyType::rate,
-        .fallback = "0Hz",
-        .help = "Most fragments written in a second. 0: no limit.",
-        .minimum = 0},
-       {.name = "max_bytes",
-        .type = KeyType::size,
-        .fallback = "0",
-        .help = "Most bytes written in a run. 0: no limit.",
-        .minimum = 0},
-       {.name = "keep_incomplete",
-        .type = KeyType::boolean,
-        .fallback = "false",
-        .help = "Incomplete fragments are written whatever fraction and max_rate say."},
-       {.name = "max_file_size",
-        .type = KeyType::size,
-        .fallback = "2GiB",
-        .help = "A file is closed and the next one begun before it becomes larger; a single event may be. 0: no limit.",
-        .minimum = 0,
-        .maximum = 1e15},
-       {.name = "max_file_events",
-        .type = KeyType::integer,
-        .fallback = "0",
-        .help = "The same by number of events. 0: no limit.",
-        .minimum = 0,
-        .maximum = 4294967295.0},
-       {.name = "min_free",
-        .type = KeyType::size,
-        .fallback = "64MiB",
-        .help = "Space that stays free on the file system: the run stops cleanly before it is used.",
-        .minimum = 0},
-       {.name = "event_checksum",
-        .type = KeyType::choice,
-        .fallback = "adler32",
-        .help = "Checksum of each event's payload.",
-        .choices = {"none", "adler32"}},
-       {.name = "rob_checksum",
-        .type = KeyType::choice,
-        .fallback = "none",
-        .help = "Checksum of each ROB.",
-        .choices = {"none", "adler32"}},
-       {.name = "compression",
-        .type = KeyType::integer,
-        .fallback = "0",
-        .help = "zlib level of the payload, 1 (fast) to 9. 0: not compressed. More threads compress more.",
-        .minimum = 0,
-        .maximum = 9},
-       {.name = "status_position",
-        .type = KeyType::choice,
-        .fallback = "before_data",
-        .help = "Where the ROD's status words stand.",
-        .choices = {"before_data", "after_data"}},
-       {.name = "direct_io",
-        .type = KeyType::boolean,
-        .fallback = "true",
-        .help = "Write past the page cache where the file system can."},
-       {.name = "buffer",
-        .type = KeyType::size,
-        .fallback = "4MiB",
-        .help = "Size of a write.",
-        .minimum = 65536,
-        .maximum = 1 << 30},
-       {.name = "buffers",
-        .type = KeyType::integer,
-        .fallback = "4",
-        .help = "Buffers that may wait for the disk.",
-        .minimum = 2,
-        .maximum = 1024}});
-  return keys;
+namespace {
+
+/// The configuration, with the defaults of a readout.
+struct FileWriterKeys {
+  FileWriterSettings of;
+
+  FileWriterKeys() {
+    of.queue.name = "file_writer";
+    of.queue.capacity = 4096;
+    of.files.directory = ".";
+    of.files.files.max_bytes = std::uint64_t{2} << 30;
+    of.files.disk.min_free_bytes = 64 << 20;
+  }
+};
+
+const Settings<FileWriterKeys>& file_writer_settings() {
+  using W = FileWriterSettings;
+  using Share = EventShare::Settings;
+  using Files = storage::EventFileSequence::Settings;
+  using File = storage::EventFileSettings;
+  using Disk = storage::BlockFile::Settings;
+  using Frame = formats::EventFrameSettings;
+  using formats::ChecksumType;
+  using formats::StatusPosition;
+  constexpr SettingRules kBytes{.unit = Unit::bytes};
+  static const Settings<FileWriterKeys> settings{setting(
+      &FileWriterKeys::of,
+      {
+          setting(&W::queue, queue_settings()),
+          setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
+          setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
+                  "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted)."),
+          setting(&W::share,
+                  {
+                      setting(&Share::fraction, "fraction", "Share of the fragments that is written.",
+                              {.minimum = 0, .maximum = 1}),
+                      setting(&Share::max_rate_hz, "max_rate", "Most fragments written in a second. 0: no limit.",
+                              {.minimum = 0, .unit = Unit::hertz}),
+                      setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes),
+                      setting(&Share::keep_incomplete, "keep_incomplete",
+                              "Incomplete fragments are written whatever fraction and max_rate say."),
+                  }),
+          setting(
+              &W::files,
+              {
+                  setting(&Files::files,
+                          {
+                              setting(&File::max_bytes, "max_file_size",
+                                      "A file is closed and the next one begun before it becomes larger; a single event may "
+                                      "be. 0: no "
+                                      "limit.",
+                                      {.maximum = 1e15, .unit = Unit::bytes}),
+                              setting(&File::max_blocks, "max_file_events", "The same by number of events. 0: no limit."),
+                          }),
+                  setting(&Files::disk,
+                          {setting(&Disk::min_free_bytes, "min_free",
+                                   "Space that stays free on the file system: the run stops cleanly before it is used.",
+                                   kBytes)}),
+              }),
+          setting(&W::frame,
+                  {
+                      setting(&Frame::event_checksum, "event_checksum",
+                              {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}},
+                              "Checksum of each event's payload."),
+                      setting(&Frame::rob_checksum, "rob_checksum",
+                              {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}}, "Checksum of each ROB."),
+                  }),
+          setting(&W::compression_level, "compression",
+                  "zlib level of the payload, 1 (fast) to 9. 0: not compressed. More threads compress more.",
+                  {.minimum = 0, .maximum = 9}),
+          setting(&W::frame,
+                  {setting(&Frame::status_position, "status_position",
+                           {{"before_data", StatusPosition::before_data}, {"after_data", StatusPosition::after_data}},
+                           "Where the ROD's status words stand.")}),
+          setting(&W::files,
+                  {
+                      setting(&Files::disk,
+                              {setting(&Disk::direct, "direct_io", "Write past the page cache where the file system can.")}),
+                      setting(&Files::buffer_bytes, "buffer", "Size of a write.",
+                              {.minimum = 65536, .maximum = 1 << 30, .unit = Unit::bytes}),
+                      setting(&Files::buffers, "buffers", "Buffers that may wait for the disk.",
+                              {.minimum = 2, .maximum = 1024}),
+                  }),
+      })};
+  return settings;
 }
 
+}  // namespace
+
+std::vector<Key> FileWriter::keys() { return file_writer_settings().keys(); }
+
 std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameters, const RunInfo& run) {
-  const auto checksum = [&](const char* key) {
-    return parameters.text(key) == "adler32" ? formats::ChecksumType::adler32 : formats::ChecksumType::none;
-  };
-  FileWriterSettings settings;
-  settings.queue = queue_settings(parameters, "file_writer");
-  settings.wait_when_full = parameters.text("full_queue") == "wait";
-  settings.share = {.fraction = parameters.real("fraction"),
-                    .max_rate_hz = parameters.rate_hz("max_rate"),
-                    .max_bytes = parameters.bytes("max_bytes"),
-                    .keep_incomplete = parameters.boolean("keep_incomplete")};
+  FileWriterKeys keys;
+  FileWriterSettings& settings = keys.of;
   settings.frame = event_frame_settings(run);
-  settings.frame.event_checksum = checksum("event_checksum");
-  settings.frame.rob_checksum = checksum("rob_checksum");
-  settings.frame.status_position = parameters.text("status_position") == "after_data" ? formats::StatusPosition::after_data
-                                                                                      : formats::StatusPosition::before_data;
-  settings.compression_level = static_cast<int>(parameters.integer("compression"));
-  settings.files = {.directory = parameters.text("directory"),
-                    .files = {.project = run.project,
-                              .stream_type = run.stream_type,
-                              .stream_name = run.stream_name,
-                              .application = run.readout_name,
-                              .lumi_block = run.lumi_block,
-                              .run = {.run_number = run.run_number},
-                              .max_blocks = static_cast<std::uint32_t>(parameters.integer("max_file_events")),
-                              .max_bytes = parameters.bytes("max_file_size"),
-                              .free_strings = run.free_strings,
-                              .provable = run.provable},
-                    .disk = {.direct = parameters.boolean("direct_io"), .min_free_bytes = parameters.bytes("min_free")},
-                    .buffer_bytes = parameters.bytes("buffer"),
-                    .buffers = static_cast<unsigned>(parameters.integer("buffers")),
-                    .thread_name = settings.queue.name.substr(0, 12) + "-io"};
+  file_writer_settings().fill(keys, parameters);
+  if (parameters.has("name")) settings.queue.name = parameters.text("name");
+  settings.files.thread_name = settings.queue.name.substr(0, 12) + "-io";
+  storage::EventFileSettings& file = settings.files.files;
+  file.project = run.project;
+  file.stream_type = run.stream_type;
+  file.stream_name = run.stream_name;
+  file.application = run.readout_name;
+  file.lumi_block = run.lumi_block;
+  file.run.run_number = run.run_number;
+  file.free_strings = run.free_strings;
+  file.provable = run.provable;
   return std::make_unique<FileWriter>(std::move(settings));
 }
 

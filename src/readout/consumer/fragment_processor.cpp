@@ -153,43 +153,54 @@ FragmentConsumer::Status FragmentProcessor::status() const {
   return out;
 }
 
-std::vector<Key> FragmentProcessor::keys() {
-  std::vector<Key> keys = queue_keys(1, 1024);
-  keys.push_back({.name = "work",
-                  .type = KeyType::text,
-                  .fallback = "release",
-                  .help = "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys "
-                          "stand in the same table."});
-  keys.push_back(
-      {.name = "max_payload",
-       .type = KeyType::size,
-       .fallback = "64KiB",
-       .help = "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
-       .minimum = 64,
-       .maximum = 1 << 30});
-  keys.push_back(
-      {.name = "copies",
-       .type = KeyType::integer,
-       .fallback = "256",
-       .help = "Copied fragments that may be under way at once, for works that write into a contiguous or copied payload.",
-       .minimum = 1,
-       .maximum = 1 << 20});
-  return keys;
+namespace {
+
+/// The configuration: the work names a component, whose own keys stand in the same table.
+struct ProcessorKeys {
+  std::string work = "release";
+  ProcessorSettings of;
+};
+
+const Settings<ProcessorKeys>& processor_settings() {
+  using K = ProcessorKeys;
+  using P = ProcessorSettings;
+  static const Settings<K> settings{
+      setting(&K::of, {setting(&P::queue, queue_settings())}),
+      setting(
+          &K::work, "work",
+          "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys stand in the same "
+          "table."),
+      setting(
+          &K::of,
+          {
+              setting(
+                  &P::max_payload_bytes, "max_payload",
+                  "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
+                  {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
+              setting(&P::copies, "copies",
+                      "Copied fragments that may be under way at once, for works that write into a contiguous or copied "
+                      "payload.",
+                      {.minimum = 1, .maximum = 1 << 20}),
+          }),
+  };
+  return settings;
 }
+
+}  // namespace
+
+std::vector<Key> FragmentProcessor::keys() { return processor_settings().keys(); }
 
 std::unique_ptr<FragmentConsumer> FragmentProcessor::create(const Parameters& parameters, const Registry& registry) {
   const auto* components = dynamic_cast<const base::ComponentRegistry*>(&registry);
   if (components == nullptr) throw std::logic_error("a processor needs the registry of the application");
+  ProcessorKeys keys = processor_settings().read(parameters);
+  keys.of.queue.name = parameters.has("name") ? parameters.text("name") : "processor";
   const auto make_work = [&] {
-    Result<std::unique_ptr<FragmentWork>> work = components->make_work(parameters.text("work"), parameters);
+    Result<std::unique_ptr<FragmentWork>> work = components->make_work(keys.work, parameters);
     if (!work) throw SetupError(work.error());
     return std::move(*work);
   };
-  return std::make_unique<FragmentProcessor>(
-      ProcessorSettings{.queue = queue_settings(parameters, "processor"),
-                        .max_payload_bytes = parameters.bytes("max_payload"),
-                        .copies = static_cast<std::size_t>(parameters.integer("copies"))},
-      make_work);
+  return std::make_unique<FragmentProcessor>(std::move(keys.of), make_work);
 }
 
 }  // namespace rodeo::readout

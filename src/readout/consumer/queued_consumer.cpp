@@ -22,50 +22,27 @@ unsigned number_of_this_thread() {
   return number;
 }
 
-base::IdlePolicy idle_policy_of(const std::string& name) {
-  if (name == "spin") return base::IdlePolicy::spin;
-  return name == "yield" ? base::IdlePolicy::yield : base::IdlePolicy::sleep;
-}
-
 std::uint64_t us_of(std::uint64_t ns) { return (ns + 999) / 1000; }
 
 }  // namespace
 
-std::vector<Key> queue_keys(unsigned threads, std::size_t capacity) {
-  return {
-      {.name = "threads",
-       .type = KeyType::integer,
-       .fallback = std::to_string(threads),
-       .help = "Threads that take fragments from the queue. 0: the work is done in the thread that hands the fragment over.",
-       .minimum = 0,
-       .maximum = 256},
-      {.name = "queue",
-       .type = KeyType::integer,
-       .fallback = std::to_string(capacity),
-       .help = "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
-       .minimum = 2,
-       .maximum = 1 << 22},
-      {.name = "idle",
-       .type = KeyType::choice,
-       .fallback = "sleep",
-       .help = "What a thread does while its queue is empty: spin (lowest latency, a core each), yield, or sleep (kind to a "
-               "laptop).",
-       .choices = {"spin", "yield", "sleep"}},
-      {.name = "first_cpu",
-       .type = KeyType::integer,
-       .fallback = "-1",
-       .help = "Pins thread i to CPU first_cpu + i. -1: not pinned.",
-       .minimum = -1,
-       .maximum = 4095},
+const Settings<QueueSettings>& queue_settings() {
+  using Q = QueueSettings;
+  using base::IdlePolicy;
+  static const Settings<Q> settings{
+      setting(&Q::threads, "threads",
+              "Threads that take fragments from the queue. 0: the work is done in the thread that hands the fragment over.",
+              {.maximum = 256}),
+      setting(&Q::capacity, "queue",
+              "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
+              {.minimum = 2, .maximum = 1 << 22}),
+      setting(&Q::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},
+              "What a thread does while its queue is empty: spin (lowest latency, a core each), yield, or sleep (kind to a "
+              "laptop)."),
+      setting(&Q::first_cpu, "first_cpu", "Pins thread i to CPU first_cpu + i. -1: not pinned.",
+              {.minimum = -1, .maximum = 4095}),
   };
-}
-
-QueueSettings queue_settings(const Parameters& parameters, const std::string& type) {
-  return {.name = parameters.has("name") ? parameters.text("name") : type,
-          .threads = static_cast<unsigned>(parameters.integer("threads")),
-          .capacity = static_cast<std::size_t>(parameters.integer("queue")),
-          .idle = idle_policy_of(parameters.text("idle")),
-          .first_cpu = static_cast<int>(parameters.integer("first_cpu"))};
+  return settings;
 }
 
 QueuedConsumer::QueuedConsumer(QueueSettings settings)

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "rodeo/consumer.h"
-#include "rodeo/parameters.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 
@@ -29,9 +29,8 @@ struct QueueSettings {
   int first_cpu = -1;  ///< thread i is pinned to CPU first_cpu + i; -1: not pinned
 };
 
-/// The keys that every queued consumer has, with its own defaults.
-std::vector<Key> queue_keys(unsigned threads, std::size_t capacity);
-QueueSettings queue_settings(const Parameters& parameters, const std::string& type);
+/// What can be set of every queued consumer; its defaults are those of the struct that has the queue.
+const Settings<QueueSettings>& queue_settings();
 
 /// Queue, threads, back-pressure, failure and statistics of a consumer; what it does with a fragment is in its workers.
 /// A derived class calls stop() in its destructor: threads use what it owns.

@@ -1,6 +1,7 @@
 #include "readout/consumer/verify_rdh_work.h"
 
 #include "formats/rdh_payload.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 namespace {
@@ -53,23 +54,23 @@ std::vector<NamedCounter> VerifyRdhWork::counters() const {
           {"broken_fragments", get(broken_fragments_)}};
 }
 
-std::vector<Key> VerifyRdhWork::keys() {
-  return {{.name = "seed",
-           .type = KeyType::integer,
-           .fallback = "1",
-           .help = "Seed of the provable payload: that of the emulated card.",
-           .minimum = 0},
-          {.name = "orbits_per_frame",
-           .type = KeyType::integer,
-           .fallback = "1",
-           .help = "Orbits of a chunk, as the input makes them.",
-           .minimum = 1,
-           .maximum = 4096}};
+namespace {
+
+const Settings<VerifyRdhWork::Settings>& verify_rdh_settings() {
+  using S = VerifyRdhWork::Settings;
+  static const Settings<S> settings{
+      setting(&S::seed, "seed", "Seed of the provable payload: that of the emulated card."),
+      setting(&S::orbits_per_frame, "orbits_per_frame", "Orbits of a chunk, as the input makes them.",
+              {.minimum = 1, .maximum = 4096}),
+  };
+  return settings;
 }
 
+}  // namespace
+
+std::vector<Key> VerifyRdhWork::keys() { return verify_rdh_settings().keys(); }
 VerifyRdhWork::Settings VerifyRdhWork::settings(const Parameters& parameters) {
-  return {.seed = static_cast<std::uint64_t>(parameters.integer("seed")),
-          .orbits_per_frame = static_cast<std::uint32_t>(parameters.integer("orbits_per_frame"))};
+  return verify_rdh_settings().read(parameters);
 }
 
 }  // namespace rodeo::readout

@@ -1,4 +1,5 @@
 #include "readout/consumer/works.h"
+#include "rodeo/settings.h"
 
 #include <cstring>
 
@@ -101,42 +102,29 @@ std::vector<NamedCounter> VerifyWork::counters() const {
           {"missing_but_present", get(published_.missing_but_present)}};
 }
 
-std::vector<Key> VerifyWork::keys() {
-  return {
-      {.name = "seed",
-       .type = KeyType::integer,
-       .fallback = "1",
-       .help = "Seed of the provable payload. Left out, that of the generator.",
-       .minimum = 0},
-      {.name = "crc",
-       .type = KeyType::boolean,
-       .fallback = "false",
-       .help = "Chunks end in a CRC-32. Left out, as the generator "
-               "makes them."},
-      {.name = "l1id_bits",
-       .type = KeyType::integer,
-       .fallback = "32",
-       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out, what "
-               "the generator sends.",
-       .minimum = 4,
-       .maximum = 32},
-      {.name = "check_trigger",
-       .type = KeyType::boolean,
-       .fallback = "true",
-       .help = "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."},
-      {.name = "chunk_bytes",
-       .type = KeyType::size,
-       .fallback = "0",
-       .help = "Size of every whole chunk; finds chunks cut short without a flag. 0: any size."}};
+namespace {
+
+const Settings<VerifyWork::Settings>& verify_settings() {
+  using S = VerifyWork::Settings;
+  static const Settings<S> settings{
+      setting(&S::seed, "seed", "Seed of the provable payload. Left out, that of the generator."),
+      setting(&S::crc, "crc", "Chunks end in a CRC-32. Left out, as the generator makes them."),
+      setting(&S::l1id_bits, "l1id_bits",
+              "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits. Left out, what the "
+              "generator sends.",
+              {.minimum = 4, .maximum = 32}),
+      setting(&S::trigger, "check_trigger",
+              "Compare the fragment's BCID and trigger type too; false for chunk formats that do not carry them."),
+      setting(&S::chunk_bytes, "chunk_bytes",
+              "Size of every whole chunk; finds chunks cut short without a flag. 0: any size.", {.unit = Unit::bytes}),
+  };
+  return settings;
 }
 
-VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) {
-  return {.seed = static_cast<std::uint64_t>(parameters.integer("seed")),
-          .crc = parameters.boolean("crc"),
-          .l1id_bits = static_cast<std::uint32_t>(parameters.integer("l1id_bits")),
-          .trigger = parameters.boolean("check_trigger"),
-          .chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_bytes"))};
-}
+}  // namespace
+
+std::vector<Key> VerifyWork::keys() { return verify_settings().keys(); }
+VerifyWork::Settings VerifyWork::settings(const Parameters& parameters) { return verify_settings().read(parameters); }
 
 std::uint64_t xor_of(std::span<const std::byte> bytes) {
   // Eight independent sums, so that the loop is as wide as the machine and waits for memory alone.

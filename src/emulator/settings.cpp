@@ -1,0 +1,210 @@
+#include "emulator/settings.h"
+
+namespace rodeo::emulator {
+
+namespace {
+
+constexpr double kMostSeed = 9.2e18;
+constexpr SettingRules kBytes{.unit = Unit::bytes};
+
+}  // namespace
+
+CardKeys::CardKeys() {
+  card.name = "card";
+  card.serial = 245;
+  card.links = 24;
+}
+
+const Settings<CardKeys>& card_settings() {
+  using K = CardKeys;
+  using C = CardSettings;
+  using F = FelixSourceSettings;
+  using R = RdhSourceSettings;
+  static const Settings<K> settings{
+      setting(&K::card,
+              {
+                  setting(&C::type, "type", {{"felix", CardType::felix}, {"cru", CardType::cru}, {"crorc", CardType::crorc}},
+                          "Kind of card.", true),
+                  setting(&C::name, "name", "Name in reports, messages and fault schedules."),
+                  setting(&C::address, "address",
+                          "PCI address of endpoint 0, like 0000:3b:00.0; further endpoints are the next functions.",
+                          {.required = true}),
+                  setting(&C::endpoints, "endpoints", "PCI functions of the card: FELIX and CRU 1 or 2, C-RORC 1.",
+                          {.minimum = 1, .maximum = 2}),
+                  setting(&C::serial, "serial", "Serial number.", {.maximum = 9999}),
+                  setting(&C::temperature, "temperature", "Temperature of the FPGA, in degrees Celsius.",
+                          {.minimum = kColdest, .maximum = kHottest}),
+              }),
+      setting(&K::cpus, "cpus", "CPUs that the DMA threads are pinned to, one an endpoint. Left out: any."),
+      setting(&K::card,
+              {
+                  setting(&C::fifo_triggers, "fifo_triggers", "Triggers that the card can hold before it is busy.",
+                          {.minimum = 1, .maximum = 1e6}),
+                  setting(&C::links, "links",
+                          "Links of an endpoint (FELIX at most 24, CRU 12, C-RORC 6; more than there are: all).",
+                          {.minimum = 1, .maximum = 24}),
+              }),
+      setting(
+          &K::link_speed, "link_speed",
+          "Wire speed, as \"9.6Gbps\": of a FULL-mode link (12 links with 9.6Gbps, 24 with 4.8Gbps), of an E-link in GBT "
+          "mode "
+          "(320Mbps), both "
+          "with 8b/10b; of the user data of a CRU's link (3.2Gbps). What is more waits, and the card is busy. 0: as fast as "
+          "memory takes it."),
+      setting(
+          &K::card,
+          {setting(
+              &C::felix,
+              {
+                  setting(&F::seed, "seed", "Seed of provable payload.", {.maximum = kMostSeed}),
+                  setting(&F::full_mode, "mode", {{"gbt", false}, {"full", true}},
+                          "FELIX: firmware mode. full: one E-link a link."),
+                  setting(&F::elinks_per_link, "elinks_per_link", "FELIX, GBT mode: E-links of a link.",
+                          {.minimum = 1, .maximum = 64}),
+                  setting(&F::links_per_group, "links_per_group",
+                          "FELIX, FULL mode: so many neighbours carry the triggers in turn: each its L1 ids modulo this.",
+                          {.minimum = 1, .maximum = 24}),
+                  setting(&F::chunk_bytes, "chunk_size", "FELIX: bytes of a chunk.", kBytes),
+                  setting(&F::chunk_bytes_max, "chunk_size_max", "FELIX: more than chunk_size: sizes vary between the two.",
+                          kBytes),
+              })}),
+      setting(&K::block_bytes, "block_size", "FELIX: size of a block; more than 1KiB needs trailer_bits 32.", kBytes),
+      setting(&K::wide_trailers, "trailer_bits", {{"16", false}, {"32", true}}, "FELIX: width of chunk trailers."),
+      setting(&K::card, {setting(&C::felix,
+                                 {
+                                     setting(&F::ttc_link, "ttc_link",
+                                             "FELIX: E-group 7, E-path 3 of link 0 carries the trigger's own packets."),
+                                     setting(&F::detector, "detector",
+                                             "FELIX: detector id in FIDs, from which link ids of the payload follow.",
+                                             {.maximum = 255}),
+                                 })}),
+      setting(
+          &K::connector, "connector",
+          "FELIX: connector id in FIDs; endpoint 1 has the next. -1: as many endpoints as stand before it in the file, as a "
+          "readout of all of "
+          "them counts.",
+          {.minimum = -1, .maximum = 65535}),
+      setting(
+          &K::card,
+          {
+              setting(&C::felix,
+                      {
+                          setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
+                          setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
+                                  {.minimum = 1, .maximum = 32}),
+                      }),
+              setting(&C::rdh,
+                      {
+                          setting(&R::version, "rdh_version", "CRU, C-RORC: version of the raw data headers.",
+                                  {.minimum = 6, .maximum = 7}),
+                          setting(&R::payload, "payload",
+                                  {{"provable", formats::PagePattern::provable}, {"ddg", formats::PagePattern::ddg}},
+                                  "CRU: what links send in pages: provable payload, or the data generator's counters."),
+                          setting(&R::page_bytes, "page_size", "CRU, C-RORC: largest page, a multiple of 32 bytes.", kBytes),
+                          setting(&R::frame_bytes, "frame_size",
+                                  "CRU, C-RORC: payload of a heartbeat frame of one link, a multiple of 32 bytes; it goes "
+                                  "over as many pages "
+                                  "as it takes.",
+                                  kBytes),
+                          setting(&R::first_orbit, "first_orbit", "CRU, C-RORC: orbit of the start of run."),
+                      }),
+              setting(&C::drop, "overflow", {{"drop", true}, {"busy", false}},
+                      "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as "
+                      "CRUs do. "
+                      "busy: triggers wait."),
+              setting(&C::flush, "flush", "FELIX: open blocks are sent after so long without a trigger."),
+          }),
+  };
+  return settings;
+}
+
+const Settings<EmulatorSettings>& trigger_settings() {
+  using E = EmulatorSettings;
+  using T = TriggerSettings;
+  static const Settings<E> settings{
+      setting(&E::trigger,
+              {
+                  setting(&T::rate_hz, "rate", "Offered triggers. 0: whenever every card has room.",
+                          {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+                  setting(&T::spacing, "spacing", {{"random", T::Spacing::random}, {"periodic", T::Spacing::periodic}},
+                          "Distances between offered triggers."),
+                  setting(&T::simple_dead_time, "simple_dead_time", "After each accepted trigger, so long none is."),
+                  setting(&T::bucket_triggers, "bucket_triggers",
+                          "Complex dead time, a leaky bucket: so many triggers fit into it, a trigger that does not is "
+                          "vetoed. 0: none.",
+                          {.maximum = 1e6}),
+                  setting(&T::bucket_period, "bucket_period", "One trigger leaks out of the bucket each so often."),
+                  setting(&T::ecr_period, "ecr_period", "Event counter reset each so often. 0s: never."),
+                  setting(&T::ecr_triggers, "ecr_triggers", "Event counter reset after so many accepted triggers. 0: never.",
+                          {.maximum = 1 << 24}),
+                  setting(&T::limit, "limit", "Accepted triggers after which there are no more. 0: no limit.",
+                          {.maximum = 9e15}),
+                  setting(&T::wait_for, "wait_for",
+                          "Functions, of this process and of those that follow it, that must be ready for data: with fewer, "
+                          "triggers are "
+                          "held, so that all "
+                          "begin and end with the same one. 0: as many as this process has.",
+                          {.maximum = 1000}),
+                  setting(&T::seed, "seed", "Seed of random spacing.", {.maximum = kMostSeed}),
+              }),
+      setting(
+          &E::serve, "serve",
+          "Serve these triggers to other emulator processes: a name (a Unix socket in the runtime directory), or HOST:PORT "
+          "(TCP). Empty: to "
+          "nobody."),
+      setting(
+          &E::follow, "follow",
+          "Follow the triggers that another emulator process serves there, instead of assigning any. Empty: this process "
+          "assigns."),
+      setting(&E::system, "system", "Name of the system: authority and followers must have the same."),
+      setting(&E::follower_timeout, "follower_timeout",
+              "A follower from which nothing comes is busy; after so long it is dropped."),
+  };
+  return settings;
+}
+
+const Settings<FaultKeys>& fault_settings() {
+  using S = ScheduledFault;
+  static const Settings<FaultKeys> settings = [] {
+    std::vector<std::pair<std::string, FaultKind>> kinds;
+    for (const FaultInfo& info : fault_infos()) kinds.emplace_back(info.name, info.kind);
+    return Settings<FaultKeys>{setting(
+        &FaultKeys::scheduled,
+        {
+            setting(
+                &S::fault,
+                {setting(&Fault::kind, "kind", kinds,
+                         "What happens. FELIX has no bad_packet_counter and size_index_mismatch, a C-RORC no temperature.",
+                         true)}),
+            setting(&S::card, "card", "Name of the card, or address of the function.", {.required = true}),
+            setting(&S::endpoint, "endpoint", "Endpoint of the card.", {.maximum = 1}),
+            setting(&S::fault, {setting(&Fault::link, "link", "Link, where the fault has one, of those that the card has.",
+                                        {.maximum = 31})}),
+            setting(&S::at, "at", "Time after the start."),
+            setting(&S::every, "every", "Again each so often, at least 1ms. 0s: once."),
+            setting(&S::fault,
+                    {
+                        setting(&Fault::duration, "duration",
+                                "Of link_down, stuck_fifo and removal: it ends after so long. 0s: it stays."),
+                        setting(&Fault::value, "value", "Degrees Celsius, of temperature.",
+                                {.minimum = kColdest, .maximum = kHottest}),
+                    }),
+        })};
+  }();
+  return settings;
+}
+
+const Settings<EmulatorSettings>& process_settings() {
+  using E = EmulatorSettings;
+  using base::IdlePolicy;
+  static const Settings<E> settings{
+      setting(&E::name, "name", "Name of the process: names its control socket."),
+      setting(&E::idle, "idle", {{"sleep", IdlePolicy::sleep}, {"yield", IdlePolicy::yield}, {"spin", IdlePolicy::spin}},
+              "What threads do that have nothing to do. spin: lowest latency, a core for each DMA thread and each server."),
+      setting(&E::directory, "directory",
+              "Where sockets and locks of the cards lie. Empty: cards/ in the runtime directory, where drivers look."),
+  };
+  return settings;
+}
+
+}  // namespace rodeo::emulator
