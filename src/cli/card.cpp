@@ -208,7 +208,7 @@ Cell serial_cell(const std::optional<std::uint32_t>& serial) {
   return serial ? Cell(*serial, fmt::format("{:04}", *serial)) : Cell(Json(), "-", Style::faint);
 }
 
-void add_card(Command& root) {
+Command& add_card(Command& root) {
   Command& card = root.verb("card", "Readout cards: lists, configures, watches and measures them");
   card.example("rodeo card list", "every card of this host, emulated ones too")
       .example("rodeo card status --id '#0'", "its links")
@@ -217,7 +217,6 @@ void add_card(Command& root) {
   add_card_list(card);
   add_card_config(card);
   add_card_monitor(card);
-  add_card_bench(card);
   add_card_operations(card);
   add_card_flash(card);
   add_card_care(card);
@@ -225,6 +224,7 @@ void add_card(Command& root) {
   add_card_reg(card);
   add_card_huge_pages(card);
   add_card_keep(card);
+  return card;
 }
 
 }  // namespace rodeo::cli

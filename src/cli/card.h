@@ -14,7 +14,6 @@
 
 namespace rodeo::cli {
 
-void add_card_bench(Command& card);
 void add_card_care(Command& card);
 void add_card_cleanup(Command& card);
 void add_card_config(Command& card);

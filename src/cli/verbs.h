@@ -5,8 +5,7 @@
 
 namespace rodeo::cli {
 
-void add_bench(Command& root);
-void add_card(Command& root);
+Command& add_card(Command& root);
 void add_check(Command& root);
 void add_data(Command& root);
 void add_demo(Command& root);

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "card/bench/data_check.h"
+#include "bench/card/data_check.h"
 #include "emulated_card.h"
 
 namespace rodeo::card {
@@ -82,7 +82,8 @@ TEST_F(EmulatedCru, ASuperpageThatIsNotFullHasItsTrueSize) {
   open_and_start({{.source = DataSource::fee, .links = 1}});
   for (int i = 0; i < 8; ++i) ASSERT_EQ(push(), PushStatus::done);
   wait_ready(4);
-  auto check = make_data_check(*card_, 0, {.source = DataSource::fee, .superpage_bytes = kSize, .superpages = kPieces});
+  auto check =
+      bench::make_data_check(*card_, 0, {.source = DataSource::fee, .superpage_bytes = kSize, .superpages = kPieces});
   ASSERT_TRUE(check);
   for (const Superpage& page : pop_all()) {
     EXPECT_LE(page.received, page.bytes);

@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "card/bench/data_check.h"
+#include "bench/card/data_check.h"
 #include "emulated_card.h"
 
 namespace rodeo::card {
@@ -40,8 +40,8 @@ TEST_P(EmulatedCard, TheTransferQueueIsKnownBeforeTheFirstStartAndRefusesOneTooM
 TEST_P(EmulatedCard, EveryByteOfManySuperpagesIsRight) {
   links_ = kind_.type == emulator::CardType::cru ? 0b111 : 0;
   open_and_start();
-  auto check = make_data_check(*card_, kind_.channel,
-                               {.source = DataSource::internal, .superpage_bytes = kSize, .superpages = kPieces});
+  auto check = bench::make_data_check(*card_, kind_.channel,
+                                      {.source = DataSource::internal, .superpage_bytes = kSize, .superpages = kPieces});
   ASSERT_TRUE(check) << check.error().message();
   std::deque<std::uint64_t> mine;  // links fill at their own pace: superpages come back in another order than they went
   for (std::uint64_t i = 0; i < kPieces - 1; ++i) mine.push_back(i * kSize);

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/registry.h"
+#include "bench/readout/build_bench.h"
+#include "bench/readout/prepared_input.h"
 #include "input/block_recorder.h"
 #include "readout/application.h"
-#include "readout/bench/build_bench.h"
-#include "readout/bench/prepared_input.h"
 #include "readout/defaults.h"
 
 // What glibc's own are called; they free what each other made.
@@ -122,14 +122,14 @@ TEST_P(Allocation, NoneAfterStart) {
   const bool full = std::string(flow.builder) == "full";
   base::ComponentRegistry registry;
   ASSERT_TRUE(registry.add_library("built in", readout::register_defaults).has_value());
-  readout::PreparedInput input({.links = 24,
-                                .groups = full ? 4U : 0U,
-                                .chunk_bytes = full ? 500U : 40U,
-                                .run_length = full ? 1U : 24U,
-                                .blocks = flow.blocks,
-                                .least_bytes = 1 << 20});
+  bench::PreparedInput input({.links = 24,
+                              .groups = full ? 4U : 0U,
+                              .chunk_bytes = full ? 500U : 40U,
+                              .run_length = full ? 1U : 24U,
+                              .blocks = flow.blocks,
+                              .least_bytes = 1 << 20});
   const auto parameters = [&](base::ComponentKind kind, const char* name) {
-    return readout::parameters_of((*registry.find(kind, name))->info);
+    return bench::parameters_of((*registry.find(kind, name))->info);
   };
   Parameters of_consumer = parameters(base::ComponentKind::consumer, "processor");
   of_consumer.set("threads", static_cast<std::int64_t>(flow.consumer_threads));
@@ -201,7 +201,7 @@ class WholeReadout : public ::testing::TestWithParam<const char*> {
 
   readout::ComponentSettings component(base::ComponentKind kind, const char* type) const {
     return {
-        .type = type, .name = type, .parameters = readout::parameters_of((*registry_.find(kind, type))->info), .where = {}};
+        .type = type, .name = type, .parameters = bench::parameters_of((*registry_.find(kind, type))->info), .where = {}};
   }
 
   readout::ComponentSettings generator(std::int64_t events) const {

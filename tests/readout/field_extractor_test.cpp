@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/registry.h"
-#include "readout/bench/build_bench.h"
+#include "bench/readout/build_bench.h"
 #include "readout/defaults.h"
 
 namespace rodeo::readout {
@@ -19,7 +19,7 @@ class FieldExtractors : public testing::Test {
   void SetUp() override { ASSERT_TRUE(registry_.add_library("built in", register_defaults)); }
 
   std::unique_ptr<TriggerExtractor> make(const std::string& name, std::int64_t bits) {
-    Parameters parameters = parameters_of((*registry_.find(base::ComponentKind::extractor, name))->info);
+    Parameters parameters = bench::parameters_of((*registry_.find(base::ComponentKind::extractor, name))->info);
     parameters.set("l1id_bits", bits);
     auto made = registry_.make_extractor(name, parameters);
     return made ? std::move(*made) : nullptr;

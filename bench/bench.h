@@ -1,0 +1,44 @@
+// The verbs of `rodeo bench`, one file each, and what they share.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "bench/readout/scaling.h"
+#include "cli/command.h"
+#include "settings/json.h"
+
+namespace rodeo::bench {
+
+void add_bench_latency(cli::Command& bench);
+void add_bench_scaling(cli::Command& bench);
+void add_bench_figures(cli::Command& bench);
+
+/// A number that an option was given, and what it may be.
+struct BenchNumber {
+  const char* option;
+  double value;
+  double least;
+  double most;
+};
+
+/// Error cli.bad_value for the first that is outside of its limits, or no number.
+Result<void> check_numbers(std::initializer_list<BenchNumber> numbers);
+
+inline constexpr double kLongestBench = 86'400;  // seconds
+inline constexpr double kMostBenchLinks = 65'534;
+inline constexpr double kMostBenchChunk = 1 << 20;
+inline constexpr double kMostBenchWorkers = 256;
+
+/// With S(n), C_FA and P.
+settings::Json json_of(const ScalingRow& row);
+
+/// 1, 2, ... as far as this machine has cores.
+std::vector<std::uint32_t> workers_up_to(std::uint32_t most);
+
+/// "S(3) needs three cores ..." where it has not; else empty.
+std::string too_few_cores(std::uint32_t most);
+
+}  // namespace rodeo::bench

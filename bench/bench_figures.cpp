@@ -1,0 +1,216 @@
+// `rodeo bench figures build`: the software ROD paper's performance figures, measured here and drawn beside the published values.
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/cpu.h"
+#include "base/log.h"
+#include "bench/bench.h"
+#include "bench/figure_points.h"
+#include "cli/program.h"
+#include "cli/python.h"
+#include "cli/revision.h"
+#include "readout/defaults.h"
+
+namespace rodeo::bench {
+
+using namespace cli;
+
+namespace {
+
+namespace fs = std::filesystem;
+using settings::Json;
+
+struct FiguresOptions {
+  FigureSettings settings;
+  std::string directory = "figures";
+  std::vector<std::string> only;
+};
+
+double load_average() {
+  double load[1] = {};
+  return getloadavg(load, 1) == 1 ? load[0] : 0;
+}
+
+Json machine() {
+  std::string model = "unknown CPU";
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos) {
+      model = line.substr(line.find(": ") + 2);
+      break;
+    }
+  }
+  utsname kernel{};
+  uname(&kernel);
+  return Json::object({{"cpu", model},
+                       {"cores", std::thread::hardware_concurrency()},
+                       {"cpu_level", base::cpu_level_name(base::cpu_level())},
+                       {"kernel", std::string(kernel.release)},
+                       {"rodeo_revision", RODEO_REVISION},
+                       {"load_average_at_start", load_average()}});
+}
+
+Result<fs::path> script() {
+  if (const auto found = find_beside({"../python/rodeo/figures.py", "../share/rodeo/python/rodeo/figures.py"}))
+    return *found;
+  return std::unexpected(Error{"cli.figures", "the script that draws is not there",
+                               (command_directory() / "../python/rodeo/figures.py").lexically_normal().string(),
+                               "run the command from the build folder of a clone, or install it whole"});
+}
+
+/// "slice_memory/ours/chunk_bytes:40/threads:2": what was measured, which way, and with what.
+Json ablation_of(const Json& benchmark) {
+  std::istringstream name(benchmark.find("run_name")->string());
+  Json out = Json::object();
+  std::string part;
+  for (const char* key : {"experiment", "variant"}) {
+    std::getline(name, part, '/');
+    out[key] = part;
+  }
+  while (std::getline(name, part, '/')) {
+    if (const auto colon = part.find(':'); colon != std::string::npos)
+      out[part.substr(0, colon)] = std::strtoll(part.c_str() + colon + 1, nullptr, 10);
+  }
+  out["unit"] = benchmark.find("label") == nullptr ? Json() : *benchmark.find("label");
+  out["per_core_second"] = *benchmark.find("items_per_second");
+  return out;
+}
+
+/// Runs the ablations' benchmarks, which lie beside the command, and reads the medians from what they wrote.
+Json measure_ablations(const FigureSettings& settings, const fs::path& directory) {
+  const auto binary = find_beside({"bench/bench_ablations"});
+  if (!binary) {
+    throw SetupError({"cli.figures", "the ablations' benchmarks are not built",
+                      (command_directory() / "bench/bench_ablations").string(),
+                      "build the target bench_ablations (RODEO_BENCH=ON)"});
+  }
+  const fs::path raw = directory / "ablations.json";
+  base::log_info("ablations: {}", binary->string());
+  const auto ended = run_program(
+      {binary->string(), "--benchmark_out=" + raw.string(), "--benchmark_out_format=json",
+       fmt::format("--benchmark_min_time={:.4f}", settings.seconds / 10), "--benchmark_repetitions=5",
+       "--benchmark_enable_random_interleaving=true",
+       settings.sparse ? "--benchmark_filter=^(ring|next|assembly|slice_memory/.*:(40|240)/)" : "--benchmark_filter=."},
+      true);
+  if (!ended) throw SetupError(ended.error());
+  if (*ended != 0)
+    throw SetupError(
+        {"cli.figures", fmt::format("{} ended with {}", binary->string(), *ended), "", "run it by hand: it says why"});
+  std::stringstream text;
+  text << std::ifstream(raw).rdbuf();
+  const auto parsed = Json::parse(text.str());
+  if (!parsed) throw SetupError(parsed.error().within(raw.string()));
+  Json out = Json::object({{"title", "Ablations"},
+                           {"setup", "medians of 5 interleaved runs, per second of CPU time"},
+                           {"points", Json::array()}});
+  for (const Json& benchmark :
+       parsed->find("benchmarks") == nullptr ? Json::Array{} : parsed->find("benchmarks")->elements()) {
+    if (const Json* failed = benchmark.find("error_occurred"); failed != nullptr && failed->boolean()) {
+      throw SetupError({"readout.bench_mismatch",
+                        fmt::format("{}: {}", benchmark.find("name")->string(), benchmark.find("error_message")->string())});
+    }
+    const Json* aggregate = benchmark.find("aggregate_name");
+    if (aggregate != nullptr && aggregate->string() == "median") out["points"].push_back(ablation_of(benchmark));
+  }
+  return out;
+}
+
+Result<ExitCode> draw(const fs::path& data) {
+  const auto drawing = script();
+  if (!drawing) return std::unexpected(drawing.error());
+  const auto ended = run_program({python_interpreter(), "-B", drawing->string(), data.string()});
+  if (!ended) return std::unexpected(ended.error());
+  if (*ended != 0) {
+    return std::unexpected(Error{"cli.figures", fmt::format("{} ended with {}", drawing->string(), *ended), "",
+                                 fmt::format("what was measured is in {}; draw it again with {} {} {}", data.string(),
+                                             python_interpreter(), drawing->string(), data.string())});
+  }
+  return ExitCode::done;
+}
+
+Result<ExitCode> make_figures(const FiguresOptions& options) {
+  // Whoever waits for minutes of measurement wants to know first that it can be drawn.
+  const auto drawing = script();
+  if (!drawing) return std::unexpected(drawing.error());
+  const auto able = run_program({python_interpreter(), "-B", drawing->string(), "--check"});
+  if (!able) return std::unexpected(able.error());
+  if (*able != 0) {
+    return std::unexpected(
+        Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
+              "run tools/setup, which makes .venv, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"});
+  }
+  base::ComponentRegistry registry;
+  if (auto added = registry.add_library("built in", readout::register_defaults); !added)
+    return std::unexpected(added.error());
+  const fs::path directory = options.directory;
+  std::error_code failed;
+  fs::create_directories(directory, failed);
+  if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), directory.string()});
+
+  using Measure = std::function<Json()>;
+  const FigureSettings& settings = options.settings;
+  const std::vector<std::pair<std::string, Measure>> all{
+      {"figure4", [&] { return measure_figure4(settings, registry); }},
+      {"figure5", [&] { return measure_figure5(settings, registry); }},
+      {"figure6a", [&] { return measure_figure6a(settings, registry); }},
+      {"figure6b", [&] { return measure_figure6b(settings, registry); }},
+      {"table2", [&] { return measure_table2(settings, registry); }},
+      {"ablations", [&] { return measure_ablations(settings, directory); }}};
+  for (const std::string& name : options.only) {
+    if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.first == name; })) {
+      return std::unexpected(
+          Error{"cli.bad_value", name + " is not one of figure4, figure5, figure6a, figure6b, table2, ablations", "--only"});
+    }
+  }
+  Json out = Json::object({{"machine", machine()}, {"seconds_per_point", settings.seconds}});
+  ExitCode worst = ExitCode::done;
+  for (const auto& [name, measure] : all) {
+    if (!options.only.empty() && std::find(options.only.begin(), options.only.end(), name) == options.only.end()) continue;
+    try {
+      out[name] = measure();
+    } catch (const SetupError& refused) {
+      print_error(refused.error().within(name));
+      const bool wrong = exit_code_of(refused.error().code) == ExitCode::not_verified;
+      if (worst != ExitCode::not_verified) worst = wrong ? ExitCode::not_verified : ExitCode::partial;
+    }
+  }
+  out["machine"]["load_average_at_end"] = load_average();
+  const fs::path data = directory / "figures.json";
+  if (auto written = write_json(data.string(), out); !written) return std::unexpected(written.error());
+  const auto drawn = draw(data);
+  if (!drawn) return drawn;
+  return worst;
+}
+
+}  // namespace
+
+void add_bench_figures(Command& bench) {
+  auto options = std::make_shared<FiguresOptions>();
+  Command& figures =
+      bench.verb("figures", "The papers' performance figures, measured here and drawn beside the published values");
+  Command& build = figures.verb("build", "Software ROD paper: Figures 4, 5 and 6, Table II, and the slides' experiments");
+  build.example("rodeo bench figures build", "three minutes on a quiet machine; pictures in ./figures")
+      .example("rodeo bench figures build --only figure4 --out /tmp/four", "one of them");
+  build.option("--seconds", options->settings.seconds, "Length of each point [s]");
+  build.option("--repeat", options->settings.repeats, "Interleaved repeats of Table II");
+  build.option("--out", options->directory, "Folder for figures.json, the pictures (PNG and SVG) and table2.txt");
+  build.option("--only", options->only,
+               "figure4, figure5, figure6a, figure6b, table2 or ablations; may be given several times");
+  build.flag("--sparse", options->settings.sparse, "Only the ends of each sweep: a quick look");
+  build.paragraph(
+      "Published values are those that the paper's text and the slides state; none is read off a picture. Where the machine "
+      "has fewer "
+      "cores than the paper's 32, points with more threads than cores share them, and the pictures say so.");
+  build.run([options] { return make_figures(*options); });
+}
+
+}  // namespace rodeo::bench

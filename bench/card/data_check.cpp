@@ -1,0 +1,165 @@
+#include "bench/card/data_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "card_registers/cru.h"
+#include "card_registers/felix.h"
+#include "formats/block.h"
+#include "formats/provable.h"
+
+namespace rodeo::bench {
+
+using namespace card;
+
+namespace {
+
+namespace cru = card_registers::cru;
+namespace felix = card_registers::felix;
+using formats::PagePattern;
+
+class PageCheck final : public DataCheck {
+ public:
+  /// `detect`: an emulated card's links may send either payload, as its configuration says; the first page tells.
+  PageCheck(Card& card, const formats::SuperpageCheckSettings& settings, bool detect)
+      : card_(card), settings_(settings), detect_(detect), check_(std::in_place, settings) {}
+  void check(const Superpage& superpage, std::span<const std::byte> bytes) override {
+    if (detect_ && bytes.size() >= formats::kRdhBytes + 8) detect(bytes.subspan(formats::kRdhBytes, 8));
+    const auto link = static_cast<std::uint8_t>(superpage.link < 0 ? 0 : superpage.link);
+    check_->check(link, bytes);
+  }
+  void finish() override {
+    silent_links_ = check_->silent_links();
+    if (settings_.heartbeat_frames) find_late_links();
+  }
+  std::uint64_t errors() const override { return check_->errors() + silent_links_ + late_links_.size(); }
+  std::vector<NamedCount> counts() const override {
+    std::vector<NamedCount> list{{"pages", check_->counters().read(formats::SuperpageCounter::pages)}};
+    for (std::size_t i = 0; i < formats::kSuperpageCounters; ++i) {
+      const auto counter = static_cast<formats::SuperpageCounter>(i);
+      const std::uint64_t count = check_->counters().read(counter);
+      if (formats::is_error(counter) && count != 0)
+        list.push_back({std::string(formats::kSuperpageCounterInfo[i].name), count});
+    }
+    if (!late_links_.empty()) list.push_back({"first_orbit", late_links_.size()});
+    if (silent_links_ != 0) list.push_back({"silent_links", silent_links_});
+    return list;
+  }
+  std::vector<std::string> findings() const override {
+    std::vector<std::string> list = late_links_;
+    for (const auto& finding : check_->findings()) list.push_back(formats::describe(finding));
+    return list;
+  }
+
+ private:
+  void detect(std::span<const std::byte> begin) {
+    detect_ = false;
+    // Data generator: its first two words are equal; provable payload: a mark.
+    const bool counts = std::equal(begin.begin(), begin.begin() + 4, begin.begin() + 4);
+    settings_.pattern =
+        !counts && begin[7] == std::byte{formats::Provable::kMark} ? PagePattern::provable : PagePattern::ddg;
+    check_.emplace(settings_);
+  }
+
+  /// What is missing before a link's first page has no page behind which it were missing: the card says with which orbit the run began.
+  void find_late_links() {
+    for (unsigned link = 0; link < cru::kDmaLinks; ++link) {
+      const auto first = check_->first_orbit(static_cast<std::uint8_t>(link));
+      const auto wanted =
+          card_.read(cru::reg("datapath_link_first_orbit"), cru::datapath_index(card_.endpoint_or_zero(), link));
+      if (first && wanted && *wanted != 0 && *first != *wanted)
+        late_links_.push_back(
+            fmt::format("first_orbit: link {}: the run began with orbit {:#x}, its data with {:#x}", link, *wanted, *first));
+    }
+  }
+
+  Card& card_;
+  formats::SuperpageCheckSettings settings_;
+  bool detect_;
+  std::optional<formats::SuperpageCheck> check_;
+  std::vector<std::string> late_links_;  // in words
+  std::uint64_t silent_links_ = 0;
+};
+
+/// The E-links that a channel of a FELIX carries, as the card says.
+struct ChannelLinks {
+  std::uint32_t block_bytes = 0;
+  std::vector<std::uint16_t> elinks;
+};
+
+Result<ChannelLinks> felix_links(Card& card, unsigned channel) {
+  ChannelLinks found;
+  const auto block = card.read64(felix::reg("block_bytes"));
+  if (!block) return std::unexpected(block.error());
+  found.block_bytes =
+      *block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(std::min<std::uint64_t>(*block, UINT32_MAX));
+  const auto links = card.read64(felix::reg("links"));
+  if (!links) return std::unexpected(links.error());
+  for (std::uint32_t link = 0; link < std::min<std::uint64_t>(*links, felix::reg("elinks_enabled").count); ++link) {
+    const auto to = card.read64(felix::reg("link_channel"), link);
+    const auto enabled = card.read64(felix::reg("elinks_enabled"), link);
+    if (!to) return std::unexpected(to.error());
+    if (!enabled) return std::unexpected(enabled.error());
+    if (*to != channel) continue;
+    for (std::uint64_t bits = *enabled; bits != 0; bits &= bits - 1)
+      found.elinks.push_back(static_cast<std::uint16_t>(link << 6 | static_cast<unsigned>(std::countr_zero(bits))));
+  }
+  return found;
+}
+
+}  // namespace
+
+formats::PagePattern pattern_of(const Card& card, DataSource source) {
+  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  if (card.type() == CardType::cru) {
+    if (source == DataSource::internal) return PagePattern::cru_internal;
+    if (source == DataSource::ddg) return PagePattern::ddg;
+  }
+  if (card.type() == CardType::crorc)
+    return source != DataSource::fee || emulated ? PagePattern::words : PagePattern::unknown;
+  return emulated ? PagePattern::provable : PagePattern::unknown;
+}
+
+std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_view name) {
+  if (name == "auto") return std::optional<PagePattern>{};
+  if (name == "ddg") return PagePattern::ddg;
+  if (name == "words") return PagePattern::words;
+  if (name == "internal") return PagePattern::cru_internal;
+  if (name == "provable") return PagePattern::provable;
+  if (name == "unknown") return PagePattern::unknown;
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings) {
+  const PagePattern pattern = settings.pattern.value_or(pattern_of(card, settings.source));
+  if (card.type() == CardType::felix) {
+    auto links = felix_links(card, channel);
+    if (!links) return std::unexpected(links.error());
+    if (settings.level == CheckLevel::none)
+      return make_line_check(pattern, settings.superpage_bytes, settings.superpages, links->block_bytes);
+    constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
+    DataCheckSettings known = settings;
+    known.pattern = pattern;
+    return make_block_check(links->block_bytes, std::move(links->elinks), known, kTtcElink);
+  }
+  if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);
+  // Without headers there is nothing that would be faster to check than the pattern itself.
+  const bool headers_only = settings.level == CheckLevel::fast && pattern != PagePattern::cru_internal;
+  const bool emulated = card.found().back_end == pci::BackEnd::vfio_user;
+  const bool detect = !headers_only && !settings.pattern && emulated &&
+                      (pattern == PagePattern::ddg || pattern == PagePattern::provable) && card.type() == CardType::cru;
+  return std::make_unique<PageCheck>(
+      card,
+      formats::SuperpageCheckSettings{.pattern = headers_only ? PagePattern::unknown : pattern,
+                                      .packet_counter_max = settings.packet_counter_max,
+                                      .every = settings.every,
+                                      .heartbeat_frames = settings.heartbeat_frames && card.type() == CardType::cru,
+                                      .time_frame_orbits = settings.time_frame_orbits,
+                                      .resynchronise = settings.resynchronise,
+                                      .seed = settings.seed},
+      detect);
+}
+
+}  // namespace rodeo::bench

@@ -1,0 +1,31 @@
+// The measurements behind the paper's performance figures (software ROD paper, section IX), as JSON for the script that draws them.
+#pragma once
+
+#include "base/registry.h"
+#include "settings/json.h"
+
+namespace rodeo::bench {
+
+struct FigureSettings {
+  double seconds = 1;         ///< of each point
+  std::uint32_t repeats = 5;  ///< of Table II
+  bool sparse = false;        ///< the ends of each sweep only
+};
+
+// Each returns {"title", "setup", "points": [...]} and throws SetupError if a point cannot be measured or does not verify. Rates are wall
+// clock; "cpu_share" says how much CPU the workers got of what this machine's cores would have given them.
+
+/// GBT rate against FELIX cards, 192 links of 40 B each, every card with its own builder of one or two workers.
+settings::Json measure_figure4(const FigureSettings& settings, const base::ComponentRegistry& registry);
+
+/// FULL-mode rate of each stream against their number; 24 links, 5 kB.
+settings::Json measure_figure5(const FigureSettings& settings, const base::ComponentRegistry& registry);
+
+/// GBT rate against chunk size with 48 links (a), and against the number of links (b).
+settings::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
+settings::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
+
+/// Speed-up, cost of assembly, parallel fraction.
+settings::Json measure_table2(const FigureSettings& settings, const base::ComponentRegistry& registry);
+
+}  // namespace rodeo::bench

@@ -1,0 +1,296 @@
+#include "bench/readout/build_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/counters.h"
+#include "base/thread.h"
+#include "base/units.h"
+#include "bench/readout/prepared_input.h"
+#include "readout/consumer/works.h"
+
+namespace rodeo::bench {
+
+using namespace readout;
+
+namespace {
+
+constexpr std::uint64_t kVerifyEvery = 1000;
+constexpr std::int64_t kSpareBuffers = 5120;  // beside those of the window
+constexpr double kWarmUpSeconds = 0.3;
+constexpr std::uint32_t kFirstSource = 0x610001;
+constexpr std::uint32_t kSourcesPerRob = 0x10000;  // the FULL-mode builder numbers its groups on from its own
+
+/// First of the list: counts chunks from fragments, verifies one fragment in a thousand byte by byte (a thousandth of a building thread's time), and
+/// passes all on to the product's own consumer.
+class Counter final : public FragmentConsumer {
+ public:
+  Counter(std::span<const std::unique_ptr<PreparedInput>> inputs, std::size_t expected_chunks, std::size_t threads)
+      : inputs_(inputs), expected_chunks_(expected_chunks), lanes_(threads) {}
+
+  void insert(FragmentPtr fragment) override {
+    Lane& lane = lanes_[lane_of_this_thread()];
+    lane.add(Count::fragments);
+    lane.add(Count::chunks, fragment->chunks);
+    if (lane.read(Count::fragments) % kVerifyEvery == 1) [[unlikely]] {
+      // At the end of a run workers stop where they are, and what they have begun is incomplete.
+      if (running_.load(std::memory_order_relaxed)) verify(*fragment, lane);
+    }
+    next_->insert(std::move(fragment));
+  }
+  Status status() const override { return {}; }
+
+  void end() { running_.store(false, std::memory_order_relaxed); }
+
+  enum class Count : std::size_t { fragments, chunks, verified, mismatches, count };
+  std::uint64_t read(Count what) const {
+    std::uint64_t total = 0;
+    for (const Lane& lane : lanes_) total += lane.read(what);
+    return total;
+  }
+
+ private:
+  using Lane = base::CounterBlock<Count>;  // of one thread
+
+  void verify(Fragment& fragment, Lane& lane) const {
+    const PreparedInput& input = *inputs_[(fragment.source_id.value - kFirstSource) / kSourcesPerRob];
+    std::size_t chunks = 0;
+    bool good = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<std::byte> bytes) {
+      ++chunks;
+      if (header.felix_status != 0 || header.rodeo_status != 0 || !input.matches(bytes, header.link_id, fragment.l1id))
+        lane.add(Count::mismatches);
+    });
+    if (!good || chunks != expected_chunks_) lane.add(Count::mismatches);
+    lane.add(Count::verified);
+  }
+
+  std::size_t lane_of_this_thread() {
+    thread_local const std::size_t lane = next_lane_.fetch_add(1) % lanes_.size();
+    return lane;
+  }
+
+  const std::span<const std::unique_ptr<PreparedInput>> inputs_;
+  const std::size_t expected_chunks_;
+  std::atomic<std::size_t> next_lane_{0};
+  std::atomic<bool> running_{true};
+  std::vector<Lane> lanes_;
+};
+
+[[gnu::noinline]] void read_plainly(std::span<const std::byte> piece) {
+  std::uint64_t sums[8] = {};
+  for (std::size_t i = 0; i + sizeof sums <= piece.size(); i += sizeof sums) {
+    std::uint64_t words[8];
+    std::memcpy(words, piece.data() + i, sizeof words);
+    for (int k = 0; k < 8; ++k) sums[k] ^= words[k];
+  }
+  asm volatile("" : : "r"(sums[0] ^ sums[1] ^ sums[2] ^ sums[3] ^ sums[4] ^ sums[5] ^ sums[6] ^ sums[7]));
+}
+
+// Plain copying of the prepared memory into a buffer that stays in cache, and plain reading: what no builder can beat.
+void measure_ceilings(const PreparedInput& input, BuildBenchResult& result) {
+  constexpr std::size_t kPiece = 64 << 10;
+  std::vector<std::byte> target(4 * kPiece);
+  const auto pass = [&](auto&& work) {
+    double best = 0;
+    for (int round = 0; round < 3; ++round) {
+      const double before = base::thread_cpu_seconds();
+      for (const auto memory : input.memory()) {
+        for (std::size_t at = 0; at < memory.size(); at += kPiece)
+          work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
+      }
+      best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
+    }
+    return best;
+  };
+  result.copy_ceiling_bytes_per_second = pass([&](std::span<const std::byte> piece, std::size_t at) {
+    std::memcpy(target.data() + at % target.size(), piece.data(), piece.size());
+    asm volatile("" : : "r"(target.data()) : "memory");
+  });
+  // As the reading work reads, and plainly: which is faster depends on what the CPU fetches ahead by itself.
+  const double asking = pass([](std::span<const std::byte> piece, std::size_t) {
+    const std::uint64_t sum = xor_of(piece);
+    asm volatile("" : : "r"(sum));
+  });
+  const double plain = pass([](std::span<const std::byte> piece, std::size_t) { read_plainly(piece); });
+  result.read_ceiling_bytes_per_second = std::max(asking, plain);
+}
+
+const ComponentInfo& info_of(const base::ComponentRegistry& registry, base::ComponentKind kind, std::string_view name) {
+  const auto found = registry.find(kind, name);
+  if (!found) throw SetupError(found.error());
+  return (*found)->info;
+}
+
+template <typename T>
+T made(Result<T> result) {
+  if (!result) throw SetupError(result.error());
+  return std::move(*result);
+}
+
+}  // namespace
+
+Parameters parameters_of(const ComponentInfo& info) {
+  Parameters parameters;
+  for (const Key& key : info.keys) {
+    const std::string& text = key.fallback;
+    switch (key.type) {
+      case KeyType::boolean: parameters.set(key.name, text == "true"); break;
+      case KeyType::integer:
+      case KeyType::fid:
+      case KeyType::source_id:
+        parameters.set(key.name, static_cast<std::int64_t>(std::stoll(text.empty() ? "0" : text, nullptr, 0)));
+        break;
+      case KeyType::real: parameters.set(key.name, text.empty() ? 0.0 : std::stod(text)); break;
+      case KeyType::duration:
+        parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count()));
+        break;
+      case KeyType::size: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_size(text)))); break;
+      case KeyType::rate: parameters.set(key.name, made(base::parse_rate_hz(text))); break;
+      case KeyType::text:
+      case KeyType::choice:
+      case KeyType::path: parameters.set(key.name, text); break;
+      case KeyType::text_list: parameters.set(key.name, std::vector<std::string>{}); break;
+      case KeyType::fid_list: parameters.set(key.name, std::vector<std::uint64_t>{}); break;
+    }
+  }
+  return parameters;
+}
+
+BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry) {
+  const bool full = settings.mode == "full";
+  const std::uint32_t groups = full ? (settings.groups == 0 ? settings.links : settings.groups) : 0;
+  if (full && settings.links % groups != 0)
+    throw SetupError({"readout.bench", "the links do not divide evenly into groups"});
+  BuildBenchResult result;
+  if (settings.robs == 0) throw SetupError({"readout.bench", "there are no ROBs"});
+  std::vector<std::unique_ptr<PreparedInput>> inputs;
+  for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
+    inputs.push_back(std::make_unique<PreparedInput>(PreparedSettings{.links = settings.links,
+                                                                      .groups = groups,
+                                                                      .chunk_bytes = settings.chunk_bytes,
+                                                                      .run_length = full ? 1 : settings.run_length,
+                                                                      .blocks = settings.source == "blocks",
+                                                                      .crc = settings.checker == "crc32",
+                                                                      .seed = rob + 1}));
+  }
+  const PreparedInput& input = *inputs.front();
+
+  Parameters consumer_parameters = parameters_of(info_of(registry, base::ComponentKind::consumer, "processor"));
+  consumer_parameters.set("threads", std::int64_t{0});
+  consumer_parameters.set("work", std::string(full ? "read" : "release"));
+  const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
+  Counter counter(inputs, full ? 1 : settings.links, std::size_t{settings.robs} * settings.workers);
+  counter.link(consumer.get());
+
+  std::vector<BuilderLink> links;
+  for (std::size_t i = 0; i < input.links().size(); ++i) {
+    links.push_back({input.links()[i], input.links()[i].default_link_id(), input.group_of(i)});
+  }
+  Parameters extractor_parameters = parameters_of(info_of(registry, base::ComponentKind::extractor, settings.extractor));
+  extractor_parameters.set("l1id_bits", static_cast<std::int64_t>(input.l1id_bits()));
+  BuilderContext context{
+      .source_id = SourceId{kFirstSource},
+      .links = links,
+      .input = inputs.front().get(),
+      .consumer = &counter,
+      .make_extractor = [&] { return made(registry.make_extractor(settings.extractor, extractor_parameters)); },
+      .make_checker = {}};
+  if (!settings.checker.empty()) {
+    const Parameters checker_parameters = parameters_of(info_of(registry, base::ComponentKind::checker, settings.checker));
+    context.make_checker = [&registry, &settings, checker_parameters] {
+      return made(registry.make_checker(settings.checker, checker_parameters));
+    };
+  }
+  Parameters builder_parameters = parameters_of(info_of(registry, base::ComponentKind::builder, settings.mode));
+  builder_parameters.set("workers", static_cast<std::int64_t>(settings.workers));
+  builder_parameters.set("window", static_cast<std::int64_t>(settings.window));
+  if (!full) {
+    builder_parameters.set("chunk_size", static_cast<std::int64_t>(settings.chunk_bytes));
+    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window) + kSpareBuffers);
+  }
+  std::vector<std::unique_ptr<FragmentBuilder>> builders;
+  for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
+    if (settings.pinned) {
+      std::vector<std::string> cpus;
+      for (std::uint32_t i = 0; i < settings.workers; ++i) {
+        cpus.push_back(std::to_string((rob * settings.workers + i) % std::max(1U, std::thread::hardware_concurrency())));
+      }
+      builder_parameters.set("cpus", cpus);
+    }
+    context.source_id = SourceId{kFirstSource + rob * kSourcesPerRob};
+    context.input = inputs[rob].get();
+    builders.push_back(made(registry.make_builder(settings.mode, builder_parameters, context)));
+  }
+  measure_ceilings(input, result);
+
+  const auto status = [&builders] {
+    FragmentBuilder::Status sum;
+    for (const auto& builder : builders) {
+      const FragmentBuilder::Status one = builder->status();
+      sum.incomplete += one.incomplete;
+      sum.chunks_received += one.chunks_received;
+      sum.chunks_built += one.chunks_built;
+      sum.window_events = one.window_events;
+      sum.lost.insert(sum.lost.end(), one.lost.begin(), one.lost.end());
+    }
+    return sum;
+  };
+  const auto lost_of = [](const FragmentBuilder::Status& totals) {
+    std::uint64_t sum = 0;
+    for (const NamedCounter& lost : totals.lost) sum += lost.value;
+    return sum;
+  };
+  const auto sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
+  consumer->start();
+  for (const auto& builder : builders) builder->start();
+  sleep(kWarmUpSeconds);
+  const std::uint64_t chunks_before = counter.read(Counter::Count::chunks);
+  const std::uint64_t fragments_before = counter.read(Counter::Count::fragments);
+  const double cpu_before = base::process_cpu_seconds();
+  const std::uint64_t start = base::steady_now_ns();
+  sleep(settings.seconds);
+  // A busy machine may have had no time for the workers: no rate is made of nothing, the measured time goes on until there is something.
+  for (int i = 0; i < 1000 && counter.read(Counter::Count::chunks) == chunks_before; ++i) sleep(0.01);
+  result.cpu_seconds = base::process_cpu_seconds() - cpu_before;
+  result.seconds = static_cast<double>(base::steady_now_ns() - start) * 1e-9;
+  result.chunks = counter.read(Counter::Count::chunks) - chunks_before;
+  result.fragments = counter.read(Counter::Count::fragments) - fragments_before;
+  const FragmentBuilder::Status running = status();
+  counter.end();
+  for (const auto& each : inputs) each->stop();
+  for (const auto& builder : builders) builder->join();
+  consumer->stop();
+
+  const FragmentBuilder::Status ended = status();
+  result.payload_bytes = result.chunks * settings.chunk_bytes;
+  for (const auto& each : inputs) result.input_bytes += each->bytes();
+  result.window_events = running.window_events;
+  result.incomplete = running.incomplete;
+  result.lost = lost_of(running);
+  result.unaccounted = ended.chunks_received - ended.chunks_built - lost_of(ended);
+  result.verified_fragments = counter.read(Counter::Count::verified);
+  result.mismatches = counter.read(Counter::Count::mismatches);
+  return result;
+}
+
+Error not_proven(std::uint64_t mismatches, std::uint64_t incomplete, std::uint64_t lost) {
+  return {"readout.bench_mismatch",
+          fmt::format("the data of a benchmark's run are wrong: {} mismatches, {} fragments incomplete, {} chunks lost",
+                      mismatches, incomplete, lost)};
+}
+
+BuildBenchResult run_proven_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry) {
+  BuildBenchResult result = run_build_bench(settings, registry);
+  if (!result.proven()) throw SetupError(not_proven(result.mismatches, result.incomplete, result.lost + result.unaccounted));
+  return result;
+}
+
+}  // namespace rodeo::bench

@@ -1,0 +1,37 @@
+// The latency benchmark: how long an event that is complete waits for its first consumer, at a trigger rate that the machine carries.
+#pragma once
+
+#include <cstdint>
+
+#include "base/registry.h"
+
+namespace rodeo::bench {
+
+struct LatencyBenchSettings {
+  std::uint32_t links = 192;
+  std::uint32_t chunk_bytes = 40;
+  std::uint32_t workers = 1;
+  double rate_hz = 100e3;
+  double seconds = 3;
+  bool pinned = true;  ///< worker i on CPU i, the generator's thread on the CPU after them
+};
+
+struct LatencyBenchResult {
+  double seconds = 0;
+  double cpu_seconds = 0;       ///< of the whole process
+  std::uint64_t fragments = 0;  ///< that are in the latencies
+  std::uint64_t incomplete = 0;
+  std::uint64_t lost = 0;         ///< chunks
+  std::uint64_t unaccounted = 0;  ///< chunks that were sent and are in no fragment and no counter
+  std::uint64_t vetoed = 0;       ///< triggers that the generator refused because nobody took its pages
+  std::uint64_t p50_ns = 0;
+  std::uint64_t p99_ns = 0;
+  std::uint64_t max_ns = 0;
+  bool generator_has_a_core = false;  ///< false: it shares one with a worker, and the scheduler's turns are in the latencies
+};
+
+/// Runs generator, GBT builder (spinning workers) and a releasing consumer. The time counts from when the worker was handed the page with an
+/// event's last run (Fragment::handed_over_ns) to the first consumer's insert(). Throws SetupError for settings that cannot be.
+LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const base::ComponentRegistry& registry);
+
+}  // namespace rodeo::bench

@@ -1,0 +1,36 @@
+// How a build scales with its workers: interleaved repeats, medians, and what the paper concludes from them (section VIII, eq. 1 to 4).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bench/readout/build_bench.h"
+
+namespace rodeo::bench {
+
+/// Medians of the repeats with one number of workers.
+struct ScalingRow {
+  std::uint32_t workers = 1;
+  double chunks_per_second = 0;
+  double chunks_per_core_second = 0;
+  double fragments_per_second = 0;
+  double cpu_share = 0;  ///< CPU time that the workers got of what they wanted; well below 1: the machine was not ours
+  double speedup = 1;    ///< S(n): median of each repeat's ratio to its own run with one worker
+};
+
+/// Repeats runs with 1, 2, ... workers in turn, so that what changes on the machine changes for all. The first of `workers` is 1.
+/// A run that is not proven throws SetupError (readout.bench_mismatch).
+std::vector<ScalingRow> measure_scaling(BuildBenchSettings settings, std::span<const std::uint32_t> workers,
+                                        std::uint32_t repeats, const base::ComponentRegistry& registry);
+
+/// Relative cost of final assembly, (n/S - 1) / (0.01 (n - 1)): eq. (3) solved for C_FA. Eq. (4) of the paper is printed with S/n.
+double assembly_cost(std::uint32_t workers, double speedup);
+
+/// Parallel fraction P = 1 - 0.01 C_FA, eq. (2).
+double parallel_fraction(double assembly_cost);
+
+double median(std::vector<double> values);
+
+}  // namespace rodeo::bench

@@ -1,0 +1,38 @@
+// The ceilings that a bench is compared with: they touch all of the memory that they are given, and nothing else.
+#include "bench/card/ceilings.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace rodeo::bench {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::chrono::milliseconds kShort{1};  // eight tries of a mebibyte or more each
+
+TEST(Ceilings, StoresGoRoundInTheWholeMemory) {
+  std::vector<std::byte> memory(6 * kMiB + 64);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data() + 15) & ~std::uintptr_t{15};
+  const std::span inside(reinterpret_cast<std::byte*>(begin), 6 * kMiB);
+  EXPECT_GT(store_ceiling(inside, kShort), 0);
+  EXPECT_TRUE(std::ranges::all_of(inside, [](std::byte b) { return b == std::byte{0x5a}; }));
+  EXPECT_EQ(memory.back(), std::byte{0});
+}
+
+TEST(Ceilings, CopiesFillTheOtherHalf) {
+  std::vector<std::byte> memory(6 * kMiB);
+  std::fill_n(memory.begin(), 3 * kMiB, std::byte{7});
+  EXPECT_GT(copy_ceiling(memory, kShort), 0);
+  EXPECT_EQ(std::ranges::count(memory, std::byte{7}), static_cast<std::ptrdiff_t>(6 * kMiB));
+}
+
+TEST(Ceilings, TooLittleMemoryHasNone) {
+  std::vector<std::byte> memory(kMiB);
+  EXPECT_EQ(store_ceiling(std::span(memory).first(kMiB - 1), kShort), 0);
+  EXPECT_EQ(copy_ceiling(memory, kShort), 0);
+}
+
+}  // namespace
+}  // namespace rodeo::bench
