@@ -91,7 +91,7 @@ constexpr Sequence kRunLength = 24;
 
 class Ours : public Common {
  public:
-  Ours() : assembler_(assembler_settings(kWorkers), make_ttc_extractor(), consumer) { assembler_.start(1); }
+  Ours() : assembler_(assembler_settings(kWorkers), rob_, make_ttc_extractor(), consumer) { assembler_.start(1); }
   void own(int worker) {
     Common::own(worker);
     assembler_.own(static_cast<std::uint32_t>(worker));
@@ -111,6 +111,7 @@ class Ours : public Common {
   Sequence events = 0;  // of this run
 
  private:
+  RobSequence rob_{Sequencer::Settings{}, nullptr, nullptr};  // not asked: no number is skipped
   Assembler assembler_;
   std::atomic<bool> held_{false};
 };
@@ -120,24 +121,25 @@ class Alone : public Common {
  public:
   Alone() {
     for (auto& assembler : assemblers_)
-      assembler = std::make_unique<Assembler>(assembler_settings(1), make_ttc_extractor(), consumer);
+      assembler = std::make_unique<Assembler>(assembler_settings(1), rob_, make_ttc_extractor(), consumer);
   }
   void own(int worker) {
     Common::own(worker);
     assemblers_[worker]->own(0);
   }
-  void build(int worker, Sequence sequence, WorkerPart part, const WorkerPart& other) {
+  void build(int worker, WorkerPart part, const WorkerPart& other) {
     part.slice->extension = other.slice;
     part.chunks = static_cast<std::uint16_t>(part.chunks + other.chunks);
-    assemblers_[worker]->pass(0, sequence, part, {}, held_);
+    assemblers_[worker]->pass(0, ++passed_[worker], part, {}, held_);  // it has not skipped the other worker's
   }
   void pass(int worker, Sequence sequence) {
-    if (static_cast<int>(sequence % kWorkers) == worker)
-      build(worker, sequence, part(worker, sequence), part(worker, sequence));
+    if (static_cast<int>(sequence % kWorkers) == worker) build(worker, part(worker, sequence), part(worker, sequence));
   }
 
  private:
+  RobSequence rob_{Sequencer::Settings{}, nullptr, nullptr};
   std::array<std::unique_ptr<Assembler>, kWorkers> assemblers_;
+  std::array<Sequence, kWorkers> passed_{};
   std::atomic<bool> held_{false};
 };
 
@@ -155,7 +157,7 @@ class HashMap : public Alone {
       other = entry->second;
       map_.erase(entry);
     }
-    build(worker, sequence, mine, other);
+    build(worker, mine, other);
   }
 
  private:

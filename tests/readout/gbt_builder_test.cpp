@@ -399,9 +399,10 @@ TEST(GbtBuilderPlugin, WhatAPluginThrowsCostsTheChunkItThrewAtAndIsCounted) {
     fixture.check_invariants();
     EXPECT_EQ(fixture.lost("plugin_threw"), 2U);
     EXPECT_EQ(fixture.lost("malformed"), 0U);
-    ASSERT_EQ(fixture.collector.count(), 99U);
+    ASSERT_EQ(fixture.collector.count(), 100U);  // the event that lost both of its chunks is built empty
     for (const SeenFragment& fragment : fixture.collector.fragments()) {
-      EXPECT_EQ(fragment.chunks, 2U) << fragment.l1id.value;
+      EXPECT_EQ(fragment.chunks, fragment.l1id.value == 5 ? 0U : 2U) << fragment.l1id.value;
+      if (fragment.l1id.value == 5) continue;
       EXPECT_EQ(fragment.status, fragment.l1id.value == 7 ? fragment_status::kDataCorruption : 0U) << fragment.l1id.value;
     }
   }

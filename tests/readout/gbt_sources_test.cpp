@@ -95,6 +95,7 @@ TEST_P(GbtSources, ADeadCardIsWaitedForUntilItsTimeIsOutAndThenNoMore) {
   fixture.finish();
   const auto seen = fixture.collector.fragments();
   ASSERT_EQ(seen.size(), 15'000U);
+  fixture.check_invariants();
   for (const SeenFragment& fragment : seen) {
     ASSERT_EQ(fragment.chunks, fragment.l1id.value < 5000 ? kLinks / 2 : kLinks) << fragment.l1id.value;
     ASSERT_TRUE(fixture.proves(fragment));

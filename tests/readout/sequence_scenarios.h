@@ -256,7 +256,7 @@ class ScenarioRun {
       if (sequencer_.version() != version_ || (c + l) % 16 == 0) settle();
       close(false);
     }
-    if (s_.listed) sequencer_.end_of_list(now_);
+    if (s_.listed) sequencer_.end_of_list();
     for (int round = 0; round < 3; ++round) {
       settle();
       close(false);

@@ -64,11 +64,12 @@ Sequencer::Settings listed(std::uint8_t bits = 32) {
 /// next, "5?" flagged, and the reason for others.
 class Rob {
  public:
-  Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false)
+  /// `readers` have as many links each, one after the other.
+  Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false, std::size_t readers = 1)
       : sequencer(settings), came(kWindow), got_(links) {
     for (std::size_t i = 0; i < links; ++i) {
       links_.push_back(std::make_unique<LinkSequence>());
-      sequencer.add(*links_.back(), full ? static_cast<std::uint16_t>(links) : 1);
+      sequencer.add(*links_.back(), full ? static_cast<std::uint16_t>(links) : 1, i * readers / links);
     }
     if (full) sequencer.set_events(came);
     full_ = full;
@@ -161,8 +162,9 @@ class Rob {
 
 /// Links that have brought the events 0 to 9.
 struct Started : Rob {
-  explicit Started(std::size_t links = 2, const Sequencer::Settings& of = settings(), bool full = false)
-      : Rob(links, of, full) {
+  explicit Started(std::size_t links = 2, const Sequencer::Settings& of = settings(), bool full = false,
+                   std::size_t readers = 1)
+      : Rob(links, of, full, readers) {
     run(0, 10 - static_cast<std::uint32_t>(full ? 10 % links : 0));
   }
 };
@@ -213,10 +215,21 @@ TEST(Sequencer, OfTwoEqualIdsTheLaterIsBelieved) {
   EXPECT_EQ(rob.got(0), "duplicate 12 13");
 }
 
-TEST(Sequencer, AnIdBehindIsOutOfSequenceWhileItsEventIsOpenAndLateAfter) {
+TEST(Sequencer, AnIdThatTheLinkHasLatelyLeftOutIsLate) {
   Started rob;
   rob.offer(0, {11, 12, 10, 13});
-  EXPECT_EQ(rob.got(0), "11 12 out 13");
+  EXPECT_EQ(rob.got(0), "11 12 late 13");
+}
+
+TEST(Sequencer, AnIdLongBehindIsOutOfSequenceWhileItsEventIsOpenAndLateAfter) {
+  Started rob;
+  rob.run(11, 80);
+  rob.offer(0, {10, 80});
+  EXPECT_EQ(rob.got(0), "out 80");
+}
+
+TEST(Sequencer, AnIdBehindWhoseEventIsClosedIsLate) {
+  Started rob;
   rob.offer(0, {15, 16});
   rob.oldest += 15;
   rob.offer(0, {14, 17});
@@ -333,9 +346,77 @@ TEST(Sequencer, AChunkThatIsSentTwiceByALinkThatIsAwayIsADuplicate) {
 
 TEST(Sequencer, ALinkThatGoesElsewhereAgainLosesWhatLiesAside) {
   Started rob;
-  rob.offer(0, {500, 501, 3000, 3001});
+  rob.offer(0, {500, 501});
+  for (std::uint32_t id = 3000; id < 3000 + kStep; ++id) rob.offer(0, id);
+  EXPECT_EQ(rob.got(0), "") << "it may come back";
+  rob.offer(0, 3000 + kStep);
   EXPECT_EQ(rob.got(0), "out out");
-  EXPECT_EQ(rob.sequencer.waiting(0), 2);
+  EXPECT_EQ(rob.sequencer.waiting(0), kStep + 1);
+}
+
+TEST(Sequencer, FlippedIdsInARowDoNotTakeALinkThatIsAwayElsewhere) {
+  Started rob(3);
+  rob.offer(0, {500, 501, 0x7000, 0x7001, 502, 503});
+  rob.offer(1, {500, 501});
+  EXPECT_EQ(rob.got(0), "500 501 out out 502 503");
+}
+
+TEST(Sequencer, AFlippedIdBehindAChunkThatGoesOnDoesNotCostThatChunk) {
+  Started rob(3);
+  rob.offer(0, {500, 501, 0x7000, 503, 0x7002, 505, 506});
+  rob.offer(1, {500, 501});
+  EXPECT_EQ(rob.got(0), "500 501 out 503 out 505 506");
+}
+
+TEST(Sequencer, AnIdBeforeTheFirstOfAnEpochIsNoPlaceToGoTo) {
+  Started rob(3);
+  rob.offer(0, {0x00ffffff, 0x01000000, 0x01000001});
+  rob.offer(1, {0x01000000, 0x01000001});
+  EXPECT_EQ(rob.got(0), "out 1:0 1:1");
+}
+
+// ---- several readers
+
+TEST(Sequencer, NobodyIsFollowedAgainstLinksThatHaveNotBeenRead) {
+  Started rob(4, settings(), false, 2);
+  const auto last = static_cast<std::uint32_t>(600 + 2 * kReach + kStep);
+  for (std::uint32_t id = 600; id <= last; ++id) {
+    rob.offer(0, id);
+    rob.offer(1, id);
+  }
+  EXPECT_EQ(rob.got(0), "");
+  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 0, 1)) << "its own reader has told all it has";
+  EXPECT_TRUE(rob.sequencer.someone_is_held_up());
+  rob.sequencer.looked(1);
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
+  rob.offer(0, last + 1);
+  EXPECT_EQ(rob.got(0).substr(0, 11), "600 601 602");
+}
+
+TEST(Sequencer, ALinkThatJumpsAloneIsNotFollowedOnceTheOthersAreRead) {
+  Started rob(4, settings(), false, 2);
+  for (std::uint32_t id = 600; id < 700; ++id) rob.offer(0, id);
+  EXPECT_EQ(rob.got(0), "");
+  for (std::uint32_t id = 10; id < 60; ++id) {
+    for (std::size_t link = 1; link < 4; ++link) rob.offer(link, id);
+  }
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
+  rob.finish();
+  EXPECT_EQ(rob.got(0).substr(0, 11), "out out out");
+}
+
+TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
+  Started rob(2, settings(), false, 2);
+  constexpr std::uint32_t kFull = 10 + kWindow;  // event 10 is the first that the other has not passed
+  constexpr std::uint32_t kLast = kFull + 2 * kReach + kStep;
+  for (std::uint32_t id = 10; id < kLast; ++id) rob.offer(0, id);
+  EXPECT_EQ(rob.link(0).position(), rob.oldest + kFull);
+  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_EQ(rob.link(0).end, 0) << "it asks again";
+  rob.sequencer.looked(1);  // the other has nothing: it has stood still while this one filled the window and went on
+  rob.offer(0, kLast);
+  EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
 
 TEST(Sequencer, MostLinksAreFollowedAtOnce) {

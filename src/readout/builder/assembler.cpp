@@ -16,9 +16,11 @@ constexpr Sequence kToldEvery = 32;   // events
 
 }  // namespace
 
-Assembler::Assembler(Settings settings, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer)
+Assembler::Assembler(Settings settings, RobSequence& rob, std::unique_ptr<TriggerExtractor> extractor,
+                     FragmentConsumer& consumer)
     : settings_(std::move(settings)),
       mask_(settings_.window - 1),
+      rob_(rob),
       consumer_(consumer),
       extractor_(std::move(extractor)),
       has_bcid_(extractor_->fields().has_bcid),
@@ -30,11 +32,14 @@ Assembler::Assembler(Settings settings, std::unique_ptr<TriggerExtractor> extrac
   sorted_bcids_.reserve(links);
   passed_ = std::make_unique<Passed[]>(settings_.workers);
   gathered_.resize(settings_.workers);
+  skipped_parts_.resize(settings_.workers, WorkerPart{.l1id = {}, .flags = slot_flag::kLinksAbsent});
   gathered_absent_.resize(settings_.workers);
   for (std::uint32_t worker = 0; worker < settings_.workers; ++worker) {
     const std::size_t window = settings_.workers > 1 ? settings_.window : 0;
     parts_.emplace_back(window);
     absent_.emplace_back(window * 2 * absent_words(worker));
+    skipped_.push_back(&skipped_parts_[worker]);
+    skipped_bitmaps_.push_back(skipped_absent_.emplace_back(2 * absent_words(worker)).data());
     pools_.push_back(std::make_unique<RecyclePool<BuiltFragment>>());
     for (std::size_t i = 0; i < settings_.fragments_per_worker; ++i) {
       auto fragment = std::make_unique<BuiltFragment>();
@@ -64,8 +69,7 @@ void Assembler::pass(std::uint32_t worker, Sequence sequence, const WorkerPart& 
   if (settings_.workers == 1) {
     const WorkerPart* const only = &part;
     const std::uint32_t* const only_absent = absent.data();
-    if (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0)
-      build(worker, sequence, {&only, 1}, {&only_absent, 1}, held);
+    assemble(worker, sequence, {&only, 1}, {&only_absent, 1}, held);
     return;
   }
   __builtin_prefetch(&parts_[worker][(sequence + kPartsAhead) & mask_], 1);  // a peer has read it last
@@ -99,17 +103,52 @@ void Assembler::publish(std::uint32_t worker, Sequence passed, std::atomic<bool>
     const Sequence end = passed_by_all();
     for (Sequence sequence = assembled_.load(std::memory_order_relaxed) + 1; sequence <= end; ++sequence) {
       ask_ahead(sequence, end);
-      bool real = false;
       for (std::uint32_t i = 0; i < settings_.workers; ++i) {
         gathered_[i] = &parts_[i][sequence & mask_];
         gathered_absent_[i] = absent_[i].data() + (sequence & mask_) * 2 * absent_words(i);
-        real = real || gathered_[i]->slice != nullptr || (gathered_[i]->flags & slot_flag::kTriggered) != 0;
       }
-      if (real) build(worker, sequence, gathered_, gathered_absent_, held);
+      assemble(worker, sequence, gathered_, gathered_absent_, held);
       // Not with each one: the peers read it, and each time it changes it must travel to them.
       if (sequence % kToldEvery == 0 || sequence == end) assembled_.store(sequence, std::memory_order_release);
     }
     assembling_.store(false);
+  }
+}
+
+// Builds the event if it is one, and before it those that only it proves.
+inline void Assembler::assemble(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
+                                std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
+  const bool real = std::any_of(parts.begin(), parts.end(), [](const WorkerPart* part) {
+    return part->slice != nullptr || (part->flags & (slot_flag::kTriggered | slot_flag::kSkipped)) != 0;
+  });
+  if (!real) return;
+  if (sequence != last_built_ + 1 && last_built_ != 0 && !settings_.trigger_list)
+    build_skipped(worker, sequence, parts, absent, held);
+  build(worker, sequence, parts, absent, held);
+  last_built_ = sequence;
+}
+
+// The events of this one's segment that all links have skipped. They lack every link but those that this one knows as removed.
+void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<const WorkerPart* const> parts,
+                              std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
+  Segment segment;
+  {
+    const std::lock_guard lock(rob_.mutex);
+    segment = rob_.sequencer.segment_of(before);
+  }
+  for (std::uint32_t of = 0; of < settings_.workers; ++of) {
+    std::vector<std::uint32_t>& bitmaps = skipped_absent_[of];
+    std::ranges::fill(bitmaps, 0U);
+    const std::size_t words = bitmaps.size() / 2;
+    if ((parts[of]->flags & slot_flag::kLinksAbsent) != 0)
+      std::copy_n(absent[of] + words, words, bitmaps.begin() + static_cast<std::ptrdiff_t>(words));
+    for (std::size_t link = first_link(of); link < first_link(of + 1); ++link)
+      bitmaps[link / 32 - first_link(of) / 32] |= 1U << (link % 32);
+    for (std::size_t word = 0; word < words; ++word) bitmaps[word] &= ~bitmaps[words + word];
+  }
+  for (Sequence sequence = std::max(last_built_ + 1, segment.first); sequence < before; ++sequence) {
+    for (WorkerPart& part : skipped_parts_) part.l1id = segment.l1id(sequence);
+    build(worker, sequence, skipped_, skipped_bitmaps_, held);
   }
 }
 
@@ -158,7 +197,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
     }
   }
   if (settings_.sort_links) sort_by_link(*fragment);
-  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): what nobody names is not assembled
+  if (named == nullptr) named = parts.front();  // all have skipped it
   fragment->l1id = named->l1id;
   fragment->global_id = global_ids_.of(named->l1id);
   fragment->bcid = named->bcid;

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/counters.h"
-#include "readout/builder/epoch_map.h"
 #include "readout/builder/event_slot.h"
 #include "readout/builder/global_id.h"
 #include "readout/builder/recycle_pool.h"
+#include "readout/builder/rob_sequence.h"
 #include "readout/builder/slice_store.h"
 #include "rodeo/consumer.h"
 #include "rodeo/fragment.h"
@@ -69,7 +69,7 @@ inline constexpr base::CounterInfo kFragmentInfo[] = {
     {"doubtful_id", "fragments",
      "A narrow L1 id restarted near zero and there is no trigger list: a reset, or a jump; L1 ids from here on may be "
      "wrong"},
-    {"empty", "fragments", "In the trigger's own list, but no link delivered"},
+    {"empty", "fragments", "No link delivered: in the trigger's own list, or skipped by all links"},
 };
 static_assert(std::size(kFragmentInfo) == static_cast<std::size_t>(FragmentCounter::count));
 
@@ -99,8 +99,8 @@ class Assembler final : public FragmentOwner {
     bool sort_links = false;    ///< one part per chunk, in the order of link ids
   };
 
-  /// `extractor`: its own, to find the chunks whose BCID differs.
-  Assembler(Settings settings, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer);
+  /// `rob` names events that no link has brought. `extractor`: its own, to find the chunks whose BCID differs.
+  Assembler(Settings settings, RobSequence& rob, std::unique_ptr<TriggerExtractor> extractor, FragmentConsumer& consumer);
 
   /// Worker w has the links [first_link(w), first_link(w + 1)) of the ROB.
   std::size_t first_link(std::uint32_t worker) const { return worker * settings_.link_ids.size() / settings_.workers; }
@@ -122,9 +122,10 @@ class Assembler final : public FragmentOwner {
     return settings_.workers == 1 || sequence < assembled_.load(std::memory_order_acquire) + settings_.window;
   }
 
-  /// Notes what this worker has made of the next event, or nothing (an event void for this worker). Each worker passes every number
-  /// in order, after ready(). `absent`: its bitmaps of missing and, behind them, of removed links; read only with slot_flag::kLinksAbsent. With one
-  /// worker the fragment is built and pushed at once, and may block there on a full consumer.
+  /// Notes what this worker has made of the next event, or nothing. A number that no link of any worker has brought is an event if the
+  /// trigger's own list has it or, without a list, if a later event of the same segment has come: then it is built empty. Each worker passes
+  /// every number in order, after ready(). `absent`: its bitmaps of missing and, behind them, of removed links; read only with
+  /// slot_flag::kLinksAbsent. With one worker the fragment is built and pushed at once, and may block there on a full consumer.
   void pass(std::uint32_t worker, Sequence sequence, const WorkerPart& part, std::span<const std::uint32_t> absent,
             std::atomic<bool>& held);
 
@@ -149,6 +150,10 @@ class Assembler final : public FragmentOwner {
     base::Gauge<std::uint64_t> left_out;
   };
 
+  void assemble(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
+                std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
+  void build_skipped(std::uint32_t worker, Sequence before, std::span<const WorkerPart* const> parts,
+                     std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
   void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
              std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
   void add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent);
@@ -160,13 +165,20 @@ class Assembler final : public FragmentOwner {
 
   const Settings settings_;
   const std::uint64_t mask_;
+  RobSequence& rob_;
   FragmentConsumer& consumer_;
+  Sequence last_built_ = 0;  // 0: none; by whoever assembles
   std::unique_ptr<Passed[]> passed_;
   std::vector<std::vector<WorkerPart>> parts_;      // of each worker, by slot; a worker writes its own alone
   std::vector<std::vector<std::uint32_t>> absent_;  // the same: both bitmaps of each event
   // Of the event being assembled; with the lock
   std::vector<const WorkerPart*> gathered_;
   std::vector<const std::uint32_t*> gathered_absent_;
+  // What the workers have made of an event that all links skipped
+  std::vector<WorkerPart> skipped_parts_;
+  std::vector<std::vector<std::uint32_t>> skipped_absent_;
+  std::vector<const WorkerPart*> skipped_;
+  std::vector<const std::uint32_t*> skipped_bitmaps_;
   std::unique_ptr<TriggerExtractor> extractor_;
   const bool has_bcid_;
   std::vector<std::pair<std::byte*, std::uint16_t>> bcids_;  // of each chunk: its header, its BCID

@@ -33,6 +33,7 @@ inline constexpr std::uint16_t kRunEnded = 0x40;      ///< closed because nothin
 inline constexpr std::uint16_t kWorkFailed = 0x80;    ///< a plug-in threw while it looked at a chunk
 inline constexpr std::uint16_t kDoubtfulId = 0x100;   ///< a narrow L1 id has restarted: a reset, or a jump
 inline constexpr std::uint16_t kLinksAbsent = 0x200;  ///< some link is not there: missing, or removed
+inline constexpr std::uint16_t kSkipped = 0x400;      ///< the trigger's own list goes on beyond it, but has lost it
 }  // namespace slot_flag
 
 /// Kernels may store up to this many bytes beyond a record's end; every slice buffer has them behind its last byte.

@@ -4,24 +4,26 @@
 #include <cstring>
 
 namespace rodeo::readout {
-EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links,
-                         std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress,
+EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
+                         const TriggerBook* book, Assembler& assembler, WorkerProgress& progress, std::atomic<bool>& held,
                          EventWindowHost& host)
     : settings_(settings),
       mask_(settings.size - 1),
       store_(std::move(store)),
       links_(links),
       first_link_(assembler.first_link(settings.worker)),
+      book_(book),
       assembler_(assembler),
       progress_(progress),
+      held_(held),
       host_(host),
       ring_(std::make_unique<EventSlot[]>(settings.size)),
       events_(std::make_unique<OpenEvent[]>(settings.size)),
-      active_links_(static_cast<std::uint32_t>(link_counters.size())),
-      seen_(link_counters.size()),
+      active_links_(static_cast<std::uint32_t>(links.size())),
+      seen_(links.size()),
       absent_(2 * assembler.absent_words(settings.worker)),
       removed_(absent_.size() / 2) {
-  for (std::size_t i = 0; i < link_counters.size(); ++i) {
+  for (std::size_t i = 0; i < links.size(); ++i) {
     const auto header = std::bit_cast<ChunkHeader>(links[i].header);
     link_of_id_.emplace(header.link_id, i);
   }
@@ -31,7 +33,6 @@ void EventWindow::begin(Sequence first) {
   oldest_ = told_ = first;
   head_ = first - 1;
   progress_.passed.store(head_, std::memory_order_release);
-  progress_.head.store(head_, std::memory_order_release);
 }
 
 void EventWindow::open_to(Sequence to) {
@@ -44,23 +45,28 @@ void EventWindow::open_to(Sequence to) {
     EventSlot& slot = ring_[head_ & mask_];
     slot = EventSlot{};
     slot.links = static_cast<std::uint16_t>(active_links_);
-    slot.remaining = active_links_ + (settings_.trigger_list ? 1 : 0);
+    slot.remaining = active_links_;
     OpenEvent& event = events_[head_ & mask_];
     event.first = event.last = nullptr;
     event.extensions = 0;
     event.opened_at = event_clock_;
   }
-  progress_.head.store(head_, std::memory_order_release);
+}
+
+// For consumers, or for peers: these must not wait for this worker meanwhile.
+void EventWindow::set_waiting(bool waiting) {
+  held_.store(waiting, std::memory_order_relaxed);
+  progress_.waiting.store(waiting, std::memory_order_relaxed);
 }
 
 bool EventWindow::make_buffer(Sequence wanted_by) {
   // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
   if (store_->open_buffers() < store_->pool().total()) {
     tell();  // some may be in events that only wait for this worker's word
-    held_.store(true, std::memory_order_relaxed);
+    set_waiting(true);
     base::Backoff backoff;
     while (store_->pool().in_use() >= store_->pool().total()) backoff.idle();
-    held_.store(false, std::memory_order_relaxed);
+    set_waiting(false);
     return true;
   }
   if (oldest_ >= wanted_by) return false;
@@ -70,7 +76,7 @@ bool EventWindow::make_buffer(Sequence wanted_by) {
 
 std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk,
                                        std::uint32_t done) {
-  TrackedLink& link = links_[chunks.link];
+  const GbtLink& link = links_[chunks.link];
   std::uint32_t lost = 0;
   AppendKernel kernel = append_kernel(run.size, base::cpu_level());
   while (done < run.count) {
@@ -89,7 +95,7 @@ std::uint32_t EventWindow::append_rest(const AppendRun& run, const ChunkRun& chu
   return run.count - lost;
 }
 
-bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk,
+bool EventWindow::append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk,
                              std::uint8_t felix_status, std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags) {
   // Making room may close events, this one included: then the chunk is late, which the caller's count of overflow covers.
   EventSlot& slot = ring_[sequence & mask_];
@@ -97,7 +103,7 @@ bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::sp
   auto header = std::bit_cast<ChunkHeader>(link.header);
   header.felix_status = felix_status;
   header.rodeo_status = rodeo_status;
-  if (slot.write == nullptr && (slot.flags & slot_flag::kTriggered) == 0) flags |= host_.name(sequence, chunk, event);
+  if (slot.write == nullptr) flags |= host_.name(sequence, link, chunk, event);
   SliceStore::Outcome outcome;
   while ((outcome = store_->append(slot, event, header, chunk)) == SliceStore::Outcome::no_buffer) {
     if (!make_buffer(sequence)) {
@@ -120,23 +126,11 @@ bool EventWindow::append_one(Sequence sequence, const TrackedLink& link, std::sp
   return true;
 }
 
-void EventWindow::mark_triggered(Sequence sequence, L1Id l1id, std::uint16_t bcid, std::uint8_t trigger_type) {
-  EventSlot& slot = ring_[sequence & mask_];
-  if ((slot.flags & slot_flag::kBcidKnown) != 0) {
-    slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ bcid));
-  }
-  slot.bcid = bcid;
-  slot.flags |= slot_flag::kTriggered | slot_flag::kBcidKnown;
-  slot.remaining -= 1;
-  events_[sequence & mask_].l1id = l1id;
-  events_[sequence & mask_].trigger_type = trigger_type;
-}
-
-void EventWindow::skip(const TrackedLink& link, Sequence from, Sequence to) {
+void EventWindow::skip(Sequence from, Sequence to) {
   for (Sequence sequence = std::max(from, oldest_); sequence < to; ++sequence) {
     EventSlot& slot = ring_[sequence & mask_];
     slot.remaining -= 1;
-    slot.missing = static_cast<std::uint16_t>(slot.missing + (link.trigger_list ? 0 : 1));
+    slot.missing += 1;
   }
 }
 
@@ -153,17 +147,14 @@ void EventWindow::set_active_links(std::uint32_t links) {
   settled_ = head_ + 1;
   std::ranges::fill(removed_, 0U);
   for (std::size_t i = 0; i < seen_.size(); ++i) {
-    if (links_[i].removed) set_bit(removed_, i);
+    if (links_[i].removed.load(std::memory_order_relaxed)) set_bit(removed_, i);
   }
 }
 
 void EventWindow::force_oldest(std::uint16_t reason) {
   EventSlot& slot = ring_[oldest_ & mask_];
   if (slot.remaining != 0) {
-    // What remains are links that have not come this far, and the trigger's list if it has not either.
-    std::uint32_t remaining = slot.remaining;
-    if (settings_.trigger_list && (slot.flags & slot_flag::kTriggered) == 0 && links_.back().next <= oldest_) --remaining;
-    slot.missing = static_cast<std::uint16_t>(slot.missing + remaining);
+    slot.missing = static_cast<std::uint16_t>(slot.missing + slot.remaining);  // links that have not come this far
     slot.remaining = 0;
     slot.flags |= reason;
   }
@@ -194,23 +185,24 @@ void EventWindow::tell_now() {
 }
 
 void EventWindow::publish_run() {
-  while (oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_oldest();
+  while (ready()) publish_oldest();
 }
 
 void EventWindow::publish_oldest() {
   EventSlot& slot = ring_[oldest_ & mask_];
   OpenEvent& event = events_[oldest_ & mask_];
   if (!assembler_.ready(oldest_)) {
-    held_.store(true, std::memory_order_relaxed);
+    set_waiting(true);
     base::Backoff backoff;
     tell_now();  // it may be this worker's word that the others wait for
     while (!assembler_.ready(oldest_)) {
       backoff.idle();
       assembler_.publish(settings_.worker, oldest_ - 1, held_);
     }
-    held_.store(false, std::memory_order_relaxed);
+    set_waiting(false);
   }
   store_->close(slot, event);
+  if (book_ != nullptr) look_up(slot, event);
   if (slot.missing != 0 || oldest_ < settled_ || active_links_ < seen_.size()) note_absent(slot, event);
   WorkerPart part;
   part.slice = event.first;
@@ -223,6 +215,21 @@ void EventWindow::publish_oldest() {
   part.bcid_difference = slot.bcid_difference;
   const Sequence sequence = oldest_++;
   assembler_.pass(settings_.worker, sequence, part, absent_, held_);
+}
+
+// What the trigger's own list says of the oldest event.
+void EventWindow::look_up(EventSlot& slot, OpenEvent& event) const {
+  if (oldest_ >= book_->end()) return;
+  const TriggerBook::Entry& entry = book_->at(oldest_);
+  if (entry.state == TriggerBook::kNot) return;
+  event.l1id = entry.l1id;
+  slot.flags |= entry.state == TriggerBook::kSkipped ? slot_flag::kSkipped : slot_flag::kTriggered;
+  if (entry.state == TriggerBook::kSkipped) return;
+  event.trigger_type = entry.type;
+  if ((slot.flags & slot_flag::kBcidKnown) != 0)
+    slot.bcid_difference = static_cast<std::uint16_t>(slot.bcid_difference | (slot.bcid ^ entry.bcid));
+  slot.bcid = entry.bcid;
+  slot.flags |= slot_flag::kBcidKnown;
 }
 
 // Which of the worker's links are not in the event: those that did not deliver it, and those that were removed meanwhile.
@@ -246,7 +253,8 @@ void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
   const std::span removed = std::span(absent_).last(removed_.size());
   for (std::size_t i = 0; i < seen_.size(); ++i) {
     if (seen_[i] != 0) continue;
-    set_bit(links_[i].removed || oldest_ < links_[i].rejoin ? removed : missing, i);
+    const bool was_removed = links_[i].removed.load(std::memory_order_relaxed) || oldest_ < links_[i].rejoin;
+    set_bit(was_removed ? removed : missing, i);
     slot.flags |= slot_flag::kLinksAbsent;
   }
 }

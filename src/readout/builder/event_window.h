@@ -15,17 +15,17 @@
 
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
-#include "readout/builder/link_tracker.h"
+#include "readout/builder/gbt_link.h"
 #include "readout/builder/slice_store.h"
-#include "readout/builder/worker_counters.h"
+#include "readout/builder/worker_progress.h"
 
 namespace rodeo::readout {
 
 /// What the window asks its worker, once per event.
 class EventWindowHost {
  public:
-  /// Fills in what the first chunk of an event tells of it; returns slot flags.
-  virtual std::uint16_t name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+  /// Fills in what the first chunk of an event, which this link brings, tells of it; returns slot flags.
+  virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
 
  protected:
   ~EventWindowHost() = default;
@@ -36,11 +36,11 @@ class EventWindow {
   struct Settings {
     std::uint32_t worker = 0;
     std::uint64_t size = 16384;  ///< open events; a power of two
-    bool trigger_list = false;   ///< the trigger's own list must pass an event, too
   };
 
-  EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<TrackedLink> links,
-              std::span<LinkCounters> link_counters, Assembler& assembler, WorkerProgress& progress, EventWindowHost& host);
+  EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
+              const TriggerBook* book, Assembler& assembler, WorkerProgress& progress, std::atomic<bool>& held,
+              EventWindowHost& host);
 
   /// Sets the lowest number of the run; before anything else.
   void begin(Sequence first);
@@ -48,7 +48,8 @@ class EventWindow {
 
   Sequence oldest() const { return oldest_; }
   Sequence head() const { return head_; }
-  Window window() const { return {oldest_, head_, settings_.size, 0}; }
+  /// The first number that has no place.
+  Sequence full() const { return oldest_ + settings_.size; }
   std::uint64_t open_events() const { return begun() ? head_ + 1 - oldest_ : 0; }
   RecyclePool<Slice>& pool() { return store_->pool(); }
   const RecyclePool<Slice>& pool() const { return store_->pool(); }
@@ -89,21 +90,18 @@ class EventWindow {
   }
 
   /// Appends one chunk to an open event and counts its link as done there. False: not even a header fits (overflow).
-  bool append_one(Sequence sequence, const TrackedLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
+  bool append_one(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, std::uint8_t felix_status,
                   std::uint8_t rodeo_status, std::uint16_t bcid, std::uint16_t flags);
 
-  /// The trigger's own list names an open event.
-  void mark_triggered(Sequence sequence, L1Id l1id, std::uint16_t bcid, std::uint8_t trigger_type);
-
   /// Counts the link as missing in the open events [from, to).
-  void skip(const TrackedLink& link, Sequence from, Sequence to);
+  void skip(Sequence from, Sequence to);
 
   /// The link is removed: the open events from `from` on, which it has not delivered, are built without it.
   void leave(Sequence from);
 
   /// Closes every event at the old end that nothing is missing to any more; the peers hear of it with tell().
   void publish_ready() {
-    if (begun() && oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0) publish_run();
+    if (begun() && ready()) publish_run();
   }
 
   /// Lets the peers know of the events closed so far, and assembles what all have closed. Once a page is enough: each word to a peer is
@@ -129,18 +127,20 @@ class EventWindow {
     page_time_ns_ = page_time_ns;
   }
 
-  /// True while the worker waits for consumers or for a slower peer.
-  std::atomic<bool>& held() { return held_; }
-  const std::atomic<bool>& held() const { return held_; }
-
  private:
   static constexpr std::uint64_t kLonePatienceNs = 100'000'000;
 
+  // Nothing is missing to the oldest, and the trigger's list has come to it.
+  bool ready() const {
+    return oldest_ <= head_ && ring_[oldest_ & mask_].remaining == 0 && (book_ == nullptr || oldest_ < book_->end());
+  }
   void open_to(Sequence to);
   void publish_run();
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
   void tell_now();
+  void set_waiting(bool waiting);
+  void look_up(EventSlot& slot, OpenEvent& event) const;
   void note_absent(EventSlot& slot, const OpenEvent& event);
   void set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const;
   bool make_buffer(Sequence wanted_by);
@@ -148,10 +148,12 @@ class EventWindow {
   const Settings settings_;
   const std::uint64_t mask_;
   const std::unique_ptr<SliceStore> store_;
-  const std::span<TrackedLink> links_;
-  const std::size_t first_link_;  // of the ROB's
+  const std::span<const GbtLink> links_;
+  const std::size_t first_link_;   // of the ROB's
+  const TriggerBook* const book_;  // null: no list
   Assembler& assembler_;
   WorkerProgress& progress_;
+  std::atomic<bool>& held_;  // the worker waits for consumers or for a slower peer
   EventWindowHost& host_;
   std::unique_ptr<EventSlot[]> ring_;
   std::unique_ptr<OpenEvent[]> events_;
@@ -164,7 +166,6 @@ class EventWindow {
   Sequence looked_at_ = 0;        // first number that was not open yet when the clock was last looked at
   std::uint64_t event_clock_ = 0;
   std::uint64_t page_time_ns_ = 0;
-  std::atomic<bool> held_{false};
   std::unordered_map<std::uint32_t, std::size_t> link_of_id_;  // link id to position; filled at construction
   std::vector<std::uint8_t> seen_;
   std::vector<std::uint32_t> absent_;   // of the event being published: bitmaps of missing and of removed links

@@ -459,7 +459,8 @@ void FullWorker::look(bool drained) {
 void FullWorker::open_listed(Group& group) {
   const Sequence end = group.sequencer.book().end();
   if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
-  if (group.listed > group.events.head() && !group.sequencer.anything_lives(event_clock_))
+  group.sequencer.looked(0, event_clock_);
+  if (group.listed > group.events.head() && !group.sequencer.anything_lives())
     group.events.raise(std::min(group.listed, group.events.oldest() + group.events.size()));
   group.listed = end;
   group.listed_at = event_clock_;
@@ -470,7 +471,7 @@ void FullWorker::finish() {
     poll_list();
     for (const auto& each : groups_) {
       Group& group = *each;
-      if (list_.exists() && unread_.empty()) group.sequencer.end_of_list(event_clock_);
+      if (list_.exists() && unread_.empty()) group.sequencer.end_of_list();
       for (int round = 0; round < 3; ++round) {
         for (std::size_t place = 0; place < group.members.size(); ++place) {
           if (round < 2)

@@ -8,12 +8,15 @@
 
 #include "base/log.h"
 #include "readout/builder/builder_common.h"
+#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 namespace {
 
 constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap before an epoch fit several times
-constexpr std::uint64_t kLargestGap = 256;
+// Memory of each link for chunks whose event is not known yet.
+constexpr std::size_t kLeastWaitingBytes = 32 * 1024;
+constexpr std::size_t kMostWaitingBytes = 256 * 1024;
 
 // A chunk with its header and padding; long ones have a size word more.
 std::size_t record_of(std::size_t chunk_bytes) {
@@ -60,12 +63,16 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   check_links(context, settings.workers);
   check_all_memory(settings, context.links.size());
   window_ = window_of(settings);
-  // A narrow counter must not take the gap for a round of its own.
-  const TriggerFields fields = context.make_extractor()->fields();
-  const std::uint64_t gap = std::min({window_ / 4, kLargestGap, (std::uint64_t{1} << fields.l1id_bits) / 4});
   progress_ = std::make_unique<WorkerProgress[]>(settings.workers);
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
-  epochs_ = std::make_unique<EpochMap>(gap, progress, [this](Sequence first) { assembler_->start(first); });
+  Sequencer::Settings rules = sequencing(context.make_extractor()->fields(), window_, settings.step_limit, 1,
+                                         settings.timeout, settings.trigger_list);
+  rules.several_threads = settings.workers > 1;
+  if (settings.trigger_list) {
+    list_stream_ = open_trigger_list(context);
+    list_extractor_ = make_ttc_extractor();
+  }
+  rob_ = std::make_unique<RobSequence>(rules, list_stream_.get(), list_extractor_.get());
   const std::uint64_t buffers = buffers_of(settings);
   std::vector<std::uint32_t> link_ids;
   for (const BuilderLink& link : context.links) link_ids.push_back(link.link_id);
@@ -77,26 +84,26 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
                                                                .fragments_per_worker = buffers,
                                                                .trigger_list = settings.trigger_list,
                                                                .sort_links = settings.sort_links},
-                                           context.make_extractor(), *context.consumer);
+                                           *rob_, context.make_extractor(), *context.consumer);
 
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     const std::size_t first = assembler_->first_link(index);
     const auto links = context.links.subspan(first, assembler_->first_link(index + 1) - first);
-    WorkerEquipment equipment = equip_worker(context, links, settings.trigger_list);
+    WorkerEquipment equipment = equip_worker(context, links, false);  // the list is the ROB's
     auto store = SliceStore::create({.buffer_bytes = buffer_bytes(settings, links.size()),
                                      .buffers = buffers,
                                      .max_extensions = settings.max_extensions});
     if (!store) throw SetupError(without_memory(store.error(), kSmaller));
     GbtWorker::Settings worker;
     worker.index = index;
-    worker.window = window_;
     worker.timeout_ns = static_cast<std::uint64_t>(settings.timeout.count());
     worker.idle = settings.idle;
     worker.cpu = index < settings.cpus.size() ? settings.cpus[index] : -1;
-    worker.step_limit = settings.step_limit;
-    worker.held_chunk_bytes = std::max<std::size_t>(settings.largest_held_chunk, settings.chunk_bytes);
+    worker.waiting_chunks = rules.aside + 1;
+    worker.waiting_bytes = std::max({std::min(rules.aside * settings.chunk_bytes, kMostWaitingBytes), kLeastWaitingBytes,
+                                     std::size_t{4} * settings.chunk_bytes});
     worker.thread_name = fmt::format("rodeo-gbt-{}", index);
-    workers_.push_back(std::make_unique<GbtWorker>(worker, links, std::move(equipment), std::move(*store), *epochs_,
+    workers_.push_back(std::make_unique<GbtWorker>(worker, window_, links, std::move(equipment), std::move(*store), *rob_,
                                                    *assembler_, progress));
     base::log_debug("builder of ROB {:#010x}, worker {}: {} links, slices {}", context.source_id.value, index, links.size(),
                     workers_.back()->memory());
@@ -125,7 +132,8 @@ FragmentBuilder::Status GbtBuilder::status() const {
   status.window_events = window_;
   for (std::uint32_t index = 0; index < workers_.size(); ++index)
     add_worker(status, *workers_[index], assembler_->counters(index));
-  status.events = status.fragments;
+  status.skipped = rob_->sequencer.skipped();
+  status.events = status.fragments + status.skipped;
   return status;
 }
 
@@ -178,7 +186,9 @@ void register_gbt_builder(Registry& registry) {
       {.name = "step_limit",
        .type = KeyType::integer,
        .fallback = "8",
-       .help = "Events that a link may skip and be believed at once; a longer jump wants the next chunk to confirm it.",
+       .help = "Events that a link may leave out from one chunk to the next and be believed; where it leaves out more, the "
+               "other "
+               "links must be there, too.",
        .minimum = 1,
        .maximum = 128}};
   keys.insert(keys.end(), own.begin(), own.end());

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "readout/builder/assembler.h"
-#include "readout/builder/epoch_map.h"
 #include "readout/builder/gbt_worker.h"
+#include "readout/builder/rob_sequence.h"
 #include "rodeo/plugin.h"
 
 namespace rodeo::readout {
@@ -21,7 +21,6 @@ struct GbtSettings {
   std::uint64_t buffers = 0;       ///< slice buffers of each worker; 0: the window and a quarter of it more
   std::uint32_t max_extensions = 4;
   std::uint32_t step_limit = 8;
-  std::size_t largest_held_chunk = 4096;
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   std::vector<int> cpus = {};  ///< one per worker, or empty
   bool trigger_list = false;
@@ -50,7 +49,9 @@ class GbtBuilder final : public FragmentBuilder {
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;
-  std::unique_ptr<EpochMap> epochs_;
+  std::unique_ptr<DataStream> list_stream_;
+  std::unique_ptr<TriggerExtractor> list_extractor_;
+  std::unique_ptr<RobSequence> rob_;
   std::unique_ptr<Assembler> assembler_;
   std::vector<std::unique_ptr<GbtWorker>> workers_;
   std::vector<std::thread> threads_;

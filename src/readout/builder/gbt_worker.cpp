@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <exception>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/pin.h"
 
 namespace rodeo::readout {
 namespace {
@@ -23,103 +20,149 @@ inline void ask_ahead(const ChunkRun& run) {
     __builtin_prefetch(at);
 }
 
+constexpr std::uint32_t kStraysTold = 16;  // in a row, to name the link in the log
 constexpr std::uint32_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 
-std::vector<TrackedLink> link_states(std::span<const BuilderLink> links, bool trigger_list) {
-  std::vector<TrackedLink> states(links.size() + (trigger_list ? 1 : 0));
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    states[i].header = std::bit_cast<std::uint64_t>(ChunkHeader{.link_id = links[i].link_id});
-  }
-  if (trigger_list) states.back().trigger_list = true;
-  return states;
+std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
+  auto made = std::make_unique<GbtLink[]>(links.size());
+  for (std::size_t i = 0; i < links.size(); ++i)
+    made[i].header = std::bit_cast<std::uint64_t>(ChunkHeader{.link_id = links[i].link_id});
+  return made;
 }
 
 }  // namespace
 
-GbtWorker::GbtWorker(const Settings& settings, std::span<const BuilderLink> links, WorkerEquipment equipment,
-                     std::unique_ptr<SliceStore> store, EpochMap& epochs, Assembler& assembler,
+GbtWorker::GbtWorker(const Settings& settings, std::uint64_t window, std::span<const BuilderLink> links,
+                     WorkerEquipment equipment, std::unique_ptr<SliceStore> store, RobSequence& rob, Assembler& assembler,
                      std::span<WorkerProgress> progress)
-    : settings_(settings),
-      builder_links_(links.begin(), links.end()),
-      equipment_(std::move(equipment)),
-      list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
-      epochs_(epochs),
+    : BuilderWorker(settings, links, std::move(equipment)),
+      rob_(rob),
       assembler_(assembler),
       progress_(progress),
-      links_(link_states(links, equipment_.trigger_list != nullptr)),
-      link_counters_(std::make_unique<LinkCounters[]>(links.size())),
-      tracker_({settings.step_limit}, TrackedIds(equipment_.extractor->fields()), epochs),
-      trigger_tracker_({settings.step_limit},
-                       equipment_.trigger_extractor ? TrackedIds(equipment_.trigger_extractor->fields()) : TrackedIds(),
-                       epochs),
-      window_({settings.index, settings.window, equipment_.trigger_list != nullptr}, std::move(store), links_,
-              {link_counters_.get(), links.size()}, assembler, progress[settings.index], *this),
-      balance_({settings.window / 2, settings.timeout_ns}, *equipment_.stream, {links_.data(), links.size()}),
-      has_trigger_type_(equipment_.extractor->fields().has_trigger_type),
-      untold_resets_(equipment_.trigger_list == nullptr && tracker_.resets_untold()),
-      held_(links.size()),
-      held_bytes_(links.size() * settings.held_chunk_bytes),
+      links_(make_links(links)),
+      window_({settings.index, window}, std::move(store), {links_.get(), links.size()},
+              rob.sequencer.settings().listed ? &rob.sequencer.book() : nullptr, assembler, progress[settings.index], held_,
+              *this),
+      balance_({window / 2, settings.timeout_ns}, *equipment_.stream, {links_.get(), links.size()}),
       active_links_(static_cast<std::uint32_t>(links.size())) {
-  commands_.reserve(links.size());
-  progress_[settings_.index].active_links.store(active_links_, std::memory_order_relaxed);
-  progress_[settings_.index].links_near.store(active_links_, std::memory_order_relaxed);
+  first_reader_ = rob.first_readers.empty() ? 0 : rob.first_readers.back();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::size_t source = balance_.several() ? equipment_.stream->source_of(static_cast<LinkIndex>(i)) : 0;
+    members_.push_back(rob.sequencer.add(links_[i], 1, first_reader_ + source));
+  }
+  if (rob.first_readers.empty()) rob.first_readers.push_back(0);
+  rob.first_readers.push_back(first_reader_ + balance_.sources());
 }
 
-void GbtWorker::run() {
-  base::set_thread_name(settings_.thread_name);
-  base::pin_thread_or_warn(settings_.cpu, settings_.thread_name);
-  cpu_.attach();
+void GbtWorker::begin_thread() {
   window_.pool().own();
   assembler_.own(settings_.index);
-  base::Backoff backoff(settings_.idle);
-  base::Backoff patience;
-  input_clock_ = equipment_.stream->clock_ns();
-  for (;;) {
-    if (commanded_.load(std::memory_order_relaxed)) obey();
-    if (ahead_of_busy_peer()) {
-      patience.idle();
-      continue;
-    }
-    patience.reset();
-    const Flow flow = poll_data();
-    if (flow == kEnded) break;
-    progress_[settings_.index].busy.store(flow == kMore, std::memory_order_relaxed);
-    tick(flow == kDrained);
-    if (flow == kDrained)
-      backoff.idle();
-    else
-      backoff.reset();
-  }
-  finish();
-  cpu_.detach();
 }
 
-GbtWorker::Flow GbtWorker::poll_data() {
-  const bool gone_on = balance_.parked() && go_on();
-  Page* page = nullptr;
-  const PollStatus status = equipment_.stream->poll(page);
-  if (status == PollStatus::end) return kEnded;
-  poll_triggers();  // the list is always ahead of the data: what this page holds is in it by now
-  if (status == PollStatus::empty) return gone_on ? kMore : kDrained;
-  begin_page();
-  if (balance_.several() && !page->runs.empty()) {
-    take(balance_.source_of(*page), {.page = page}, false);
+// A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
+// memory leave the cache. A peer that is drained is not waited for - its links may be silent.
+bool GbtWorker::holds_back() {
+  constexpr std::uint64_t kFar = 128;
+  if (progress_.size() == 1) return false;
+  const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
+  return std::any_of(progress_.begin(), progress_.end(), [&](const WorkerProgress& peer) {
+    const Sequence passed = peer.passed.load(std::memory_order_relaxed);
+    return passed != 0 && mine > passed + kFar && peer.busy.load(std::memory_order_relaxed) &&
+           !peer.waiting.load(std::memory_order_relaxed);
+  });
+}
+
+// ---- what only the links of others can tell
+
+// There is little room left for its waiting chunks, or they reach over many events.
+bool GbtWorker::presses(std::size_t link) {
+  if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
+  if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.reaches_far(members_[link]);
+}
+
+// Peers whose streams have ended have told what they can. So have those that wait, if they are not behind: of two that wait for each other, who is
+// behind goes on.
+void GbtWorker::note_peers() {
+  const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
+  const std::lock_guard lock(rob_.mutex);
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    const WorkerProgress& peer = progress_[i];
+    if (i == settings_.index) continue;
+    const bool waits = peer.drained.load(std::memory_order_relaxed) ||
+                       (peer.waiting.load(std::memory_order_relaxed) && peer.passed.load(std::memory_order_relaxed) >= mine);
+    for (std::size_t reader = rob_.first_readers[i]; reader < rob_.first_readers[i + 1]; ++reader)
+      rob_.sequencer.set_waits(reader, waits);
+  }
+}
+
+// A link is away, and links that peers have not read so far may tell where its chunks belong.
+bool GbtWorker::peers_may_tell(std::size_t link) {
+  note_peers();
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
+         rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
+}
+
+// The same of this worker's own sources.
+bool GbtWorker::sources_may_tell(std::size_t link) {
+  if (!presses(link)) return false;
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
+}
+
+// Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are, while they go on.
+void GbtWorker::wait_for_peers(std::size_t link) {
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  if (!presses(link)) return;
+  poll_list();
+  if (progress_.size() == 1 || !peers_may_tell(link)) return;
+  WorkerProgress& mine = progress_[settings_.index];
+  mine.busy.store(false, std::memory_order_relaxed);
+  mine.waiting.store(true, std::memory_order_relaxed);
+  base::Backoff backoff;
+  const std::uint64_t until = base::steady_now_ns() + kPatienceNs;
+  do {
+    backoff.idle();
+    poll_list();
+    settle_all();
+    follow_peers();
+    window_.tell();
+  } while (presses(link) && peers_may_tell(link) && base::steady_now_ns() < until);
+  mine.waiting.store(false, std::memory_order_relaxed);
+  mine.busy.store(true, std::memory_order_relaxed);
+}
+
+// There is nothing more to read for now.
+void GbtWorker::tell_looked() {
+  const std::lock_guard lock(rob_.mutex);
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
+    if (balance_.parked_run(source) == nullptr) rob_.sequencer.looked(first_reader_ + source, event_clock_);
+  }
+}
+
+// ---- pages
+
+void GbtWorker::take_page(Page& page) {
+  window_.set_clocks(event_clock_, page_time_ns_);
+  if (balance_.several() && !page.runs.empty()) {
+    take(balance_.source_of(page), {.page = &page}, false);
   } else {
-    for (const ChunkRun& run : page->runs) {
+    for (const ChunkRun& run : page.runs) {
       ask_ahead(run);
       process_run(run);
     }
-    page->drop();
+    page.drop();
   }
-  window_.tell();
-  open_events_.set(window_.open_events());
-  return kMore;
+  end_page();
 }
 
-void GbtWorker::begin_page() {
-  page_time_ns_ = base::steady_now_ns();
-  window_.set_clocks(event_clock_, page_time_ns_);
-  if (epochs_.opened() != epochs_known_) learn_of_epochs();
+void GbtWorker::end_page() {
+  if (waiting_.total() != 0) settle_all();
+  progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
+  window_.tell();
+  open_events_.set(window_.open_events());
 }
 
 // Events that are open hold nearly all buffers: what is read ahead of others would close the oldest.
@@ -128,7 +171,8 @@ bool GbtWorker::short_of_buffers() const {
 }
 
 // Takes what is left of a page as far as its source may go, and parks the rest.
-void GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
+bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced) {
+  bool any = false;
   balance_.begin_page(source);
   for (; at.run < at.page->runs.size(); ++at.run, at.chunk = 0) {
     const ChunkRun& run = at.page->runs[at.run];
@@ -137,10 +181,12 @@ void GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
       const std::uint32_t left = run.count - at.chunk;
       std::uint32_t n = balance_.room(source, links_[run.link], left, short_of_buffers());
       if (n == 0 && forced) n = std::min(left, kBatch);
+      if (waiting_.total() != 0) n = sources_may_tell(run.link) && !forced ? 0 : std::min(n, kBatch);
       if (n == 0) {
         balance_.park(source, at, event_clock_);
-        return;
+        return any;
       }
+      any = true;
       if (n == run.count) {
         process_run(run);
       } else {
@@ -159,77 +205,82 @@ void GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
     }
   }
   at.page->drop();
+  return true;
 }
 
 // True if a page that was parked could be gone on with.
 bool GbtWorker::go_on() {
+  if (!balance_.parked()) return false;
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
+    if (const ChunkRun* const run = balance_.parked_run(source)) balance_.set_untold(source, sources_may_tell(run->link));
+  }
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
-  poll_triggers();
-  begin_page();
-  take(resumed->source, resumed->place, resumed->forced);
-  window_.tell();
-  open_events_.set(window_.open_events());
-  return true;
+  if (resumed->forced) {  // nobody else has anything to tell
+    const std::lock_guard lock(rob_.mutex);
+    for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);
+  }
+  poll_list();
+  page_time_ns_ = base::steady_now_ns();
+  window_.set_clocks(event_clock_, page_time_ns_);
+  const bool gone_on = take(resumed->source, resumed->place, resumed->forced);
+  end_page();
+  return gone_on;
 }
 
+// ---- chunks
+
 void GbtWorker::process_run(const ChunkRun& run) {
-  TrackedLink& link = links_[run.link];
-  if (link.continuing || run.more_follows) {
-    const bool first = !link.continuing;
-    link.continuing = run.more_follows;
-    if (!first) {
-      counters_.add(WorkerCounter::continuations);
-      return;
-    }
-  }
+  GbtLink& link = links_[run.link];
+  if ((link.continuing || run.more_follows) && continues(link.continuing, run)) return;
+  if (rob_.sequencer.version() != version_) settle_all();
   link_counters_[run.link].chunks.add(run.count);
-  if (link.removed) {
-    lose(link, LostCounter::link_removed, run.count);
+  if (link.removed.load(std::memory_order_relaxed)) {
+    lose(run.link, LostCounter::link_removed, run.count);
     return;
   }
-  current_link_ = &link;
+  link.seen.store(event_clock_, std::memory_order_relaxed);
   if (run.count == 1 && single_as_expected(link, run)) {
     window_.publish_ready();
     return;
   }
-
   for (std::uint32_t at = 0; at < run.count;) {
     const std::uint32_t n = std::min(kBatch, run.count - at);
     const auto [asked, got, good, lost] = look_at(equipment_, run, at, n, ids_.data(), bcids_.data(), plugin_errors_);
-    std::uint32_t i = 0;
-    while (i < good) {
-      if (link.regular) {
-        std::uint32_t m = tracker_.format().consecutive(&ids_[i], good - i, link.expected);
-        m = static_cast<std::uint32_t>(std::min<Sequence>(m, link.epoch_end - link.next));
-        if (m != 0) {
-          regular(link, run, at + i, m, &bcids_[i]);
-          i += m;
-          continue;
-        }
+    for (std::uint32_t i = 0; i < good;) {
+      if (const std::uint32_t m = expected(link, i, good - i); m != 0) {
+        regular(link, run, at + i, m, &bcids_[i]);
+        i += m;
+      } else {
+        single(link, run, at + i, i, false);
+        ++i;
       }
-      const bool has_following = i + 1 < got;
-      single(link, run, at + i, ids_[i], bcids_[i], false, has_following, has_following ? ids_[i + 1] : 0);
-      ++i;
     }
     at += good;
     if (good < got) {
-      const bool has_following = good + 1 < got;
-      single(link, run, at, ids_[good], bcids_[good], true, has_following, has_following ? ids_[good + 1] : 0);
+      single(link, run, at, good, true);
       ++at;
     } else if (got < asked) {
-      lose(link, lost);
+      lose(run.link, lost);
       ++at;
     }
   }
   window_.publish_ready();
 }
 
+// How many of the ids that were just extracted go on as the link should, without anything to decide.
+std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
+  const Sequence next = link.position();
+  const Sequence end = std::min(link.end, window_.full());
+  if (next >= end) return 0;
+  return format_.consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)), link.expected);
+}
+
 // A lone chunk that is what it should be: the whole of what the general way does for it.
-inline bool GbtWorker::single_as_expected(TrackedLink& link, const ChunkRun& run) {
-  if (!link.regular || run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 ||
-      run.size >= kShortChunk || equipment_.checker != nullptr || link.ahead || link.next >= link.epoch_end ||
-      link.next < link.rejoin) {
+inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
+  const Sequence next = link.position();
+  if (run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 || run.size >= kShortChunk ||
+      equipment_.checker != nullptr || next >= link.end || next < link.rejoin) {
     return false;
   }
   try {
@@ -238,34 +289,28 @@ inline bool GbtWorker::single_as_expected(TrackedLink& link, const ChunkRun& run
     return false;  // the general way asks again and counts what it gets
   }
   if (ids_[0] != link.expected) return false;
-  if (!window_.append_short(link.next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0]))
+  if (!window_.append_short(next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0]))
     return false;
-  tracker_.note_low(link, 1);
-  ++link.next;
-  link.expected = tracker_.format().advance(link.expected, 1);
-  link.history = link.history << 1 | 1;
+  link.advance(1, format_);
   return true;
 }
 
-void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
+void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first, std::uint32_t n,
                         const std::uint16_t* bcids) {
-  Sequence sequence = link.next;
+  Sequence sequence = link.position();
   window_.advance(sequence + n - 1);
-  tracker_.note_low(link, n);
-  link.next = sequence + n;
-  link.expected = tracker_.format().advance(link.expected, n);
-  link.history = n >= 64 ? ~std::uint64_t{0} : link.history << n | ((std::uint64_t{1} << n) - 1);
-  if (link.ahead) set_ahead(link, false);
-  if (sequence < std::max(window_.oldest(), link.rejoin)) {
-    const Sequence bound = std::max(window_.oldest(), link.rejoin);
+  link.advance(n, format_);
+  if (const Sequence bound = std::max(window_.oldest(), link.rejoin); sequence < bound) {
     const auto cut = static_cast<std::uint32_t>(std::min<Sequence>(n, bound - sequence));
-    lose(link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut);
+    lose(run.link, sequence < link.rejoin ? LostCounter::link_removed : LostCounter::late, cut);
     sequence += cut;
     first += cut;
     bcids += cut;
     n -= cut;
     if (n == 0) return;
   }
+  named_resets_ = link.resets;
+  named_base_ = link.base;
   if (run.entries == nullptr && run.status == 0 && run.size < kShortChunk && !run.more_follows) {
     if (run.size != kernel_size_ || kernel_ == nullptr) {
       kernel_size_ = run.size;
@@ -279,22 +324,80 @@ void GbtWorker::regular(TrackedLink& link, const ChunkRun& run, std::uint32_t fi
                         .bcids = bcids,
                         .first = sequence};
     const std::uint32_t appended = window_.append_run(job, run, first, kernel_);
-    if (appended != n) lose(link, LostCounter::overflow, n - appended);
+    if (appended != n) lose(run.link, LostCounter::overflow, n - appended);
     return;
   }
-  const Sequence after = link.next;
   for (std::uint32_t i = 0; i < n; ++i) {
-    link.next = sequence + i;
-    deliver(link, run.chunk(first + i), bcids[i], run.chunk_status(first + i), false);
+    deliver(link, sequence + i, view_of(run, first + i, 0, bcids[i], 0), 0);
   }
-  link.next = after;
 }
 
-// Appends a chunk to the event link.next, which is open.
-void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std::uint16_t bcid, std::uint8_t felix_status,
-                        bool corrupt, std::uint16_t flags) {
-  std::uint8_t rodeo_status = corrupt ? chunk_flag::kCorrupt : 0;
-  if (corrupt || (felix_status & ~chunk_status::kBusy) != 0) {
+// A chunk that is to be decided on, or whose event cannot be built the fast way. `at`: where its id was extracted to.
+void GbtWorker::single(GbtLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t at, bool corrupt) {
+  const ChunkView view = view_of(run, chunk, ids_[at], bcids_[at], corrupt ? chunk_flag::kCorrupt : std::uint8_t{0});
+  wait_for_peers(run.link);
+  wait(view);
+  {
+    const std::lock_guard lock(rob_.mutex);
+    rob_.sequencer.offer(members_[run.link], view.id, view.bcid, event_clock_, oldest(), decisions_);
+  }
+  apply(position_of(link));
+}
+
+// Does with the chunks of a link that have waited what was decided.
+void GbtWorker::apply(std::size_t position) {
+  GbtLink& link = links_[position];
+  if (!window_.begun() && rob_.sequencer.begun()) begin_window();
+  for (const Decision& decision : decisions_) {
+    const ChunkView chunk = waiting_.pop(static_cast<LinkIndex>(position));
+    const Sequence sequence = decision.sequence;
+    if (decision.verdict != Verdict::take) {
+      if (!chunk.lost) lose(position, decision.verdict);
+      if (decision.verdict == Verdict::out_of_sequence && ++link.strays == kStraysTold) warn_of_strays(position);
+      continue;
+    }
+    link.strays = 0;
+    const Sequence from = std::max({decision.from, link.rejoin, window_.oldest()});
+    if (decision.from != sequence) {
+      link.skipped = sequence - decision.from;
+      if (decision.from != rob_.sequencer.run_first()) counters_.add(WorkerCounter::resynchronised);
+    }
+    window_.advance(sequence);
+    if (from < sequence) window_.skip(from, sequence);
+    if (chunk.lost) {
+      if (sequence >= window_.oldest() && sequence >= link.rejoin) window_.skip(sequence, sequence + 1);
+    } else if (sequence < link.rejoin) {
+      lose(position, LostCounter::link_removed);
+    } else if (sequence < window_.oldest()) {
+      lose(position, LostCounter::late);  // making room for it has closed it
+    } else {
+      named_resets_ = decision.resets;
+      named_base_ = decision.base;
+      if (decision.doubtful && !rob_.sequencer.settings().listed) {
+        if (const auto turn = restarts_.turn())
+          base::log_warning(
+              "an L1 id of so few bits restarts near 0: an event counter reset cannot be told from a jump, and L1 ids may "
+              "be wrong from here on; set readout.builder.trigger_list = true{}",
+              turn.suffix());
+      }
+      deliver(link, sequence, chunk, decision.doubtful ? slot_flag::kDoubtfulId : std::uint16_t{0});
+    }
+  }
+  decisions_.clear();
+  link.waiting = static_cast<std::uint32_t>(waiting_.size(static_cast<LinkIndex>(position)));
+}
+
+void GbtWorker::warn_of_strays(std::size_t position) {
+  if (const auto turn = strays_.turn())
+    base::log_warning(
+        "link {:#018x} is elsewhere than all other links and not followed there; its chunks are out of sequence{}",
+        builder_links_[position].fid.value, turn.suffix());
+}
+
+// Appends a chunk to an event that is open.
+void GbtWorker::deliver(GbtLink& link, Sequence sequence, const ChunkView& chunk, std::uint16_t flags) {
+  std::uint8_t rodeo_status = chunk.rodeo_status;
+  if (rodeo_status != 0 || (chunk.felix_status & ~chunk_status::kBusy) != 0) {
     flags |= slot_flag::kCorrupt;
     counters_.add(WorkerCounter::corrupt);
   }
@@ -303,173 +406,250 @@ void GbtWorker::deliver(TrackedLink& link, std::span<const std::byte> chunk, std
     flags |= slot_flag::kTruncated;
     counters_.add(WorkerCounter::truncated);
   }
-  if (!window_.append_one(link.next, link, chunk, felix_status, rodeo_status, bcid, flags))
-    lose(link, LostCounter::overflow);
+  if (!window_.append_one(sequence, link, chunk.bytes(), chunk.felix_status, rodeo_status, chunk.bcid, flags))
+    lose(chunk.link, LostCounter::overflow);
 }
 
-void GbtWorker::single(TrackedLink& link, const ChunkRun& run, std::uint32_t chunk, std::uint32_t id, std::uint16_t bcid,
-                       bool corrupt, bool has_following, std::uint32_t following) {
-  const std::size_t position = position_of(link);
-  if (link.held_count != 0) settle_held(link, position, true, id);
-  if (link.id_held) {
-    link.id_held = false;
-    if (!has_following && tracker_.confirms(link.held_id, id)) {
-      has_following = true;
-      following = tracker_.format().advance(id, 1);
+// Segments have begun, the list has gone on, or time has passed: what waits may be decided now.
+void GbtWorker::settle_all() {
+  const std::uint64_t version = rob_.sequencer.version();
+  const bool changed = version != version_;
+  version_ = version;
+  looked_at_ = event_clock_;
+  for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+    if (links_[i].removed.load(std::memory_order_relaxed)) continue;
+    if (!changed && waiting_.size(static_cast<LinkIndex>(i)) == 0) continue;
+    {
+      const std::lock_guard lock(rob_.mutex);
+      rob_.sequencer.settle(members_[i], event_clock_, oldest(), decisions_);
     }
+    apply(i);
   }
-  const bool expected = link.regular && id == link.expected && link.next < link.epoch_end;
-  const TrackerDecision decision = expected ? TrackerDecision{TrackerVerdict::take, link.next, link.epoch}
-                                            : decide(link, tracker_, id, has_following, following);
-  if (decision.verdict == TrackerVerdict::hold) {
-    hold(link, position, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
-    return;
-  }
-  apply(link, tracker_, decision, run.chunk(chunk), id, bcid, run.chunk_status(chunk), corrupt);
+  window_.publish_ready();
 }
 
-void GbtWorker::apply(TrackedLink& link, const LinkTracker& tracker, const TrackerDecision& decision,
-                      std::span<const std::byte> chunk, std::uint32_t id, std::uint16_t bcid, std::uint8_t felix_status,
-                      bool corrupt) {
-  const auto move_on = [&] {
-    ++link.next;
-    link.expected = tracker.format().advance(link.expected, 1);
-    link.history <<= 1;
-    link.regular = true;
-  };
-  const bool restart = untold_resets_ && untold_restart(link, id);
-  if (restart) warn_of_restart();
-  switch (decision.verdict) {
-    case TrackerVerdict::duplicate: lose(link, LostCounter::duplicate); return;
-    case TrackerVerdict::out_of_sequence:
-      lose(link, LostCounter::out_of_sequence);
-      if (decision.leads && !link.ahead) set_ahead(link, true);
-      return;
-    case TrackerVerdict::late:
-      lose(link, LostCounter::late);
-      if (!link.synchronised || decision.sequence >= link.next) {
-        tracker.settle(link, decision);
-        move_on();
-      }
-      return;
-    case TrackerVerdict::hold: lose(link, LostCounter::out_of_sequence); return;
-    case TrackerVerdict::take: break;
+void GbtWorker::begin_window() {
+  const Sequence first = rob_.sequencer.run_first();
+  {
+    const std::lock_guard lock(rob_.mutex);
+    if (!rob_.assembling) assembler_.start(first);
+    rob_.assembling = true;
   }
-  const bool moved = link.synchronised && decision.sequence != link.next;
-  const bool crossed = link.synchronised && decision.epoch.resets != link.epoch.resets;
-  if (link.ahead) set_ahead(link, false);
-  window_.advance(decision.sequence);
-  window_.skip(link, std::max(link.next, link.rejoin), decision.sequence);
-  if (moved) counters_.add(WorkerCounter::resynchronised);
-  const Sequence left_at = link.next;
-  const Epoch left = link.epoch;
-  const bool placed = !link.regular || crossed;
-  tracker.settle(link, decision);
-  tracker.note_low(link, 1);
-  if (crossed && link.trigger_list) list_epochs_[list_epoch_count_++ % list_epochs_.size()] = decision.epoch.first;
-  if (crossed) limit_epochs(left, decision.epoch, link.trigger_list ? left_at : decision.epoch.first);
-  if (placed) {
-    // It has just come in, come back or crossed: the epoch that it is in may have ended already.
-    for (const auto& [resets, end] : ended_epochs_) {
-      if (end != 0 && resets == link.epoch.resets) link.epoch_end = std::min(link.epoch_end, end);
-    }
-    if (const auto next = epochs_.after(link.epoch.resets)) link.epoch_end = std::min(link.epoch_end, next->first);
-  }
-  if (decision.sequence < link.rejoin) {
-    lose(link, LostCounter::link_removed);
-  } else if (decision.sequence < window_.oldest()) {
-    lose(link, LostCounter::late);  // making room for it has closed it
-  } else if (link.trigger_list) {
-    window_.mark_triggered(link.next, tracker.format().has_ecr() ? L1Id{id} : link.epoch.l1id(link.next), bcid,
-                           felix_status);
-  } else {
-    deliver(link, chunk, bcid, felix_status, corrupt, restart ? slot_flag::kDoubtfulId : std::uint16_t{0});
-  }
-  move_on();
-  link.history |= 1;
+  window_.begin(first);
+  balance_.begin(first);
 }
 
-void GbtWorker::hold(TrackedLink& link, std::size_t position, std::span<const std::byte> chunk, std::uint32_t id,
-                     std::uint16_t bcid, std::uint8_t felix_status, bool corrupt) {
-  if (chunk.size() > settings_.held_chunk_bytes) {
-    // Too large to keep: it is lost, but its id speaks for that of the next.
-    lose(link, LostCounter::out_of_sequence);
-    link.held_id = id;
-    link.id_held = true;
-    return;
-  }
-  Held& held = held_[position];
-  held = {static_cast<std::uint32_t>(chunk.size()), bcid, felix_status, corrupt};
-  std::memcpy(held_bytes_.data() + position * settings_.held_chunk_bytes, chunk.data(), chunk.size());
-  link.held_id = id;
-  link.held_count = 1;
-  link.regular = false;
-}
-
-void GbtWorker::settle_held(TrackedLink& link, std::size_t position, bool has_following, std::uint32_t following) {
-  const Held& held = held_[position];
-  link.held_count = 0;
-  link.regular = link.synchronised;
-  current_link_ = &link;
-  const std::span<const std::byte> chunk{held_bytes_.data() + position * settings_.held_chunk_bytes, held.size};
-  TrackerDecision decision = decide(link, tracker_, link.held_id, has_following, following);
-  // The only chunk of a run that was over with it: nobody speaks against it.
-  if (!has_following && decision.verdict == TrackerVerdict::hold && !window_.begun())
-    decision = decide(link, tracker_, link.held_id, true, tracker_.format().advance(link.held_id, 1));
-  apply(link, tracker_, decision, chunk, link.held_id, held.bcid, held.felix_status, held.corrupt);
-}
-
-void GbtWorker::lose(TrackedLink& link, LostCounter reason, std::uint64_t n) {
-  if (link.trigger_list) return;  // its entries are no chunks
-  lost_.add(reason, n);
-  link_counters_[position_of(link)].bad.add(n);
-}
-
-// The list does not fill more than half of the window ahead of the data, nor run on over resets until nobody remembers the first.
-bool GbtWorker::may_read_triggers() const {
-  const TrackedLink& list = links_.back();
-  if (!window_.begun() || !list.synchronised) return true;
-  return list.next < window_.oldest() + settings_.window / 2 &&
-         window_.oldest() >= list_epochs_[list_epoch_count_ % list_epochs_.size()];
-}
-
-// False if there is nothing to read, or no room.
-bool GbtWorker::poll_triggers() {
-  if (!list_.exists()) return false;
-  TrackedLink& list = links_.back();
-  bool any = false;
-  while (may_read_triggers()) {
-    const auto triggers = list_.read(TriggerListReader::kBatch);
-    if (triggers.empty()) break;
-    any = true;
-    window_.set_clocks(event_clock_, base::steady_now_ns());
-    for (std::size_t i = 0; i < triggers.size(); ++i) {
-      const auto& [id, bcid, type] = triggers[i];
-      const bool expected = list.regular && id == list.expected;
-      const bool has_following = i + 1 < triggers.size();
-      const TrackerDecision decision =
-          expected ? TrackerDecision{TrackerVerdict::take, list.next, list.epoch}
-                   : decide(list, trigger_tracker_, id, has_following, has_following ? triggers[i + 1].id : 0);
-      if (decision.verdict == TrackerVerdict::hold) continue;
-      apply(list, trigger_tracker_, decision, {}, id, bcid, type, false);
-    }
-    window_.publish_ready();
-    window_.tell();
-  }
-  return any;
-}
-
-std::uint16_t GbtWorker::name(Sequence sequence, std::span<const std::byte> chunk, OpenEvent& event) {
-  event.l1id = current_link_->epoch.l1id(sequence);
+std::uint16_t GbtWorker::name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) {
+  event.l1id = L1Id::of(named_resets_ & 0xffU, static_cast<std::uint32_t>(sequence - named_base_));
   event.trigger_type = 0;
   if (!has_trigger_type_) return 0;
   try {
     event.trigger_type = equipment_.extractor->trigger_type(chunk);
     return 0;
   } catch (...) {
-    plugin_threw(equipment_.extractor_name, equipment_.links[position_of(*current_link_)], plugin_errors_);
+    plugin_threw(equipment_.extractor_name, equipment_.links[position_of(link)], plugin_errors_);
     return slot_flag::kWorkFailed;
   }
+}
+
+// ---- the trigger's list
+
+void GbtWorker::poll_list() {
+  if (!rob_.sequencer.settings().listed) return;
+  Sequence least = kNoEnd;
+  for (const WorkerProgress& peer : progress_) least = std::min(least, peer.passed.load(std::memory_order_relaxed) + 1);
+  if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0)) {
+    window_.set_clocks(event_clock_, base::steady_now_ns());
+    settle_all();
+  }
+}
+
+// Events that the list has, and that nobody has come to while all links were silent for the time-out, are opened, to be closed in their turn.
+void GbtWorker::open_listed() {
+  const Sequence end = rob_.sequencer.book().end();
+  const auto newest = list_ends_[(list_end_count_ + list_ends_.size() - 1) % list_ends_.size()];
+  if (end != newest.second && event_clock_ >= newest.first + settings_.timeout_ns / list_ends_.size())
+    list_ends_[list_end_count_++ % list_ends_.size()] = {event_clock_, end};
+  Sequence overdue = 0;
+  for (const auto& [at, listed] : list_ends_) {
+    if (event_clock_ >= at + settings_.timeout_ns) overdue = std::max(overdue, listed);
+  }
+  if (overdue <= window_.head() + 1) return;
+  tell_looked();
+  {
+    const std::lock_guard lock(rob_.mutex);
+    if (rob_.sequencer.anything_lives()) return;
+  }
+  window_.advance(std::min(overdue - 1, window_.full() - 1));
+}
+
+// ---- the clock
+
+void GbtWorker::look(bool drained) {
+  if (!drained) return;
+  window_.set_clocks(event_clock_, base::steady_now_ns());
+  if (rob_.sequencer.someone_is_held_up()) tell_looked();
+  if (rob_.sequencer.version() != version_ || event_clock_ >= looked_at_ + settings_.timeout_ns / 8) settle_all();
+  follow_peers();
+  if (balance_.several()) balance_.look(event_clock_);
+  if (window_.begun()) {
+    if (rob_.sequencer.settings().listed) open_listed();
+    Sequence reached = window_.head() + 1;
+    {
+      const std::lock_guard lock(rob_.mutex);
+      reached = rob_.sequencer.reached_by_two().value_or(reached);
+    }
+    window_.reach(balance_.several() ? std::min(reached, balance_.reached_by_all()) : reached);
+  }
+  if (!balance_.parked()) {  // what the sources that are held have not brought is not missing
+    while (window_.overdue(settings_.timeout_ns)) window_.force_oldest(slot_flag::kTimedOut);
+  }
+  window_.publish_ready();
+  end_page();
+  progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
+}
+
+Sequence GbtWorker::passed_by_peers() const {
+  Sequence passed = 0;
+  for (const WorkerProgress& worker : progress_) passed = std::max(passed, worker.passed.load(std::memory_order_acquire));
+  return passed;
+}
+
+// Events that none of this worker's links has delivered exist all the same if a peer has passed them.
+void GbtWorker::follow_peers() {
+  if (!window_.begun()) {
+    if (!rob_.sequencer.begun()) return;
+    begin_window();
+  }
+  if (progress_.size() == 1) return;
+  const Sequence passed = passed_by_peers();
+  const Sequence to = std::min(passed, window_.full() - 1);
+  if (to > window_.head() && passed != 0) window_.advance(to);
+}
+
+void GbtWorker::close_all() {
+  while (window_.open_events() != 0) window_.force_oldest(slot_flag::kRunEnded);
+}
+
+// ---- the end
+
+// No more comes from this worker's links. `give_up`: nor is anything waited for.
+void GbtWorker::finish_links(bool give_up) {
+  for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+    {
+      const std::lock_guard lock(rob_.mutex);
+      if (give_up)
+        rob_.sequencer.give_up(members_[i], decisions_);
+      else
+        rob_.sequencer.finish(members_[i], event_clock_, oldest(), decisions_);
+    }
+    apply(i);
+  }
+  follow_peers();
+  window_.publish_ready();
+  window_.tell();
+}
+
+void GbtWorker::finish() {
+  WorkerProgress& mine = progress_[settings_.index];
+  const auto waits = [&] {
+    for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+      if (waiting_.size(static_cast<LinkIndex>(i)) != 0) return true;
+    }
+    return false;
+  };
+  const auto all = [&](auto flag) {
+    return std::all_of(progress_.begin(), progress_.end(),
+                       [&](const WorkerProgress& peer) { return (peer.*flag).load(std::memory_order_acquire); });
+  };
+  mine.busy.store(false, std::memory_order_relaxed);
+  window_.set_clocks(event_clock_, base::steady_now_ns());
+  poll_list();
+  finish_links(false);
+  mine.drained.store(true, std::memory_order_release);
+  // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  base::Backoff backoff;
+  Sequence passed = 0;
+  for (std::uint64_t until = 0; waits() && !all(&WorkerProgress::drained);) {
+    const Sequence now_passed = passed_by_peers();
+    if (until == 0 || now_passed != passed) until = base::steady_now_ns() + kPatienceNs;
+    if (base::steady_now_ns() >= until) break;
+    passed = now_passed;
+    backoff.idle();
+    note_peers();
+    poll_list();
+    finish_links(false);
+  }
+  if (rob_.sequencer.settings().listed && all(&WorkerProgress::drained)) {
+    const std::lock_guard lock(rob_.mutex);
+    rob_.sequencer.end_of_list();
+  }
+  for (int round = 0; round < 3; ++round) finish_links(round == 2);
+  follow_peers();
+  do {
+    if (window_.begun() && rob_.sequencer.settings().listed) {
+      while (window_.head() + 1 < rob_.sequencer.book().end()) {
+        window_.advance(std::min(rob_.sequencer.book().end() - 1, window_.full() - 1));
+        close_all();
+      }
+    }
+    window_.publish_ready();
+    window_.tell();
+    close_all();
+    poll_list();
+  } while (window_.begun() && rob_.sequencer.settings().listed && window_.head() + 1 < rob_.sequencer.book().end());
+  mine.ended.store(true, std::memory_order_release);
+  // Peers may still be at work: pass what they pass, so that their events can be assembled.
+  for (;;) {
+    const bool all_ended = all(&WorkerProgress::ended);
+    const Sequence before = window_.head();
+    follow_peers();
+    close_all();
+    if (window_.head() != before) {
+      backoff.reset();
+    } else if (all_ended) {
+      break;
+    } else {
+      backoff.idle();
+    }
+  }
+}
+
+// ---- links that come and go
+
+void GbtWorker::set_removed(std::size_t position, bool removed) {
+  GbtLink& link = links_[position];
+  if (removed) {
+    {
+      const std::lock_guard lock(rob_.mutex);
+      rob_.sequencer.remove(members_[position], decisions_);
+    }
+    apply(position);
+    window_.leave(std::max(link.position(), link.rejoin));
+    --active_links_;
+  } else {
+    // It takes part in events that are not open yet.
+    link.rejoin = window_.begun() ? window_.head() + 1 : 0;
+    const std::lock_guard lock(rob_.mutex);
+    rob_.sequencer.take_back(members_[position], link.rejoin);
+    ++active_links_;
+  }
+  window_.set_active_links(active_links_);
+  window_.publish_ready();
+  window_.tell();
+}
+
+FragmentBuilder::Link GbtWorker::link_status(std::size_t position) const {
+  FragmentBuilder::Link status = BuilderWorker::link_status(position);
+  const std::size_t link = assembler_.first_link(settings_.index) + position;
+  status.missing = assembler_.missing(link);
+  status.left_out = assembler_.left_out(link);
+  return status;
+}
+
+double GbtWorker::pool_fill() const {
+  return static_cast<double>(window_.pool().in_use()) / static_cast<double>(window_.pool().total());
 }
 
 }  // namespace rodeo::readout

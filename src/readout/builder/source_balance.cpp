@@ -13,7 +13,7 @@ constexpr std::uint64_t kPatienceTimeouts = 10;
 
 }  // namespace
 
-SourceBalance::SourceBalance(const Settings& settings, DataStream& stream, std::span<const TrackedLink> links)
+SourceBalance::SourceBalance(const Settings& settings, DataStream& stream, std::span<const GbtLink> links)
     : settings_(settings), stream_(stream), links_(links), sources_(stream.sources()) {
   if (!several()) return;
   for (std::uint32_t link = 0; link < links.size(); ++link)
@@ -31,13 +31,14 @@ void SourceBalance::look_at(Source& source, std::uint64_t event_clock) {
   std::uint32_t in_step = 0;
   source.has_links = false;
   for (const std::uint32_t index : source.links) {
-    const TrackedLink& link = links_[index];
-    if (link.removed || link.usual_step > settings_.lead / 4) continue;  // a sparse link may be far behind and right
+    const GbtLink& link = links_[index];
+    const bool sparse = (link.history & 3) != 3 && link.skipped > settings_.lead / 4;  // it may be far behind and right
+    if (link.removed.load(std::memory_order_relaxed) || sparse) continue;
     source.has_links = true;
-    if (!link.synchronised || link.ahead) continue;
+    if (!link.here.load(std::memory_order_relaxed)) continue;
     ++in_step;
-    second = std::max(second, std::min(first, link.next));
-    first = std::max(first, link.next);
+    second = std::max(second, std::min(first, link.position()));
+    first = std::max(first, link.position());
   }
   const Sequence position = in_step > 2 ? second : first;
   if (position <= source.position) return;
@@ -68,12 +69,11 @@ void SourceBalance::begin_page(std::uint32_t source) {
   if (sources_[source].limit == kUnbounded) sources_[source].limit = bound(source, false);
 }
 
-std::uint32_t SourceBalance::room_now(std::uint32_t source, const TrackedLink& link, std::uint32_t left,
-                                      bool short_of_memory) {
+std::uint32_t SourceBalance::room_now(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
   const Sequence end = bound(source, short_of_memory);
   sources_[source].limit = end;
-  if (end <= link.next) return 0;
-  return static_cast<std::uint32_t>(std::min<Sequence>(left, end - link.next));
+  if (end <= link.coming()) return 0;
+  return static_cast<std::uint32_t>(std::min<Sequence>(left, end - link.coming()));
 }
 
 void SourceBalance::park(std::uint32_t source, const Place& place, std::uint64_t event_clock) {
@@ -99,7 +99,8 @@ std::optional<SourceBalance::Resumed> SourceBalance::resume(std::uint64_t event_
     const Place& place = sources_[source].parked;
     if (place.page == nullptr) {
       others = others || waited_for(source);
-    } else if (bound(source, short_of_memory) > links_[place.page->runs[place.run].link].next) {
+    } else if (!sources_[source].untold &&
+               bound(source, short_of_memory) > links_[place.page->runs[place.run].link].coming()) {
       chosen = source;
       forced = false;
       break;

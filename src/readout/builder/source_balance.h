@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "readout/builder/link_tracker.h"
+#include "readout/builder/gbt_link.h"
 #include "rodeo/input.h"
 
 namespace rodeo::readout {
@@ -32,7 +32,7 @@ class SourceBalance {
   };
 
   /// `links`: what the worker knows of the stream's links, by position; they and the stream outlive this.
-  SourceBalance(const Settings& settings, DataStream& stream, std::span<const TrackedLink> links);
+  SourceBalance(const Settings& settings, DataStream& stream, std::span<const GbtLink> links);
 
   /// False where there is nothing to bound: then nothing else is called.
   bool several() const { return sources_.size() > 1; }
@@ -46,9 +46,10 @@ class SourceBalance {
   void begin_page(std::uint32_t source);
 
   /// How many of `left` chunks a link of this source may deliver now. `short_of_memory`: the events that are open have nearly all buffers.
-  std::uint32_t room(std::uint32_t source, const TrackedLink& link, std::uint32_t left, bool short_of_memory) {
-    return link.next + left <= sources_[source].limit && !short_of_memory ? left
-                                                                          : room_now(source, link, left, short_of_memory);
+  std::uint32_t room(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory) {
+    return link.coming() + left <= sources_[source].limit && !short_of_memory
+               ? left
+               : room_now(source, link, left, short_of_memory);
   }
 
   /// A source has delivered so many chunks.
@@ -57,6 +58,15 @@ class SourceBalance {
   /// Keeps what is left of a page and holds its source.
   void park(std::uint32_t source, const Place& place, std::uint64_t event_clock);
   bool parked() const { return parked_ != 0; }
+  std::size_t sources() const { return sources_.size(); }
+
+  /// The run that a parked source goes on with; null if it is not parked.
+  const ChunkRun* parked_run(std::uint32_t source) const {
+    const Place& place = sources_[source].parked;
+    return place.page == nullptr ? nullptr : &place.page->runs[place.run];
+  }
+  /// A parked source waits for what the others tell, however far it might go.
+  void set_untold(std::uint32_t source, bool untold) { sources_[source].untold = untold; }
 
   struct Resumed {
     std::uint32_t source = 0;
@@ -82,17 +92,18 @@ class SourceBalance {
     std::uint64_t progress_at = 0;     ///< event clock when it was seen to go on, or when somebody began to wait for it
     std::uint64_t since_progress = 0;  ///< chunks
     bool silent = false;
+    bool untold = false;
     bool has_links = true;  ///< some that are expected to bring every event, or nearly
   };
 
   void look_at(Source& source, std::uint64_t event_clock);
   bool waited_for(std::uint32_t source) const;
-  std::uint32_t room_now(std::uint32_t source, const TrackedLink& link, std::uint32_t left, bool short_of_memory);
+  std::uint32_t room_now(std::uint32_t source, const GbtLink& link, std::uint32_t left, bool short_of_memory);
   Sequence bound(std::uint32_t source, bool short_of_memory);
 
   const Settings settings_;
   DataStream& stream_;
-  const std::span<const TrackedLink> links_;
+  const std::span<const GbtLink> links_;
   std::vector<Source> sources_;
   std::uint32_t parked_ = 0;
   std::uint64_t event_clock_ = 0;  // at the last look

@@ -1,6 +1,7 @@
 #include "readout/sequence/sequencer.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace rodeo::readout {
 namespace {
@@ -28,9 +29,11 @@ Place extended(const Place& from, std::uint32_t id) {
 Sequencer::Sequencer(const Settings& settings)
     : settings_(settings), segments_(settings.listed ? kListedSegments : kSegments), book_(settings.list_entries) {}
 
-std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride) {
+std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t reader) {
   link.stride = stride;
   State& state = states_.emplace_back();
+  state.reader = reader;
+  if (reader >= readers_.size()) readers_.resize(reader + 1);
   state.link = &link;
   state.ring = std::make_unique_for_overwrite<Waiting[]>(settings_.aside);
   return states_.size() - 1;
@@ -41,11 +44,12 @@ std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride) {
 void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
                       std::vector<Decision>& decisions) {
   State& state = states_[link];
-  now_ = std::max(now_, now);
+  readers_[state.reader].now = std::max(clock(state), now);
   // The links' silence counts from here where all have been silent: they may return together.
-  if (!started_known_ || std::none_of(states_.begin(), states_.end(), [&](const State& of) { return live(of); }))
-    started_ = now;
-  started_known_ = true;
+  if (!started_ || std::none_of(states_.begin(), states_.end(), [&](const State& of) { return live(of); })) {
+    for (Reader& reader : readers_) reader.started = reader.now;
+  }
+  started_ = true;
   state.link->seen.store(now, std::memory_order_relaxed);
   if (state.count == settings_.aside) {
     // No room: the oldest cannot wait any longer.
@@ -72,7 +76,8 @@ void Sequencer::settle(std::size_t link, std::uint64_t now, Sequence oldest, std
 
 void Sequencer::finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions) {
   State& state = states_[link];
-  over_ = true;
+  readers_[state.reader].over = true;
+  over_ = std::all_of(readers_.begin(), readers_.end(), [](const Reader& reader) { return reader.over; });
   look(state, now, oldest, true, decisions);
 }
 
@@ -102,7 +107,7 @@ void Sequencer::take_back(std::size_t link, Sequence from) {
 
 // Judges what waits, oldest first, and hands out what is decided.
 void Sequencer::look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions) {
-  now_ = std::max(now_, now);
+  readers_[state.reader].now = std::max(clock(state), now);
   oldest_ = std::max(oldest, run_first_);
   if (state.away) {
     follow();
@@ -151,7 +156,8 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Wait
   const std::uint32_t stride = spread(link);
   Place from = place_of(link);
   if (x.id == link.expected && segments_.number(from)) {
-    return in_window(link.position()) ? take(state, link.position()) : go_away(state, from);  // 1
+    if (in_window(link.position())) return take(state, link.position());  // 1
+    return wait_for_room(state);                                          // -
   }
   if (y == nullptr && !final) return Step::wait;
   // The events that it expected are closed: it was silent, and comes to those that are open.
@@ -171,7 +177,9 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Wait
   if (k < from) {  // 4
     if (events_ != nullptr && (goes_on_after || y == nullptr) && number && *number >= oldest_ && !events_->came(*number))
       return take(state, *number);
-    return end(state, goes_on_after && number && *number < oldest_ ? Verdict::late : Verdict::out_of_sequence);
+    const bool left_out = events_ == nullptr && number && *number + kHistory >= link.position();
+    const bool closed = number && *number < oldest_ && (goes_on_after || *number + settings_.window >= oldest_);
+    return end(state, left_out || closed ? Verdict::late : Verdict::out_of_sequence);
   }
   if (const auto found = reachable(state, k)) {
     if (goes_on_after) return take(state, *found);                     // 5
@@ -185,7 +193,10 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Wait
                      after.index - k.index < static_cast<std::int64_t>(settings_.window);
   const bool last_of_run = y == nullptr && k.resets != from.resets && near(from, k, stride);
   if (!goes_on_without && (rises || last_of_run || (y != nullptr && confirms(k, after, stride))))
-    return go_away(state, k);                   // 9
+    return go_away(state, k);  // 9
+  // Links that have not been read so far may make it reachable.
+  if (!goes_on_without && number && !final && untold(state, place_of(link), 0, readers_.size()))
+    return wait_to_be_told(state);
   return end(state, Verdict::out_of_sequence);  // 6, 10
 }
 
@@ -219,8 +230,7 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& x, const Wait
   if (y == nullptr && !final) return Step::wait;
   const Place on = resolve_restart(state.going, x, y, stride);
   const Place next{state.going.resets, state.going.index - state.link->stride + 1};  // turns may change
-  const bool goes_on =
-      near(next, on, stride) || (on.resets == next.resets && on >= next && on.index - next.index <= 4 * reach);
+  const bool goes_on = near(next, on, stride) || (on.resets == next.resets && on >= next && on.index - next.index <= reach);
   if (begun() && (y != nullptr || !goes_on)) {
     Place base = segments_.of(oldest_).place(oldest_);
     if (state.left_known && state.left > base) base = state.left;
@@ -237,11 +247,18 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& x, const Wait
   if (on < next && on >= first_aside(state)) return end(state, Verdict::duplicate);
   if (y != nullptr) {
     const Place after = resolve(on, y->id, stride);
-    if (!(goes_on ? follows(on, after, stride) : confirms(on, after, stride)))
+    const Place without = resolve(next, y->id, stride);
+    const bool flipped = near(next, on, stride) && !(near(next, without, stride) && without <= on);  // y, not x
+    const bool sparse = goes_on && after > on && after.resets == on.resets && after.index - on.index <= reach;
+    if (!flipped && !sparse && !(goes_on ? follows(on, after, stride) : confirms(on, after, stride)))
       return end(state, Verdict::out_of_sequence);  // 13
   }
   if (goes_on) return keep_aside(state, on);  // 11
-  refute(state);                              // 14
+  // A few chunks elsewhere do not make it leave what it has brought: it may come back.
+  if (y == nullptr || comes_back(state, next, stride)) return end(state, Verdict::out_of_sequence);  // 13
+  const bool patient = !readers_[state.reader].over && clock(state) - x.since < settings_.timeout_ns / 2;
+  if (patient && (!begun() || state.count - state.placed <= settings_.step)) return Step::wait;
+  refute(state);  // 14
   const Place place =
       state.left_known ? resolve_restart(state.left, x, y, stride)
       : begun()        ? nearest(segments_.of(oldest_).place(oldest_), x.id)
@@ -249,18 +266,26 @@ Sequencer::Step Sequencer::judge_away(State& state, const Waiting& x, const Wait
   return go_away(state, place);
 }
 
+// One of its chunks that are not decided on goes on from here.
+bool Sequencer::comes_back(const State& state, const Place& next, std::uint32_t stride) const {
+  for (std::size_t i = state.placed + 1; i < state.count; ++i) {
+    if (near(next, resolve(next, at(state, i).id, stride), 2 * stride)) return true;
+  }
+  return false;
+}
+
 Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Waiting* y, bool final) {
   LinkSequence& link = *state.link;
   const bool passed = list_ended_ || final ||
                       (begun() && book_.end() - std::max(x.listed, run_first_) > 2 * settings_.reach) ||
-                      now_ - x.since > settings_.timeout_ns;
+                      clock(state) - x.since > settings_.timeout_ns;
   if (!begun()) return passed ? end(state, Verdict::not_listed) : Step::wait;
   const bool fresh = !link.here.load(std::memory_order_relaxed);
   if (!fresh && !segments_.number(place_of(link))) cross(link);
   const Sequence e = link.position();
   const auto no_room = [&](Sequence number) { return !in_window(number) && number > believed_ + settings_.reach; };
   const auto too_early = [&] {
-    return final || now_ - x.since > settings_.timeout_ns ? end(state, Verdict::out_of_sequence) : Step::wait;
+    return final || clock(state) - x.since > settings_.timeout_ns ? end(state, Verdict::out_of_sequence) : Step::wait;
   };
   if (!fresh && x.id == link.expected && segments_.number(place_of(link))) {  // 16
     if (events_ != nullptr && e >= book_.end() && !passed) return Step::wait;
@@ -269,7 +294,8 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
     return take(state, e, state.unsure);
   }
   const std::uint64_t steps = std::uint64_t{settings_.step} * link.stride;
-  const Sequence lowest = events_ != nullptr ? oldest_ : std::max(e, run_first_);
+  const Sequence lowest =
+      events_ != nullptr ? oldest_ : std::max({e, run_first_, oldest_});  // what is closed came without it
   const Sequence limit = std::max({front(&state), lowest, e, believed_}) + settings_.reach + steps;
   const auto k = find_listed(lowest, book_.end(), x.id, &x.bcid);
   const bool exact = k && settings_.has_bcid && book_.at(*k).state == TriggerBook::kListed;
@@ -355,6 +381,7 @@ bool Sequencer::was_delivered(const State& state, std::uint32_t id) const {
 // Ends the first chunk that is not decided on.
 Sequencer::Step Sequencer::end(State& state, Verdict verdict) {
   state.far = 0;
+  set(state.blocked, false);
   Waiting& waiting = at(state, state.placed++);
   waiting.fate = Fate::decided;
   waiting.decision = {.verdict = verdict};
@@ -371,6 +398,7 @@ Sequencer::Step Sequencer::take(State& state, Sequence number, bool doubtful) {
 void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool doubtful) {
   LinkSequence& link = *state.link;
   state.alone = false;
+  set(state.blocked, false);
   Waiting& waiting = at(state, i);
   const Segment& segment = segments_.of(number);
   const Sequence before = link.position();
@@ -412,6 +440,7 @@ bool Sequencer::restarts_untold(const LinkSequence& link, Sequence number, std::
 }
 
 Sequencer::Step Sequencer::go_away(State& state, const Place& place) {
+  if (place.index < 0 && settings_.format.has_ecr()) return end(state, Verdict::out_of_sequence);  // resets begin at 0
   leave(state);
   return keep_aside(state, place);
 }
@@ -421,8 +450,9 @@ void Sequencer::leave(State& state) {
   state.left_known = link.here.load(std::memory_order_relaxed);
   if (state.left_known) state.left = place_of(link);
   link.here.store(false, std::memory_order_relaxed);
-  state.away = true;
-  state.away_since = now_;
+  set(state.away, true);
+  state.away_since = clock(state);
+  note_departure(state);
   state.others_at = foremost();
   state.chunks_there = 0;
 }
@@ -446,21 +476,27 @@ void Sequencer::refute(State& state) {
     at(state, i).decision = {};
   }
   if (!state.away) return;
-  state.away = false;
+  set(state.away, false);
   state.link->here.store(state.left_known, std::memory_order_relaxed);
 }
 
 // Takes what lies aside as far as it can be reached by now.
 void Sequencer::settle_aside(State& state) {
   if (!state.away || !begun()) return;
-  const bool stayed = state.left_known && first_aside(state) == state.left;  // only the window was full
-  const bool patient = state.placed == 0 || now_ - at(state, 0).since < settings_.timeout_ns / 2;
-  if (state.chunks_there < 2 && patient && !over_ && !stayed) return;
-  std::size_t known = state.placed;  // the last whose segment is known: one that is far ahead does not come in step by step
-  while (known != 0 && (at(state, known - 1).fate != Fate::aside || !segments_.number(at(state, known - 1).place))) --known;
-  if (known == 0 || (!stayed && !reachable(state, at(state, known - 1).place))) return;
+  const bool patient = state.placed == 0 || clock(state) - at(state, 0).since < settings_.timeout_ns / 2;
+  if (state.chunks_there < 2 && patient && !over_) return;
+  // The last whose segment is known, and for which there is room: one that is far ahead does not come in step by step.
+  const auto has_place = [&](const Waiting& waiting) {
+    const auto number = waiting.fate == Fate::aside ? segments_.number(waiting.place) : std::nullopt;
+    return number && in_window(*number);
+  };
+  std::size_t known = state.placed;
+  while (known != 0 && !has_place(at(state, known - 1))) --known;
+  if (known == 0 || !reachable(state, at(state, known - 1).place)) return;
   // It says that the segment is longer than the others say.
-  if (known < state.placed && at(state, known).place.resets == at(state, known - 1).place.resets) return;
+  if (known < state.placed && at(state, known).place.resets == at(state, known - 1).place.resets &&
+      !segments_.number(at(state, known).place))
+    return;
   for (std::size_t i = 0; i < state.placed; ++i) {
     const Waiting& waiting = at(state, i);
     if (waiting.fate != Fate::aside) continue;
@@ -470,13 +506,13 @@ void Sequencer::settle_aside(State& state) {
       at(state, i).decision = {};
       continue;
     }
-    if (!number || (stayed && !in_window(*number))) {
+    if (!number || !in_window(*number)) {
       if (state.link->here.load(std::memory_order_relaxed)) leave(state);
       return;
     }
     decide_taken(state, i, *number, false);
   }
-  if (state.link->here.load(std::memory_order_relaxed)) state.away = false;
+  if (state.link->here.load(std::memory_order_relaxed)) set(state.away, false);
 }
 
 // ---- following
@@ -520,13 +556,25 @@ bool Sequencer::follow() {
     for (const State& other : states_) {
       if (other.away && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
     }
+    // What only few of them have brought before that - a reset, a jump - is not believed.
     Place lowest = latest;
+    Place before = latest;
+    std::size_t group = 0;
+    std::size_t longer = 0;
     for (const State& other : states_) {
       if (!other.away || !together(state, other) || other.alone) continue;
+      ++group;
       const Place first = first_aside(other);
-      if (first.resets != latest.resets || latest.index - first.index <= static_cast<std::int64_t>(settings_.window))
+      if (first.resets == latest.resets && latest.index - first.index > static_cast<std::int64_t>(settings_.window))
+        continue;
+      if (first.resets == latest.resets) {
         lowest = std::min(lowest, first);
+      } else {
+        ++longer;
+        before = std::min(before, first);
+      }
     }
+    if (2 * longer > group) lowest = before;
     if (!open(state, lowest)) continue;
     version_.fetch_add(1, std::memory_order_release);
     return true;
@@ -563,8 +611,77 @@ bool Sequencer::may_follow(const State& state) const {
     if (other.link->here.load(std::memory_order_relaxed) && place_of(*other.link) > goes_on) ++against;
   }
   if (2 * there > alive) return true;
+  if (untold(state, left, 0, readers_.size())) return false;
   const bool long_enough = lasted > 2 * settings_.reach + std::uint64_t{settings_.step} * state.link->stride;
-  return there > against && (long_enough || now_ - since > settings_.timeout_ns || over_);
+  return there > against && (long_enough || clock(state) - since > settings_.timeout_ns || over_);
+}
+
+// Another reader has live links, none of which has gone beyond where this one left, or elsewhere: it may not have read so far.
+bool Sequencer::untold(const State& state, const Place& left, std::size_t first, std::size_t end) const {
+  for (std::size_t reader = first; reader < end; ++reader) {
+    if (told(state, reader)) continue;
+    bool lives = false;
+    bool has_read_on = false;
+    for (const State& other : states_) {
+      if (other.reader != reader || other.link->removed.load(std::memory_order_relaxed) || !live(other)) continue;
+      lives = true;
+      const Place goes_on{left.resets, left.index + std::int64_t{settings_.step} * other.link->stride};
+      has_read_on =
+          has_read_on || other.away || (other.link->here.load(std::memory_order_relaxed) && place_of(*other.link) > goes_on);
+    }
+    if (lives && !has_read_on) return true;
+  }
+  return false;
+}
+
+// What the links of this reader have not brought by now, they will not bring for the time being.
+bool Sequencer::told(const State& state, std::size_t reader) const {
+  const Reader& of = readers_[reader];
+  return reader == state.reader || of.over || of.waits || of.looked >= state.departure;
+}
+
+bool Sequencer::reaches_far(std::size_t link) const {
+  const State& state = states_[link];
+  if (state.blocked) return state.count > settings_.step;
+  return state.away && state.going.index - first_aside(state).index > static_cast<std::int64_t>(settings_.reach);
+}
+
+bool Sequencer::may_be_told(std::size_t link, std::size_t first, std::size_t end) const {
+  const State& state = states_[link];
+  if (state.blocked) return untold(state, place_of(*state.link), first, end);
+  return state.away && !state.alone && untold(state, state.left_known ? state.left : Place{}, first, end);
+}
+
+// The window has no room for what the link should bring. It waits; and when it has waited long, those of the others who have not moved since then
+// are not waited for any more.
+Sequencer::Step Sequencer::wait_for_room(State& state) {
+  wait_to_be_told(state);
+  if (state.count > 2 * settings_.reach + settings_.step) {
+    for (State& other : states_) {
+      if (other.link->position() == other.then && told(state, other.reader)) other.stalled = other.then;
+    }
+    if (in_window(state.link->position())) return take(state, state.link->position());
+  }
+  return Step::wait;
+}
+
+Sequencer::Step Sequencer::wait_to_be_told(State& state) {
+  if (!state.blocked) {
+    set(state.blocked, true);
+    note_departure(state);
+  }
+  return Step::wait;
+}
+
+void Sequencer::note_departure(State& state) {
+  state.departure = ++departures_;
+  for (State& other : states_) other.then = other.link->position();
+}
+
+// Of away and blocked links.
+void Sequencer::set(bool& flag, bool to) {
+  if (flag != to) held_up_.fetch_add(to ? 1U : ~0U, std::memory_order_relaxed);
+  flag = to;
 }
 
 bool Sequencer::open(const State& state, const Place& lowest) {
@@ -576,8 +693,9 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   } else {
     // Too far, or another segment. A reset begins at 0; where a jump or a restart in the midst begins, nobody knows.
     const bool from_zero = !number && (settings_.format.has_ecr() || lowest.index <= reach);
-    const std::int64_t room = std::min(
-        from_zero && lowest.index < static_cast<std::int64_t>(settings_.window) ? lowest.index : reach, lowest.index);
+    const std::int64_t room = from_zero && lowest.index < static_cast<std::int64_t>(settings_.window)
+                                  ? lowest.index
+                                  : std::min(reach, lowest.index);
     const Place begins{lowest.resets, lowest.index - room};
     if (number) {
       Sequence came = run_first_;  // beyond the last that came, numbers of the old segment are no events
@@ -589,13 +707,22 @@ bool Sequencer::open(const State& state, const Place& lowest) {
     // Turns (turns.h) do not outlive so wide a gap.
     segments_.open(begins, foremost() + settings_.reach + 2 * std::uint64_t{settings_.step} * states_[0].link->stride);
   }
-  Sequence believed = segments_.newest().first;
+  // So far more than half of them have come: the last number of each that is known.
+  reached_.clear();
   for (const State& other : states_) {
     if (!other.away || !together(state, other) || other.alone) continue;
-    for (std::size_t i = 0; i < other.placed; ++i) {
-      if (at(other, i).fate == Fate::aside) believed = std::max(believed, segments_.number(at(other, i).place).value_or(0));
+    Sequence last = segments_.newest().first;
+    for (std::size_t i = other.placed; i-- > 0;) {
+      if (at(other, i).fate != Fate::aside) continue;
+      const auto number = segments_.number(at(other, i).place);
+      if (!number) continue;
+      last = std::max(last, *number);
+      break;
     }
+    reached_.push_back(last);
   }
+  std::ranges::nth_element(reached_, reached_.begin() + reached_.size() / 2, std::greater<>());
+  const Sequence believed = reached_[reached_.size() / 2];
   if (believed <= believed_) return false;
   believed_ = believed;
   return true;
@@ -681,7 +808,7 @@ bool Sequencer::delivered(const State& state, Sequence number) const {
 }
 
 bool Sequencer::in_window(Sequence number) const {
-  return over_ || number < oldest_ + settings_.window || may_close(number - settings_.window, now_);
+  return over_ || number < oldest_ + settings_.window || may_close(number - settings_.window);
 }
 
 std::optional<Sequence> Sequencer::reachable(const State& state, const Place& place) const {
@@ -713,11 +840,12 @@ Sequence Sequencer::foremost() const {
 }
 
 bool Sequencer::live(const State& state) const {
-  const std::uint64_t seen = std::max(state.link->seen.load(std::memory_order_relaxed), started_);
-  return now_ <= seen + settings_.timeout_ns;
+  const std::uint64_t seen = std::max(state.link->seen.load(std::memory_order_relaxed), readers_[state.reader].started);
+  return clock(state) <= seen + settings_.timeout_ns;
 }
 
-bool Sequencer::may_close(Sequence oldest, std::uint64_t now) const {
+// More links have passed this event than are still to come to it: the window may move past it.
+bool Sequencer::may_close(Sequence oldest) const {
   std::uint32_t passed = 0;
   std::uint32_t behind = 0;
   for (const State& state : states_) {
@@ -725,7 +853,7 @@ bool Sequencer::may_close(Sequence oldest, std::uint64_t now) const {
     if (link.removed.load(std::memory_order_relaxed)) continue;
     if (link.position() > oldest)
       ++passed;
-    else if (!state.away && now <= std::max(link.seen.load(std::memory_order_relaxed), started_) + settings_.timeout_ns)
+    else if (!state.away && live(state) && link.position() != state.stalled)
       ++behind;
   }
   return passed > behind;
@@ -753,10 +881,9 @@ std::optional<Sequence> Sequencer::find_listed(Sequence from, Sequence to, std::
   return std::nullopt;
 }
 
-bool Sequencer::anything_lives(std::uint64_t now) const {
+bool Sequencer::anything_lives() const {
   return std::any_of(states_.begin(), states_.end(), [&](const State& state) {
-    return !state.link->removed.load(std::memory_order_relaxed) &&
-           now <= std::max(state.link->seen.load(std::memory_order_relaxed), started_) + settings_.timeout_ns;
+    return !state.link->removed.load(std::memory_order_relaxed) && live(state);
   });
 }
 
@@ -783,7 +910,6 @@ bool Sequencer::has_room(Sequence oldest) const {
 }
 
 bool Sequencer::announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest) {
-  now_ = std::max(now_, now);
   if (!has_room(oldest)) return false;
   segments_.forget(oldest);
   if (list_pending_) {
@@ -796,8 +922,7 @@ bool Sequencer::announce(const ListedTrigger& trigger, std::uint64_t now, Sequen
   return true;
 }
 
-void Sequencer::end_of_list(std::uint64_t now) {
-  now_ = std::max(now_, now);
+void Sequencer::end_of_list() {
   if (list_pending_) list(*list_pending_, nullptr, true);
   list_pending_.reset();
   list_ended_ = true;

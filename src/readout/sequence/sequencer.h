@@ -12,12 +12,14 @@
 //
 //   | # | a link that is here                               | decision                                                             |
 //   |---|---------------------------------------------------|----------------------------------------------------------------------|
-//   | 1 | x = e                                             | take; needs no y                                                     |
+//   | 1 | x = e                                             | take; needs no y. If the window has no room: wait. When 2 reach +    |
+//   |   |                                                   | step chunks wait, it may pass what has not moved meanwhile           |
 //   | - | anything else, and y not there yet                | wait for y, until half of the time-out has passed or the run ends    |
 //   | 2 | the link has delivered x, and it is no restart    | duplicate                                                            |
 //   | 3 | y = x                                             | duplicate; the later is believed                                     |
 //   | 4 | x behind e                                        | FULL group, an event that has not come, y follows x: take;           |
-//   |   |                                                   | closed, y follows x: late; else out of sequence                      |
+//   |   |                                                   | closed less than a window ago, or lately left out by the link: late; |
+//   |   |                                                   | else out of sequence                                                 |
 //   | 5 | x reachable, y near after x                       | take; what it skipped is missing                                     |
 //   | 6 | y near after e, x not between them                | out of sequence: a flipped id                                        |
 //   | 7 | x reachable, and y not between e and x            | take: a link that skips most events, or y is a flipped id            |
@@ -27,15 +29,16 @@
 //   |10 | nothing of these                                  | out of sequence                                                      |
 //
 //   |   | a link that is away; e: where it goes on there    |                                                                      |
-//   |11 | x = e, or near after e and y near after x         | kept aside                                                           |
+//   |11 | x = e, or near after e and y not between them     | kept aside                                                           |
 //   |12 | x and y where it left, or where the others are    | here again; what lies aside is out of sequence                       |
-//   |13 | y not near after x; x was kept aside before       | out of sequence: a flipped id; duplicate                             |
-//   |14 | x and y elsewhere again                           | what lies aside is out of sequence; away there                       |
+//   |13 | y not near after x, or a chunk of the `step` after| out of sequence: flipped ids                                         |
+//   |   | x goes on at e; x was kept aside before           | duplicate                                                            |
+//   |14 | x and the chunks after it elsewhere again         | what lies aside is out of sequence; away there                       |
 //   |15 | followed, or the others have come within reach    | here again; what lies aside is taken                                 |
 //
 //   Followed: two chunks aside or more, and more than half of the live links have gone there; or more of them than go on beyond where
-//   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over. A link that left while most others went on
-//   is contradicted: it is neither followed nor counted, until the others come to it.
+//   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over, and no other reader is still to read so far.
+//   A link that left while most others went on is contradicted: it is neither followed nor counted, until the others come to it.
 //
 //   |   | with the trigger's list                           |                                                                      |
 //   |16 | x = e                                             | take (FULL: once the list has come to it)                            |
@@ -100,6 +103,7 @@ struct Decision {
 };
 
 /// Of one ROB (GBT mode) or one group of links (FULL mode). Not synchronised: its callers take turns. Bounded memory: `aside` chunks a link.
+/// `now` is always the event clock of the link's reader.
 class Sequencer {
  public:
   struct Settings {
@@ -120,7 +124,9 @@ class Sequencer {
   const Settings& settings() const { return settings_; }
 
   /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and `came` knows what they have brought.
-  std::size_t add(LinkSequence& link, std::uint16_t stride = 1);
+  /// `reader`: links of one reader come in the order in which they were read, and share its event clock; those of others may not have been
+  /// read so far.
+  std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0);
   void set_events(const EventSet& events) { events_ = &events; }
 
   /// True once the lowest number of the run is known.
@@ -146,6 +152,23 @@ class Sequencer {
 
   std::size_t waiting(std::size_t link) const { return states_[link].count; }
 
+  /// A reader has nothing more to read for now: what its links have not brought by now, it will not tell for the time being.
+  void looked(std::size_t reader) { readers_[reader].looked = departures_; }
+  void looked(std::size_t reader, std::uint64_t now) {
+    readers_[reader].now = std::max(readers_[reader].now, now);
+    looked(reader);
+  }
+  /// It cannot read on, or can again.
+  void set_waits(std::size_t reader, bool waits) { readers_[reader].waits = waits; }
+  std::size_t readers() const { return readers_.size(); }
+
+  /// What waits of this link reaches over many events.
+  bool reaches_far(std::size_t link) const;
+
+  /// This link is away, and links of other readers among [first, end) may still tell whether it is right: they have not been read so far.
+  bool may_be_told(std::size_t link, std::size_t first, std::size_t end) const;
+  bool someone_is_held_up() const { return held_up_.load(std::memory_order_relaxed) != 0; }
+
   /// A link is removed: it has no vote, nobody waits for it. Ends what waits.
   void remove(std::size_t link, std::vector<Decision>& decisions);
   /// It is taken back, from this number on.
@@ -155,7 +178,7 @@ class Sequencer {
   bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);
   bool has_room(Sequence oldest) const;
   /// The list has ended: its last entry is judged, and nothing is waited for any more.
-  void end_of_list(std::uint64_t now);
+  void end_of_list();
   /// Time has passed: an entry that waits for the next is judged without it.
   void settle_list(std::uint64_t now);
   const TriggerBook& book() const { return book_; }
@@ -168,15 +191,19 @@ class Sequencer {
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
 
   /// False if all links have been silent for the time-out.
-  bool anything_lives(std::uint64_t now) const;
+  bool anything_lives() const;
 
   /// The first number that at most one link has come to; nothing where there is only one.
   std::optional<Sequence> reached_by_two() const;
 
-  /// More links have passed this event than are still to come to it: the window may move past it.
-  bool may_close(Sequence oldest, std::uint64_t now) const;
-
  private:
+  struct Reader {
+    std::uint64_t now = 0;      ///< its event clock
+    std::uint64_t started = 0;  ///< the same when the first chunk of all came
+    std::uint64_t looked = 0;   ///< departures of links until it last had nothing more to read
+    bool waits = false;         ///< for another reader: it does not read until that has gone on
+    bool over = false;          ///< finish() was called: it reads no more
+  };
   enum class Fate : std::uint8_t { undecided, aside, decided };
   struct Waiting {
     Place place;          ///< aside
@@ -190,19 +217,24 @@ class Sequencer {
   /// A link's chunks that wait: first those aside or decided, then up to two that are not decided on.
   struct State {
     LinkSequence* link = nullptr;
+    std::size_t reader = 0;
     std::unique_ptr<Waiting[]> ring;
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t placed = 0;  ///< of these, aside or decided
     bool away = false;
-    bool unsure = false;      ///< with the list: its events may be those of another epoch
-    bool left_known = false;  ///< it was here before it went
-    Place left;               ///< where it left
-    Place going;              ///< what it brings next, there
-    std::uint64_t away_since = 0;
-    Sequence others_at = 0;  ///< the foremost link's, then
-    bool alone = false;      ///< others have gone on from there, and it has brought nothing of theirs since
-    Sequence far = 0;        ///< with the list: where its next chunk would be, which is too far for one alone
+    bool unsure = false;           ///< with the list: its events may be those of another epoch
+    bool left_known = false;       ///< it was here before it went
+    Place left;                    ///< where it left
+    Place going;                   ///< what it brings next, there
+    std::uint64_t away_since = 0;  ///< on its reader's clock
+    std::uint64_t departure = 0;   ///< counts those of all links
+    bool blocked = false;          ///< it goes on as it should, and the window has no room
+    Sequence then = kNoEnd;        ///< where it was when the last of the others went away or was blocked
+    Sequence stalled = kNoEnd;     ///< it stood still there while one that was blocked came far
+    Sequence others_at = 0;        ///< the foremost link's, then
+    bool alone = false;            ///< others have gone on from there, and it has brought nothing of theirs since
+    Sequence far = 0;              ///< with the list: where its next chunk would be, which is too far for one alone
     std::uint64_t chunks_there = 0;
     Sequence last_step = 0;  ///< FULL: of its last two chunks
   };
@@ -220,6 +252,7 @@ class Sequencer {
   Step judge_new(State& state, const Waiting& x, const Waiting* y, bool final);
   Step judge_listed(State& state, const Waiting& x, const Waiting* y, bool final);
 
+  bool comes_back(const State& state, const Place& next, std::uint32_t stride) const;
   bool followed_in_list(State& state, Sequence number);
 
   Step end(State& state, Verdict verdict);
@@ -235,6 +268,12 @@ class Sequencer {
   Place first_aside(const State& state) const;
   bool together(const State& a, const State& b) const;
   bool contradicted(const State& state) const;
+  bool untold(const State& state, const Place& left, std::size_t first, std::size_t end) const;
+  void set(bool& flag, bool to);
+  bool told(const State& state, std::size_t reader) const;
+  Step wait_for_room(State& state);
+  Step wait_to_be_told(State& state);
+  void note_departure(State& state);
   bool open(const State& state, const Place& lowest);
   void begin(const Place& lowest);
   void settle_aside(State& state);
@@ -260,11 +299,15 @@ class Sequencer {
   Sequence front(const State* without) const;
   Sequence foremost() const;
   bool live(const State& state) const;
+  bool may_close(Sequence oldest) const;
+  std::uint64_t clock(const State& state) const { return readers_[state.reader].now; }
   std::optional<Sequence> find_listed(Sequence from, Sequence to, std::uint32_t id, const std::uint16_t* bcid) const;
   void list(const ListedTrigger& trigger, const ListedTrigger* following, bool final);
 
   const Settings settings_;
   std::vector<State> states_;
+  std::vector<Reader> readers_;
+  std::vector<Sequence> reached_;  // by open(), of each link that is followed
   Segments segments_;
   TriggerBook book_;
   const EventSet* events_ = nullptr;  // FULL mode
@@ -273,13 +316,13 @@ class Sequencer {
   std::optional<ListedTrigger> list_pending_;
   std::uint64_t list_pending_since_ = 0;
   bool list_ended_ = false;
-  bool over_ = false;          // finish() was called: no more chunks come
-  std::uint64_t started_ = 0;  // event clock of the first chunk
-  bool started_known_ = false;
-  std::uint64_t now_ = 0;
+  bool over_ = false;  // of all readers
+  bool started_ = false;
+  std::uint64_t departures_ = 0;
   Sequence oldest_ = 0;
   std::atomic<bool> begun_{false};
   std::atomic<std::uint64_t> version_{0};
+  std::atomic<std::uint32_t> held_up_{0};  // links that are away or blocked
   std::atomic<std::uint64_t> skipped_{0};
 };
 
