@@ -136,7 +136,7 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
     wrong("emulator.trigger.follower_timeout is from 100ms to 1h", "");
   for (const std::string* address : {&settings.serve, &settings.follow}) {
     if (address->empty()) continue;
-    if (const auto parsed = TriggerAddress::parse(*address); !parsed)
+    if (const auto parsed = trigger::TriggerAddress::parse(*address); !parsed)
       errors.push_back({parsed.error().code, parsed.error().what, table.where(), parsed.error().next});
   }
   if (!settings.follow.empty()) {
@@ -333,9 +333,9 @@ Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& cou
   return json;
 }
 
-Json followers_json(const TriggerReport& trigger) {
+Json followers_json(const trigger::TriggerReport& trigger) {
   Json json = Json::array();
-  for (const TriggerFollowerReport& follower : trigger.followers) {
+  for (const trigger::TriggerFollowerReport& follower : trigger.followers) {
     json.push_back(Json::object({{"name", follower.name},
                                  {"peer", follower.peer},
                                  {"connected", follower.connected},
@@ -351,9 +351,9 @@ Json followers_json(const TriggerReport& trigger) {
 }
 
 /// Null where the authority is in this process.
-Json link_json(const TriggerReport& trigger) {
+Json link_json(const trigger::TriggerReport& trigger) {
   if (!trigger.link) return {};
-  const TriggerLinkReport& link = *trigger.link;
+  const trigger::TriggerLinkReport& link = *trigger.link;
   return Json::object({{"follows", link.address},
                        {"authority", link.authority},
                        {"connected", link.connected},
@@ -365,7 +365,7 @@ Json link_json(const TriggerReport& trigger) {
 }  // namespace
 
 Json emulator_report_json(const EmulatorReport& report) {
-  const TriggerReport& trigger = report.trigger;
+  const trigger::TriggerReport& trigger = report.trigger;
   Json json = Json::object({
       {"seconds", report.seconds},
       {"cpu_seconds", report.cpu_seconds},

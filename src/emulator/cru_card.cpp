@@ -16,7 +16,7 @@ constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
 
 }  // namespace
 
-CruCard::CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers)
+CruCard::CruCard(CruSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
     : PciFunction(settings.identity, cru::kMap, cru::kBars),
       settings_(std::move(settings)),
       endpoint_(settings_.identity.endpoint),

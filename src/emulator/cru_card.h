@@ -12,7 +12,7 @@
 #include "emulator/link_pacer.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
-#include "emulator/trigger_source.h"
+#include "trigger/source.h"
 
 namespace rodeo::emulator {
 
@@ -31,7 +31,7 @@ struct CruSettings {
 
 class CruCard final : public PciFunction {
  public:
-  CruCard(CruSettings settings, std::unique_ptr<TriggerSource> triggers);
+  CruCard(CruSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~CruCard() override;
 
   bool running() const override { return running_.load(std::memory_order_relaxed); }
@@ -112,8 +112,8 @@ class CruCard final : public PciFunction {
 
   CruSettings settings_;
   const unsigned endpoint_;
-  std::unique_ptr<TriggerSource> triggers_;
-  std::vector<TriggerRange> ranges_;
+  std::unique_ptr<trigger::TriggerSource> triggers_;
+  std::vector<trigger::TriggerRange> ranges_;
   std::array<Link, kLinks> links_;
   LinkPacer pacer_;
   std::atomic<std::uint64_t> occupied_us_{0};

@@ -36,8 +36,8 @@ unsigned functions_of(const EmulatorSettings& settings) {
   return count;
 }
 
-TriggerSettings trigger_of(const EmulatorSettings& settings) {
-  TriggerSettings trigger = settings.trigger;
+trigger::TriggerSettings trigger_of(const EmulatorSettings& settings) {
+  trigger::TriggerSettings trigger = settings.trigger;
   if (trigger.wait_for == 0) trigger.wait_for = functions_of(settings);
   return trigger;
 }
@@ -86,20 +86,21 @@ unsigned links_of(const CardSettings& card) {
   return 0;
 }
 
-TriggerHub& Emulator::hub() {
+trigger::TriggerHub& Emulator::hub() {
   if (authority_) return *authority_;
   return *link_;
 }
 
 Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
   if (settings_.follow.empty()) {
-    authority_ = std::make_unique<TriggerAuthority>(trigger_of(settings_));
+    authority_ = std::make_unique<trigger::TriggerAuthority>(trigger_of(settings_));
   } else {
-    link_ = std::make_unique<TriggerFollower>(TriggerFollowerSettings{.address = settings_.follow,
-                                                                      .name = settings_.name,
-                                                                      .system = settings_.system,
-                                                                      .seed = seed_of(settings_),
-                                                                      .functions = functions_of(settings_)});
+    link_ =
+        std::make_unique<trigger::TriggerFollower>(trigger::TriggerFollowerSettings{.address = settings_.follow,
+                                                                                    .name = settings_.name,
+                                                                                    .system = settings_.system,
+                                                                                    .seed = seed_of(settings_),
+                                                                                    .functions = functions_of(settings_)});
   }
   const auto directory = cards_directory(settings_.directory);
   for (const CardSettings& card : settings_.cards) {
@@ -116,8 +117,8 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                      .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
       // A card that drops what it cannot keep is never busy.
       const bool drops = card.type == CardType::cru && card.drop;
-      auto triggers = std::make_unique<TriggerSource>(hub(), follower_name(card.name, endpoint),
-                                                      drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
+      auto triggers = std::make_unique<trigger::TriggerSource>(hub(), follower_name(card.name, endpoint),
+                                                               drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
       switch (card.type) {
         case CardType::felix: {
           identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
@@ -155,12 +156,12 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
     }
   }
   if (!settings_.serve.empty()) {
-    server_ = std::make_unique<TriggerServer>(TriggerServerSettings{.address = settings_.serve,
-                                                                    .name = settings_.name,
-                                                                    .system = settings_.system,
-                                                                    .seed = seed_of(settings_),
-                                                                    .timeout = settings_.follower_timeout},
-                                              *authority_);
+    server_ = std::make_unique<trigger::TriggerServer>(trigger::TriggerServerSettings{.address = settings_.serve,
+                                                                                      .name = settings_.name,
+                                                                                      .system = settings_.system,
+                                                                                      .seed = seed_of(settings_),
+                                                                                      .timeout = settings_.follower_timeout},
+                                                       *authority_);
   }
   start_ns_ = base::steady_now_ns();
   for (const ScheduledFault& fault : settings_.faults) {
@@ -284,9 +285,9 @@ EmulatorReport Emulator::report() const {
   for (const auto& function : functions_) {
     FunctionReport& one = report.functions.emplace_back(function->report());
     const std::string name = follower_name(one.name, one.endpoint);
-    const auto follower = std::ranges::find_if(report.trigger.followers, [&](const TriggerFollowerReport& candidate) {
-      return candidate.peer.empty() && candidate.name == name;
-    });
+    const auto follower = std::ranges::find_if(
+        report.trigger.followers,
+        [&](const trigger::TriggerFollowerReport& candidate) { return candidate.peer.empty() && candidate.name == name; });
     if (follower == report.trigger.followers.end()) continue;
     one.busy_seconds = follower->busy_seconds;
     one.vetoed = follower->held_up;

@@ -17,9 +17,9 @@
 #include "emulator/fault.h"
 #include "emulator/felix_card.h"
 #include "emulator/pci_function.h"
-#include "emulator/trigger_authority.h"
-#include "emulator/trigger_follower.h"
-#include "emulator/trigger_server.h"
+#include "trigger/authority.h"
+#include "trigger/follower.h"
+#include "trigger/server.h"
 
 namespace rodeo::emulator {
 
@@ -50,10 +50,10 @@ struct EmulatorSettings {
   std::filesystem::path directory;  ///< of sockets and locks; empty: <runtime directory>/cards
   base::IdlePolicy idle = base::IdlePolicy::sleep;
   std::vector<CardSettings> cards;
-  TriggerSettings trigger;  ///< wait_for 0: every function of this process
-  std::string serve;        ///< where others follow this process's triggers; empty: nowhere
-  std::string follow;       ///< whose triggers this process follows, `trigger` unused; empty: its own
-  std::string system;       ///< authority and followers must have the same
+  trigger::TriggerSettings trigger;  ///< wait_for 0: every function of this process
+  std::string serve;                 ///< where others follow this process's triggers; empty: nowhere
+  std::string follow;                ///< whose triggers this process follows, `trigger` unused; empty: its own
+  std::string system;                ///< authority and followers must have the same
   std::chrono::milliseconds follower_timeout{5000};  ///< after so long without a word a follower is dropped
   std::vector<ScheduledFault> faults;
 };
@@ -61,7 +61,7 @@ struct EmulatorSettings {
 struct EmulatorReport {
   double seconds = 0;
   double cpu_seconds = 0;
-  TriggerReport trigger = {};
+  trigger::TriggerReport trigger = {};
   std::vector<FunctionReport> functions = {};
   std::uint64_t faults = 0;
 };
@@ -105,15 +105,15 @@ class Emulator {
     bool undoes = false;  // ends a fault of some duration
   };
 
-  TriggerHub& hub();
+  trigger::TriggerHub& hub();
   PciFunction* find(const std::string& id);
   void apply(Due& due, std::uint64_t now_ns);
   void end_later(const std::string& id, const Fault& fault);
 
   EmulatorSettings settings_;
-  std::unique_ptr<TriggerAuthority> authority_;  // or
-  std::unique_ptr<TriggerFollower> link_;
-  std::unique_ptr<TriggerServer> server_;
+  std::unique_ptr<trigger::TriggerAuthority> authority_;  // or
+  std::unique_ptr<trigger::TriggerFollower> link_;
+  std::unique_ptr<trigger::TriggerServer> server_;
   std::vector<std::unique_ptr<PciFunction>> functions_;
   std::vector<Due> schedule_;
   std::mutex ends_mutex_;

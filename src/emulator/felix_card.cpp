@@ -26,7 +26,7 @@ constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
 }  // namespace
 
-FelixCard::FelixCard(FelixSettings settings, std::unique_ptr<TriggerSource> triggers)
+FelixCard::FelixCard(FelixSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
     : PciFunction(settings.identity, felix::kMap, felix::kBars),
       settings_(std::move(settings)),
       source_(settings_.source),

@@ -9,7 +9,7 @@
 #include "card_registers/felix.h"
 #include "emulator/felix_source.h"
 #include "emulator/pci_function.h"
-#include "emulator/trigger_source.h"
+#include "trigger/source.h"
 
 namespace rodeo::emulator {
 
@@ -25,7 +25,7 @@ struct FelixSettings {
 class FelixCard final : public PciFunction, private BlockSink {
  public:
   /// The trigger source is the card's; it must not be shared.
-  FelixCard(FelixSettings settings, std::unique_ptr<TriggerSource> triggers);
+  FelixCard(FelixSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~FelixCard() override;
 
   bool running() const override { return running_.load(std::memory_order_relaxed); }
@@ -82,8 +82,8 @@ class FelixCard final : public PciFunction, private BlockSink {
   FelixSettings settings_;
   FelixKernels kernels_ = felix_kernels();
   FelixSource source_;
-  std::unique_ptr<TriggerSource> triggers_;
-  std::vector<TriggerRange> ranges_;
+  std::unique_ptr<trigger::TriggerSource> triggers_;
+  std::vector<trigger::TriggerRange> ranges_;
   std::array<Channel, card_registers::felix::kMaxDescriptors> channels_;
   std::array<std::atomic<unsigned>, FelixSource::kMaxLinks> channel_of_{};
   std::array<std::atomic<std::uint64_t>, FelixSource::kMaxLinks> enabled_{};

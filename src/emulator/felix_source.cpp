@@ -212,10 +212,10 @@ void FelixSource::append_provable(Elink& elink, BlockSink& sink) {
   }
 }
 
-void FelixSource::append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink) {
+void FelixSource::append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink) {
   Elink& elink = elinks_.back();
   std::array<std::byte, formats::TtcPacket::kTaggedBytes> bytes;
-  for (const TriggerRange& range : triggers) {
+  for (const trigger::TriggerRange& range : triggers) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const L1Id l1id{range.l1id_of(i)};
       const auto trigger = provable_.trigger(l1id);
@@ -232,10 +232,10 @@ void FelixSource::append_ttc(std::span<const TriggerRange> triggers, BlockSink& 
 }
 
 /// The triggers that links of this turn carry.
-void FelixSource::look_at(std::span<const TriggerRange> triggers, unsigned turn) {
+void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn) {
   headers_.clear();
   l1ids_.clear();
-  for (const TriggerRange& range : triggers) {
+  for (const trigger::TriggerRange& range : triggers) {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const L1Id l1id{range.l1id_of(i)};
       if (settings_.links_per_group > 1 && l1id.l1() % settings_.links_per_group != turn) continue;
@@ -246,7 +246,7 @@ void FelixSource::look_at(std::span<const TriggerRange> triggers, unsigned turn)
   keys_.resize(headers_.size());
 }
 
-void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
+void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
     look_at(triggers, turn);
@@ -267,7 +267,7 @@ void FelixSource::append(std::span<const TriggerRange> triggers, BlockSink& sink
   }
   if (!settings_.ttc_link || (enabled_[0] >> kTtcElink & 1U) == 0) return;
   std::uint64_t count = 0;
-  for (const TriggerRange& range : triggers) count += range.count;
+  for (const trigger::TriggerRange& range : triggers) count += range.count;
   if (!up_[0]) {
     books_.link_down += count;
     return;

@@ -11,9 +11,9 @@
 #include "emulator/chunk_books.h"
 #include "emulator/felix_kernels.h"
 #include "emulator/link_pacer.h"
-#include "emulator/trigger_range.h"
 #include "formats/block_encoder.h"
 #include "formats/provable.h"
+#include "trigger/range.h"
 
 namespace rodeo::emulator {
 
@@ -71,7 +71,7 @@ class FelixSource {
   std::uint64_t occupied_us() const { return pacer_.occupied_us(); }
 
   /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
-  void append(std::span<const TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
+  void append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
   /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while; nothing may have
   /// come since `since_ns`, of append()'s clock. True if there was one.
   bool flush(BlockSink& sink, std::uint64_t since_ns = std::numeric_limits<std::uint64_t>::max());
@@ -102,8 +102,8 @@ class FelixSource {
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
   void append_provable(Elink& elink, BlockSink& sink);
-  void look_at(std::span<const TriggerRange> triggers, unsigned turn);
-  void append_ttc(std::span<const TriggerRange> triggers, BlockSink& sink);
+  void look_at(std::span<const trigger::TriggerRange> triggers, unsigned turn);
+  void append_ttc(std::span<const trigger::TriggerRange> triggers, BlockSink& sink);
   void push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status = chunk_status::kOk);
   void push_provable(Elink& elink, std::size_t bytes, std::uint64_t header, std::uint64_t key, BlockSink& sink,
                      std::uint8_t status);

@@ -120,7 +120,7 @@ const Settings<CardKeys>& card_settings() {
 
 const Settings<EmulatorSettings>& trigger_settings() {
   using E = EmulatorSettings;
-  using T = TriggerSettings;
+  using T = trigger::TriggerSettings;
   static const Settings<E> settings{
       setting(&E::trigger,
               {

@@ -154,7 +154,7 @@ TEST_F(CruCardTest, TheDataGeneratorsCountersGoOnWithDynamicOffsets) {
 TEST_F(CruCardTest, StopFlushesWhatIsUnderWayAndStartBeginsAnew) {
   auto all = settings(cru_card());
   all.trigger.rate_hz = 2000;
-  all.trigger.spacing = emulator::TriggerSettings::Spacing::periodic;
+  all.trigger.spacing = trigger::TriggerSettings::Spacing::periodic;
   start(std::move(all));
   CruHost host(socket(), 8 << 20, 4);
   for (int round = 0; round < 3; ++round) {

@@ -91,7 +91,7 @@ TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
   FelixSource source(settings);
   Blocks blocks;
   const auto append = [&](std::uint32_t first, std::uint32_t count) {
-    const TriggerRange range{.sequence = first, .l1id = first, .count = count};
+    const trigger::TriggerRange range{.sequence = first, .l1id = first, .count = count};
     source.append(std::span(&range, 1), blocks, 0);
   };
   append(0, 700);
@@ -134,7 +134,7 @@ TEST(FelixSource, OnlyBlocksThatHaveWaitedAreFlushed) {
   FelixSource source(settings);
   Blocks blocks;
   const auto append = [&](std::uint32_t l1id, std::uint64_t now_ns) {
-    const TriggerRange range{.sequence = l1id, .l1id = l1id, .count = 1};
+    const trigger::TriggerRange range{.sequence = l1id, .l1id = l1id, .count = 1};
     source.append(std::span(&range, 1), blocks, now_ns);
   };
   append(0, 100);
@@ -160,8 +160,8 @@ TEST(FelixSource, LinksOfAGroupCarryTheTriggersInTurn) {
   FelixSource source(settings);
   Blocks blocks;
   // Over a reset of the event counter.
-  const std::array ranges{TriggerRange{.sequence = 0, .l1id = 5, .count = 100},
-                          TriggerRange{.sequence = 100, .l1id = 1U << 24, .count = 50}};
+  const std::array ranges{trigger::TriggerRange{.sequence = 0, .l1id = 5, .count = 100},
+                          trigger::TriggerRange{.sequence = 100, .l1id = 1U << 24, .count = 50}};
   source.append(ranges, blocks, 0);
   (void)source.flush(blocks);
   std::vector<std::uint16_t> elinks;
@@ -207,8 +207,8 @@ TEST_P(FelixSourceChunks, AreThoseOfThePlainWriter) {
   FelixSource source(settings);
   Blocks blocks;
   const std::uint32_t triggers = 700;
-  const TriggerRange first{.sequence = 0, .l1id = 0, .count = triggers / 2};
-  const TriggerRange second{.sequence = triggers / 2, .l1id = triggers / 2, .count = triggers - triggers / 2};
+  const trigger::TriggerRange first{.sequence = 0, .l1id = 0, .count = triggers / 2};
+  const trigger::TriggerRange second{.sequence = triggers / 2, .l1id = triggers / 2, .count = triggers - triggers / 2};
   source.append(std::span(&first, 1), blocks, 0);
   source.append(std::span(&second, 1), blocks, 0);
   (void)source.flush(blocks);

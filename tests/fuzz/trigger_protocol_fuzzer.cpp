@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <span>
 
-#include "emulator/trigger_protocol.h"
 #include "fuzz/check.h"
+#include "trigger/protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace rodeo::emulator::trigger_protocol;
+  using namespace rodeo::trigger::protocol;
   std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   // As they come on a socket: one after the other.
   while (bytes.size() >= kHeaderBytes) {

@@ -13,9 +13,9 @@
 #include "emulator/crorc_card.h"
 #include "emulator/cru_card.h"
 #include "emulator/felix_card.h"
-#include "emulator/trigger_authority.h"
 #include "fuzz/check.h"
 #include "fuzz/script.h"
+#include "trigger/authority.h"
 
 namespace {
 
@@ -49,7 +49,7 @@ class Play {
   Play(const std::uint8_t* data, std::size_t size) : script_(data, size), memory_(memory_fd(kMemoryBytes)) {
     const emulator::PciFunction::Identity identity{.name = "card", .address = "0000:3b:00.0"};
     auto triggers = [&](std::uint64_t capacity) {
-      return std::make_unique<emulator::TriggerSource>(authority_, "card", capacity);
+      return std::make_unique<trigger::TriggerSource>(authority_, "card", capacity);
     };
     kind_ = script_.below(3);
     switch (kind_) {
@@ -338,7 +338,7 @@ class Play {
   Script script_;
   base::UniqueFd memory_;
   unsigned kind_ = 0;
-  emulator::TriggerAuthority authority_{emulator::TriggerSettings{}};
+  trigger::TriggerAuthority authority_{trigger::TriggerSettings{}};
   const card_registers::RegisterMap* map_ = nullptr;
   std::unique_ptr<emulator::PciFunction> card_;
   std::array<Client, 2> clients_;

@@ -1,4 +1,4 @@
-#include "emulator/trigger_authority.h"
+#include "trigger/authority.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-using namespace rodeo::emulator;
+using namespace rodeo::trigger;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kStart = 1'000'000;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 /// A function of this process, or a process that follows this one.
 struct TriggerFollowerReport {
@@ -52,4 +52,4 @@ struct TriggerReport {
   }
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

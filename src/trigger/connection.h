@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/fd_socket.h"
-#include "emulator/trigger_protocol.h"
+#include "trigger/protocol.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 /// Not thread-safe; nothing here waits.
 class TriggerConnection {
@@ -28,10 +28,10 @@ class TriggerConnection {
   /// Takes what has come, as far as there is room for it; false when the peer has gone. Messages that came before are still there.
   bool receive();
   /// The next whole message; nothing if there is none yet. An error is the end of the connection.
-  std::expected<std::optional<trigger_protocol::Message>, trigger_protocol::Wrong> next();
+  std::expected<std::optional<protocol::Message>, protocol::Wrong> next();
 
   /// Sends as much as the socket takes and keeps the rest; false when the peer has gone.
-  bool send(const trigger_protocol::Message& message);
+  bool send(const protocol::Message& message);
   bool flush();
   std::size_t unsent_bytes() const { return out_.size() - sent_; }
 
@@ -83,4 +83,4 @@ base::UniqueFd accept_connection(const TriggerAddress::Listener& listener);
 /// Where the other end of a connection is, for people.
 std::string peer_of(int socket);
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

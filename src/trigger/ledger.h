@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/trigger_range.h"
-#include "emulator/trigger_report.h"
+#include "trigger/range.h"
+#include "trigger/report.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 /// Triggers are counted by their index in the ledger, from 0. Not thread-safe: its hub locks.
 class TriggerLedger {
@@ -76,4 +76,4 @@ class TriggerLedger {
   unsigned ready_ = 0;
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

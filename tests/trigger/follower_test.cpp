@@ -1,5 +1,5 @@
 // Authority and followers in different processes, here as two ends of real sockets.
-#include "emulator/trigger_follower.h"
+#include "trigger/follower.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include <thread>
 
 #include "base/runtime_dir.h"
-#include "emulator/trigger_server.h"
+#include "trigger/server.h"
 
 namespace {
 
 using namespace rodeo;
-using namespace rodeo::emulator;
+using namespace rodeo::trigger;
 using namespace std::chrono_literals;
-namespace protocol = rodeo::emulator::trigger_protocol;
+namespace protocol = rodeo::trigger::protocol;
 using Spacing = TriggerSettings::Spacing;
 
 template <typename Condition>

@@ -1,9 +1,9 @@
-#include "emulator/trigger_protocol.h"
+#include "trigger/protocol.h"
 
 #include <algorithm>
 #include <type_traits>
 
-namespace rodeo::emulator::trigger_protocol {
+namespace rodeo::trigger::protocol {
 namespace {
 
 constexpr std::size_t kRangeBytes = 16;
@@ -231,4 +231,4 @@ void encode(const Message& message, std::vector<std::byte>& out) {
   for (std::size_t i = 0; i < 4; ++i) out[begin + 8 + i] = static_cast<std::byte>(body >> (8 * i));
 }
 
-}  // namespace rodeo::emulator::trigger_protocol
+}  // namespace rodeo::trigger::protocol

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/trigger_ledger.h"
-#include "emulator/trigger_source.h"
+#include "trigger/ledger.h"
+#include "trigger/source.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 struct TriggerSettings {
   enum class Spacing : std::uint8_t { periodic, random };
@@ -88,4 +88,4 @@ class TriggerAuthority final : public TriggerHub {
   TriggerReport report_;
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "emulator/trigger_range.h"
-#include "emulator/trigger_report.h"
+#include "trigger/range.h"
+#include "trigger/report.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 /// Whom all functions of a process follow. Time is an argument (steady nanoseconds), so that a test decides it. Thread-safe; no call waits.
 class TriggerHub {
@@ -58,4 +58,4 @@ class TriggerSource {
   TriggerHub::Follower follower_;
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

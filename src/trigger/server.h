@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/trigger_authority.h"
-#include "emulator/trigger_connection.h"
 #include "formats/provable.h"
+#include "trigger/authority.h"
+#include "trigger/connection.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 struct TriggerServerSettings {
   std::string address;      ///< as TriggerAddress has it
@@ -58,9 +58,9 @@ class TriggerServer {
   void run();
   void accept_peers();
   void listen_to(Peer& peer);
-  bool obey(Peer& peer, const trigger_protocol::Message& message);
-  bool greet(Peer& peer, const trigger_protocol::Hello& hello);
-  void obey_state(Peer& peer, const trigger_protocol::State& state);
+  bool obey(Peer& peer, const protocol::Message& message);
+  bool greet(Peer& peer, const protocol::Hello& hello);
+  void obey_state(Peer& peer, const protocol::State& state);
   bool tell(Peer& peer);
   bool send(Peer& peer, bool answers_hold);
   void complain(Peer& peer, std::string_view what);
@@ -73,7 +73,7 @@ class TriggerServer {
   base::UniqueFd wake_;
   std::list<Peer> peers_;
   std::vector<TriggerRange> ranges_;
-  trigger_protocol::Triggers triggers_;
+  protocol::Triggers triggers_;
   Clock::time_point complained_ = {};
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> accepted_{0};
@@ -83,4 +83,4 @@ class TriggerServer {
   std::jthread thread_;
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -1,4 +1,4 @@
-#include "emulator/trigger_server.h"
+#include "trigger/server.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 namespace {
 
-using namespace trigger_protocol;
+using namespace protocol;
 using namespace std::chrono_literals;
 
 constexpr auto kBatch = 500us;  // triggers of so long go out together
@@ -245,4 +245,4 @@ void TriggerServer::report(TriggerReport& report) const {
   add("bad_messages", bad_messages_);
 }
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "emulator/trigger_range.h"
+#include "trigger/range.h"
 
-namespace rodeo::emulator::trigger_protocol {
+namespace rodeo::trigger::protocol {
 
 inline constexpr std::uint32_t kMagic = 0x54524452;  // "RDRT"
 inline constexpr std::uint16_t kVersion = 1;
@@ -93,4 +93,4 @@ std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body)
 /// Header and body, behind what is there. Texts are cut to kMostText, and what cannot be printed is a `?`; more than kMostRanges ranges must not be asked for.
 void encode(const Message& message, std::vector<std::byte>& out);
 
-}  // namespace rodeo::emulator::trigger_protocol
+}  // namespace rodeo::trigger::protocol

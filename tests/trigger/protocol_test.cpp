@@ -1,11 +1,11 @@
-#include "emulator/trigger_protocol.h"
+#include "trigger/protocol.h"
 
 #include <gtest/gtest.h>
 
 namespace {
 
-using namespace rodeo::emulator;
-using namespace rodeo::emulator::trigger_protocol;
+using namespace rodeo::trigger;
+using namespace rodeo::trigger::protocol;
 
 std::vector<std::byte> bytes_of(const Message& message) {
   std::vector<std::byte> bytes;

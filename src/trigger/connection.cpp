@@ -1,4 +1,4 @@
-#include "emulator/trigger_connection.h"
+#include "trigger/connection.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 #include "base/lock_file.h"
 #include "base/runtime_dir.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 namespace {
 
-using namespace trigger_protocol;
+using namespace protocol;
 
 constexpr std::size_t kReadBytes = 128 << 10;  // held at most: two of the largest messages
 constexpr std::string_view kExtension = ".trigger";
@@ -232,4 +232,4 @@ std::string peer_of(int socket) {
   return fmt::format("process {}", who.pid);
 }
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

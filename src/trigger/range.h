@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 /// Triggers of one ECR period: id of trigger i is l1id + i (24 bits go round, the ECR counter stays).
 struct TriggerRange {
@@ -19,4 +19,4 @@ struct TriggerRange {
 /// Orbits of the LHC since `start`: 3564 bunch crossings of 24.95 ns.
 inline constexpr double kOrbitNs = 1e9 / 11245.5;
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -10,12 +10,12 @@
 #include <thread>
 
 #include "base/error.h"
-#include "emulator/trigger_connection.h"
-#include "emulator/trigger_ledger.h"
-#include "emulator/trigger_source.h"
 #include "formats/provable.h"
+#include "trigger/connection.h"
+#include "trigger/ledger.h"
+#include "trigger/source.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 struct TriggerFollowerSettings {
   std::string address = {};  ///< as TriggerAddress has it
@@ -49,10 +49,10 @@ class TriggerFollower final : public TriggerHub {
 
   void run();
   void follow(TriggerConnection connection);
-  bool obey(const trigger_protocol::Message& message, std::string& why);
-  bool obey_triggers(const trigger_protocol::Triggers& triggers, std::string& why);
+  bool obey(const protocol::Message& message, std::string& why);
+  bool obey_triggers(const protocol::Triggers& triggers, std::string& why);
   bool tell(TriggerConnection& connection, bool heartbeat);
-  trigger_protocol::State state() const;
+  protocol::State state() const;
   void wake();
   void say_lost(const std::string& why);
   void wait(std::chrono::milliseconds time);
@@ -79,9 +79,9 @@ class TriggerFollower final : public TriggerHub {
   std::uint64_t held_at_ns_ = 0;
   std::uint64_t time_ns_ = 0;
   std::uint64_t first_time_ns_ = 0;
-  trigger_protocol::State told_ = {};
+  protocol::State told_ = {};
   std::chrono::milliseconds timeout_{5000};
   std::jthread thread_;
 };
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -1,8 +1,8 @@
-#include "emulator/trigger_ledger.h"
+#include "trigger/ledger.h"
 
 #include <algorithm>
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 
 bool TriggerLedger::here(const std::string& name) const {
   return std::ranges::any_of(followers_, [&](const State& state) { return state.here && state.name == name; });
@@ -138,4 +138,4 @@ void TriggerLedger::report(TriggerReport& report) const {
   }
 }
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -1,4 +1,4 @@
-#include "emulator/trigger_follower.h"
+#include "trigger/follower.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,10 +11,10 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 namespace {
 
-using namespace trigger_protocol;
+using namespace protocol;
 using namespace std::chrono_literals;
 
 constexpr auto kAgain = 500ms;  // between attempts to connect
@@ -327,4 +327,4 @@ bool TriggerFollower::obey_triggers(const Triggers& triggers, std::string& why) 
   return true;
 }
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger

@@ -1,11 +1,11 @@
-#include "emulator/trigger_authority.h"
+#include "trigger/authority.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-namespace rodeo::emulator {
+namespace rodeo::trigger {
 namespace {
 
 /// What is taken at once where no clock says how many.
@@ -194,4 +194,4 @@ TriggerReport TriggerAuthority::report() const {
   return report;
 }
 
-}  // namespace rodeo::emulator
+}  // namespace rodeo::trigger
