@@ -507,6 +507,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"readout.start", failed,
      "A part of the readout could not start; what had been started was stopped again. The message has the part's own "
      "words."},
+    {"readout.timeout_before_flush", invalid_configuration,
+     "An emulated FELIX card sends a block when it is full, or when it is as old as its `flush`. The builder would close "
+     "events before that, without "
+     "the chunks that wait in such a block. Make readout.builder.timeout longer, or `flush` of the card shorter."},
     {"readout.too_many_links", invalid_configuration,
      "A ROB lists more links than a process can number. Split them over several ROBs or processes."},
     {"readout.unknown_link", invalid_configuration,

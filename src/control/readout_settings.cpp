@@ -252,6 +252,25 @@ void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& sett
   }
 }
 
+/// Events whose chunks still wait in the block of an emulated card would be closed without them.
+void refuse_hasty_timeout(const Configuration& configuration, const readout::ReadoutSettings& settings,
+                          ConfigurationErrors& errors) {
+  const Table* const emulator = configuration.table("emulator");
+  const Parameters& builder = settings.builder.parameters;
+  if (emulator == nullptr || settings.input.type != "card" || !builder.has("timeout")) return;
+  const std::chrono::nanoseconds timeout = builder.duration("timeout");
+  for (const Table& card : emulator->tables("card")) {
+    const std::chrono::nanoseconds flush = card.parameters().duration("flush");
+    if (card.parameters().text("type") != "felix" || flush < timeout) continue;
+    errors.push_back({"readout.timeout_before_flush",
+                      fmt::format("readout.builder.timeout is {}, but {} sends blocks that are not full after {}",
+                                  base::format_duration(timeout), card.path(), base::format_duration(flush)),
+                      where_of(*configuration.table("readout.builder"), "timeout"),
+                      fmt::format("make the time-out longer than {}, or `flush` of the card shorter than {}",
+                                  base::format_duration(flush), base::format_duration(timeout))});
+  }
+}
+
 readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
   readout::ReadoutSettings out;
@@ -271,6 +290,7 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(out, errors);
   refuse_small_slices(out, errors);
+  refuse_hasty_timeout(configuration, out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
   if (errors.empty()) refuse_what_cannot_run(out, errors);

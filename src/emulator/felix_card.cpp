@@ -207,101 +207,102 @@ bool FelixCard::obey() {
   return any;
 }
 
+void FelixCard::links_come_up(std::uint64_t now_ns) {
+  for (unsigned link = 0; link < settings_.source.links; ++link) {
+    source_.enable(link, enabled_[link].load(std::memory_order_relaxed));
+    if (link_up_at_ns_[link] == 0 || now_ns < link_up_at_ns_[link]) continue;
+    const std::lock_guard lock(mutex());
+    (void)inject_card({.kind = FaultKind::link_up, .link = link});
+  }
+}
+
+FelixCard::Wanted FelixCard::wanted() const {
+  const std::span to_host(channels_.begin(), felix::kToHostDescriptors);
+  if (std::ranges::find(to_host, Channel::State::ending, &Channel::state) != to_host.end()) return Wanted::end;
+  if (!bus_master() || std::ranges::none_of(to_host, &Channel::running)) return Wanted::nothing;
+  return generating_.load(std::memory_order_relaxed) ? Wanted::data : Wanted::pause;
+}
+
+/// | wanted:    | nothing | data     | pause, end |
+/// |------------|---------|----------|------------|
+/// | `none`     | none    | triggers | none       |
+/// | `triggers` | none    | triggers | last       |
+/// | `last`     | none    | triggers | last       |
+///
+/// `last` is over, too, when all of them are taken.
+FelixCard::Taking FelixCard::next(Taking taking, Wanted wanted) {
+  switch (wanted) {
+    case Wanted::nothing: return Taking::none;
+    case Wanted::data: return Taking::triggers;
+    default: return taking == Taking::none ? Taking::none : Taking::last;
+  }
+}
+
+/// False: the memory is full.
+bool FelixCard::look_for_room(std::uint64_t triggers) {
+  const bool full = triggers == 0;
+  if (full_.exchange(full, std::memory_order_relaxed) != full && full &&
+      (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0)
+    interrupts().raise(kBusyVector);
+  return !full;
+}
+
+void FelixCard::write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::uint64_t flush_begun_ns) {
+  {
+    DmaMaps::Use use(maps());
+    use_ = &use;
+    for (Channel& channel : channels_) channel.memory = {};
+    if (triggers > 0) source_.append(ranges_, *this, now_ns);
+    if (source_.oldest_ns() <= flush_begun_ns) source_.flush(*this, flush_begun_ns);
+    use_ = nullptr;
+    copies_done();
+  }
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (channels_[i].running()) publish(i);
+  }
+  keep_books(triggers);
+  occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
+  triggers_->done(triggers);
+}
+
 bool FelixCard::work() {
   bool any = obey();
   const std::uint64_t now = base::steady_now_ns();
   ending_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
   turn_ns_ = now;
-  for (unsigned link = 0; link < settings_.source.links; ++link) {
-    source_.enable(link, enabled_[link].load(std::memory_order_relaxed));
-    if (link_up_at_ns_[link] != 0 && now >= link_up_at_ns_[link]) {
-      const std::lock_guard lock(mutex());
-      (void)inject_card({.kind = FaultKind::link_up, .link = link});
-    }
-  }
-  for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
-    if (channels_[i].running && channels_[i].position != channels_[i].read) {
-      drain_from_host(channels_[i]);
-      publish(i);
-      any = true;
-    }
-  }
-  bool running = false;
-  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) running = running || channels_[i].running;
-  running = running && bus_master();
-  const bool generating = running && generating_.load(std::memory_order_relaxed);
-  running_.store(generating, std::memory_order_relaxed);
-  // A generator that was switched off still sends what was accepted until then.
-  if (generating) following_ = true;
-  const auto is_ending = [](const Channel& channel) { return channel.ending; };
-  const bool ending = std::ranges::any_of(channels_, is_ending);
-  const bool held = (!generating || ending) && following_ && triggers_->hold();
-  if (!running) following_ = false;
-  triggers_->set_ready(following_);
-  const auto end_those = [&] {
-    for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-      if (channels_[i].ending) end(i);
-    }
-    following_ = false;
-    triggers_->set_ready(false);
-    return true;
-  };
-  const auto cut_off = [&] {
-    end_cut_off();
-    return end_those();
-  };
-  if (ending && (!running || (!following_ && !open_blocks_))) return cut_off();
-  // A generator that was switched off leaves blocks open, which still go out.
-  if (!running || (!following_ && !open_blocks_)) return any;
+  links_come_up(now);
+  any = take_from_host() || any;
+
+  const Wanted wanted = this->wanted();
+  const bool ending = wanted == Wanted::end;
+  running_.store(wanted == Wanted::data, std::memory_order_relaxed);
+  taking_ = next(taking_, wanted);
+  const bool held = taking_ == Taking::last && triggers_->hold();
+  triggers_->set_ready(taking_ != Taking::none);
+  const bool nothing_open = source_.oldest_ns() == FelixSource::kNone;
+  const bool idle = taking_ == Taking::none && nothing_open;
+  if (wanted == Wanted::nothing || !bus_master() || idle) return ending ? end_cut_off() : any;
 
   const std::uint64_t most = triggers_that_fit();
-  if (full_.exchange(most == 0, std::memory_order_relaxed) != (most == 0) && most == 0 &&
-      (interrupt_enable_.load(std::memory_order_relaxed) >> kBusyVector & 1U) != 0) {
-    interrupts().raise(kBusyVector);
-  }
+  const bool room = look_for_room(most);
   // There is no room, and a driver that waits for the end makes none: the open blocks have theirs, the triggers have not.
-  const bool hopeless = ending && (most == 0 || ending_ns_ > kLongestEndNs);
-  if (hopeless && !open_blocks_fit()) return cut_off();
-  if (most == 0 && !hopeless) return any;
+  const bool hopeless = ending && (!room || ending_ns_ > kLongestEndNs);
+  if (hopeless && !open_blocks_fit()) return end_cut_off();
+  if (!room && !hopeless) return any;
   ranges_.clear();
   // What the links have not carried yet waits with the front-ends, who are busy when that is more than fifo_triggers.
-  const std::uint64_t carried = std::min(most, source_.triggers_on_links(now));
-  const std::uint64_t count = following_ && carried > 0 && !hopeless ? triggers_->take(carried, ranges_) : 0;
-  const bool last_taken = held && carried > 0 && count == 0 && !hopeless;
-  if (last_taken) following_ = false;
-  const bool last = ending && (last_taken || !following_ || hopeless);
-  if (last && !open_blocks_) return hopeless ? cut_off() : end_those();
-  if (count == 0 && !last && (!open_blocks_ || now - last_append_ns_ < static_cast<std::uint64_t>(settings_.flush.count())))
-    return any;
-  {
-    DmaMaps::Use use(maps());
-    use_ = &use;
-    for (Channel& channel : channels_) channel.memory = {};
-    if (count > 0) {
-      source_.append(ranges_, *this, now);
-      open_blocks_ = true;
-      last_append_ns_ = now;
-      // Others go on; what a link that is down, off or not in turn has begun does not wait for it.
-      const auto flush = static_cast<std::uint64_t>(settings_.flush.count());
-      if (now - last_flush_ns_ >= flush) {
-        last_flush_ns_ = now;
-        (void)source_.flush(*this, now - std::min(now, flush));
-      }
-    } else {
-      source_.flush(*this);
-      open_blocks_ = false;
-    }
-    use_ = nullptr;
-    copies_done();
+  const std::uint64_t carried = hopeless ? 0 : std::min(most, source_.triggers_on_links(now));
+  const std::uint64_t count = taking_ != Taking::none && carried > 0 ? triggers_->take(carried, ranges_) : 0;
+  if (held && carried > 0 && count == 0) taking_ = Taking::none;
+  const bool last = ending && (taking_ == Taking::none || hopeless);
+  const auto flush = static_cast<std::uint64_t>(settings_.flush.count());
+  const std::uint64_t flush_begun = last ? FelixSource::kNone : now - std::min(now, flush);
+  if (count > 0 || (!nothing_open && source_.oldest_ns() <= flush_begun)) {
+    write_blocks(count, now, flush_begun);
+    any = true;
   }
-  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (channels_[i].running) publish(i);
-  }
-  keep_books(count);
-  occupied_us_.store(source_.occupied_us(), std::memory_order_relaxed);
-  triggers_->done(count);
-  if (hopeless) return cut_off();
-  return last ? end_those() : true;
+  if (hopeless) return end_cut_off();
+  return last ? end_channels() : any;
 }
 
 bool FelixCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::running); }

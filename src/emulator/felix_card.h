@@ -19,7 +19,7 @@ struct FelixSettings {
   unsigned endpoints = 1;
   unsigned serial = 712;
   double temperature = 48;
-  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< open blocks are sent after so long without a trigger
+  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< an open block is sent when it is so old
 };
 
 class FelixCard final : public PciFunction, private BlockSink {
@@ -42,7 +42,15 @@ class FelixCard final : public PciFunction, private BlockSink {
 
  private:
   struct Channel {
-    bool running = false;
+    enum class State : std::uint8_t {
+      off,
+      on,
+      ending
+    };  // ending: disabled, and still written to until its triggers are done
+
+    bool running() const { return state != State::off; }
+
+    State state = State::off;
     ClientId client = 0;
     std::uint64_t start = 0;
     std::uint64_t end = 0;
@@ -53,18 +61,34 @@ class FelixCard final : public PciFunction, private BlockSink {
     bool told = false;  // an interrupt is out that the host has not answered by reading
     bool stuck = false;
     bool lost_reader = false;  // the read pointer was nowhere in the memory when the channel was enabled
-    bool ending = false;       // disabled, and still written to until its triggers are done
     std::atomic<std::uint64_t> sent{0};
     std::atomic<std::uint64_t> dropped{0};  // as the register has it: lost ones too
     std::span<std::byte> memory;            // from `position` on, while a Use lives
   };
+
+  /// Which triggers the card takes.
+  enum class Taking : std::uint8_t {
+    none,      ///< blocks may be open
+    triggers,  ///< all that are accepted
+    last,      ///< those that were accepted before the generator was switched off, or the last channel disabled
+  };
+  /// What the host wants, by its registers.
+  enum class Wanted : std::uint8_t { nothing, data, pause, end };
+
+  static Taking next(Taking taking, Wanted wanted);
+  Wanted wanted() const;
+  void links_come_up(std::uint64_t now_ns);
+  bool take_from_host();
+  bool look_for_room(std::uint64_t triggers);
+  void write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::uint64_t flush_begun_ns);
+  bool end_channels();
 
   std::atomic_ref<std::uint64_t> at(const card_registers::Register& reg, unsigned index = 0);
   bool obey();
   bool obey_commands();
   bool update_channel(unsigned index);
   bool ends_in_order(unsigned index);
-  void end_cut_off();
+  bool end_cut_off();
   void clear_source();
   bool open_blocks_fit() const;
   void begin(unsigned index);
@@ -75,7 +99,6 @@ class FelixCard final : public PciFunction, private BlockSink {
   BlockFate block(unsigned link, std::span<const std::byte> block) override;
   void lost(unsigned link) override;
   void keep_books(std::uint64_t triggers = 0);
-  void drain_from_host(Channel& channel);
   void set_temperature(double celsius);
   void define_registers();
 
@@ -95,10 +118,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   base::UniqueFd bar0_fd_;
   std::byte* bar0_ = nullptr;
   DmaMaps::Use* use_ = nullptr;  // in work() only
-  std::uint64_t last_append_ns_ = 0;
-  std::uint64_t last_flush_ns_ = 0;
-  bool open_blocks_ = false;
-  bool following_ = false;       // takes triggers
+  Taking taking_ = Taking::none;
   std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread
   std::uint64_t ending_ns_ = 0;  // that this process has spent on a channel that is ending
   std::atomic<std::uint64_t> bytes_{0};

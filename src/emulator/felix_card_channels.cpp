@@ -47,7 +47,7 @@ void FelixCard::begin(unsigned index) {
   if (channel.lost_reader) bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
   channel.even_dma = channel.even_host = channel.told = false;
   channel.sent = channel.dropped = 0;
-  channel.running = true;
+  channel.state = Channel::State::on;
   at(felix::reg("dma_position"), index).store(start, std::memory_order_release);
   at(felix::reg("dma_status"), index).store(0, std::memory_order_release);
 }
@@ -70,20 +70,20 @@ void FelixCard::publish(unsigned index) {
 bool FelixCard::update_channel(unsigned index) {
   Channel& channel = channels_[index];
   const bool enabled = (at(felix::reg("dma_enable")).load(std::memory_order_acquire) >> index & 1U) != 0;
-  if (enabled != channel.running) {
-    if (enabled) {
-      begin(index);
-    } else if (!channel.ending && ends_in_order(index)) {
-      channel.ending = true;
-      ending_ns_ = 0;
-    } else if (!channel.ending) {
-      end(index);
-    }
-    if (!channel.ending) return true;
-  } else {
-    channel.ending = false;
+  if (enabled && channel.state == Channel::State::off) {
+    begin(index);
+    return true;
   }
-  if (!channel.running) return false;
+  if (enabled && channel.state == Channel::State::ending) channel.state = Channel::State::on;
+  if (!enabled && channel.state == Channel::State::on) {
+    if (!ends_in_order(index)) {
+      end(index);
+      return true;
+    }
+    channel.state = Channel::State::ending;
+    ending_ns_ = 0;
+  }
+  if (!channel.running()) return false;
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
   if (channel.lost_reader) {
     if (read < channel.start || read > channel.end) return false;
@@ -130,7 +130,7 @@ std::uint64_t FelixCard::triggers_that_fit() const {
   double fit = std::max(1.0, kTurnBytes / std::max(all, 1.0));
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     const Channel& channel = channels_[i];
-    if (!channel.running || per_trigger[i] == 0) continue;
+    if (!channel.running() || per_trigger[i] == 0) continue;
     const std::uint64_t room = channel.stuck ? 0 : free_bytes(channel);
     fit = std::min(fit, room > open[i] ? static_cast<double>(room - open[i]) / per_trigger[i] : 0.0);
   }
@@ -139,7 +139,7 @@ std::uint64_t FelixCard::triggers_that_fit() const {
 
 BlockFate FelixCard::block(unsigned link, std::span<const std::byte> block) {
   Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
-  if (!channel.running) {
+  if (!channel.running()) {
     channel.dropped.store(channel.dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     blocks_dropped_.store(blocks_dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return BlockFate::dropped;
@@ -177,15 +177,21 @@ void FelixCard::lost(unsigned link) {
   channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// What the host sends is taken as fast as it comes.
-void FelixCard::drain_from_host(Channel& channel) {
-  if (channel.position == channel.read) return;
-  const std::uint64_t bytes = channel.read > channel.position
-                                  ? channel.read - channel.position
-                                  : channel.end - channel.start - (channel.position - channel.read);
-  if (channel.read < channel.position) channel.even_dma = !channel.even_dma;
-  channel.position = channel.read;
-  from_host_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+/// What the host sends is taken as fast as it comes. True if there was any.
+bool FelixCard::take_from_host() {
+  bool any = false;
+  for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
+    Channel& channel = channels_[i];
+    if (!channel.running() || channel.position == channel.read) continue;
+    const bool around = channel.read < channel.position;
+    from_host_bytes_.fetch_add(channel.read - channel.position + (around ? channel.end - channel.start : 0),
+                               std::memory_order_relaxed);
+    if (around) channel.even_dma = !channel.even_dma;
+    channel.position = channel.read;
+    publish(i);
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace rodeo::emulator

@@ -17,9 +17,11 @@ constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut o
 /// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
 /// to take them.
 bool FelixCard::ends_in_order(unsigned index) {
-  if ((!following_ && !open_blocks_) || index >= felix::kToHostDescriptors || !bus_master()) return false;
+  if ((taking_ == Taking::none && source_.oldest_ns() == FelixSource::kNone) || index >= felix::kToHostDescriptors ||
+      !bus_master())
+    return false;
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (i != index && channels_[i].running) return false;
+    if (i != index && channels_[i].running()) return false;
   }
   const Channel& channel = channels_[index];
   DmaMaps::Use use(maps());
@@ -27,11 +29,9 @@ bool FelixCard::ends_in_order(unsigned index) {
 }
 
 void FelixCard::end(unsigned index) {
-  channels_[index].running = channels_[index].ending = false;
+  channels_[index].state = Channel::State::off;
   // What nobody takes any more would come to the next reader, who does not expect it.
-  if (std::none_of(channels_.begin(), channels_.begin() + felix::kToHostDescriptors,
-                   [](const Channel& channel) { return channel.running; }))
-    clear_source();
+  if (std::ranges::none_of(std::span(channels_).first(felix::kToHostDescriptors), &Channel::running)) clear_source();
   at(felix::reg("dma_status"), index).store(felix::kDone.mask(), std::memory_order_release);
 }
 
@@ -43,14 +43,14 @@ bool FelixCard::open_blocks_fit() const {
         source_.open_blocks(link) * settings_.source.format.block_bytes;
   }
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (channels_[i].running && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
+    if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
   }
   return true;
 }
 
 /// What was accepted and cannot be written any more is lost under a name.
-void FelixCard::end_cut_off() {
-  if (following_) {
+bool FelixCard::end_cut_off() {
+  if (taking_ != Taking::none) {
     ranges_.clear();
     std::uint64_t left = 0;
     while (const std::uint64_t taken = triggers_->take(kDropTurn, ranges_)) {
@@ -61,11 +61,21 @@ void FelixCard::end_cut_off() {
     triggers_cut_off_.fetch_add(left, std::memory_order_relaxed);
   }
   clear_source();
+  return end_channels();
+}
+
+bool FelixCard::end_channels() {
+  for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
+    if (channels_[i].state == Channel::State::ending) end(i);
+  }
+  taking_ = Taking::none;
+  triggers_->set_ready(false);
+  return true;
 }
 
 void FelixCard::cut_off() {
-  for (Channel& channel : channels_) channel.running = channel.ending = false;
-  following_ = false;
+  for (Channel& channel : channels_) channel.state = Channel::State::off;
+  taking_ = Taking::none;
   full_ = running_ = false;
   clear_source();
   triggers_->set_ready(false);
@@ -75,15 +85,15 @@ bool FelixCard::client_left(ClientId client) {
   bool any = false, others = false;
   for (unsigned i = 0; i < felix::kDescriptors; ++i) {
     Channel& channel = channels_[i];
-    if (channel.running && channel.client == client) {
+    if (channel.running() && channel.client == client) {
       at(felix::reg("dma_enable")).fetch_and(~(std::uint64_t{1} << i), std::memory_order_relaxed);
       end(i);
       any = true;
     }
-    others = others || (channel.running && i < felix::kToHostDescriptors);
+    others = others || (channel.running() && i < felix::kToHostDescriptors);
   }
   if (any && !others) {
-    following_ = false;
+    taking_ = Taking::none;
     full_ = running_ = false;
     triggers_->set_ready(false);
   }
@@ -93,7 +103,6 @@ bool FelixCard::client_left(ClientId client) {
 void FelixCard::clear_source() {
   source_.clear();
   keep_books();
-  open_blocks_ = false;
 }
 
 }  // namespace rodeo::emulator

@@ -103,13 +103,18 @@ void FelixSource::emit(Elink& elink, BlockSink& sink, bool goes_on) {
   elink.books.ends(fate, goes_on, books_);
 }
 
+void FelixSource::begin_block(Elink& elink) {
+  elink.encoder.begin({elink.memory, settings_.format.block_bytes});
+  elink.begun_ns = now_ns_;
+}
+
 void FelixSource::push(Elink& elink, std::span<const std::byte> chunk, BlockSink& sink, std::uint8_t status) {
   BlockEncoder& encoder = elink.encoder;
-  if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+  if (encoder.full()) begin_block(elink);
   elink.books.begins(1);
   while (!encoder.push(chunk, status)) {
     emit(elink, sink, true);
-    encoder.begin({elink.memory, settings_.format.block_bytes});
+    begin_block(elink);
   }
   if (encoder.full()) emit(elink, sink, false);
 }
@@ -145,7 +150,7 @@ void FelixSource::push_provable(Elink& elink, std::size_t bytes, std::uint64_t h
   elink.books.begins(1);
   std::size_t from = 0;
   for (bool complete = false; !complete;) {
-    if (encoder.full()) encoder.begin({elink.memory, settings_.format.block_bytes});
+    if (encoder.full()) begin_block(elink);
     const std::size_t part = std::min(bytes - from, encoder.room_for_part());
     complete = part == bytes - from;
     write_part(encoder.position(), from, part, header, key);
@@ -247,6 +252,8 @@ void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsig
 }
 
 void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  oldest_ns_ = std::min(oldest_ns_, now_ns);
   const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
     look_at(triggers, turn);
@@ -260,7 +267,6 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
         continue;
       }
       books_.begun += headers_.size();
-      elink.appended_ns = now_ns;
       append_provable(elink, sink);
       if (pacer_.paced()) occupy(i, now_ns);
     }
@@ -273,22 +279,24 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
     return;
   }
   books_.begun += count;
-  elinks_.back().appended_ns = now_ns;
   append_ttc(triggers, sink);
 }
 
-bool FelixSource::flush(BlockSink& sink, std::uint64_t since_ns) {
-  bool any = false;
+void FelixSource::flush(BlockSink& sink, std::uint64_t begun_ns) {
+  oldest_ns_ = kNone;
   for (Elink& elink : elinks_) {
-    if (elink.encoder.full() || elink.appended_ns >= since_ns) continue;
+    if (elink.encoder.full()) continue;
+    if (elink.begun_ns > begun_ns) {
+      oldest_ns_ = std::min(oldest_ns_, elink.begun_ns);
+      continue;
+    }
     elink.encoder.timeout();
     emit(elink, sink, false);
-    any = true;
   }
-  return any;
 }
 
 void FelixSource::clear() {
+  oldest_ns_ = kNone;
   for (Elink& elink : elinks_) {
     const auto number = elink.encoder.elink();
     elink.encoder = BlockEncoder(settings_.format, number);

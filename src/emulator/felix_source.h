@@ -72,9 +72,11 @@ class FelixSource {
 
   /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
   void append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
-  /// Ends every block that has something in it with a timeout, as firmware does when nothing comes for a while; nothing may have
-  /// come since `since_ns`, of append()'s clock. True if there was one.
-  bool flush(BlockSink& sink, std::uint64_t since_ns = std::numeric_limits<std::uint64_t>::max());
+  /// Ends every block that was begun at `begun_ns` of append()'s clock, or before, with a time-out, as firmware does with blocks of that age.
+  void flush(BlockSink& sink, std::uint64_t begun_ns = kNone);
+  /// No open block was begun before; kNone: there is none.
+  std::uint64_t oldest_ns() const { return oldest_ns_; }
+  static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
   /// Forgets what is in open blocks: cut off.
   void clear();
 
@@ -95,9 +97,10 @@ class FelixSource {
     std::uint32_t link_id;
     std::byte* memory;  // its open block
     OpenBlockBooks books = {};
-    std::uint64_t appended_ns = 0;  // when it last got something
+    std::uint64_t begun_ns = 0;  // the open block
   };
 
+  void begin_block(Elink& elink);
   template <std::size_t kBytes, typename TrailerWord>
   std::size_t append_wholes(Elink& elink, std::size_t first, std::size_t bytes);
   std::size_t append_wholes(Elink& elink, std::size_t first);
@@ -122,6 +125,8 @@ class FelixSource {
   };
   std::vector<Line> memory_;  // of the open blocks
   std::vector<Elink> elinks_;
+  std::uint64_t now_ns_ = 0;  // of append()
+  std::uint64_t oldest_ns_ = kNone;
   LinkPacer pacer_;                     // a lane an E-link of the detector
   std::vector<std::uint64_t> headers_;  // of the triggers of one append() that the links of one turn carry
   std::vector<std::uint32_t> l1ids_;

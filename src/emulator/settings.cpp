@@ -112,7 +112,9 @@ const Settings<CardKeys>& card_settings() {
                       "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as "
                       "CRUs do. "
                       "busy: triggers wait."),
-              setting(&C::flush, "flush", "FELIX: open blocks are sent after so long without a trigger."),
+              setting(&C::flush, "flush",
+                      "FELIX: age at which an open block is sent, counted from its first byte; well below the time-out of "
+                      "the readout."),
           }),
   };
   return settings;

@@ -122,6 +122,20 @@ TEST(ReadoutSettings, ChunksThatDoNotFitIntoSlicesAreRefusedWithWhatToSet) {
   EXPECT_EQ(first_code(configuration("chunk_bytes = 1000\ngroups = 1\n", "type = \"full\"\n")), "");
 }
 
+TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
+  const auto with = [](const std::string& timeout, const std::string& card) {
+    return load("[readout.input]\ntype = \"card\"\ncards = [\"3b:00.0\"]\n[readout.builder]\ntimeout = \"" + timeout +
+                "\"\n[[readout.rob]]\nsource_id = \"0x610001\"\n[[emulator.card]]\naddress = \"3b:00.0\"\n" + card);
+  };
+  const auto plan = with("10ms", "type = \"felix\"\nflush = \"10ms\"\n");
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().front().code, "readout.timeout_before_flush");
+  EXPECT_NE(plan.error().front().next.find("longer than 10 ms"), std::string::npos) << plan.error().front().next;
+  EXPECT_TRUE(with("10ms", "type = \"felix\"\n"));
+  EXPECT_TRUE(with("11ms", "type = \"felix\"\nflush = \"10ms\"\n"));
+  EXPECT_TRUE(with("10ms", "type = \"cru\"\nflush = \"10ms\"\n")) << "a CRU has no blocks";
+}
+
 TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) {
   const auto code = [](const std::string& groups, const std::string& builder, std::vector<std::string> rob = {}) {
     const auto plan = load_readout_text(configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),

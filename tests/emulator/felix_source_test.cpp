@@ -101,7 +101,7 @@ TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
   EXPECT_GT(source.books().open(), 0U);
   const auto sent = [&] { return source.books().chunks[static_cast<std::size_t>(BlockFate::sent)]; };
   EXPECT_EQ(sent() + source.books().open() + source.books().link_down, 7 * 1000U);
-  (void)source.flush(blocks);
+  source.flush(blocks);
   EXPECT_EQ(source.books().open(), 0U);
   EXPECT_EQ(sent() + source.books().link_down, 7 * 1000U);
 }
@@ -127,7 +127,7 @@ std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks&
   return found;
 }
 
-TEST(FelixSource, OnlyBlocksThatHaveWaitedAreFlushed) {
+TEST(FelixSource, ABlockIsFlushedByItsAgeHoweverMuchCameSince) {
   FelixSourceSettings settings;
   settings.links = 2;
   settings.elinks_per_link = 1;
@@ -137,18 +137,26 @@ TEST(FelixSource, OnlyBlocksThatHaveWaitedAreFlushed) {
     const trigger::TriggerRange range{.sequence = l1id, .l1id = l1id, .count = 1};
     source.append(std::span(&range, 1), blocks, now_ns);
   };
-  append(0, 100);
+  const auto sent = [&](std::uint16_t elink) { return l1ids_by_elink(blocks, {0, 1 << 6})[elink]; };
+  using Ids = std::vector<std::uint32_t>;
   source.set_up(1, false);
+  append(0, 100);
+  source.set_up(1, true);
   append(1, 200);
-  EXPECT_FALSE(source.flush(blocks, 100));
-  EXPECT_TRUE(source.flush(blocks, 150));
-  EXPECT_FALSE(source.flush(blocks, 150));
-  auto found = l1ids_by_elink(blocks, {0, 1 << 6});
-  EXPECT_EQ(found[1 << 6], std::vector<std::uint32_t>{0}) << "of the link that went down";
-  EXPECT_TRUE(found[0].empty()) << "the other goes on";
-  EXPECT_TRUE(source.flush(blocks));
-  found = l1ids_by_elink(blocks, {0, 1 << 6});
-  EXPECT_EQ(found[0], (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(source.oldest_ns(), 100U);
+  source.flush(blocks, 99);
+  EXPECT_TRUE(blocks.bytes.empty());
+  source.flush(blocks, 100);
+  EXPECT_EQ(sent(0), (Ids{0, 1})) << "begun with the first trigger; the second does not make it younger";
+  EXPECT_TRUE(sent(1 << 6).empty()) << "begun with the second";
+  EXPECT_EQ(source.oldest_ns(), 200U);
+  append(2, 300);
+  source.flush(blocks, 299);
+  EXPECT_EQ(sent(1 << 6), (Ids{1, 2}));
+  EXPECT_EQ(sent(0), (Ids{0, 1})) << "its second block is of 300";
+  source.flush(blocks);
+  EXPECT_EQ(sent(0), (Ids{0, 1, 2}));
+  EXPECT_EQ(source.oldest_ns(), FelixSource::kNone);
 }
 
 TEST(FelixSource, LinksOfAGroupCarryTheTriggersInTurn) {
@@ -163,7 +171,7 @@ TEST(FelixSource, LinksOfAGroupCarryTheTriggersInTurn) {
   const std::array ranges{trigger::TriggerRange{.sequence = 0, .l1id = 5, .count = 100},
                           trigger::TriggerRange{.sequence = 100, .l1id = 1U << 24, .count = 50}};
   source.append(ranges, blocks, 0);
-  (void)source.flush(blocks);
+  source.flush(blocks);
   std::vector<std::uint16_t> elinks;
   for (std::uint16_t link = 0; link < 6; ++link) elinks.push_back(static_cast<std::uint16_t>(link << 6));
   const auto found = l1ids_by_elink(blocks, elinks);
@@ -211,7 +219,7 @@ TEST_P(FelixSourceChunks, AreThoseOfThePlainWriter) {
   const trigger::TriggerRange second{.sequence = triggers / 2, .l1id = triggers / 2, .count = triggers - triggers / 2};
   source.append(std::span(&first, 1), blocks, 0);
   source.append(std::span(&second, 1), blocks, 0);
-  (void)source.flush(blocks);
+  source.flush(blocks);
 
   std::vector<std::uint16_t> elinks;
   for (std::uint16_t link = 0; link < 2; ++link) {
