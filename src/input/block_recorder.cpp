@@ -179,38 +179,30 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   base::Backoff backoff;
   bool stopped = false;
   bool list_ended = list == nullptr;
-  for (bool data_ended = false; !data_ended || !list_ended;) {
-    bool idle = true;
+  bool data_ended = false;
+  const auto take = [&](DataStream& stream, std::span<ElinkWriter> to, bool& ended, std::uint64_t& chunks) {
     Page* page = nullptr;
-    if (!list_ended) {
-      const PollStatus status = list->poll(page);
-      if (status == PollStatus::page) {
-        add_page(*page, list_writer, *file);
-        page->drop();
-        idle = false;
-      }
-      list_ended = status == PollStatus::end;
-    }
-    if (!data_ended) {
-      const PollStatus status = data->poll(page);
-      if (status == PollStatus::page) {
-        summary.chunks += add_page(*page, *writers, *file);
-        page->drop();
-        idle = false;
-      }
-      data_ended = status == PollStatus::end;
-    }
+    const PollStatus status = ended ? PollStatus::end : stream.poll(page);
+    ended = status == PollStatus::end;
+    if (status != PollStatus::page) return false;
+    chunks += add_page(*page, to, *file);
+    page->drop();
+    return true;
+  };
+  std::uint64_t packets = 0;
+  const auto take_list = [&] { return list != nullptr && take(*list, list_writer, list_ended, packets); };
+  const auto take_data = [&] { return take(*data, *writers, data_ended, summary.chunks); };
+  while (!data_ended || !list_ended) {
+    // In the order of time, as a card sends them: whichever is behind, and the other where that one has nothing.
+    const bool list_first = list != nullptr && list->clock_ns() <= data->clock_ns();
+    const bool any = list_first ? take_list() || take_data() : take_data() || take_list();
     const bool enough = settings.chunks != 0 && summary.chunks >= settings.chunks;
     if (!stopped && (file->failed() || enough || (stop && stop()))) {
       input.stop();
       stopped = true;
       summary.part = settings.ends && !enough && !(data_ended && list_ended);
     }
-    if (idle) {
-      backoff.idle();
-    } else {
-      backoff.reset();
-    }
+    any ? backoff.reset() : backoff.idle();
   }
   for (ElinkWriter& writer : list_writer) writer.finish(*file);
   for (ElinkWriter& writer : *writers) writer.finish(*file);

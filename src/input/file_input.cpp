@@ -38,7 +38,7 @@ FileInput::FileInput(const FileInputSettings& settings)
   }
   taken_.assign(links_.size(), false);
   base::log_info("{}: {}, {} of {} in {}", settings.file.string(), base::counted(links_.size(), "link"),
-                 base::counted(recording_.chunks(), "chunk"), base::counted(recording_.ids().events(), "event"),
+                 base::counted(recording_.chunks(), "chunk"), base::counted(recording_.events(), "event"),
                  base::counted(recording_.blocks().size() / recording_.format().block_bytes, "block"));
 }
 
@@ -114,7 +114,7 @@ std::vector<NamedCounter> FileInput::counters() const {
     for (std::size_t i = 0; i < anomalies.size(); ++i) anomalies[i] += stream->block_counters().read(kAnomalies[i]);
   }
   const double events = static_cast<double>(foremost) / static_cast<double>(recording_.blocks().size()) *
-                        static_cast<double>(recording_.ids().events());
+                        static_cast<double>(recording_.events());
   std::vector<NamedCounter> all{
       {"sent", sent}, {"events", static_cast<std::uint64_t>(events)}, {"not_restamped", not_restamped}};
   std::uint64_t damaged = 0;
@@ -178,7 +178,8 @@ std::vector<Key> file_input_keys() {
       {.name = "rate",
        .type = KeyType::rate,
        .fallback = "0",
-       .help = "Events per second. 0 means as fast as they are taken.",
+       .help = "Events per second: as many chunks of the link that has most of them, or of the trigger's list. 0 means as "
+               "fast as they are taken.",
        .minimum = 0,
        .maximum = 1e9},
       {.name = "loop",

@@ -10,8 +10,8 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr std::size_t kPages = 256;     // that point into the file
-constexpr double kUnpacedRate = 100e3;  // events per second of recording time, when nobody says
+constexpr std::size_t kPages = 256;      // that point into the file
+constexpr double kRecordedRate = 100e3;  // events per second of recording time
 constexpr formats::DecodeBuffer::Capacity kPageRoom{
     .runs = 1024, .entries = 1024, .carry_bytes = 64 * 1024};  // besides one block's worst case
 constexpr int kPagesWithoutChunks = 32;  // that one poll() walks over before it lets its worker look around
@@ -31,9 +31,8 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
       playback_(playback),
       decoder_({.format = recording.format(), .max_chunk_bytes = recording.max_chunk_bytes()}, elinks),
       link_ids_(link_ids.begin(), link_ids.end()),
-      ns_per_byte_(static_cast<double>(recording.ids().events()) * 1e9 /
-                   (playback.rate_hz > 0 ? playback.rate_hz : kUnpacedRate) /
-                   static_cast<double>(recording.blocks().size())),
+      clock_ns_per_byte_(static_cast<double>(recording.events()) * 1e9 / std::max(playback.rate_hz, kRecordedRate) /
+                         static_cast<double>(recording.blocks().size())),
       last_memory_(playback.loop ? std::make_unique_for_overwrite<std::byte[]>(decoder_.capacity_for(0).carry_bytes)
                                  : nullptr),
       last_page_(decoder_.capacity_for(0), *this, last_memory_.get()),
@@ -89,7 +88,9 @@ std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) cons
   if (planned) return playback_.plan.end_at;
   if (playback_.rate_hz <= 0) return Playback::kNoStop;
   const std::uint64_t start = playback_.start_ns.load(std::memory_order_relaxed);
-  return static_cast<std::uint64_t>(static_cast<double>(now_ns - start) / ns_per_byte_);
+  return static_cast<std::uint64_t>(static_cast<double>(now_ns - start) * playback_.rate_hz * 1e-9 /
+                                    static_cast<double>(recording_.events()) *
+                                    static_cast<double>(recording_.blocks().size()));
 }
 
 PollStatus FileStream::poll(Page*& out) {
@@ -117,13 +118,8 @@ PollStatus FileStream::poll(Page*& out) {
       ++pass_;
       std::fill(followers_.begin(), followers_.end(), RecordedIds::Follower{});
     }
-    if (!decode_next(allowed, planned, *page)) {
-      // Nothing is due: all up to now is delivered, unless a stop holds it back.
-      const bool held = playback_.hold_at.load(std::memory_order_relaxed) != Playback::kNoStop;
-      if (playback_.rate_hz > 0 && !held) clock_ns_ = std::max(clock_ns_, now);
-      break;
-    }
-    clock_ns_ = std::max(clock_ns_, start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * ns_per_byte_));
+    if (!decode_next(allowed, planned, *page)) break;
+    clock_ns_ = start + static_cast<std::uint64_t>(static_cast<double>(played_.get()) * clock_ns_per_byte_);
     const std::span<const ChunkRun> runs = planned ? up_to_last_event(*page) : page->decoded.runs();
     if (!runs.empty()) return deliver(*page, runs, out);
   }
@@ -234,7 +230,7 @@ void FileStream::restamp(std::span<std::byte> chunk, LinkIndex link) {
     not_restamped_.add(1);
     return;
   }
-  const std::uint64_t sequence = pass_ * recording_.ids().events() + *position;
+  const std::uint64_t sequence = pass_ * recording_.ids().span() + *position;
   const L1Id l1id = L1Id::of(static_cast<std::uint32_t>(sequence >> 24), static_cast<std::uint32_t>(sequence));
   if (playback_.restamp == nullptr) {
     playback_.provable.write(chunk, link_ids_[link], l1id);

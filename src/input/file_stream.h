@@ -46,8 +46,8 @@ class FileStream final : public DataStream {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override;
 
-  /// Recording time, stretched over the recording's blocks: event time-outs run with the data, however fast they are played. At a
-  /// rate it follows the steady clock, as far as blocks were delivered.
+  /// Recording time: its events at 100 kHz, or at `rate` if that is more, stretched over its blocks. Event time-outs run with the data, however fast
+  /// they are played and whatever ids they carry: what a block takes to fill at a low rate is no time in which an event waits.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return {chunks_.get(), bytes_.get(), pages_polled_.get()}; }
 
@@ -82,7 +82,7 @@ class FileStream final : public DataStream {
   const Playback& playback_;
   formats::BlockDecoder decoder_;
   std::vector<std::uint32_t> link_ids_;
-  const double ns_per_byte_;
+  const double clock_ns_per_byte_;
 
   std::deque<FilePage> pages_;
   base::Arena memory_;

@@ -41,7 +41,9 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   if (now_ns - last_call_ns_ > kStall) patience_ns_ += now_ns - last_call_ns_;
   last_call_ns_ = now_ns;
   bool refused = false;
-  for (int round = 0; round < kBatchesPerCall && !schedule_.exhausted(); ++round) {
+  // Who reads a list beside the data goes by the clocks of both, which are those of a call.
+  const int batches = lists_.empty() ? kBatchesPerCall : 1;
+  for (int round = 0; round < batches && !schedule_.exhausted(); ++round) {
     if (schedule_.paced() && schedule_.due_ns() > now_ns) break;
     const std::uint64_t time = schedule_.paced() ? schedule_.due_ns() : now_ns;
     const std::uint64_t flush_at = oldest_pending_ns() + flush_ns_;

@@ -2,10 +2,21 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace rodeo::input {
 
+// Of narrow ids, the shorter way round.
+std::int64_t RecordedIds::step(std::uint32_t before, std::uint32_t now) const {
+  const std::int64_t turn = std::int64_t{field_.mask()} + 1;
+  const std::int64_t forward = (now - before) & field_.mask();
+  return forward >= turn / 2 ? forward - turn : forward;
+}
+
 bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
+  // A step of nearly half a turn could be one either way.
+  if (field_.bits < 32)
+    return std::abs(step(before, now)) <= std::min<std::int64_t>(kLargestStep, (std::int64_t{field_.mask()} + 1) * 3 / 8);
   const L1Id a{before};
   const L1Id b{now};
   if (a.ecr() == b.ecr())
@@ -13,28 +24,35 @@ bool RecordedIds::near(std::uint32_t before, std::uint32_t now) const {
   return ((a.ecr() + 1) & 0xffU) == b.ecr() && b.l1() <= kLargestStep;
 }
 
-// Narrow ids are unwrapped along their link, the shorter way round.
-std::int64_t RecordedIds::follow(Follower& follower, std::uint32_t id) const {
+// Narrow ids are unwrapped along their link.
+std::optional<std::int64_t> RecordedIds::follow(Follower& follower, std::uint32_t id) const {
   if (!follower.begun) follower = {.last = *first_, .position = 0, .begun = true};
-  const std::int64_t turn = std::int64_t{field_.mask()} + 1;
-  std::int64_t step = (id - follower.last) & field_.mask();
-  if (step >= turn / 2) step -= turn;
-  follower.last = id;
-  return follower.position += step;
+  if (!near(follower.last, id)) {
+    const auto before = std::exchange(follower.far, id);
+    if (!before || !near(*before, id)) return std::nullopt;
+  }
+  follower.far.reset();
+  follower.position += step(std::exchange(follower.last, id), id);
+  return follower.position;
 }
 
 void RecordedIds::learn(LinkIndex link, std::span<const std::byte> chunk) {
   if (!field_.in(chunk)) return;
   const std::uint32_t id = field_.read(chunk);
-  if (!first_) first_ = id;
+  if (!seen_) seen_ = id;
   Follower& follower = learning_[link];
-  if (field_.bits < 32) {
-    const std::int64_t position = follow(follower, id);
-    lowest_ = std::min(lowest_, position);
-    highest_ = std::max(highest_, position);
+  const bool believed = follower.begun && near(follower.last, id);
+  if (believed && !first_) {
+    first_ = follower.last;
+    if (field_.bits < 32) std::ranges::fill(learning_, Follower{});
+  }
+  if (field_.bits < 32 && first_) {
+    if (const auto position = follow(follower, id)) {
+      lowest_ = std::min(lowest_, *position);
+      highest_ = std::max(highest_, *position);
+    }
     return;
   }
-  const bool believed = follower.begun && near(follower.last, id);
   if (believed) {
     for (const L1Id one : {L1Id{follower.last}, L1Id{id}}) {
       Epoch& epoch = epochs_[one.ecr()];
@@ -49,9 +67,11 @@ void RecordedIds::learn(LinkIndex link, std::span<const std::byte> chunk) {
 
 void RecordedIds::end_learning() {
   learning_ = {};
+  // A recording of one event has no step from chunk to chunk to believe in.
+  if (!first_) first_ = seen_;
   if (!first_) return;
   if (field_.bits < 32) {
-    events_ = static_cast<std::uint64_t>(highest_ - lowest_ + 1);
+    span_ = static_cast<std::uint64_t>(highest_ - lowest_ + 1);
     return;
   }
   // The epoch to begin with is the one without a predecessor; a full circle begins where the recording does.
@@ -60,23 +80,25 @@ void RecordedIds::end_learning() {
   for (std::uint32_t i = 0; i < 256; ++i) {
     Epoch& epoch = epochs_[(begin + i) & 0xffU];
     if (!epoch.used) continue;
-    if (events_ > 0) epoch.first = 0;  // only the first may begin in the middle
-    epoch.base = events_;
-    events_ += epoch.last - epoch.first + 1;
+    if (span_ > 0) epoch.first = 0;  // only the first may begin in the middle
+    epoch.base = span_;
+    span_ += epoch.last - epoch.first + 1;
   }
-  // A recording of one event has no step from chunk to chunk to believe in.
-  if (events_ == 0) {
+  if (span_ == 0) {
     const L1Id only{*first_};
     epochs_[only.ecr()] = {.used = true, .first = only.l1(), .last = only.l1(), .base = 0};
-    events_ = 1;
+    span_ = 1;
   }
 }
 
 std::optional<std::uint64_t> RecordedIds::position(Follower& follower, std::span<const std::byte> chunk) const {
   if (!field_.in(chunk) || !first_) return std::nullopt;
   const std::uint32_t id = field_.read(chunk);
-  if (field_.bits < 32) return static_cast<std::uint64_t>(follow(follower, id) - lowest_);
-  return position_of(id);
+  if (field_.bits == 32) return position_of(id);
+  const auto position = follow(follower, id);
+  // One that was not learnt, because it came before the first that was, has none either.
+  if (!position || *position < lowest_ || *position > highest_) return std::nullopt;
+  return static_cast<std::uint64_t>(*position - lowest_);
 }
 
 // Of ids with the ECR counter.
@@ -88,11 +110,7 @@ std::optional<std::uint64_t> RecordedIds::position_of(std::uint32_t id) const {
 }
 
 std::optional<std::int64_t> RecordedIds::distance(std::uint32_t from, std::uint32_t to) const {
-  if (field_.bits < 32) {
-    const std::int64_t turn = std::int64_t{field_.mask()} + 1;
-    const std::int64_t step = (to - from) & field_.mask();
-    return step >= turn / 2 ? step - turn : step;
-  }
+  if (field_.bits < 32) return step(from, to);
   const auto first = position_of(from);
   const auto second = position_of(to);
   if (!first || !second) return std::nullopt;

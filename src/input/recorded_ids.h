@@ -27,8 +27,8 @@ struct L1IdField {
   }
 };
 
-/// Learns in one pass over the recording, then maps ids to positions. An id that is far from those before it on its link is not learnt
-/// (a flipped bit must not make a recording look hours long) and has no position.
+/// Learns in one pass over the recording, then maps ids to positions. An id that is far from those before it on its link, and that the next one does
+/// not go on from, is not learnt (a flipped bit must not make a recording look hours long) and has no position.
 class RecordedIds {
  public:
   explicit RecordedIds(L1IdField field) : field_(field) {}
@@ -39,14 +39,15 @@ class RecordedIds {
 
   const L1IdField& field() const { return field_; }
 
-  /// Events from the first id to the last.
-  std::uint64_t events() const { return events_; }
+  /// Events from the first id to the last: what each further pass of a loop adds.
+  std::uint64_t span() const { return span_; }
 
   /// Where one link is in a pass; begins anew at each pass.
   struct Follower {
     std::uint32_t last = 0;
     std::int64_t position = 0;
     bool begun = false;
+    std::optional<std::uint32_t> far = {};  // the id before, if it was far from `last`
   };
 
   /// Events from one id to another: negative if `to` is the earlier one; none if an id is not one of the recording's. Narrow ids: by the
@@ -56,7 +57,7 @@ class RecordedIds {
   /// Largest step from chunk to chunk of a link that is believed.
   static constexpr std::uint32_t kLargestStep = 4096;
 
-  /// The position of the next chunk's event, 0 to events() - 1; none if the chunk does not carry a known id.
+  /// The position of the next chunk's event, 0 to span() - 1; none if the chunk does not carry a known id.
   std::optional<std::uint64_t> position(Follower& follower, std::span<const std::byte> chunk) const;
 
  private:
@@ -68,16 +69,18 @@ class RecordedIds {
   };
 
   std::optional<std::uint64_t> position_of(std::uint32_t id) const;
+  std::int64_t step(std::uint32_t before, std::uint32_t now) const;
   bool near(std::uint32_t before, std::uint32_t now) const;
-  std::int64_t follow(Follower& follower, std::uint32_t id) const;
+  std::optional<std::int64_t> follow(Follower& follower, std::uint32_t id) const;
 
   L1IdField field_;
   std::vector<Follower> learning_;
-  std::optional<std::uint32_t> first_;  // first id of all
+  std::optional<std::uint32_t> seen_;   // first id of all
+  std::optional<std::uint32_t> first_;  // first id of all that the next one of its link goes on from
   std::array<Epoch, 256> epochs_{};     // by ECR counter
   std::int64_t lowest_ = 0;             // narrow ids: position before the first id that was seen
-  std::int64_t highest_ = -1;
-  std::uint64_t events_ = 0;
+  std::int64_t highest_ = 0;
+  std::uint64_t span_ = 0;
 };
 
 }  // namespace rodeo::input

@@ -51,17 +51,23 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
 }
 
 void Recording::read_through() {
-  formats::BlockDecoder decoder({.format = format_, .max_chunk_bytes = options_.max_chunk_bytes}, elinks_);
+  std::vector<std::uint16_t> all = elinks_;
+  if (options_.trigger_elink) all.push_back(*options_.trigger_elink);
+  std::vector<std::uint64_t> chunks(all.size());
+  formats::BlockDecoder decoder({.format = format_, .max_chunk_bytes = options_.max_chunk_bytes}, all);
   formats::DecodeBuffer buffer(decoder.capacity_for(kBlocksAtOnce));
   ids_.begin_learning(elinks_.size());
   for (std::size_t at = 0; at < blocks_.size();) {
     buffer.clear();
     at += decoder.decode(blocks_.subspan(at, std::min(kBlocksAtOnce * format_.block_bytes, blocks_.size() - at)), buffer);
     for (const ChunkRun& run : buffer.runs()) {
+      chunks[run.link] += run.more_follows ? 0 : run.count;
+      if (run.link == elinks_.size()) continue;
       for (std::uint32_t i = 0; i < run.count; ++i) ids_.learn(run.link, run.chunk(i));
       chunks_ += run.count;
     }
   }
+  events_ = std::ranges::max(chunks);
   ids_.end_learning();
   buffer.clear();
   decoder.finish(buffer);

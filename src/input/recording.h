@@ -33,6 +33,9 @@ class Recording {
   const formats::BlockFormat& format() const { return format_; }
   std::uint32_t max_chunk_bytes() const { return options_.max_chunk_bytes; }
 
+  /// As many as the E-link with most chunks has, the trigger's included; the ids in them are not asked: this is what a rate is counted in.
+  std::uint64_t events() const { return events_; }
+
   /// E-links with data that have at least one block, ascending; without the trigger's.
   std::span<const std::uint16_t> elinks() const { return elinks_; }
   std::uint64_t chunks() const { return chunks_; }
@@ -45,7 +48,7 @@ class Recording {
   /// chunk or a block.
   const std::vector<NamedCounter>& damage() const { return damage_; }
 
-  /// The L1 ids of the recording, and how many events they span.
+  /// The L1 ids of the recording: what loops and stops need.
   const RecordedIds& ids() const { return ids_; }
 
  private:
@@ -57,6 +60,7 @@ class Recording {
   formats::BlockFormat format_;
   std::vector<std::uint16_t> elinks_;
   std::uint64_t chunks_ = 0;
+  std::uint64_t events_ = 0;
   std::vector<NamedCounter> damage_;
   RecordedIds ids_;
 };

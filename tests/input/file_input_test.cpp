@@ -219,6 +219,107 @@ TEST_F(RecordedFile, ClockFollowsTheRecordingHoweverFastItIsRead) {
   EXPECT_NEAR(static_cast<double>(last - first), 1e7, 2e6) << "a thousand events at 100 kHz";
 }
 
+TEST_F(RecordedFile, AnEventIsThereWholeWithinHalfOfTheUsualTimeOut) {
+  settings_.events = 20'000;
+  settings_.links = generated_fids(8, 3, 7, false);
+  RecordingSettings how;
+  how.trigger_elink = 0x7c3;
+  FileInputSettings s = playing(record(how));
+  s.recording.trigger_elink = 0x7c3;
+  FileInput input(s);
+  const auto data = input.open(input.links());
+  const auto list = input.open_trigger_list();
+  input.start();
+  std::vector<std::uint64_t> first(settings_.events, ~std::uint64_t{0});
+  std::vector<std::uint64_t> last(settings_.events);
+  for (DataStream* stream : {data.get(), list.get()}) {
+    for (Page* page = nullptr; stream->poll(page) == PollStatus::page;) {
+      for (const ChunkRun& run : page->runs) {
+        for (std::uint32_t i = 0; i < run.count; ++i) {
+          std::uint32_t l1id = 0;
+          if (stream == list.get()) l1id = formats::TtcPacket::read(run.chunk(i))->l1id.value;
+          if (stream == data.get()) std::memcpy(&l1id, run.chunk(i).data(), sizeof l1id);
+          ASSERT_LT(l1id, first.size());
+          first[l1id] = std::min(first[l1id], stream->clock_ns());
+          last[l1id] = std::max(last[l1id], stream->clock_ns());
+        }
+      }
+      page->drop();
+    }
+  }
+  for (std::size_t event = 0; event < first.size(); ++event)
+    ASSERT_LE(last[event], first[event] + 5'000'000) << event << ": its chunks, and its packet in the list";
+}
+
+TEST_F(RecordedFile, ItsClockRunsWithTheDataNotWithTheTimeThatALowRateTakes) {
+  FileInputSettings s = playing(record());
+  s.rate_hz = 1000;
+  FileInput input(s);
+  const auto stream = input.open(input.links());
+  input.start();
+  std::vector<SeenChunk> chunks;
+  while (chunks.empty()) testing::read_all(*stream, chunks, 1);
+  const std::uint64_t first = stream->clock_ns();
+  while (chunks.size() < 24 * 30) testing::read_all(*stream, chunks, 24 * 30);
+  EXPECT_LT(stream->clock_ns() - first, 1'000'000U) << "some fifty events, of 10 us each";
+}
+
+TEST_F(RecordedFile, ClockDoesNotHangOnIds) {
+  settings_.links = generated_fids(8, 3, 7, false);
+  for (const std::uint32_t bits : {32U, 24U, 16U, 8U}) {
+    std::filesystem::remove(directory_ / "recording.felix");
+    settings_.l1id_bits = bits;
+    settings_.events = 8000;
+    settings_.faults.l1id = 0.003;
+    FileInputSettings s = playing(record());
+    s.recording.l1id.bits = bits;
+    FileInput input(s);
+    const auto stream = input.open(input.links());
+    input.start();
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    for (Page* page = nullptr; stream->poll(page) == PollStatus::page; last = stream->clock_ns()) {
+      if (first == 0) first = stream->clock_ns();
+      page->drop();
+    }
+    EXPECT_NEAR(static_cast<double>(last - first), 80e6, 4e6) << "8000 events at 100 kHz, of " << bits << " bits";
+    EXPECT_EQ(counter(input, "events"), 8000U);
+  }
+}
+
+TEST_F(RecordedFile, ALoopCountsOnPastFlippedIds) {
+  settings_.links = generated_fids(8, 3, 7, false);
+  for (const std::uint32_t bits : {24U, 16U, 8U}) {
+    std::filesystem::remove(directory_ / "recording.felix");
+    settings_.l1id_bits = bits;
+    settings_.faults.l1id = 0.003;
+    FileInputSettings s = playing(record());
+    s.loop = true;
+    s.recording.l1id.bits = bits;
+    FileInput input(s);
+    const auto stream = input.open(input.links());
+    input.start();
+    std::vector<SeenChunk> chunks;
+    while (chunks.size() < 50'000) testing::read_all(*stream, chunks, 50'000);
+    // In each pass all links count on from one number: chunk by chunk, but those with a flipped id.
+    const formats::Provable provable(5, false, bits);
+    std::vector<std::uint32_t> seen(8);
+    std::map<std::uint32_t, std::map<std::uint32_t, std::size_t>> begins;  // of a pass
+    for (const SeenChunk& chunk : chunks) {
+      const std::uint32_t n = seen[chunk.link]++;
+      ++begins[n / 1000][(chunk.l1id - n % 1000) & provable.l1id_mask()];
+    }
+    std::size_t in_order = 0;
+    for (const auto& [pass, of_pass] : begins) {
+      std::size_t most = 0;
+      for (const auto& [begin, count] : of_pass) most = std::max(most, count);
+      in_order += most;
+    }
+    EXPECT_GT(in_order, 49'500U) << bits << " bits";
+    EXPECT_LT(counter(input, "not_restamped"), 500U);
+  }
+}
+
 TEST_F(RecordedFile, PlaysTheTriggerListItRecorded) {
   RecordingSettings how;
   how.trigger_elink = 0x7c3;

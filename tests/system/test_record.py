@@ -126,6 +126,24 @@ def test_a_recording_that_is_stopped_in_the_middle_ends_good(rodeo):
         assert report["verified"]["mismatches"] == 0 and report["verified"]["chunks"] == report["chunks"]["sent"] > 0
 
 
+@pytest.mark.parametrize("rate, bits, flips", [("1.2kHz", 32, 0), ("8kHz", 24, 0.0003), ("0", 24, 0.0003)])
+@pytest.mark.parametrize("elink", [None, 2000])
+def test_a_recording_loses_nothing_at_any_rate_but_what_is_wrong_in_it(rodeo, rate, bits, flips, elink):
+    """Blocks of small chunks take longer to fill than an event waits, ids may be damaged, and a list beside the data must stay with them."""
+    events = 2000
+    arguments = ["--links", 8, "--events", events, "--set", f"l1id_bits={bits}", "--fault", f"l1id={flips}", "-o", "json"]
+    arguments += ["--trigger-elink", elink] if elink else []
+    flipped = json.loads(rodeo("data", "record", "run.felix", *arguments).stdout).get("fault_l1id", 0)
+    text = f'[readout.input]\ntype = "file"\nfile = "run.felix"\nrate = "{rate}"\nl1id_bits = {bits}\ntrigger_elink = {elink or -1}\n' \
+           f'[readout.builder]\ntrigger_list = {str(elink is not None).lower()}\n[readout.extractor]\ntype = "rodeo"\nl1id_bits = {bits}\n' \
+           '[[readout.rob]]\nsource_id = "0x610001"\n'
+    (rodeo.directory / "run.toml").write_text(text)
+    report = json.loads(rodeo("readout", "run.toml", "--json", "-").stdout)
+    assert report["chunks"]["sent"] == 8 * events
+    assert sum(report["chunks"]["lost"].values()) <= flipped, report["chunks"]
+    assert report["fragments"]["incomplete"] <= 2 * flipped, report["fragments"]
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_recording_that_is_interrupted_says_so_unless_it_would_never_have_ended(rodeo, ends):
     arguments = ["data", "record", "run.felix", "--links", 4, "--set", "rate=1MHz", "-o", "json"]
