@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "emulator/cru_card.h"
+#include "formats/trigger_plan.h"
 
 namespace rodeo::emulator {
 namespace {
@@ -13,7 +14,7 @@ namespace cru = card_registers::cru;
 
 constexpr double kLhcHz = 240'474'000;  // six times the bunch crossing clock, what the GBT links run at
 constexpr double kBunchHz = kLhcHz / 6;
-constexpr double kOrbitHz = 1e9 / trigger::kOrbitNs;
+constexpr double kOrbitHz = 1e9 / formats::kOrbitNs;
 
 constexpr std::uint64_t kFirmwareHash = 0xf6b5d742;  // v3.19.4 in upstream's list
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/counters.h"
-#include "input/draw.h"
+#include "formats/draw.h"
 #include "input/generator_settings.h"
 
 namespace rodeo::input {
@@ -65,7 +65,7 @@ class FaultPlan {
 
   /// The fault of one chunk, or kNone.
   GeneratorCounter of(std::uint32_t link_id, std::uint64_t trigger) const {
-    const std::uint64_t bits = draw::at(draw::base(seed_, 1, link_id), trigger) >> 11;
+    const std::uint64_t bits = formats::draw::at(formats::draw::base(seed_, 1, link_id), trigger) >> 11;
     if (bits >= limits_.back()) return kNone;
     std::size_t fault = 0;
     while (bits >= limits_[fault]) ++fault;
@@ -74,16 +74,16 @@ class FaultPlan {
 
   /// True if none of the triggers first, first + step, ... below `end` gets a fault on this link: of() without the rest, for whole runs.
   bool quiet(std::uint32_t link_id, std::uint64_t first, std::uint64_t end, std::uint64_t step) const {
-    const std::uint64_t base = draw::base(seed_, 1, link_id);
+    const std::uint64_t base = formats::draw::base(seed_, 1, link_id);
     bool any = false;
     for (std::uint64_t trigger = first; trigger < end; trigger += step)
-      any |= draw::at(base, trigger) >> 11 < limits_.back();
+      any |= formats::draw::at(base, trigger) >> 11 < limits_.back();
     return !any;
   }
 
   /// Further chance for the same chunk: which bit, how short.
   std::uint64_t detail(std::uint32_t link_id, std::uint64_t trigger) const {
-    return draw::chunk(seed_, 2, link_id, trigger);
+    return formats::draw::chunk(seed_, 2, link_id, trigger);
   }
 
   bool silent(std::int64_t link, std::uint64_t trigger) const {

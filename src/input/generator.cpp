@@ -15,7 +15,12 @@ constexpr std::uint64_t kClockStep = 2'000'000;  // an idle clock still moves: e
 Generator::Generator(GeneratorSettings settings)
     : settings_(std::move(settings)),
       provable_(settings_.seed, settings_.crc, settings_.l1id_bits),
-      schedule_(settings_),
+      plan_({.rate_hz = settings_.rate_hz,
+             .random = settings_.random,
+             .seed = settings_.seed,
+             .limit = settings_.events,
+             .ecr_triggers = settings_.ecr_triggers,
+             .ecr_period = settings_.ecr_period}),
       history_(run_period(settings_) + settings_.faults.lag_by + trigger_batch(settings_) + 2),
       period_(run_period(settings_)),
       batch_(trigger_batch(settings_)),
@@ -32,7 +37,7 @@ PagedStream& Generator::add_trigger_list() {
 }
 
 void Generator::start(std::uint64_t now_ns) {
-  schedule_.start(now_ns);
+  plan_.start(now_ns);
   last_call_ns_ = now_ns;
   publish(now_ns - 1);  // the first trigger may be due now
 }
@@ -43,48 +48,48 @@ std::uint64_t Generator::advance(std::uint64_t now_ns) {
   bool refused = false;
   // Who reads a list beside the data goes by the clocks of both, which are those of a call.
   const int batches = lists_.empty() ? kBatchesPerCall : 1;
-  for (int round = 0; round < batches && !schedule_.exhausted(); ++round) {
-    if (schedule_.paced() && schedule_.due_ns() > now_ns) break;
-    const std::uint64_t time = schedule_.paced() ? schedule_.due_ns() : now_ns;
+  for (int round = 0; round < batches && !plan_.exhausted(); ++round) {
+    if (plan_.paced() && plan_.due_ns() > now_ns) break;
+    const std::uint64_t time = plan_.paced() ? plan_.due_ns() : now_ns;
     const std::uint64_t flush_at = oldest_pending_ns() + flush_ns_;
-    if (flushed_ < schedule_.accepted() && flush_at < time) flush(flush_at);
+    if (flushed_ < plan_.accepted() && flush_at < time) flush(flush_at);
     if (busy()) {
       // What is overdue because we were stalled waits: the readout was not busy then, and is to get all triggers in the end.
-      counters_.add(GeneratorCounter::vetoed, schedule_.veto_until(now_ns - patience_ns_));
+      counters_.add(GeneratorCounter::vetoed, plan_.refuse_until(now_ns - patience_ns_));
       refused = true;
       break;
     }
-    const std::uint64_t first = schedule_.accepted();
+    const std::uint64_t first = plan_.accepted();
     const std::uint64_t end = accept_batch(now_ns, oldest_pending_ns() + flush_ns_);
     for (const auto& list : lists_) list->send(history_, first, end);
     for (const auto& feed : feeds_) feed->send(first, end);
   }
-  const bool more = !refused && !schedule_.exhausted() && schedule_.due_ns() <= now_ns;
-  const std::uint64_t accepted = schedule_.accepted();
-  const bool waiting = schedule_.paced() && !schedule_.exhausted() && schedule_.due_ns() <= now_ns;
-  const std::uint64_t processed = waiting ? schedule_.due_ns() - 1 : now_ns;
-  patience_ns_ = waiting ? std::min(patience_ns_, now_ns - schedule_.due_ns()) : 0;
+  const bool more = !refused && !plan_.exhausted() && plan_.due_ns() <= now_ns;
+  const std::uint64_t accepted = plan_.accepted();
+  const bool waiting = plan_.paced() && !plan_.exhausted() && plan_.due_ns() <= now_ns;
+  const std::uint64_t processed = waiting ? plan_.due_ns() - 1 : now_ns;
+  patience_ns_ = waiting ? std::min(patience_ns_, now_ns - plan_.due_ns()) : 0;
   // While we wait for memory, what is pending may be what keeps the memory's events open: it goes by the true time.
   const std::uint64_t waited_to = refused ? now_ns : processed;
-  if (flushed_ < accepted && (schedule_.exhausted() || oldest_pending_ns() + flush_ns_ <= waited_to)) flush(processed);
+  if (flushed_ < accepted && (plan_.exhausted() || oldest_pending_ns() + flush_ns_ <= waited_to)) flush(processed);
   for (const auto& feed : feeds_) feed->send_late(processed, false);
   publish(processed);
   if (more) return now_ns;
   std::uint64_t next = now_ns + kClockStep;
-  if (!schedule_.exhausted() && schedule_.paced()) next = std::min(next, schedule_.due_ns());
+  if (!plan_.exhausted() && plan_.paced()) next = std::min(next, plan_.due_ns());
   if (flushed_ < accepted) next = std::min(next, oldest_pending_ns() + flush_ns_);
   return std::max(next, now_ns + 1);
 }
 
 void Generator::end_offering(std::uint64_t end_ns) {
   if (!behind(end_ns)) return;
-  const std::uint64_t overdue = schedule_.veto_until(end_ns);
+  const std::uint64_t overdue = plan_.refuse_until(end_ns);
   counters_.add(GeneratorCounter::vetoed, overdue);
   counters_.add(GeneratorCounter::overdue, overdue);
 }
 
 bool Generator::exhausted() const {
-  return schedule_.exhausted() &&
+  return plan_.exhausted() &&
          std::none_of(feeds_.begin(), feeds_.end(), [](const auto& feed) { return feed->holds_late_chunks(); });
 }
 
@@ -95,29 +100,29 @@ bool Generator::busy() {
 
 // Accepts what is due, up to a batch or to the moment when something has waited long enough; at least one trigger.
 std::uint64_t Generator::accept_batch(std::uint64_t now_ns, std::uint64_t flush_at_ns) {
-  const std::uint64_t end = schedule_.accepted() + batch_;
+  const std::uint64_t end = plan_.accepted() + batch_;
   do {
-    const std::uint64_t time = schedule_.paced() ? schedule_.due_ns() : now_ns;
-    const std::uint64_t trigger = schedule_.accepted();
-    const L1Id l1id = schedule_.accept(time);
+    const std::uint64_t time = plan_.paced() ? plan_.due_ns() : now_ns;
+    const std::uint64_t trigger = plan_.accepted();
+    const L1Id l1id = plan_.accept(time);
     history_[trigger] = {provable_.header(l1id), time, l1id};
-  } while (schedule_.accepted() < end && !schedule_.exhausted() && schedule_.due_ns() <= std::min(now_ns, flush_at_ns));
-  counters_.add(GeneratorCounter::triggers, schedule_.accepted() + batch_ - end);
-  return schedule_.accepted();
+  } while (plan_.accepted() < end && !plan_.exhausted() && plan_.due_ns() <= std::min(now_ns, flush_at_ns));
+  counters_.add(GeneratorCounter::triggers, plan_.accepted() + batch_ - end);
+  return plan_.accepted();
 }
 
 // Every link has sent all triggers up to the end of its last run, at most a period ago; a lagging link is at fault and not waited for.
 std::uint64_t Generator::oldest_pending_ns() const {
-  const std::uint64_t accepted = schedule_.accepted();
+  const std::uint64_t accepted = plan_.accepted();
   const std::uint64_t oldest = std::max(flushed_, accepted >= period_ ? accepted - period_ : 0);
   return oldest < accepted ? history_[oldest].time_ns : ~std::uint64_t{0} / 2;
 }
 
 void Generator::flush(std::uint64_t time_ns) {
   bool all = true;
-  for (const auto& feed : feeds_) all = feed->flush(schedule_.accepted(), false) && all;
+  for (const auto& feed : feeds_) all = feed->flush(plan_.accepted(), false) && all;
   if (!all) return;
-  flushed_ = schedule_.accepted();
+  flushed_ = plan_.accepted();
   for (const auto& feed : feeds_) feed->stream().set_page_clock(time_ns);
 }
 
@@ -134,12 +139,12 @@ void Generator::publish(std::uint64_t processed_ns) {
 bool Generator::finish(std::uint64_t now_ns) {
   bool all = true;
   for (const auto& feed : feeds_) {
-    const bool sent = feed->flush(schedule_.accepted(), true) && feed->send_late(now_ns, true);
+    const bool sent = feed->flush(plan_.accepted(), true) && feed->send_late(now_ns, true);
     feed->stream().close_page();
     all = all && sent;
   }
   if (!all) return false;
-  flushed_ = schedule_.accepted();
+  flushed_ = plan_.accepted();
   for (const auto& list : lists_) list->publish(now_ns);
   for (const auto& list : lists_) list->stream().end();
   for (const auto& feed : feeds_) {

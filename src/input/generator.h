@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "formats/provable.h"
+#include "formats/trigger_plan.h"
 #include "input/generator_settings.h"
 #include "input/link_feed.h"
 #include "input/trigger_history.h"
 #include "input/trigger_list.h"
-#include "input/trigger_schedule.h"
 
 namespace rodeo::input {
 
@@ -40,9 +40,7 @@ class Generator {
   std::uint64_t advance(std::uint64_t now_ns);
 
   /// Triggers that were due up to then are neither accepted nor vetoed yet.
-  bool behind(std::uint64_t end_ns) const {
-    return schedule_.paced() && !schedule_.exhausted() && schedule_.due_ns() <= end_ns;
-  }
+  bool behind(std::uint64_t end_ns) const { return plan_.paced() && !plan_.exhausted() && plan_.due_ns() <= end_ns; }
   /// Nothing is offered after this. What was due before, and did not get its turn, is refused: dead time, and counted as overdue.
   void end_offering(std::uint64_t end_ns);
 
@@ -64,7 +62,7 @@ class Generator {
 
   GeneratorSettings settings_;
   formats::Provable provable_;
-  TriggerSchedule schedule_;
+  formats::TriggerPlan plan_;
   TriggerHistory history_;
   Counters counters_;
   std::vector<std::unique_ptr<LinkFeed>> feeds_;

@@ -98,7 +98,8 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
     link.link_id = settings.links[positions[i]].default_link_id();
     link.lag = link.position == settings.faults.lag_link ? settings.faults.lag_by : 0;
     link.next = positions[i] % step_;  // groups are consecutive links, as many as step_
-    const std::uint64_t phase = draw::below(draw::chunk(settings.seed, kPhase, link.link_id, 0), settings.run_length);
+    const std::uint64_t phase =
+        formats::draw::below(formats::draw::chunk(settings.seed, kPhase, link.link_id, 0), settings.run_length);
     buckets[(link.next + phase * step_ + link.lag) % period_].push_back(static_cast<LinkIndex>(i));
     links_.push_back(link);
   }
@@ -181,7 +182,8 @@ bool LinkFeed::send_one(LinkIndex index, Link& link, std::uint64_t trigger) {
     counters_.add(GeneratorCounter::silent);
     return true;
   }
-  if (settings_.occupancy < 1 && draw::chunk(settings_.seed, kOccupancy, link.link_id, trigger) >> 11 >= occupied_below_) {
+  if (settings_.occupancy < 1 &&
+      formats::draw::chunk(settings_.seed, kOccupancy, link.link_id, trigger) >> 11 >= occupied_below_) {
     counters_.add(GeneratorCounter::not_occupied);
     return true;
   }
@@ -220,7 +222,7 @@ void LinkFeed::write(LinkIndex index, const Link& link, std::uint64_t trigger, L
     const std::uint32_t most = whole - (settings_.crc ? 4 : 0);
     if (most > kHeader) {
       const auto size =
-          kHeader + static_cast<std::uint32_t>(draw::below(plan_.detail(link.link_id, trigger), most - kHeader));
+          kHeader + static_cast<std::uint32_t>(formats::draw::below(plan_.detail(link.link_id, trigger), most - kHeader));
       std::byte* out = stream_.add_chunk(index, size, chunk_status::kFirmwareTruncated);
       formats::Provable::fill(out, size, provable_.header(l1id), provable_.key(link.link_id, l1id));
       counters_.add(fault);
@@ -241,9 +243,9 @@ void LinkFeed::damage(std::span<std::byte> chunk, const Link& link, std::uint64_
   switch (fault) {
     case GeneratorCounter::corrupt:
       if (chunk.size() == kHeader) return;
-      flip(kHeader * 8 + draw::below(detail, (chunk.size() - kHeader) * 8));
+      flip(kHeader * 8 + formats::draw::below(detail, (chunk.size() - kHeader) * 8));
       break;
-    case GeneratorCounter::l1id: flip(draw::below(detail, settings_.l1id_bits)); break;
+    case GeneratorCounter::l1id: flip(formats::draw::below(detail, settings_.l1id_bits)); break;
     case GeneratorCounter::bcid: {
       const auto wrong = static_cast<std::uint16_t>((provable_.trigger(l1id).bcid + 1) % 3564);
       std::memcpy(chunk.data() + 4, &wrong, sizeof wrong);
@@ -280,9 +282,10 @@ bool LinkFeed::send_late(std::uint64_t now_ns, bool last) {
 
 std::uint32_t LinkFeed::size_of(std::uint32_t link_id, std::uint64_t trigger) const {
   if (settings_.sizes == ChunkSizes::fixed) return settings_.chunk_bytes;
-  const std::uint64_t bits = draw::chunk(settings_.seed, kSize, link_id, trigger);
+  const std::uint64_t bits = formats::draw::chunk(settings_.seed, kSize, link_id, trigger);
   if (settings_.sizes == ChunkSizes::uniform) {
-    return settings_.size_min + static_cast<std::uint32_t>(draw::below(bits, settings_.size_max - settings_.size_min + 1));
+    return settings_.size_min +
+           static_cast<std::uint32_t>(formats::draw::below(bits, settings_.size_max - settings_.size_min + 1));
   }
   // The sum of four 16-bit draws: mean 2 * 65535, deviation 65535 / sqrt(3).
   const std::uint64_t sum = (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "formats/trigger_plan.h"
 #include "formats/ttc_packet.h"
 
 namespace rodeo::input {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t kPageBytes = 1024;  // 39 packets, more than a batch
 constexpr std::size_t kPages = 4096;
-constexpr std::uint64_t kOrbitNs = 88'924;  // of the LHC
 
 }  // namespace
 
@@ -25,7 +25,8 @@ void TriggerList::send(const TriggerHistory& history, std::uint64_t first, std::
     packet.l1id = accepted.l1id;
     packet.bcid = static_cast<std::uint16_t>(accepted.header >> 32 & 0xfffU);
     packet.trigger_type = static_cast<std::uint16_t>(accepted.header >> 48 & 0xffU);
-    packet.orbit = static_cast<std::uint32_t>(accepted.time_ns / kOrbitNs);
+    packet.orbit =
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(static_cast<double>(accepted.time_ns) / formats::kOrbitNs));
     packet.l0id = static_cast<std::uint32_t>(trigger);
     packet.l1a_counter = (trigger + 1) & 0xffff'ffff'ffffU;
     const auto size = static_cast<std::uint32_t>(packet.size_bytes());

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "formats/trigger_plan.h"
 #include "trigger/ledger.h"
 #include "trigger/source.h"
 
@@ -32,7 +32,7 @@ struct TriggerSettings {
 
 class TriggerAuthority final : public TriggerHub {
  public:
-  explicit TriggerAuthority(TriggerSettings settings) : settings_(settings), random_(settings.seed) {}
+  explicit TriggerAuthority(TriggerSettings settings);
 
   Follower join(std::string name, std::uint64_t capacity) override;
   void leave(Follower follower) override;
@@ -65,26 +65,21 @@ class TriggerAuthority final : public TriggerHub {
   void set_functions(Follower follower, unsigned ready, std::uint64_t now_ns);
   void advance_locked(std::uint64_t now_ns);
   void accept(std::uint64_t count, std::uint64_t time_ns);
-  void event_counter_reset();
+  bool dead_at(std::uint64_t time_ns);
   bool started() const { return start_ns_ != 0; }
   bool enough_ready() const { return ledger_.ready_functions() >= std::max(settings_.wait_for, 1U); }
-  double gap_ns();
 
   const TriggerSettings settings_;
   mutable std::mutex mutex_;
-  std::mt19937_64 random_;
+  formats::TriggerPlan plan_;
   TriggerLedger ledger_;
   std::uint64_t start_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t offering_ns_ = 0;
-  double next_ns_ = 0;
-  std::uint64_t next_ecr_ns_ = 0;
   std::uint64_t held_until_ns_ = 0;
-  std::uint64_t since_ecr_ = 0;
-  double last_accepted_ns_ = -1e300;
+  std::uint64_t last_accepted_ns_ = 0;
   double bucket_ = 0;
-  double bucket_at_ns_ = 0;
-  std::uint32_t next_l1id_ = 0;
+  std::uint64_t bucket_at_ns_ = 0;
   TriggerReport report_;
 };
 

@@ -16,7 +16,4 @@ struct TriggerRange {
   bool operator==(const TriggerRange&) const = default;
 };
 
-/// Orbits of the LHC since `start`: 3564 bunch crossings of 24.95 ns.
-inline constexpr double kOrbitNs = 1e9 / 11245.5;
-
 }  // namespace rodeo::trigger

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace rodeo::input::draw {
+namespace rodeo::formats::draw {
 
 /// Scatters 64 bits (the finaliser of splitmix64).
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -33,4 +33,4 @@ constexpr std::uint64_t below(std::uint64_t bits, std::uint64_t n) {
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * n) >> 64);
 }
 
-}  // namespace rodeo::input::draw
+}  // namespace rodeo::formats::draw

@@ -1,0 +1,94 @@
+// The triggers of a system: when each is due, and the L1 ids that the accepted ones get (docs/emulator.md, "Triggers").
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// Orbits of the LHC: 3564 bunch crossings of 24.95 ns.
+inline constexpr double kOrbitNs = 1e9 / 11245.5;
+
+struct TriggerPlanSettings {
+  double rate_hz = 0;                      ///< 0: one is always due
+  bool random = false;                     ///< exponential spacing, as of a Poisson process, instead of an even one
+  std::uint64_t seed = 1;                  ///< of random spacing
+  std::uint64_t limit = 0;                 ///< accepted triggers; 0: no end
+  std::uint64_t ecr_triggers = 0;          ///< event counter reset every so many accepted triggers; 0: never
+  std::chrono::nanoseconds ecr_period{0};  ///< the same by time; 0: never
+};
+
+/// A pure function of its settings and of what is accepted. Whoever asks accepts each trigger that is due or refuses it; accepted ones get consecutive
+/// L1 ids. The event counter is reset, too, before its 24 bits run out. Single-threaded; time is an argument (nanoseconds, any origin).
+class TriggerPlan {
+ public:
+  explicit TriggerPlan(const TriggerPlanSettings& settings);
+
+  /// The first trigger is due at once.
+  void start(std::uint64_t now_ns);
+
+  /// When the next trigger is due. Without a rate one is always due.
+  std::uint64_t due_ns() const { return due_ns_; }
+  bool paced() const { return period_ns_ > 0; }
+
+  /// True when as many triggers as asked for were accepted.
+  bool exhausted() const { return accepted_ == limit_; }
+  std::uint64_t left() const { return limit_ - accepted_; }
+  std::uint64_t accepted() const { return accepted_; }
+  /// Event counter resets that an accepted trigger has seen.
+  std::uint32_t ecrs() const { return ecrs_; }
+
+  struct Accepted {
+    L1Id first;
+    std::uint32_t count = 0;
+  };
+  /// Accepts the trigger that is due, which happens at `time_ns` (its due time, or now without a rate); without a rate, up to `most` at once, as many as
+  /// come before the next reset.
+  Accepted accept(std::uint64_t most, std::uint64_t time_ns) {
+    if (l1_ == epoch_ || time_ns >= next_ecr_ns_) reset_event_counter(time_ns);
+    const Accepted accepted{L1Id::of(ecrs_ & 0xffU, l1_),
+                            static_cast<std::uint32_t>(std::min<std::uint64_t>(most, epoch_ - l1_))};
+    l1_ += accepted.count;
+    accepted_ += accepted.count;
+    refuse();
+    return accepted;
+  }
+  L1Id accept(std::uint64_t time_ns) { return accept(1, time_ns).first; }
+
+  /// Refuses the trigger that is due.
+  void refuse() {
+    if (paced()) schedule_next();
+  }
+  /// Refuses all triggers that are due up to `now_ns` and returns how many those were.
+  std::uint64_t refuse_until(std::uint64_t now_ns);
+  /// Nothing was offered until `now_ns`: what was due did not happen, and the plan goes on from here.
+  void resume(std::uint64_t now_ns);
+
+ private:
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+  void schedule_next();
+  void reset_event_counter(std::uint64_t time_ns);
+
+  const double period_ns_;  // 0: no rate
+  const bool random_;
+  const std::uint64_t seed_;
+  const std::uint64_t limit_;
+  const std::uint32_t epoch_;  // triggers between two resets
+  const std::uint64_t ecr_period_ns_;
+
+  std::uint64_t start_ns_ = 0;
+  std::uint64_t due_ns_ = 0;
+  std::uint64_t next_ecr_ns_ = kNever;
+  std::uint64_t offered_ = 0;  // accepted and refused
+  std::uint64_t accepted_ = 0;
+  double offset_ns_ = 0;  // of the next trigger from the start; random spacing adds up
+  std::uint32_t ecrs_ = 0;
+  std::uint32_t l1_ = 0;
+};
+
+}  // namespace rodeo::formats
