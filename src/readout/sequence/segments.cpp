@@ -22,12 +22,14 @@ std::optional<Sequence> Segments::number(const Place& place) const {
 
 void Segments::open(const Place& lowest, Sequence first) {
   if (!segments_.empty()) segments_.back().end = first;
-  if (segments_.size() == most_) segments_.pop_front();
+  if (segments_.size() == most_) segments_.erase(segments_.begin());
   segments_.push_back({lowest.resets, first - static_cast<Sequence>(lowest.index), first, kNoEnd});
 }
 
 void Segments::forget(Sequence before) {
-  while (segments_.size() > 1 && segments_.front().end <= before) segments_.pop_front();
+  auto keep = segments_.begin();
+  while (segments_.end() - keep > 1 && keep->end <= before) ++keep;
+  segments_.erase(segments_.begin(), keep);
 }
 
 }  // namespace rodeo::readout

@@ -7,9 +7,9 @@
 
 #include <compare>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "rodeo/ids.h"
 
@@ -36,10 +36,10 @@ struct Segment {
   }
 };
 
-/// Not synchronised. Forgets the oldest beyond `most`.
+/// Not synchronised. Forgets the oldest beyond `most`; nothing is allocated after construction.
 class Segments {
  public:
-  explicit Segments(std::size_t most) : most_(most) {}
+  explicit Segments(std::size_t most) : most_(most) { segments_.reserve(most); }
 
   bool empty() const { return segments_.empty(); }
   bool full() const { return segments_.size() >= most_; }
@@ -63,7 +63,7 @@ class Segments {
 
  private:
   const std::size_t most_;
-  std::deque<Segment> segments_;
+  std::vector<Segment> segments_;
 };
 
 }  // namespace rodeo::readout

@@ -34,6 +34,7 @@ std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t
   State& state = states_.emplace_back();
   state.reader = reader;
   if (reader >= readers_.size()) readers_.resize(reader + 1);
+  reached_.reserve(states_.size());
   state.link = &link;
   state.ring = std::make_unique_for_overwrite<Waiting[]>(settings_.aside);
   return states_.size() - 1;
