@@ -98,26 +98,20 @@ void add_build(Command& bench) {
     options->settings.chunk_bytes = options->chunk_bytes.value_or(options->settings.mode == "full" ? 5000 : 40);
     options->settings.pinned = !options->not_pinned;
     const BuildBenchSettings& given = options->settings;
-    if (auto checked = check_numbers(
-            {{"--run-length", static_cast<double>(given.run_length), 1, 65'535},
-             {"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
-             {"--groups", static_cast<double>(given.groups), 0, static_cast<double>(given.links)},
-             {"--chunk-bytes", static_cast<double>(given.chunk_bytes), given.checker.empty() ? 8.0 : 12.0, kMostBenchChunk},
-             {"--robs", static_cast<double>(given.robs), 1, 256},
-             {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
-             {"--seconds", given.seconds, 0.001, kLongestBench},
-             {"--window", static_cast<double>(given.window), 1, 1 << 24}});
-        !checked)
-      return std::unexpected(checked.error());
+    RODEO_TRY(check_numbers(
+        {{"--run-length", static_cast<double>(given.run_length), 1, 65'535},
+         {"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
+         {"--groups", static_cast<double>(given.groups), 0, static_cast<double>(given.links)},
+         {"--chunk-bytes", static_cast<double>(given.chunk_bytes), given.checker.empty() ? 8.0 : 12.0, kMostBenchChunk},
+         {"--robs", static_cast<double>(given.robs), 1, 256},
+         {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
+         {"--seconds", given.seconds, 0.001, kLongestBench},
+         {"--window", static_cast<double>(given.window), 1, 1 << 24}}));
     base::ComponentRegistry registry;
-    if (auto added = registry.add_library("built in", readout::register_defaults); !added)
-      return std::unexpected(added.error());
+    RODEO_TRY(registry.add_library("built in", readout::register_defaults));
     const BuildBenchResult result = run_build_bench(options->settings, registry);
     if (options->json != "-") print(options->settings, result);
-    if (!options->json.empty()) {
-      if (auto written = write_json(options->json, json_of(options->settings, result)); !written)
-        return std::unexpected(written.error());
-    }
+    if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(options->settings, result)));
     if (result.proven()) return ExitCode::done;
     return std::unexpected(not_proven(result.mismatches, result.incomplete, result.lost + result.unaccounted));
   });

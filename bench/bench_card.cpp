@@ -138,9 +138,8 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
                                  {},
                                  "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C"});
   if (options.links) {
-    const auto links = link_mask(*options.links);
-    if (!links) return std::unexpected(links.error());
-    settings.dma.links = *links;
+    const auto links = RODEO_TRY(link_mask(*options.links));
+    settings.dma.links = links;
   }
   settings.superpage_bytes = static_cast<std::uint32_t>(options.superpage_bytes);
   settings.dma.source = *source;
@@ -153,15 +152,12 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   settings.time = options.time.value_or(std::chrono::nanoseconds{0});
   settings.patience = options.patience;
 
-  const auto firmware = firmware_table(options.firmware_list);
-  if (!firmware) return std::unexpected(firmware.error());
-  settings.dma.firmware = &*firmware;
+  const auto firmware = RODEO_TRY(firmware_table(options.firmware_list));
+  settings.dma.firmware = &firmware;
   settings.dma.check_firmware = !options.no_firmware_check;
-  auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
-  auto place = card::reader_place(options.numa, (*card)->found().numa_node);
-  if (!place) return std::unexpected(place.error());
-  settings.place = std::move(*place);
+  auto card = RODEO_TRY(open_card(options.id));
+  auto place = RODEO_TRY(card::reader_place(options.numa, card->found().numa_node));
+  settings.place = std::move(place);
   std::ofstream file;
   if (!options.to_file.empty()) {
     file.open(options.to_file, std::ios::binary);
@@ -181,7 +177,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   const process::StopSignals signals;
   settings.stop = [&signals] { return signals.stop_requested(); };
   settings.progress = print_progress;
-  const auto result = run_dma_bench(**card, settings);
+  const auto result = run_dma_bench(*card, settings);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\n");
   if (!result) return std::unexpected(result.error());
   if (file.is_open() && !file.flush())
@@ -190,15 +186,13 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
 
   for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
     fmt::print(stderr, "{}\n", result->findings[i]);
-  const Json json = json_of(options, **card, *result);
+  const Json json = json_of(options, *card, *result);
   if (options.format != OutputFormat::table) {
     print_report(options.format, json);
   } else if (options.json != "-") {
     print_dma(options, *result);
   }
-  if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
-  }
+  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
   if (errors.is_open()) {
     for (const std::string& finding : result->findings) errors << finding << '\n';
     if (!errors.flush())
@@ -291,20 +285,18 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   if (time < std::chrono::milliseconds{1})
     return std::unexpected(
         Error{"cli.bad_value", "--time takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
-  const auto entry = card::find_card(options.id);
-  if (!entry) return std::unexpected(entry.error());
-  if (!entry->unanswered.code.empty()) return std::unexpected(entry->unanswered);
+  const auto entry = RODEO_TRY(card::find_card(options.id));
+  if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
   BarBenchSettings settings;
   settings.processes = options.processes;
   settings.time = std::chrono::duration_cast<std::chrono::milliseconds>(time);
   settings.cycles = options.cycles.value_or(0);
   {
-    const auto card = card::Card::open(entry->function);
-    if (!card) return std::unexpected(card.error());
-    const auto target = options.name.empty() ? some_register(**card, options.bar)
-                                             : card::find_register(register_space(**card), options.name, options.bar);
-    if (!target) return std::unexpected(target.error());
-    settings.target = *target;
+    const auto card = RODEO_TRY(card::Card::open(entry.function));
+    const auto target =
+        RODEO_TRY(options.name.empty() ? some_register(*card, options.bar)
+                                       : card::find_register(register_space(*card), options.name, options.bar));
+    settings.target = target;
   }
   if (options.value) {
     settings.write = card::parse_number(*options.value);
@@ -318,47 +310,43 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
       return std::unexpected(allowed.error());
     }
   }
-  const auto result = run_bar_bench(*entry, settings);
-  if (!result) return std::unexpected(result.error());
+  const auto result = RODEO_TRY(run_bar_bench(entry, settings));
   if (options.json != "-" && options.format == OutputFormat::table) {
     fmt::print("{} {} of BAR {} at {:#x}, {} process{}, {}\n", settings.write ? "write and read" : "read",
                settings.target.name(), settings.target.bar, settings.target.offset, settings.processes,
-               settings.processes == 1 ? "" : "es", result->mapped ? "mapped" : "trapped");
-    fmt::print("  operations  {} in {:.6f} s: {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result->operations,
-               result->seconds, result->operations_per_second * 1e-6,
-               result->operations_per_second * 8e-6 * settings.target.width_bytes,
-               1e6 * settings.processes / result->operations_per_second);
+               settings.processes == 1 ? "" : "es", result.mapped ? "mapped" : "trapped");
+    fmt::print("  operations  {} in {:.6f} s: {:.3f} M/s, {:.1f} Mb/s; {:.3f} us each\n", result.operations, result.seconds,
+               result.operations_per_second * 1e-6, result.operations_per_second * 8e-6 * settings.target.width_bytes,
+               1e6 * settings.processes / result.operations_per_second);
     fmt::print("  each        ");
-    for (const double rate : result->per_process) fmt::print(" {:.3f}", rate * 1e-6);
-    fmt::print(" M/s; at most {:.1f} % from their mean\n", 100 * result->unfairness);
-    fmt::print("  ceiling     {:.3f} M/s ({}): {:.2f} of it\n", result->ceiling_per_second * 1e-6,
-               result->mapped ? "plain loads by one process" : "bare ping-pong of one process over a socket",
-               result->of_ceiling);
+    for (const double rate : result.per_process) fmt::print(" {:.3f}", rate * 1e-6);
+    fmt::print(" M/s; at most {:.1f} % from their mean\n", 100 * result.unfairness);
+    fmt::print("  ceiling     {:.3f} M/s ({}): {:.2f} of it\n", result.ceiling_per_second * 1e-6,
+               result.mapped ? "plain loads by one process" : "bare ping-pong of one process over a socket",
+               result.of_ceiling);
   }
-  const Json json = Json::object({{"card", std::string(card::name_of(entry->type))},
+  const Json json = Json::object({{"card", std::string(card::name_of(entry.type))},
                                   {"bar", settings.target.bar},
                                   {"address_bytes", settings.target.offset},
                                   {"register", settings.target.name()},
                                   {"writes", settings.write.has_value()},
-                                  {"operations", result->operations},
-                                  {"seconds", result->seconds},
-                                  {"operations_per_second", result->operations_per_second},
-                                  {"per_process", Json::array_of(result->per_process)},
-                                  {"unfairness", result->unfairness},
-                                  {"mapped", result->mapped},
-                                  {"wrong_reads", result->wrong_reads},
-                                  {"ceiling_per_second", result->ceiling_per_second},
-                                  {"of_ceiling", result->of_ceiling}});
+                                  {"operations", result.operations},
+                                  {"seconds", result.seconds},
+                                  {"operations_per_second", result.operations_per_second},
+                                  {"per_process", Json::array_of(result.per_process)},
+                                  {"unfairness", result.unfairness},
+                                  {"mapped", result.mapped},
+                                  {"wrong_reads", result.wrong_reads},
+                                  {"ceiling_per_second", result.ceiling_per_second},
+                                  {"of_ceiling", result.of_ceiling}});
   if (options.format != OutputFormat::table) print_report(options.format, json);
-  if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
-  }
-  if (result->wrong_reads == 0) return ExitCode::done;
-  return std::unexpected(Error{
-      "readout.bench_mismatch",
-      fmt::format("{} reads of {} brought another value than was written", result->wrong_reads, settings.target.name()),
-      {},
-      "take a register that keeps what is written to it, and see that nobody else writes to it"});
+  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
+  if (result.wrong_reads == 0) return ExitCode::done;
+  return std::unexpected(
+      Error{"readout.bench_mismatch",
+            fmt::format("{} reads of {} brought another value than was written", result.wrong_reads, settings.target.name()),
+            {},
+            "take a register that keeps what is written to it, and see that nobody else writes to it"});
 }
 
 void add_bar(Command& bench) {

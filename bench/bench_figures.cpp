@@ -125,32 +125,27 @@ Json measure_ablations(const FigureSettings& settings, const fs::path& directory
 }
 
 Result<ExitCode> draw(const fs::path& data) {
-  const auto drawing = script();
-  if (!drawing) return std::unexpected(drawing.error());
-  const auto ended = run_program({python_interpreter(), "-B", drawing->string(), data.string()});
-  if (!ended) return std::unexpected(ended.error());
-  if (*ended != 0) {
-    return std::unexpected(Error{"cli.figures", fmt::format("{} ended with {}", drawing->string(), *ended), "",
+  const auto drawing = RODEO_TRY(script());
+  const auto ended = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), data.string()}));
+  if (ended != 0) {
+    return std::unexpected(Error{"cli.figures", fmt::format("{} ended with {}", drawing.string(), ended), "",
                                  fmt::format("what was measured is in {}; draw it again with {} {} {}", data.string(),
-                                             python_interpreter(), drawing->string(), data.string())});
+                                             python_interpreter(), drawing.string(), data.string())});
   }
   return ExitCode::done;
 }
 
 Result<ExitCode> make_figures(const FiguresOptions& options) {
   // Whoever waits for minutes of measurement wants to know first that it can be drawn.
-  const auto drawing = script();
-  if (!drawing) return std::unexpected(drawing.error());
-  const auto able = run_program({python_interpreter(), "-B", drawing->string(), "--check"});
-  if (!able) return std::unexpected(able.error());
-  if (*able != 0) {
+  const auto drawing = RODEO_TRY(script());
+  const auto able = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), "--check"}));
+  if (able != 0) {
     return std::unexpected(
         Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
               "run tools/setup, which makes .venv, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"});
   }
   base::ComponentRegistry registry;
-  if (auto added = registry.add_library("built in", readout::register_defaults); !added)
-    return std::unexpected(added.error());
+  RODEO_TRY(registry.add_library("built in", readout::register_defaults));
   const fs::path directory = options.directory;
   std::error_code failed;
   fs::create_directories(directory, failed);
@@ -185,7 +180,7 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
   }
   out["machine"]["load_average_at_end"] = load_average();
   const fs::path data = directory / "figures.json";
-  if (auto written = write_json(data.string(), out); !written) return std::unexpected(written.error());
+  RODEO_TRY(write_json(data.string(), out));
   const auto drawn = draw(data);
   if (!drawn) return drawn;
   return worst;

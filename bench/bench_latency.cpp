@@ -73,21 +73,15 @@ void add_bench_latency(Command& bench) {
   latency.run([options]() -> Result<ExitCode> {
     options->settings.pinned = !options->not_pinned;
     const LatencyBenchSettings& given = options->settings;
-    if (auto checked = check_numbers({{"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
-                                      {"--chunk-bytes", static_cast<double>(given.chunk_bytes), 8, kMostBenchChunk},
-                                      {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
-                                      {"--seconds", given.seconds, 0.001, kLongestBench}});
-        !checked)
-      return std::unexpected(checked.error());
+    RODEO_TRY(check_numbers({{"--links", static_cast<double>(given.links), 1, kMostBenchLinks},
+                             {"--chunk-bytes", static_cast<double>(given.chunk_bytes), 8, kMostBenchChunk},
+                             {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
+                             {"--seconds", given.seconds, 0.001, kLongestBench}}));
     base::ComponentRegistry registry;
-    if (auto added = registry.add_library("built in", readout::register_defaults); !added)
-      return std::unexpected(added.error());
+    RODEO_TRY(registry.add_library("built in", readout::register_defaults));
     const LatencyBenchResult result = run_latency_bench(options->settings, registry);
     if (options->json != "-") print(options->settings, result);
-    if (!options->json.empty()) {
-      if (auto written = write_json(options->json, json_of(options->settings, result)); !written)
-        return std::unexpected(written.error());
-    }
+    if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(options->settings, result)));
     if (result.incomplete + result.lost + result.unaccounted != 0)
       return std::unexpected(not_proven(0, result.incomplete, result.lost + result.unaccounted));
     return ExitCode::done;

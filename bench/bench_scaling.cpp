@@ -62,19 +62,15 @@ void add_bench_scaling(Command& bench) {
       "assembly, is "
       "eq. (3) of the software ROD paper solved for it; its eq. (4) is printed with S/n instead of n/S. P = 1 - 0.01 C_FA.");
   scaling.run([options]() -> Result<ExitCode> {
-    if (auto checked =
-            check_numbers({{"--workers", static_cast<double>(options->workers), 1, kMostBenchLinks},
-                           {"--repeat", static_cast<double>(options->repeat), 1, 1e6},
-                           {"--links", static_cast<double>(options->settings.links), 1, kMostBenchLinks},
-                           {"--chunk-bytes", static_cast<double>(options->settings.chunk_bytes), 8, kMostBenchChunk},
-                           {"--seconds", options->settings.seconds, 0.001, kLongestBench}});
-        !checked)
-      return std::unexpected(checked.error());
+    RODEO_TRY(check_numbers({{"--workers", static_cast<double>(options->workers), 1, kMostBenchLinks},
+                             {"--repeat", static_cast<double>(options->repeat), 1, 1e6},
+                             {"--links", static_cast<double>(options->settings.links), 1, kMostBenchLinks},
+                             {"--chunk-bytes", static_cast<double>(options->settings.chunk_bytes), 8, kMostBenchChunk},
+                             {"--seconds", options->settings.seconds, 0.001, kLongestBench}}));
     if (options->repeat == 0 || options->workers == 0)
       return std::unexpected(Error{"cli.usage", "--repeat and --workers are at least 1"});
     base::ComponentRegistry registry;
-    if (auto added = registry.add_library("built in", readout::register_defaults); !added)
-      return std::unexpected(added.error());
+    RODEO_TRY(registry.add_library("built in", readout::register_defaults));
     const auto rows = measure_scaling(options->settings, workers_up_to(options->workers), options->repeat, registry);
     const std::string missing = too_few_cores(options->workers);
     if (options->json != "-") {
@@ -94,7 +90,7 @@ void add_bench_scaling(Command& bench) {
                                {"repeats", options->repeat}});
       for (const ScalingRow& row : rows) out["rows"].push_back(json_of(row));
       if (!missing.empty()) out["note"] = missing;
-      if (auto written = write_json(options->json, out); !written) return std::unexpected(written.error());
+      RODEO_TRY(write_json(options->json, out));
     }
     return ExitCode::done;
   });

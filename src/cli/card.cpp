@@ -36,11 +36,7 @@ Result<std::unique_ptr<card::Card>> open_found(const card::CardEntry& entry) {
 
 }  // namespace
 
-Result<std::unique_ptr<card::Card>> open_card(const std::string& id) {
-  const auto entry = card::find_card(id);
-  if (!entry) return std::unexpected(entry.error());
-  return open_found(*entry);
-}
+Result<std::unique_ptr<card::Card>> open_card(const std::string& id) { return open_found(RODEO_TRY(card::find_card(id))); }
 
 Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
   AskedCards asked;
@@ -48,7 +44,7 @@ Result<AskedCards> AskedCards::open(const std::vector<std::string>& ids) {
     for (card::CardEntry& entry : card::list_cards())
       asked.cards_.push_back({.entry = std::move(entry), .card = {}, .error = {}});
     if (asked.cards_.empty()) {
-      if (auto looked = card::pci::look_for_emulated_functions(); !looked) return std::unexpected(looked.error());
+      RODEO_TRY(card::pci::look_for_emulated_functions());
       return std::unexpected(Error{"card.not_found",
                                    "there are no cards",
                                    {},
@@ -121,10 +117,9 @@ Result<ExitCode> AskedCards::outcome() const {
 }
 
 Result<ExitCode> each_card(const std::vector<std::string>& ids, const AskedCards::Work& work) {
-  auto cards = AskedCards::open(ids);
-  if (!cards) return std::unexpected(cards.error());
-  cards->each(work);
-  return cards->outcome();
+  auto cards = RODEO_TRY(AskedCards::open(ids));
+  cards.each(work);
+  return cards.outcome();
 }
 
 Result<std::uint32_t> link_mask(std::string_view text, unsigned last) {
@@ -167,41 +162,18 @@ card::RegisterSpace register_space(const card::Card& card) {
   return {&card.map(), card.type() == card::CardType::crorc, card.type() == card::CardType::felix ? 8U : 4U};
 }
 
-Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option) {
-  if (interval >= std::chrono::milliseconds{1}) return {};
-  return std::unexpected(
-      Error{"cli.bad_value", fmt::format("{} takes a millisecond or more", option), {}, "1s shows a change as it comes"});
-}
-
 Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format,
                                 std::optional<std::chrono::nanoseconds> interval, const Snapshot& snapshot) {
-  if (!interval) {
-    Table table(std::move(columns));
-    const auto outcome = snapshot(table);
-    if (outcome) table.print(format);
-    return outcome;
-  }
-  if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
-  const process::StopSignals signals;
-  const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
-  ExitCode worst = ExitCode::done;
-  bool first = true;
-  auto next = std::chrono::steady_clock::now();
-  while (!signals.stop_requested()) {
+  return watch(interval, format, [&](bool first) -> Result<ExitCode> {
     Table table(columns);
-    const auto outcome = snapshot(table);
-    if (!outcome) return outcome;
-    worst = std::max(worst, *outcome);
-    if (redraw) print("\033[H\033[2J");
-    table.print_next(format, first);
-    first = false;
-    next += *interval;
-    while (!signals.stop_requested() && std::chrono::steady_clock::now() < next) {
-      std::this_thread::sleep_for(
-          std::min<std::chrono::nanoseconds>(next - std::chrono::steady_clock::now(), std::chrono::milliseconds{50}));
+    const ExitCode outcome = RODEO_TRY(snapshot(table));
+    if (interval) {
+      table.print_next(format, first);
+    } else {
+      table.print(format);
     }
-  }
-  return worst;
+    return outcome;
+  });
 }
 
 Cell serial_cell(const std::optional<std::uint32_t>& serial) {

@@ -11,6 +11,7 @@
 #include "card/register_target.h"
 #include "card_registers/cru.h"
 #include "cli/command.h"
+#include "cli/watch.h"
 
 namespace rodeo::cli {
 
@@ -82,9 +83,6 @@ Result<card::FirmwareTable> firmware_table(const std::string& file);
 
 /// What register names and addresses mean on a card.
 card::RegisterSpace register_space(const card::Card& card);
-
-/// Whether a `--watch`, or another time between two readings, can be; error cli.bad_value.
-Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option = "--watch");
 
 /// What a verb prints once, or again and again.
 using Snapshot = std::function<Result<ExitCode>(Table& table)>;

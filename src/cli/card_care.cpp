@@ -13,20 +13,18 @@ struct ResetOptions {
 };
 
 Result<ExitCode> reset(const ResetOptions& options) {
-  auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
+  auto card = RODEO_TRY(open_card(options.id));
   // A channel wants memory, although nothing will be written to it.
   auto memory = card::DmaMemory::create(std::size_t{4} << 20);
   if (!memory) return std::unexpected(Error{"card.dma_memory", memory.error().what, {}, memory.error().next});
-  auto channel = card::DmaChannel::open(
-      **card, options.channel, memory->shared(),
-      {.source = (*card)->type() == card::CardType::felix ? card::DataSource::fee : card::DataSource::internal,
-       .check_firmware = false});
-  if (!channel) return std::unexpected(channel.error());
+  auto channel = RODEO_TRY(card::DmaChannel::open(
+      *card, options.channel, memory->shared(),
+      {.source = card->type() == card::CardType::felix ? card::DataSource::fee : card::DataSource::internal,
+       .check_firmware = false}));
   const auto level = options.level == "internal" ? card::ResetLevel::internal
                      : options.level == "siu"    ? card::ResetLevel::internal_siu
                                                  : card::ResetLevel::nothing;
-  if (auto done = (*channel)->reset(level); !done) return std::unexpected(done.error());
+  RODEO_TRY(channel->reset(level));
   return ExitCode::done;
 }
 

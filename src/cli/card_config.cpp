@@ -83,21 +83,16 @@ void add_fields(Command& verb, Options& options, Fields fields, std::string_view
 Result<card::CardSettings> wanted(card::Card& card, const Options& options, const std::optional<card::CardFile>& file) {
   auto settings = card::read_settings(card);
   if (!settings) return settings;
-  if (file) {
-    if (auto done = card::apply_card_file(*file, *settings); !done) return std::unexpected(done.error());
-  }
+  if (file) RODEO_TRY(card::apply_card_file(*file, *settings));
   std::vector<Error> errors;
   if (options.links) {
     if (card.type() != card::CardType::cru)
       return std::unexpected(Error{"card.wrong_type", "--links is for CRU cards", card.address().text(),
                                    "name E-links with --set linkN.elinks=MASK"});
-    const auto mask = link_mask(*options.links);
-    if (!mask) return std::unexpected(mask.error());
+    const auto mask = RODEO_TRY(link_mask(*options.links));
     for (unsigned link = 0; link < card_registers::cru::kLinks; ++link) {
-      if (auto done = card::set_card_setting(*settings, fmt::format("link{}.enabled", link),
-                                             (*mask >> link & 1) != 0 ? "true" : "false", "--links");
-          !done)
-        return std::unexpected(done.error());
+      RODEO_TRY(card::set_card_setting(*settings, fmt::format("link{}.enabled", link),
+                                       (mask >> link & 1) != 0 ? "true" : "false", "--links"));
     }
   }
   for (const auto& [name, value] : options.named) {
@@ -120,7 +115,7 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
     for (std::size_t i = 0; i + 1 < errors.size(); ++i) print_error(errors[i]);
     return std::unexpected(errors.back());
   }
-  if (auto fits = card::check(*settings); !fits) return std::unexpected(fits.error());
+  RODEO_TRY(card::check(*settings));
   return settings;
 }
 
@@ -149,15 +144,13 @@ Result<card::CardFileFormat> kind_of(const std::string& file) {
 }
 
 Result<ExitCode> config(Options& options) {
-  const auto generated = kind_of(options.generate);
-  if (!generated) return std::unexpected(generated.error());
+  const auto generated = RODEO_TRY(kind_of(options.generate));
   if (!options.make_template.empty()) {
     const card::CardSettings settings = options.make_template == "cru"     ? card::CardSettings(card::CruSettings{})
                                         : options.make_template == "crorc" ? card::CardSettings(card::CrorcSettings{})
                                                                            : card::CardSettings(card::FelixSettings{});
     const std::string file = options.generate.empty() ? "-" : options.generate;
-    if (auto written = write_text(file, card::write_card_file(settings, *generated)); !written)
-      return std::unexpected(written.error());
+    RODEO_TRY(write_text(file, card::write_card_file(settings, generated)));
     return ExitCode::done;
   }
   if (!options.ids.empty() && options.all)
@@ -168,12 +161,9 @@ Result<ExitCode> config(Options& options) {
   if (!options.generate.empty()) {
     if (options.ids.size() != 1)
       return std::unexpected(Error{"cli.usage", "--generate takes one --id", {}, "one file is one card's"});
-    auto card = open_card(options.ids.front());
-    if (!card) return std::unexpected(card.error());
-    const auto settings = card::read_settings(**card);
-    if (!settings) return std::unexpected(settings.error());
-    if (auto written = write_text(options.generate, card::write_card_file(*settings, *generated)); !written)
-      return std::unexpected(written.error());
+    auto card = RODEO_TRY(open_card(options.ids.front()));
+    const auto settings = RODEO_TRY(card::read_settings(*card));
+    RODEO_TRY(write_text(options.generate, card::write_card_file(settings, generated)));
     return ExitCode::done;
   }
   std::optional<card::CardFile> file;
@@ -183,9 +173,7 @@ Result<ExitCode> config(Options& options) {
     for (const std::string_view scheme : {"ini://", "json://", "file:"}) {
       if (name.starts_with(scheme)) name.erase(0, scheme.size());
     }
-    auto read = card::read_card_file(name);
-    if (!read) return std::unexpected(read.error());
-    file = std::move(*read);
+    file = RODEO_TRY(card::read_card_file(name));
     if (const auto errors = card::check_card_file(*file); !errors.empty()) return report_errors(errors);
   }
   if (!file && !options.links && options.settings.empty() &&
@@ -196,8 +184,7 @@ Result<ExitCode> config(Options& options) {
               {},
               "a FILE, --set NAME=VALUE or an option; --generate - shows what the card has, --template what there is"});
   }
-  const auto firmware = firmware_table(options.firmware_list);
-  if (!firmware) return std::unexpected(firmware.error());
+  const auto firmware = RODEO_TRY(firmware_table(options.firmware_list));
   Table table({{"card", "card"}, {"setting", "setting"}, {"from", "from"}, {"to", "to"}, {"", "outcome"}});
   const auto outcome = each_card(options.ids, [&](const card::CardEntry& entry, card::Card& card) -> Result<void> {
     if (options.all && file) {
@@ -207,16 +194,14 @@ Result<ExitCode> config(Options& options) {
                                                                               : "felix";
       if (std::ranges::none_of(file->sections, [&](const auto& one) { return one.name == section; })) return {};
     }
-    const auto settings = wanted(card, options, file);
-    if (!settings) return std::unexpected(settings.error());
+    const auto settings = RODEO_TRY(wanted(card, options, file));
     if (!options.no_firmware_check) {
-      if (auto known = card::check_firmware(card, *firmware); !known) return known;
+      if (auto known = card::check_firmware(card, firmware); !known) return known;
     }
-    const auto differences =
-        options.dry_run ? card::compare(card, *settings)
-                        : card::apply(card, *settings, {.force = options.force, .while_running = options.while_running});
-    if (!differences) return std::unexpected(differences.error());
-    for (const card::Difference& one : *differences) {
+    const auto differences = RODEO_TRY(
+        options.dry_run ? card::compare(card, settings)
+                        : card::apply(card, settings, {.force = options.force, .while_running = options.while_running}));
+    for (const card::Difference& one : differences) {
       table.add_row({Cell(entry.function.address.text()), Cell(one.name), Cell(one.from), Cell(one.to),
                      Cell(options.dry_run ? "would change" : "changed")});
     }
@@ -232,8 +217,7 @@ Result<ExitCode> config(Options& options) {
 }
 
 Result<ExitCode> firmware(const Options& options) {
-  const auto known = firmware_table(options.firmware_list);
-  if (!known) return std::unexpected(known.error());
+  const auto known = RODEO_TRY(firmware_table(options.firmware_list));
   Table table({{"card", "card"},
                {"type", "type"},
                {"serial", "serial"},
@@ -241,25 +225,24 @@ Result<ExitCode> firmware(const Options& options) {
                {"hash", "hash"},
                {"firmware", "version"},
                {"compatible", "compatible"}});
-  auto cards = AskedCards::open(options.ids);
-  if (!cards) return std::unexpected(cards.error());
-  std::vector<char> fits(cards->size());  // each written by a thread of its own
-  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
-    fits[number] = card::check_firmware(card, *known) ? 1 : 0;
+  auto cards = RODEO_TRY(AskedCards::open(options.ids));
+  std::vector<char> fits(cards.size());  // each written by a thread of its own
+  cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+    fits[number] = card::check_firmware(card, known) ? 1 : 0;
     return {};
   });
   std::size_t bad = 0;
-  for (std::size_t number = 0; number < cards->size(); ++number) {
-    if (cards->failed(number)) continue;
-    const card::CardEntry& entry = *cards->entry(number);
+  for (std::size_t number = 0; number < cards.size(); ++number) {
+    if (cards.failed(number)) continue;
+    const card::CardEntry& entry = *cards.entry(number);
     const bool compatible = fits[number] != 0;
     bad += compatible ? 0 : 1;
     const auto hash = entry.identity.firmware_hash;
     table.add_row({Cell(entry.function.address.text()), Cell(card::name_of(entry.type)), serial_cell(entry.identity.serial),
                    optional_cell(entry.identity.endpoint), Cell(hash ? card::hash_text(*hash) : ""),
-                   Cell(hash ? known->name_of(*hash) : ""), Cell(compatible, {}, compatible ? Style::good : Style::bad)});
+                   Cell(hash ? known.name_of(*hash) : ""), Cell(compatible, {}, compatible ? Style::good : Style::bad)});
   }
-  const auto outcome = cards->outcome();
+  const auto outcome = cards.outcome();
   if (!outcome) return outcome;
   table.print(options.format);
   if (bad == 0) return outcome;

@@ -74,43 +74,36 @@ card::FlashProgress progress(const process::StopSignals& signals) {
 }
 
 Result<ExitCode> write(const Options& options) {
-  const auto address = address_of(options.address);
-  if (!address) return std::unexpected(address.error());
-  const auto words = read_words(options.file);
-  if (!words) return std::unexpected(words.error());
-  auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
+  const auto address = RODEO_TRY(address_of(options.address));
+  const auto words = RODEO_TRY(read_words(options.file));
+  auto card = RODEO_TRY(open_card(options.id));
   const process::StopSignals signals;
-  const auto report = card::write_flash(**card, *address, *words, progress(signals));
-  if (!report) return std::unexpected(report.error());
+  const auto report = RODEO_TRY(card::write_flash(*card, address, words, progress(signals)));
   Properties properties;
-  properties.add("words", "words", words->size());
-  properties.add("blocks", "blocks", report->blocks);
-  properties.add("blocks that differed and were written", "blocks_written", report->blocks_written);
+  properties.add("words", "words", words.size());
+  properties.add("blocks", "blocks", report.blocks);
+  properties.add("blocks that differed and were written", "blocks_written", report.blocks_written);
   properties.print(options.format);
   return ExitCode::done;
 }
 
 Result<ExitCode> read(const Options& options) {
-  const auto address = address_of(options.address);
-  if (!address) return std::unexpected(address.error());
-  auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
+  const auto address = RODEO_TRY(address_of(options.address));
+  auto card = RODEO_TRY(open_card(options.id));
   const process::StopSignals signals;
-  const auto words = card::read_flash(**card, *address, options.words, progress(signals));
-  if (!words) return std::unexpected(words.error());
+  const auto words = RODEO_TRY(card::read_flash(*card, address, options.words, progress(signals)));
   if (!options.file.empty()) {
     std::ofstream file(options.file);
-    for (const std::uint16_t word : *words) file << word << '\n';
+    for (const std::uint16_t word : words) file << word << '\n';
     if (!file.flush())
       return std::unexpected(
           Error{"cli.output", "cannot write the words", options.file, "may you write there, and is there room?"});
     return ExitCode::done;
   }
   Table table({{"address", "address_words"}, {"hex", "hex"}, {"decimal", "value"}});
-  for (std::size_t i = 0; i < words->size(); ++i)
-    table.add_row({Cell(*address + i, fmt::format("{:#08x}", *address + i)), Cell(fmt::format("{:#06x}", (*words)[i])),
-                   Cell((*words)[i])});
+  for (std::size_t i = 0; i < words.size(); ++i)
+    table.add_row(
+        {Cell(address + i, fmt::format("{:#08x}", address + i)), Cell(fmt::format("{:#06x}", words[i])), Cell(words[i])});
   table.print(options.format);
   return ExitCode::done;
 }

@@ -30,10 +30,7 @@ Result<ExitCode> show_or_set(const Options& options) {
     return std::unexpected(
         Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
   }
-  if (options.pages) {
-    if (const auto pool = card::set_huge_pages(options.node, *options.page_bytes, *options.pages); !pool)
-      return std::unexpected(pool.error());
-  }
+  if (options.pages) RODEO_TRY(card::set_huge_pages(options.node, *options.page_bytes, *options.pages));
   Table table({{"NUMA node", "numa_node"},
                {"page", "page_bytes"},
                {"pages", "pages"},

@@ -29,18 +29,16 @@ struct Options {
 };
 
 Result<ExitCode> show_status(OutputFormat format) {
-  const auto status = pci::keeper_status();
-  if (!status) return std::unexpected(status.error());
+  const auto status = RODEO_TRY(pci::keeper_status());
   if (format == OutputFormat::json) {
-    print((status->empty() ? std::string(R"({"functions":[]})") : *status) + "\n");
+    print((status.empty() ? std::string(R"({"functions":[]})") : status) + "\n");
     return ExitCode::done;
   }
-  if (status->empty() && format == OutputFormat::table) {
+  if (status.empty() && format == OutputFormat::table) {
     fmt::print(stderr, "no keeper runs: nothing is held\n");
     return ExitCode::done;
   }
-  const auto json = Json::parse(status->empty() ? "{}" : *status);
-  if (!json) return std::unexpected(json.error().within("the keeper's status"));
+  const auto json = RODEO_TRY_WITHIN(Json::parse(status.empty() ? "{}" : status), "the keeper's status");
   Table table({{"card", "address"},
                {"through", "back_end"},
                {"kept", "kept"},
@@ -51,7 +49,7 @@ Result<ExitCode> show_status(OutputFormat format) {
     const Json* found = object.find(key);
     return found == nullptr ? Json() : *found;
   };
-  const Json functions = value(*json, "functions");
+  const Json functions = value(json, "functions");
   for (std::size_t i = 0; functions.is_array() && i < functions.elements().size(); ++i) {
     const Json& one = functions.elements()[i];
     const Json* clients = one.find("clients");
@@ -86,16 +84,14 @@ Result<ExitCode> keep(const Options& options) {
     return std::unexpected(Error{"cli.usage", "which card need not stay open?", {}, "rodeo card keep --let-go ADDRESS"});
   if (options.status) return show_status(options.format);
   if (options.stop) {
-    const auto stopped = pci::stop_keeper();
-    if (!stopped) return std::unexpected(stopped.error());
-    if (!*stopped) std::fputs("no keeper runs\n", stderr);
+    const auto stopped = RODEO_TRY(pci::stop_keeper());
+    if (!stopped) std::fputs("no keeper runs\n", stderr);
     return ExitCode::done;
   }
   if (!options.address.empty()) {
-    const auto address = pci::Address::parse(options.address);
-    if (!address) return std::unexpected(address.error());
-    if (const auto done = pci::keep_function(*address, !options.let_go); !done)
-      return std::unexpected(why_not_kept(*address, done.error()));
+    const auto address = RODEO_TRY(pci::Address::parse(options.address));
+    if (const auto done = pci::keep_function(address, !options.let_go); !done)
+      return std::unexpected(why_not_kept(address, done.error()));
     return ExitCode::done;
   }
   pci::KeeperSettings settings;
@@ -103,7 +99,7 @@ Result<ExitCode> keep(const Options& options) {
   settings.group = options.group;
   settings.idle = std::chrono::ceil<std::chrono::seconds>(options.idle);
   settings.ready = options.ready;
-  if (const auto done = pci::run_keeper(settings); !done) return std::unexpected(done.error());
+  RODEO_TRY(pci::run_keeper(settings));
   return ExitCode::done;
 }
 

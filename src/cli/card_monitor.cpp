@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
 #include "card/measurements.h"
 #include "cli/card.h"
-#include "process/http_server.h"
+#include "process/prometheus.h"
 #include "process/stop_signals.h"
 
 namespace rodeo::cli {
@@ -87,21 +88,18 @@ struct Rows {
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
   const auto links = link_mask(options.links, 23);  // a FELIX has 24, no card more
   if (!links) return std::unexpected(links.error());
-  auto cards = AskedCards::open(options.ids);
-  if (!cards) return std::unexpected(cards.error());
-  std::vector<std::vector<std::vector<Measurement>>> measured(cards->size());  // by card and group
-  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+  auto cards = RODEO_TRY(AskedCards::open(options.ids));
+  std::vector<std::vector<std::vector<Measurement>>> measured(cards.size());  // by card and group
+  cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     for (const Group group : groups) {
-      auto one = card::measure(card, group, *links);
-      if (!one) return std::unexpected(one.error());
-      measured[number].push_back(std::move(*one));
+      measured[number].push_back(RODEO_TRY(card::measure(card, group, *links)));
     }
     return {};
   });
   std::vector<Rows> all(groups.size());
-  for (std::size_t number = 0; number < cards->size(); ++number) {
-    if (cards->failed(number)) continue;
-    const card::CardEntry& entry = *cards->entry(number);
+  for (std::size_t number = 0; number < cards.size(); ++number) {
+    if (cards.failed(number)) continue;
+    const card::CardEntry& entry = *cards.entry(number);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const std::size_t before = all[i].rows.size();
       for (Measurement& one : measured[number][i]) {
@@ -114,7 +112,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
                    entry.function.address.text(), card::name_of(entry.type));
     }
   }
-  const auto outcome = cards->outcome();
+  const auto outcome = cards.outcome();
   if (!outcome) return outcome;
   if (options.format == OutputFormat::json) {
     Json list = Json::array();
@@ -148,102 +146,65 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
   return outcome;
 }
 
-/// Once, or again until Ctrl-C.
-Result<ExitCode> again(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,
-                       const std::function<Result<ExitCode>(bool first)>& once) {
-  if (!interval) return once(true);
-  if (auto possible = check_interval(*interval); !possible) return std::unexpected(possible.error());
-  const process::StopSignals signals;
-  ExitCode worst = ExitCode::done;
-  bool first = true;
-  while (!signals.stop_requested()) {
-    const std::uint64_t next = base::steady_now_ns() + static_cast<std::uint64_t>(interval->count());
-    const bool redraw = format == OutputFormat::table && isatty(STDOUT_FILENO) != 0;
-    if (redraw) print("\033[H\033[2J");
-    const auto outcome = once(first || redraw);
-    if (!outcome) return outcome;
-    first = false;
-    worst = std::max(worst, *outcome);
-    while (!signals.stop_requested() && base::steady_now_ns() < next)
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  }
-  return worst;
-}
-
 // Prometheus
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
 
 constexpr Group kGroups[]{Group::card, Group::setting, Group::link, Group::packets, Group::onu, Group::fec};
 
-constexpr const char* kUpHeader = "# HELP rodeo_card_up 1: the card answered.\n# TYPE rodeo_card_up gauge\n";
-
 struct Sample {
   const card::FieldInfo* info;
-  std::string line;
+  process::Labels labels;
+  std::string value;
 };
 
 /// Tags as upstream's tools set them: SerialId, Endpoint, ID, Type, and CRU or CRORC with the card's sequence number.
-std::string tags(const card::CardEntry& entry, const Measurement& measurement) {
-  const std::string serial = entry.identity.serial ? fmt::format("{}", *entry.identity.serial) : "";
-  const std::string endpoint = entry.identity.endpoint ? fmt::format("{}", *entry.identity.endpoint) : "";
-  std::string text = fmt::format("pciAddress=\"{}\",SerialId=\"{}\",Endpoint=\"{}\",Type=\"{}\",{}=\"{}\"",
-                                 entry.function.address.text(), serial, endpoint, escaped(card::name_of(entry.type)),
-                                 entry.type == card::CardType::crorc ? "CRORC"
-                                 : entry.type == card::CardType::cru ? "CRU"
-                                                                     : "FELIX",
-                                 entry.sequence);
-  if (measurement.id) text += fmt::format(",ID=\"{}\"", *measurement.id);
-  return text;
+process::Labels tags(const card::CardEntry& entry, const Measurement& measurement) {
+  const auto text = [](const auto& number) { return number ? fmt::format("{}", *number) : std::string(); };
+  process::Labels labels{{"pciAddress", entry.function.address.text()},
+                         {"SerialId", text(entry.identity.serial)},
+                         {"Endpoint", text(entry.identity.endpoint)},
+                         {"Type", std::string(card::name_of(entry.type))},
+                         {entry.type == card::CardType::crorc ? "CRORC"
+                          : entry.type == card::CardType::cru ? "CRU"
+                                                              : "FELIX",
+                          fmt::format("{}", entry.sequence)}};
+  if (measurement.id) labels.emplace_back("ID", text(measurement.id));
+  return labels;
+}
+
+process::PrometheusText begun() {
+  process::PrometheusText out;
+  out.metric("rodeo_card_up", "gauge", "1: the card answered.");
+  return out;
 }
 
 std::string prometheus_of_all(AskedCards& cards) {
   std::vector<std::vector<Sample>> of_card(cards.size());
   cards.ask([&](std::size_t number, const card::CardEntry& entry, card::Card& card) -> Result<void> {
     for (const Group group : kGroups) {
-      const auto measured = card::measure(card, group);
-      if (!measured) return std::unexpected(measured.error());
-      for (const Measurement& one : *measured) {
-        for (const MeasuredField& field : one.fields) {
-          const std::string value = std::visit([](auto v) { return fmt::format("{}", v); }, field.value);
+      const auto measured = RODEO_TRY(card::measure(card, group));
+      for (const Measurement& one : measured) {
+        for (const MeasuredField& field : one.fields)
           of_card[number].push_back(
-              {field.info, fmt::format("{}_{}{{{}}} {}\n", one.name, field.info->name, tags(entry, one), value)});
-        }
+              {field.info, tags(entry, one), std::visit([](auto v) { return fmt::format("{}", v); }, field.value)});
       }
     }
     return {};
   });
-  std::vector<Sample> samples;
-  std::string up = kUpHeader;
+  process::PrometheusText out = begun();
+  std::map<std::string, std::vector<Sample>> samples;  // by metric
   for (std::size_t number = 0; number < cards.size(); ++number) {
     const card::CardEntry* entry = cards.entry(number);
     if (entry == nullptr) continue;
-    std::ranges::move(of_card[number], std::back_inserter(samples));
-    up += fmt::format("rodeo_card_up{{pciAddress=\"{}\",Type=\"{}\"}} {}\n", entry->function.address.text(),
-                      escaped(card::name_of(entry->type)), cards.failed(number) ? 0 : 1);
+    for (Sample& sample : of_card[number])
+      samples[fmt::format("{}_{}", sample.info->measurement, sample.info->name)].push_back(std::move(sample));
+    out.sample(cards.failed(number) ? 0 : 1,
+               {{"pciAddress", entry->function.address.text()}, {"Type", std::string(card::name_of(entry->type))}});
   }
-  std::string text = up;
-  std::vector<std::string> done;
-  for (const card::FieldInfo& info : card::all_fields()) {
-    const std::string name = fmt::format("{}_{}", info.measurement, info.name);
-    const auto same = [&](const Sample& sample) {
-      return sample.info->measurement == info.measurement && sample.info->name == info.name;
-    };
-    if (std::ranges::find(done, name) != done.end() || std::ranges::none_of(samples, same)) continue;
-    done.push_back(name);
-    text += fmt::format("# HELP {0} {2}.\n# TYPE {0} {1}\n", name, info.type, info.help);
-    for (const Sample& sample : samples) {
-      if (same(sample)) text += sample.line;
-    }
+  for (const auto& [name, all] : samples) {
+    out.metric(name, all.front().info->type, fmt::format("{}.", all.front().info->help));
+    for (const Sample& sample : all) out.sample(sample.value, sample.labels);
   }
-  return text;
+  return out.take();
 }
 
 std::string reference() {
@@ -263,10 +224,9 @@ std::string reference() {
 }
 
 Result<ExitCode> print_prometheus(const Options& options) {
-  auto cards = AskedCards::open(options.ids);
-  if (!cards) return std::unexpected(cards.error());
-  print(prometheus_of_all(*cards));
-  return cards->outcome();
+  auto cards = RODEO_TRY(AskedCards::open(options.ids));
+  print(prometheus_of_all(cards));
+  return cards.outcome();
 }
 
 Result<ExitCode> metrics(const Options& options) {
@@ -278,15 +238,14 @@ Result<ExitCode> metrics(const Options& options) {
     return print_prometheus(options);
   }
   if (options.listen.empty())
-    return again(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
+    return watch(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
   if (auto possible = process::HttpServer::check(options.listen); !possible)
     return std::unexpected(Error{"cli.bad_value", possible.error().what, {}, possible.error().next});
   const process::StopSignals signals;
-  process::HttpServer server(options.listen, [&options](const std::string& target) -> process::HttpReply {
-    if (target != "/metrics") return {404, "text/plain; charset=utf-8", "metrics are at /metrics\n"};
-    auto cards = AskedCards::open(options.ids);
-    return {200, "text/plain; version=0.0.4; charset=utf-8", cards ? prometheus_of_all(*cards) : std::string(kUpHeader)};
-  });
+  process::HttpServer server(options.listen, process::metrics_answer([&options] {
+                               auto cards = AskedCards::open(options.ids);
+                               return cards ? prometheus_of_all(*cards) : begun().take();
+                             }));
   fmt::print(stderr, "metrics at http://{}/metrics\n", server.address());
   while (!signals.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds{50});
   return ExitCode::done;
@@ -295,9 +254,8 @@ Result<ExitCode> metrics(const Options& options) {
 // Triggers
 
 Result<ExitCode> triggers(const Options& options, bool with_header) {
-  if (auto possible = check_interval(options.interval, "--interval"); !possible) return std::unexpected(possible.error());
-  auto cards = AskedCards::open(options.ids);
-  if (!cards) return std::unexpected(cards.error());
+  RODEO_TRY(check_interval(options.interval, "--interval"));
+  auto cards = RODEO_TRY(AskedCards::open(options.ids));
   struct Reading {
     card::TriggerCounts counts;
     std::uint64_t at_ns = 0;
@@ -305,12 +263,11 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
   struct Readings {
     std::optional<Reading> first, second;
   };
-  std::vector<Readings> readings(cards->size());
-  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+  std::vector<Readings> readings(cards.size());
+  cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     if (options.ids.empty() && card.type() != card::CardType::cru) return {};
-    const auto counts = card::read_trigger_counts(card);
-    if (!counts) return std::unexpected(counts.error());
-    readings[number].first = {*counts, base::steady_now_ns()};
+    const auto counts = RODEO_TRY(card::read_trigger_counts(card));
+    readings[number].first = {counts, base::steady_now_ns()};
     return {};
   });
   if (std::ranges::any_of(readings, [](const Readings& one) { return one.first.has_value(); })) {
@@ -318,11 +275,10 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
   } else if (options.ids.empty()) {
     fmt::print(stderr, "no card here counts triggers: a CRU does\n");
   }
-  cards->ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
+  cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     if (!readings[number].first) return {};
-    const auto counts = card::read_trigger_counts(card);
-    if (!counts) return std::unexpected(counts.error());
-    readings[number].second = {*counts, base::steady_now_ns()};
+    const auto counts = RODEO_TRY(card::read_trigger_counts(card));
+    readings[number].second = {counts, base::steady_now_ns()};
     return {};
   });
   Table table({{"card", "card"},
@@ -336,7 +292,7 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
                {"TOF [kHz]", "tof_rate_hz"},
                {"SOX", "starts"},
                {"EOX", "ends"}});
-  for (std::size_t number = 0; number < cards->size(); ++number) {
+  for (std::size_t number = 0; number < cards.size(); ++number) {
     if (!readings[number].second) continue;
     const auto& [then, then_ns] = *readings[number].first;
     const auto& [now, now_ns] = *readings[number].second;
@@ -345,14 +301,14 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
       const double hertz = static_cast<double>(difference) / seconds;
       return Cell(hertz, fmt::format("{:.3f}", hertz * 1e-3));
     };
-    table.add_row({Cell(cards->entry(number)->function.address.text()), now.heartbeats,
+    table.add_row({Cell(cards.entry(number)->function.address.text()), now.heartbeats,
                    rate(now.heartbeats - then.heartbeats), now.physics, rate(now.physics - then.physics),
                    Cell(std::uint64_t{now.calibration}),
                    rate(static_cast<std::uint16_t>(now.calibration - then.calibration)), Cell(std::uint64_t{now.tof}),
                    rate(static_cast<std::uint16_t>(now.tof - then.tof)), Cell(std::uint64_t{now.starts}),
                    Cell(std::uint64_t{now.ends})});
   }
-  const auto outcome = cards->outcome();
+  const auto outcome = cards.outcome();
   if (!outcome) return outcome;
   if (options.watch) {
     table.print_next(options.format, with_header);
@@ -379,7 +335,7 @@ void add_card_monitor(Command& card) {
     std::vector<Group> groups{Group::setting, Group::link};
     if (options->onu) groups.push_back(Group::onu);
     if (options->fec) groups.push_back(Group::fec);
-    return again(options->watch, options->format, [&](bool first) { return show_groups(*options, groups, first); });
+    return watch(options->watch, options->format, [&](bool first) { return show_groups(*options, groups, first); });
   });
 
   Command& values = card.verb("metrics", "Temperature, clocks, packets of each card; all metrics for Prometheus");
@@ -400,7 +356,7 @@ void add_card_monitor(Command& card) {
   add_watch(packets, options->watch);
   packets.output(options->format);
   packets.run([options] {
-    return again(options->watch, options->format,
+    return watch(options->watch, options->format,
                  [&](bool first) { return show_groups(*options, {Group::packets}, first); });
   });
 
@@ -411,7 +367,7 @@ void add_card_monitor(Command& card) {
   add_watch(counts, options->watch);
   counts.output(options->format);
   counts.run(
-      [options] { return again(options->watch, options->format, [&](bool first) { return triggers(*options, first); }); });
+      [options] { return watch(options->watch, options->format, [&](bool first) { return triggers(*options, first); }); });
 }
 
 }  // namespace rodeo::cli

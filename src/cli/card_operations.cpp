@@ -22,9 +22,8 @@ namespace {
 /// Opens the card and works on it; the verb then has nothing more to say than that it is done.
 template <typename Work>
 Result<ExitCode> on_card(const std::string& id, Work work) {
-  auto card = open_card(id);
-  if (!card) return std::unexpected(card.error());
-  return work(**card);
+  auto card = RODEO_TRY(open_card(id));
+  return work(*card);
 }
 
 /// Nobody reads from the card as long as what is returned lives; nothing is held if `while_running`. Errors: card.locked.
@@ -62,33 +61,23 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
   if (options.duration < std::chrono::milliseconds{1})
     return std::unexpected(
         Error{"cli.bad_value", "--duration takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
-  if (options.interval) {
-    if (auto possible = check_interval(*options.interval, "--interval"); !possible) return std::unexpected(possible.error());
-  }
+  if (options.interval) RODEO_TRY(check_interval(*options.interval, "--interval"));
   card::LoopbackSettings settings;
-  const auto links = link_mask(options.links);
-  if (!links) return std::unexpected(links.error());
-  settings.links = *links;
+  const auto links = RODEO_TRY(link_mask(options.links));
+  settings.links = links;
   settings.internal = options.internal;
   settings.static_pattern = options.pattern == "static";
   settings.counter_8_bit = options.counter == "8bit";
   for (const auto& [option, text, mask] : {std::tuple{"--high-mask", &options.mask_high, &settings.mask_high},
                                            {"--med-mask", &options.mask_medium, &settings.mask_medium},
                                            {"--low-mask", &options.mask_low, &settings.mask_low}}) {
-    const auto value = hexadecimal_word(*text, option);
-    if (!value) return std::unexpected(value.error());
-    *mask = *value;
+    *mask = RODEO_TRY(hexadecimal_word(*text, option));
   }
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     std::optional<card::LoopbackTest> test;
     // What only looks disturbs nobody.
-    const auto alone = undisturbed(card, options.while_running || options.skip_reset, "the test would replace the data");
-    if (!alone) return std::unexpected(alone.error());
-    if (!options.skip_reset) {
-      auto started = card::LoopbackTest::start(card, settings);
-      if (!started) return std::unexpected(started.error());
-      test.emplace(std::move(*started));
-    }
+    RODEO_TRY(undisturbed(card, options.while_running || options.skip_reset, "the test would replace the data"));
+    if (!options.skip_reset) test.emplace(RODEO_TRY(card::LoopbackTest::start(card, settings)));
     std::vector<Column> columns{{"link", "link"}};
     if (options.expert || options.format != OutputFormat::table)
       columns.insert(columns.end(), {{"PLL", "pll_locked"}, {"RX locked", "rx_locked"}, {"data", "data_up"}});
@@ -100,11 +89,10 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
       while (std::chrono::steady_clock::now() < next && !signals.stop_requested())
         std::this_thread::sleep_for(std::chrono::milliseconds{10});
       over = next == end || signals.stop_requested();
-      const auto status = card::loopback_status(card, settings.links);
-      if (!status) return std::unexpected(status.error());
+      const auto status = RODEO_TRY(card::loopback_status(card, settings.links));
       std::uint64_t errors = 0;
       Table table(columns);
-      for (const card::LoopbackStatus& link : *status) {
+      for (const card::LoopbackStatus& link : status) {
         errors += link.rx_errors + link.fec_errors;
         const auto yes = [](bool good) { return Cell(good, {}, good ? Style::good : Style::bad); };
         std::vector<Cell> row{link.link};
@@ -179,9 +167,8 @@ Result<ExitCode> ctp(CtpOptions& options) {
                                  fmt::format("--bc is for mode fixed, not for {}", options.mode),
                                  {},
                                  "--trigger-mode fixed, or leave out --bc"});
-  const auto orbit = hexadecimal_word(options.first_orbit, "--init-orbit");
-  if (!orbit) return std::unexpected(orbit.error());
-  options.settings.first_orbit = *orbit;
+  const auto orbit = RODEO_TRY(hexadecimal_word(options.first_orbit, "--init-orbit"));
+  options.settings.first_orbit = orbit;
   if (options.bunch_crossings.size() > options.settings.bunch_crossings.size())
     return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, "--bc up to nine times"});
   if (!options.bunch_crossings.empty()) options.settings.bunch_crossings.fill(0);
@@ -189,24 +176,20 @@ Result<ExitCode> ctp(CtpOptions& options) {
     options.settings.bunch_crossings[i] =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(options.bunch_crossings[i], UINT32_MAX));
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    const auto alone =
-        undisturbed(card, options.while_running || options.status, "the triggers of what is read would change");
-    if (!alone) return std::unexpected(alone.error());
-    const auto done = options.status   ? Result<void>{}
-                      : options.eox    ? card::stop_ctp(card)
-                      : options.single ? card::send_trigger(card)
-                                       : card::start_ctp(card, options.settings);
-    if (!done) return std::unexpected(done.error());
-    const auto now = card::read_ctp(card);
-    if (!now) return std::unexpected(now.error());
+    RODEO_TRY(undisturbed(card, options.while_running || options.status, "the triggers of what is read would change"));
+    RODEO_TRY(options.status   ? Result<void>{}
+              : options.eox    ? card::stop_ctp(card)
+              : options.single ? card::send_trigger(card)
+                               : card::start_ctp(card, options.settings));
+    const auto now = RODEO_TRY(card::read_ctp(card));
     Properties properties;
-    properties.add("mode", "mode", Cell(std::string(now->mode)));
-    properties.add("period [ticks of 25 ns]", "period_ticks", now->ticks == 0 ? Cell(Json(), "-") : Cell(now->ticks));
-    properties.add("last bunch crossing", "last_bc", now->last_bc);
-    properties.add("last heartbeat frame", "last_hb", now->last_hb);
-    properties.add("heartbeat frames kept", "keep", now->keep);
-    properties.add("then dropped", "drop", now->drop);
-    properties.add("first orbit", "first_orbit", now->first_orbit);
+    properties.add("mode", "mode", Cell(std::string(now.mode)));
+    properties.add("period [ticks of 25 ns]", "period_ticks", now.ticks == 0 ? Cell(Json(), "-") : Cell(now.ticks));
+    properties.add("last bunch crossing", "last_bc", now.last_bc);
+    properties.add("last heartbeat frame", "last_hb", now.last_hb);
+    properties.add("heartbeat frames kept", "keep", now.keep);
+    properties.add("then dropped", "drop", now.drop);
+    properties.add("first orbit", "first_orbit", now.first_orbit);
     properties.print(options.format);
     return ExitCode::done;
   });
@@ -252,9 +235,7 @@ Result<ExitCode> pattern(PatternOptions& options) {
   bool play = settings.play_1_at_start || settings.play_1_now || settings.play_2_now;
   for (std::size_t i = 0; i < 4; ++i) {
     if (!options.pattern[i]) continue;
-    const auto parsed = card::Pattern::parse(*options.pattern[i]);
-    if (!parsed) return std::unexpected(parsed.error());
-    settings.patterns[i] = *parsed;
+    settings.patterns[i] = RODEO_TRY(card::Pattern::parse(*options.pattern[i]));
     play = true;
   }
   for (const auto& [given, setting] : {std::pair{&options.length_1, &settings.length_1},
@@ -275,23 +256,20 @@ Result<ExitCode> pattern(PatternOptions& options) {
                                  {},
                                  "leave out one or the other; what is set is shown in any case"});
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    if (play) {
-      if (auto done = card::play_patterns(card, settings); !done) return std::unexpected(done.error());
-    }
-    const auto now = card::read_patterns(card);
-    if (!now) return std::unexpected(now.error());
+    if (play) RODEO_TRY(card::play_patterns(card, settings));
+    const auto now = RODEO_TRY(card::read_patterns(card));
     Properties properties;
     for (std::size_t i = 0; i < 4; ++i)
-      properties.add(fmt::format("pattern {}", i), fmt::format("pattern_{}", i), now->patterns[i].text());
-    properties.add("pattern 1: length [ticks]", "length_1", now->length_1);
-    properties.add("pattern 1: delay [ticks]", "delay_1", now->delay_1);
-    properties.add("pattern 2: length [ticks]", "length_2", now->length_2);
-    properties.add("pattern 3: length [ticks]", "length_3", now->length_3);
-    properties.add("pattern 1: trigger bit", "trigger_1", now->trigger_1);
-    properties.add("pattern 2: trigger bit", "trigger_2", now->trigger_2);
-    properties.add("pattern 3: trigger bit", "trigger_3", now->trigger_3);
-    properties.add("pattern 2: every so many time frames", "time_frames_2", now->time_frames_2);
-    properties.add("pattern 1 at start of run", "play_1_at_start", now->play_1_at_start);
+      properties.add(fmt::format("pattern {}", i), fmt::format("pattern_{}", i), now.patterns[i].text());
+    properties.add("pattern 1: length [ticks]", "length_1", now.length_1);
+    properties.add("pattern 1: delay [ticks]", "delay_1", now.delay_1);
+    properties.add("pattern 2: length [ticks]", "length_2", now.length_2);
+    properties.add("pattern 3: length [ticks]", "length_3", now.length_3);
+    properties.add("pattern 1: trigger bit", "trigger_1", now.trigger_1);
+    properties.add("pattern 2: trigger bit", "trigger_2", now.trigger_2);
+    properties.add("pattern 3: trigger bit", "trigger_3", now.trigger_3);
+    properties.add("pattern 2: every so many time frames", "time_frames_2", now.time_frames_2);
+    properties.add("pattern 1 at start of run", "play_1_at_start", now.play_1_at_start);
     properties.print(options.format);
     return ExitCode::done;
   });
@@ -347,18 +325,16 @@ Result<ExitCode> user_logic(const UserLogicOptions& options) {
       card::UserLogicChange change{
           .event_words = options.event_size, .system_id = options.system_id, .link_id = options.link_id};
       if (options.random || options.fixed) change.random_size = options.random;
-      const auto alone = undisturbed(card, options.while_running, "user logic is reset with any change");
-      if (!alone) return std::unexpected(alone.error());
-      if (auto done = card::change_user_logic(card, change); !done) return std::unexpected(done.error());
+      RODEO_TRY(undisturbed(card, options.while_running, "user logic is reset with any change"));
+      RODEO_TRY(card::change_user_logic(card, change));
     }
-    const auto now = card::read_user_logic(card);
-    if (!now) return std::unexpected(now.error());
+    const auto now = RODEO_TRY(card::read_user_logic(card));
     Properties properties;
-    properties.add("event size [GBT words]", "event_words", now->event_words);
-    properties.add("event size [B]", "event_bytes", now->event_words * 16);
-    properties.add("random sizes", "random_size", now->random_size);
-    properties.add("system id", "system_id", now->system_id);
-    properties.add("link id", "link_id", now->link_id);
+    properties.add("event size [GBT words]", "event_words", now.event_words);
+    properties.add("event size [B]", "event_bytes", now.event_words * 16);
+    properties.add("random sizes", "random_size", now.random_size);
+    properties.add("system id", "system_id", now.system_id);
+    properties.add("link id", "link_id", now.link_id);
     properties.print(options.format);
     return ExitCode::done;
   });
@@ -389,15 +365,12 @@ struct SiuOptions {
 
 Result<ExitCode> siu(const SiuOptions& options) {
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
-    if (options.reset) {
-      if (auto done = card::reset_siu(card, options.channel); !done) return std::unexpected(done.error());
-    }
-    const auto status = card::read_siu_status(card, options.channel);
-    if (!status) return std::unexpected(status.error());
+    if (options.reset) RODEO_TRY(card::reset_siu(card, options.channel));
+    const auto status = RODEO_TRY(card::read_siu_status(card, options.channel));
     Properties properties;
     properties.add("channel", "channel", options.channel);
-    properties.add("status word", "word", Cell(status->word, fmt::format("{:#010x}", status->word)));
-    properties.add("conditions", "conditions", Json::array_of(status->conditions));
+    properties.add("status word", "word", Cell(status.word, fmt::format("{:#010x}", status.word)));
+    properties.add("conditions", "conditions", Json::array_of(status.conditions));
     properties.print(options.format);
     return ExitCode::done;
   });

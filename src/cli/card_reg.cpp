@@ -50,9 +50,8 @@ void add_value(Table& table, const RegisterTarget& target, std::uint64_t value) 
 Result<const card::Bar*> bar_of(card::Card& card, const RegisterTarget& target) { return card.bar(target.bar); }
 
 Result<std::uint64_t> read(card::Card& card, const RegisterTarget& target) {
-  const auto bar = bar_of(card, target);
-  if (!bar) return std::unexpected(bar.error());
-  auto value = card::read_register(**bar, target);
+  const auto bar = RODEO_TRY(bar_of(card, target));
+  auto value = card::read_register(*bar, target);
   if (!value && !target.name().empty()) return std::unexpected(value.error().within(target.name()));
   return value;
 }
@@ -68,72 +67,52 @@ Result<ExitCode> show_written(card::Card& card, const Options& options, const Re
   // Reading may do something of its own where a register is a command or a FIFO.
   const bool reads_back = !options.no_read_back && (target.description == nullptr || target.harmless_to_read());
   Table table(kColumns);
-  if (reads_back) {
-    const auto value = read(card, target);
-    if (!value) return std::unexpected(value.error());
-    written = *value;
-  }
+  if (reads_back) written = RODEO_TRY(read(card, target));
   add_value(table, target, written);
   table.print(options.format);
   return ExitCode::done;
 }
 
 Result<ExitCode> read_registers(const Options& options) {
-  const auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
+  const auto card = RODEO_TRY(open_card(options.id));
   std::vector<RegisterTarget> targets;
-  for (const std::string& name : options.names) {
-    const auto target = card::find_register(register_space(**card), name, options.bar);
-    if (!target) return std::unexpected(target.error());
-    targets.push_back(*target);
-  }
+  for (const std::string& name : options.names)
+    targets.push_back(RODEO_TRY(card::find_register(register_space(*card), name, options.bar)));
   return print_or_watch(kColumns, options.format, options.watch, [&](Table& table) -> Result<ExitCode> {
     for (const RegisterTarget& target : targets) {
-      const auto value = read(**card, target);
-      if (!value) return std::unexpected(value.error());
-      add_value(table, target, *value);
+      const auto value = RODEO_TRY(read(*card, target));
+      add_value(table, target, value);
     }
     return ExitCode::done;
   });
 }
 
 Result<ExitCode> write_one(const Options& options) {
-  const auto value = value_of(options.value);
-  if (!value) return std::unexpected(value.error());
-  const auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
-  const auto target = card::find_register(register_space(**card), options.name, options.bar);
-  if (!target) return std::unexpected(target.error());
-  if (auto allowed = card::may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
-  const auto bar = bar_of(**card, *target);
-  if (!bar) return std::unexpected(bar.error());
-  if (auto done = card::write_register(**bar, *target, *value); !done) return std::unexpected(done.error());
-  return show_written(**card, options, *target, *value);
+  const auto value = RODEO_TRY(value_of(options.value));
+  const auto card = RODEO_TRY(open_card(options.id));
+  const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
+  RODEO_TRY(card::may_write(target, options.force));
+  const auto bar = RODEO_TRY(bar_of(*card, target));
+  RODEO_TRY(card::write_register(*bar, target, value));
+  return show_written(*card, options, target, value);
 }
 
 Result<ExitCode> modify_one(const Options& options) {
-  const auto bits = value_of(options.value);
-  if (!bits) return std::unexpected(bits.error());
-  const auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
-  const auto target = card::find_register(register_space(**card), options.name, options.bar);
-  if (!target) return std::unexpected(target.error());
-  if (auto allowed = card::may_write(*target, options.force); !allowed) return std::unexpected(allowed.error());
-  const auto bar = bar_of(**card, *target);
-  if (!bar) return std::unexpected(bar.error());
-  if (auto fits = card::with_bits(*target, 0, options.position, options.width, *bits); !fits)
-    return std::unexpected(fits.error());
+  const auto bits = RODEO_TRY(value_of(options.value));
+  const auto card = RODEO_TRY(open_card(options.id));
+  const auto target = RODEO_TRY(card::find_register(register_space(*card), options.name, options.bar));
+  RODEO_TRY(card::may_write(target, options.force));
+  const auto bar = RODEO_TRY(bar_of(*card, target));
+  RODEO_TRY(card::with_bits(target, 0, options.position, options.width, bits));
   std::uint64_t written = 0;
   {
-    const auto alone = (*card)->lock(card::pci::kConfigurationByte, "the registers of " + (*card)->address().text(),
-                                     std::chrono::seconds{2});
-    if (!alone) return std::unexpected(alone.error());
-    const auto before = card::read_register(**bar, *target);
-    if (!before) return std::unexpected(before.error());
-    written = *card::with_bits(*target, *before, options.position, options.width, *bits);
-    if (auto done = card::write_register(**bar, *target, written); !done) return std::unexpected(done.error());
+    RODEO_TRY(
+        card->lock(card::pci::kConfigurationByte, "the registers of " + card->address().text(), std::chrono::seconds{2}));
+    const auto before = RODEO_TRY(card::read_register(*bar, target));
+    written = *card::with_bits(target, before, options.position, options.width, bits);
+    RODEO_TRY(card::write_register(*bar, target, written));
   }
-  return show_written(**card, options, *target, written);
+  return show_written(*card, options, target, written);
 }
 
 /// The registers that can be read without consequences, one row each.
@@ -153,26 +132,23 @@ Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std
 Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options& options) {
   if (!options.bar)
     return std::unexpected(Error{"cli.usage", "--address needs --bar", {}, "--bar 2 --address 0x10000 --words 16"});
-  auto first = card::find_register(register_space(card), options.address, options.bar);
-  if (!first) return std::unexpected(first.error());
-  if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{*first};
+  auto first = RODEO_TRY(card::find_register(register_space(card), options.address, options.bar));
+  if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{first};
   const std::uint64_t words = options.words.value_or(1);
   if (words == 0)
     return std::unexpected(Error{"cli.bad_value", "--words 0 reads nothing", {}, "1 or more; left out: one word"});
-  const auto bar = bar_of(card, *first);
-  if (!bar) return std::unexpected(bar.error());
-  if (const std::uint64_t room =
-          ((*bar)->bytes() - std::min<std::uint64_t>(first->offset, (*bar)->bytes())) / first->width_bytes;
+  const auto bar = RODEO_TRY(bar_of(card, first));
+  if (const std::uint64_t room = (bar->bytes() - std::min<std::uint64_t>(first.offset, bar->bytes())) / first.width_bytes;
       words > room)
     return std::unexpected(Error{"card.bad_access",
                                  fmt::format("{} words from {:#x} reach beyond the {:#x} bytes of BAR {}", words,
-                                             first->offset, (*bar)->bytes(), first->bar),
+                                             first.offset, bar->bytes(), first.bar),
                                  card.address().text(), fmt::format("from there it has {}", room)});
   std::vector<RegisterTarget> targets;
   targets.reserve(words);
   for (std::uint64_t word = 0; word < words; ++word) {
-    RegisterTarget target = *first;
-    target.offset = static_cast<std::uint32_t>(first->offset + word * first->width_bytes);
+    RegisterTarget target = first;
+    target.offset = static_cast<std::uint32_t>(first.offset + word * first.width_bytes);
     const auto known = card.map().at(card.type() == card::CardType::crorc ? 0 : target.bar, target.offset);
     target.description = known ? known->description : nullptr;
     target.index = known ? known->index : 0;
@@ -184,17 +160,15 @@ Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options&
 Result<ExitCode> dump(const Options& options) {
   if (options.words && options.address.empty())
     return std::unexpected(Error{"cli.usage", "--words needs --address", {}, "--bar 2 --address 0x10000 --words 16"});
-  const auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
-  const auto targets = options.address.empty() ? declared_targets(**card, options.bar) : raw_targets(**card, options);
-  if (!targets) return std::unexpected(targets.error());
+  const auto card = RODEO_TRY(open_card(options.id));
+  const auto targets =
+      RODEO_TRY(options.address.empty() ? declared_targets(*card, options.bar) : raw_targets(*card, options));
   Table table(kColumns);
   std::string bytes;
-  for (const RegisterTarget& target : *targets) {
-    const auto value = read(**card, target);
-    if (!value) return std::unexpected(value.error());
-    add_value(table, target, *value);
-    for (unsigned byte = 0; byte < target.width_bytes; ++byte) bytes += static_cast<char>(*value >> 8 * byte);
+  for (const RegisterTarget& target : targets) {
+    const auto value = RODEO_TRY(read(*card, target));
+    add_value(table, target, value);
+    for (unsigned byte = 0; byte < target.width_bytes; ++byte) bytes += static_cast<char>(value >> 8 * byte);
   }
   if (options.file.empty()) {
     table.print(options.format);
@@ -209,8 +183,7 @@ Result<ExitCode> dump(const Options& options) {
 }
 
 Result<ExitCode> list(const Options& options) {
-  const auto card = open_card(options.id);
-  if (!card) return std::unexpected(card.error());
+  const auto card = RODEO_TRY(open_card(options.id));
   Table table({{"BAR", "bar"},
                {"address", "address_bytes"},
                {"register", "name"},
@@ -227,7 +200,7 @@ Result<ExitCode> list(const Options& options) {
     }
     return "?";
   };
-  for (const card_registers::Register& known : (*card)->map().registers()) {
+  for (const card_registers::Register& known : card->map().registers()) {
     table.add_row({known.bar, Cell(known.offset, fmt::format("{:#08x}", known.offset)), Cell(known.name), known.total(),
                    8 * known.width_bytes, Cell(word(known.access)), Cell(known.help)});
   }

@@ -102,9 +102,7 @@ Result<ExitCode> check(const Options& options) {
   if (options.schema || options.reference) {
     control::Library library;
     const auto tables = control::system_tables();
-    for (const std::string& plugin : options.plugins) {
-      if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
-    }
+    for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
     for (const std::string& file : options.files) {
       const auto read =
           settings::load_configuration({.file = file}, control::tables_for(file), library.registry(), library.plugins());

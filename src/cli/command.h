@@ -176,9 +176,7 @@ std::string show_duration(std::chrono::nanoseconds duration);
 template <typename T, typename Reader>
 auto quantity_reader(T& value, Reader reader) {
   return [&value, reader](std::string_view text) -> Result<void> {
-    auto quantity = reader(text);
-    if (!quantity) return std::unexpected(quantity.error());
-    value = *quantity;
+    value = RODEO_TRY(reader(text));
     return {};
   };
 }

@@ -199,23 +199,6 @@ Properties describe_dump(const DataFile& file, const SuperpageDumpInfo& info) {
   return p;
 }
 
-// Several objects as one CSV table: the columns are those of the first.
-void print_csv(const std::vector<Json>& objects) {
-  if (objects.empty()) return;
-  std::vector<Column> columns;
-  for (const auto& [key, value] : objects.front().members()) columns.push_back({key, key});
-  Table table(columns);
-  for (const Json& object : objects) {
-    std::vector<Cell> row;
-    for (const Column& column : columns) {
-      const Json* value = object.find(column.key);
-      row.emplace_back(value == nullptr ? Json() : *value);
-    }
-    table.add_row(std::move(row));
-  }
-  table.print(OutputFormat::csv);
-}
-
 Result<ExitCode> info(const FileOptions& options) {
   std::vector<Json> objects;
   bool first = true;
@@ -225,33 +208,32 @@ Result<ExitCode> info(const FileOptions& options) {
     properties.print(OutputFormat::table);
   };
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
-    const auto file = open_data_file(path);
-    if (!file) return std::unexpected(file.error());
-    if (file->kind == FileKind::block_recording) {
-      const auto recording = inspect_block_file(file->bytes());
-      if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+    const auto file = RODEO_TRY(open_data_file(path));
+    if (file.kind == FileKind::block_recording) {
+      const auto recording = inspect_block_file(file.bytes());
+      RODEO_TRY(file.mapped.check());
       if (!recording) return std::unexpected(recording.error().within(path));
-      show(describe_recording(*file, *recording));
+      show(describe_recording(file, *recording));
       return ExitCode::done;
     }
-    if (file->kind == FileKind::superpage_dump) {
-      const SuperpageDumpInfo dump = inspect_superpage_dump(file->bytes(), 1);
-      if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
-      show(describe_dump(*file, dump));
+    if (file.kind == FileKind::superpage_dump) {
+      const SuperpageDumpInfo dump = inspect_superpage_dump(file.bytes(), 1);
+      RODEO_TRY(file.mapped.check());
+      show(describe_dump(file, dump));
       return ExitCode::done;
     }
-    const EventFileReport report = verify_event_file(file->bytes(), {.prove = false});
-    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+    const EventFileReport report = verify_event_file(file.bytes(), {.prove = false});
+    RODEO_TRY(file.mapped.check());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
       return std::unexpected(Error{"data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path,
                                    "save its events: rodeo data recover " + path});
     }
-    show(describe_event_file(*file, report));
+    show(describe_event_file(file, report));
     return ExitCode::done;
   });
   if (options.format == OutputFormat::json) print(Json::array_of(objects).dump() + "\n");
-  if (options.format == OutputFormat::csv) print_csv(objects);
+  if (options.format == OutputFormat::csv) print_csv(objects, true);
   return outcome;
 }
 
@@ -359,9 +341,8 @@ Table page_link_table() {
 }
 
 Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
-  const auto recording = inspect_block_file(file.bytes());
-  if (!recording) return std::unexpected(recording.error().within(file.path));
-  for (const auto& elink : recording->elinks) {
+  const auto recording = RODEO_TRY_WITHIN(inspect_block_file(file.bytes()), file.path);
+  for (const auto& elink : recording.elinks) {
     table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
                    elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,
                    Cell(elink.flagged_chunks, {}, elink.flagged_chunks > 0 ? Style::warning : Style::plain),
@@ -376,20 +357,19 @@ Result<ExitCode> list(const ListOptions& options) {
   Table elinks = elink_table();
   Table page_links = page_link_table();
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
-    const auto file = open_data_file(path);
-    if (!file) return std::unexpected(file.error());
+    const auto file = RODEO_TRY(open_data_file(path));
     Result<ExitCode> listed = ExitCode::done;
-    if (file->kind == FileKind::event_file) {
-      listed = list_events(*file, options.all, with_file, events);
-    } else if (file->kind == FileKind::block_recording) {
-      listed = list_elinks(*file, elinks);
+    if (file.kind == FileKind::event_file) {
+      listed = list_events(file, options.all, with_file, events);
+    } else if (file.kind == FileKind::block_recording) {
+      listed = list_elinks(file, elinks);
     } else {
-      for (const auto& link : inspect_superpage_dump(file->bytes(), 1).links) {
+      for (const auto& link : inspect_superpage_dump(file.bytes(), 1).links) {
         page_links.add_row({path, link.link, Cell(link.fee_id, fmt::format("{:#x}", link.fee_id)), link.pages,
                             link.payload_bytes, link.heartbeat_frames, link.first_orbit, link.last_orbit});
       }
     }
-    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+    RODEO_TRY(file.mapped.check());
     return listed;
   });
   const bool nothing = events.rows() + elinks.rows() + page_links.rows() == 0;

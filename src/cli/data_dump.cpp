@@ -98,7 +98,7 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
     if (wanted) shown.add(dump_page(file.bytes(), at, fmt::format("page {} at byte {} of the file", number, at)));
     return !first_only;
   });
-  if (const auto whole = file.mapped.check(); !whole) return std::unexpected(whole.error());
+  RODEO_TRY(file.mapped.check());
   shown.finish();
   if (shown.count() > 0 && first_only) print_note("this is the first page; --event N or --l1id ORBIT choose another");
   if (shown.count() > 0) return ExitCode::done;
@@ -107,9 +107,8 @@ Result<ExitCode> dump_pages(const DataFile& file, const Options& options, std::o
 }
 
 Result<ExitCode> dump(const Options& options) {
-  const auto file = open_data_file(options.file);
-  if (!file) return std::unexpected(file.error());
-  if (file->kind == FileKind::block_recording) {
+  const auto file = RODEO_TRY(open_data_file(options.file));
+  if (file.kind == FileKind::block_recording) {
     return std::unexpected(Error{"data.recording", "is a recording of FELIX blocks, which holds no events", options.file,
                                  "`rodeo data list` shows its E-links"});
   }
@@ -120,8 +119,8 @@ Result<ExitCode> dump(const Options& options) {
       return std::unexpected(
           Error{"cli.usage", "--l1id wants an extended L1 id, for example 0x01000007, not " + *options.l1id});
   }
-  if (file->kind == FileKind::superpage_dump) return dump_pages(*file, options, l1id);
-  auto reader = EventFileReader::open(file->bytes());
+  if (file.kind == FileKind::superpage_dump) return dump_pages(file, options, l1id);
+  auto reader = EventFileReader::open(file.bytes());
   if (!reader) {
     return std::unexpected(
         Error{"data.header", reader.error().message(), options.file, "save its events: rodeo data recover " + options.file});
@@ -148,7 +147,7 @@ Result<ExitCode> dump(const Options& options) {
                                             found.offset + kSeparatorBytes))
                   .root);
   }
-  if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+  RODEO_TRY(file.mapped.check());
   shown.finish();
   if (shown.count() > 0 && first_only) print_note("this is the first event; --event N or --l1id ID choose another");
   if (shown.count() > 0) return ExitCode::done;

@@ -11,9 +11,8 @@ namespace rodeo::cli {
 using storage::FileKind;
 
 Result<DataFile> open_any_file(const std::string& path) {
-  auto mapped = base::MappedFile::open(path);
-  if (!mapped) return std::unexpected(mapped.error());
-  DataFile file{.path = path, .mapped = std::move(*mapped)};
+  auto mapped = RODEO_TRY(base::MappedFile::open(path));
+  DataFile file{.path = path, .mapped = std::move(mapped)};
   file.kind = storage::file_kind(file.bytes());
   return file;
 }

@@ -92,21 +92,18 @@ std::unexpected<Error> all_of(const settings::ConfigurationErrors& errors) {
 }
 
 Result<ExitCode> record(const Options& options) {
-  const auto format = block_format(options);
-  if (!format) return std::unexpected(format.error());
+  const auto format = RODEO_TRY(block_format(options));
   if (options.trigger_elink && *options.trigger_elink > 2047) {
     return std::unexpected(
         bad_value(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047"));
   }
-  const auto set = overrides(options);
-  if (!set) return std::unexpected(set.error());
+  const auto set = RODEO_TRY(overrides(options));
 
   base::ComponentRegistry registry;
-  if (auto added = registry.add_library("built in", &readout::register_defaults); !added)
-    return std::unexpected(added.error());
+  RODEO_TRY(registry.add_library("built in", &readout::register_defaults));
   base::PluginHost plugins(registry);
   const settings::ConfigurationSource source{
-      .file = options.config.value_or("record.toml"), .overrides = *set, .environment = options.config.has_value()};
+      .file = options.config.value_or("record.toml"), .overrides = set, .environment = options.config.has_value()};
   const auto configuration =
       options.config ? settings::load_configuration(source, control::system_tables(), registry, plugins)
                      : settings::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
@@ -115,17 +112,16 @@ Result<ExitCode> record(const Options& options) {
   if (!options.config && table.parameters().integer("events") == 0) {
     return std::unexpected(bad_value("a recording of 0 events would never end", "--events N, the triggers to record"));
   }
-  const auto input = registry.make_input(table.type(), table.parameters());
-  if (!input) return std::unexpected(input.error());
+  const auto input = RODEO_TRY(registry.make_input(table.type(), table.parameters()));
 
   input::RecordingSettings settings;
-  settings.format = *format;
+  settings.format = format;
   if (options.trigger_elink) settings.trigger_elink = static_cast<std::uint16_t>(*options.trigger_elink);
   const Parameters& keys = table.parameters();
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
   const process::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
-  const auto summary = input::record_blocks(**input, options.file, settings, [&] { return signals.stop_requested(); });
+  const auto summary = input::record_blocks(*input, options.file, settings, [&] { return signals.stop_requested(); });
   if (!summary) return std::unexpected(summary.error());
   const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
 
@@ -136,7 +132,7 @@ Result<ExitCode> record(const Options& options) {
   p.add("blocks", "blocks", summary->blocks);
   p.add("size", "size_bytes", Cell(summary->bytes, base::format_size(summary->bytes)));
   p.add("time [s]", "seconds", Cell(seconds, fmt::format("{:.2f}", seconds)));
-  for (const NamedCounter& counter : (*input)->counters()) {
+  for (const NamedCounter& counter : input->counters()) {
     if (counter.value != 0 && counter.name != "sent") p.add(counter.name, counter.name, counter.value);
   }
   p.print(options.format);

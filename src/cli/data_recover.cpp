@@ -20,14 +20,13 @@ struct Options {
 };
 
 Result<ExitCode> recover_one(const std::string& path, const Options& options, Table& table) {
-  const auto file = open_any_file(path);
-  if (!file) return std::unexpected(file.error());
-  if (file->kind == FileKind::empty) return std::unexpected(no_data_error(*file));
-  if (file->kind == FileKind::block_recording || file->kind == FileKind::superpage_dump) {
+  const auto file = RODEO_TRY(open_any_file(path));
+  if (file.kind == FileKind::empty) return std::unexpected(no_data_error(file));
+  if (file.kind == FileKind::block_recording || file.kind == FileKind::superpage_dump) {
     return std::unexpected(Error{"data.recording", "is what a card wrote, not an event file: it needs no recovery", path,
                                  "readers skip what is damaged and count it; `rodeo data verify` says what is damaged"});
   }
-  if (file->kind == FileKind::event_file && verify_event_file(file->bytes()).sound()) {
+  if (file.kind == FileKind::event_file && verify_event_file(file.bytes()).sound()) {
     print_note(path + " is whole: nothing to recover, nothing written");
     table.add_row({path, Json(), 0, 0, 0, Json(), Json()});
     return ExitCode::done;
@@ -35,12 +34,12 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   const std::filesystem::path name(path);
   std::string directory = options.directory.empty() ? name.parent_path().string() : options.directory;
   if (directory.empty()) directory = ".";
-  const auto result = recover_events(file->bytes(), directory, name.stem().string());
-  if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+  const auto result = recover_events(file.bytes(), directory, name.stem().string());
+  RODEO_TRY(file.mapped.check());
   if (!result) return std::unexpected(result.error());
   const ScanTotals& scan = result->scan;
   if (!result->written) {
-    const auto marker = find_event_marker(file->bytes());
+    const auto marker = find_event_marker(file.bytes());
     return std::unexpected(
         Error{"data.no_event", "there is no whole event in the file", path,
               marker ? fmt::format("something like one begins at byte {}; `rodeo data verify` says what is wrong with it",

@@ -276,10 +276,9 @@ Result<ExitCode> verify(const Options& options) {
       ++passed_over;
       return ExitCode::done;
     }
-    const auto file = open_any_file(path);
-    if (!file) return std::unexpected(file.error());
-    const Outcome one = check(*file, options.seed);
-    if (const auto whole = file->mapped.check(); !whole) return std::unexpected(whole.error());
+    const auto file = RODEO_TRY(open_any_file(path));
+    const Outcome one = check(file, options.seed);
+    RODEO_TRY(file.mapped.check());
     sound += one.sound ? 1 : 0;
     Json json = json_of(one);
     if (options.format == OutputFormat::table) print_for_people(one);

@@ -83,12 +83,10 @@ struct DemoCard {
   Result<void> enable_links() const {
     const std::uint64_t surplus = fibres * elinks_per_fibre - links;
     if (surplus == 0) return {};
-    auto entry = card::find_card(address);
-    if (!entry) return std::unexpected(entry.error());
-    auto card = card::Card::open(entry->function);
-    if (!card) return std::unexpected(card.error());
+    auto entry = RODEO_TRY(card::find_card(address));
+    auto card = RODEO_TRY(card::Card::open(entry.function));
     const std::uint64_t enabled = (std::uint64_t{1} << (elinks_per_fibre - surplus)) - 1;
-    return (*card)->write(card_registers::felix::reg("elinks_enabled"), enabled, static_cast<std::uint32_t>(fibres - 1));
+    return card->write(card_registers::felix::reg("elinks_enabled"), enabled, static_cast<std::uint32_t>(fibres - 1));
   }
 };
 
@@ -190,10 +188,9 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   std::uint64_t removed = 0;
   for (const FragmentConsumer::File& one : report.files) {
     const std::string& file = one.path;
-    const auto mapped = base::MappedFile::open(file);
-    if (!mapped) return std::unexpected(mapped.error());
-    const storage::EventFileReport found = storage::verify_event_file(mapped->bytes());
-    if (const auto whole = mapped->check(); !whole) return std::unexpected(whole.error());
+    const auto mapped = RODEO_TRY(base::MappedFile::open(file));
+    const storage::EventFileReport found = storage::verify_event_file(mapped.bytes());
+    RODEO_TRY(mapped.check());
     for (const formats::Finding& finding : found.findings.listed()) {
       std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
                    finding.what.c_str());
@@ -263,15 +260,14 @@ Result<ExitCode> run(const DemoOptions& options) {
     return std::unexpected(Error{"cli.bad_value", "--rate 0: the demo's triggers have a rate, more than 0", "",
                                  "`rodeo bench build` goes as fast as this machine can"});
   const DemoDirectory directory(options.keep);
-  const auto configuration = write_configuration(directory);
-  if (!configuration) return std::unexpected(configuration.error());
+  const auto configuration = RODEO_TRY(write_configuration(directory));
   const DemoCard card(options.links);
   std::vector<std::string> emulator_overrides = card.emulator_overrides(options);
   for (const std::string& one : options.settings) {
     if (one.starts_with("emulator.")) emulator_overrides.push_back(one);
   }
   // What is wrong with its settings is said here, not by a process that ends at once.
-  if (const auto settings = control::load_emulator({.file = configuration->string(), .overrides = emulator_overrides});
+  if (const auto settings = control::load_emulator({.file = configuration.string(), .overrides = emulator_overrides});
       !settings)
     return report_errors(settings.error());
   std::fprintf(
@@ -281,11 +277,11 @@ Result<ExitCode> run(const DemoOptions& options) {
                   base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
                   directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
           .c_str());
-  EmulatorProcess emulator({.configuration = *configuration,
+  EmulatorProcess emulator({.configuration = configuration,
                             .overrides = emulator_overrides,
                             .name = card.name,
                             .log = directory.path() / "emulator.log"});
-  if (const auto enabled = card.enable_links(); !enabled) return std::unexpected(enabled.error());
+  RODEO_TRY(card.enable_links());
   auto plan = control::load_readout_text(
       example_text("demo.toml"),
       {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});

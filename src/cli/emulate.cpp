@@ -118,9 +118,8 @@ Result<ExitCode> run(const RunOptions& options) {
                                  "leave it out to go on until Ctrl-C"});
   auto settings = control::load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
-  const auto socket = base::runtime_socket(control::emulator_socket_name(settings->name));
-  if (!socket) return std::unexpected(socket.error());
-  process::LineServer control(*socket);
+  const auto socket = RODEO_TRY(base::runtime_socket(control::emulator_socket_name(settings->name)));
+  process::LineServer control(socket);
   const process::StopSignals signals;
   emulator::Emulator emulator(std::move(*settings));
   for (const auto& function : emulator.report().functions) {
@@ -144,18 +143,14 @@ Result<ExitCode> run(const RunOptions& options) {
   emulator.finish();
   const emulator::EmulatorReport report = emulator.report();
   std::fprintf(stderr, "%s\n%s%s", live_line({}, report).c_str(), busy_lines(report).c_str(), loss_lines(report).c_str());
-  if (!options.json_file.empty()) {
-    if (const auto written = write_json(options.json_file, control::emulator_report_json(report)); !written)
-      return std::unexpected(written.error());
-  }
+  if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, control::emulator_report_json(report)));
   return ExitCode::done;
 }
 
 Result<ExitCode> status(const TalkOptions& options) {
-  const auto answer = control::ask_emulator(options.name, Json::object({{"command", "status"}}));
-  if (!answer) return std::unexpected(answer.error());
+  const auto answer = RODEO_TRY(control::ask_emulator(options.name, Json::object({{"command", "status"}})));
   if (options.format == OutputFormat::json) {
-    print(answer->dump() + "\n");
+    print(answer.dump() + "\n");
     return ExitCode::done;
   }
   Table table({{"card", "name"},
@@ -172,7 +167,7 @@ Result<ExitCode> status(const TalkOptions& options) {
     const Json* found = object.find(key);
     return found == nullptr ? Json() : *found;
   };
-  const Json trigger = value(*answer, "trigger");
+  const Json trigger = value(answer, "trigger");
   const auto followers = value(trigger, "followers").elements();
   const auto busy = [&](const Json& one) {
     const double seconds = value(one, "busy_seconds").number();
@@ -184,7 +179,7 @@ Result<ExitCode> status(const TalkOptions& options) {
     if (fraction.is_null()) return Cell(Json(), "");
     return Cell(Json(fraction.number() * 100), fmt::format("{:.2f}", fraction.number() * 100));
   };
-  if (const Json* functions = answer->find("functions")) {
+  if (const Json* functions = answer.find("functions")) {
     for (const Json& one : functions->elements()) {
       table.add_row({value(one, "name"), value(one, "type"), value(one, "address"), value(one, "running"),
                      value(one, "clients"), value(one, "triggers"), busy(one), dead_time(one), value(one, "superpages"),
@@ -201,7 +196,7 @@ Result<ExitCode> status(const TalkOptions& options) {
   const auto running = [&](const Json& one) { return value(one, "running").boolean(); };
   const auto awaited = value(trigger, "awaited_functions").number();
   if (options.format == OutputFormat::table && awaited > 0 &&
-      std::ranges::any_of(value(*answer, "functions").elements(), running))
+      std::ranges::any_of(value(answer, "functions").elements(), running))
     fmt::print("no triggers until {} more function{} running (emulator.trigger.wait_for)\n", awaited,
                awaited == 1 ? " is" : "s are");
   return ExitCode::done;
@@ -228,14 +223,12 @@ Result<ExitCode> fault(const TalkOptions& options) {
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
-  const auto answer = control::ask_emulator(options.name, request);
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(control::ask_emulator(options.name, request));
   return ExitCode::done;
 }
 
 Result<ExitCode> stop(const TalkOptions& options) {
-  const auto answer = control::ask_emulator(options.name, Json::object({{"command", "stop"}}));
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(control::ask_emulator(options.name, Json::object({{"command", "stop"}})));
   return ExitCode::done;
 }
 

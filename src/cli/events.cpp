@@ -140,18 +140,16 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
 /// Calls show(sample) for each event that is asked for, until there were `count` (0: until the run or the user ends it).
 template <typename Show>
 Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
-  Result<SampleClient> client = SampleClient::connect(options.name);
-  if (!client) return std::unexpected(client.error());
+  SampleClient client = RODEO_TRY(SampleClient::connect(options.name));
   const process::StopSignals signals;
   Sample sample;
   std::uint64_t seen = 0;
   std::uint64_t shown = 0;
   auto last = std::chrono::steady_clock::now();
   while (!signals.stop_requested()) {
-    const auto outcome = client->next(sample, std::chrono::milliseconds(100));
-    if (!outcome) return std::unexpected(outcome.error());
-    if (*outcome == SampleClient::Outcome::end) break;
-    if (*outcome == SampleClient::Outcome::nothing) {
+    const auto outcome = RODEO_TRY(client.next(sample, std::chrono::milliseconds(100)));
+    if (outcome == SampleClient::Outcome::end) break;
+    if (outcome == SampleClient::Outcome::nothing) {
       if (options.patience.count() > 0 && std::chrono::steady_clock::now() - last > options.patience) {
         return std::unexpected(Error{"readout.no_sampler", "the readout runs, but no event came in time", options.name, ""});
       }

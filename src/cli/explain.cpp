@@ -150,9 +150,7 @@ Result<ExitCode> explain(const Options& options) {
     return ExitCode::done;
   }
   control::Library library;
-  for (const std::string& plugin : options.plugins) {
-    if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
-  }
+  for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
   const auto tables = control::system_tables();
   const auto keys = settings::list_keys(tables, library.registry());
   const std::string name = without_positions(options.name);

@@ -40,7 +40,7 @@ Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::st
     return std::unexpected(Error{"network.folder_in_use", "another rodeo net is working in this folder", folder.string(),
                                  "wait for it, or name another one with --out"});
   }
-  if (auto prepared = prepare(); !prepared) return std::unexpected(prepared.error());
+  RODEO_TRY(prepare());
   auto ended = run_python(kModule, arguments);
   lock->remove();
   return ended;

@@ -96,19 +96,16 @@ Result<Arrived> superpose_arrivals(const ArrivalOptions& options, const network:
     bursts = network::make_bursts(settings);
     if (options.kind != "periodic") what += fmt::format(", seed {}", options.seed);
   } else {
-    auto read = read_bursts(options.kind, input);
-    if (!read) return std::unexpected(read.error());
-    bursts = std::move(*read);
+    bursts = RODEO_TRY(read_bursts(options.kind, input));
   }
-  const auto sum = network::superpose(
-      bursts, {.input_bps = input.input_bps, .output_bps = input.output_bps, .ports = input.ports, .keep_points = true});
-  if (!sum) return std::unexpected(sum.error());
-  Arrived arrived{.max_bytes = sum->max_bytes, .events = bursts.size(), .what = what, .json = {}, .points = sum->points};
+  const auto sum = RODEO_TRY(network::superpose(
+      bursts, {.input_bps = input.input_bps, .output_bps = input.output_bps, .ports = input.ports, .keep_points = true}));
+  Arrived arrived{.max_bytes = sum.max_bytes, .events = bursts.size(), .what = what, .json = {}, .points = sum.points};
   arrived.json = Json::object({{"arrivals", what},
                                {"events", bursts.size()},
-                               {"max_bytes", sum->max_bytes},
-                               {"max_port_bytes", sum->max_port_bytes},
-                               {"last_drained_s", sum->last_drained_s}});
+                               {"max_bytes", sum.max_bytes},
+                               {"max_port_bytes", sum.max_port_bytes},
+                               {"last_drained_s", sum.last_drained_s}});
   return arrived;
 }
 

@@ -94,14 +94,6 @@ void print_table(const Options& options, const ClosedForms& forms, const std::op
   print(fmt::format("{}: {}\n", forms.valid ? "valid" : "NOT VALID", forms.why));
 }
 
-void print_csv(const Json& json) {
-  Properties properties;
-  for (const auto& [key, value] : json.members()) {
-    if (!value.is_array() && !value.is_object()) properties.add(key, key, Cell(value));
-  }
-  properties.print(OutputFormat::csv);
-}
-
 /// Draws with Python, which gets the numbers through a file of its own.
 Result<ExitCode> draw(const Options& options, const Json& json, const std::optional<Arrived>& arrived) {
   Json points = Json::array();
@@ -133,34 +125,28 @@ Result<ExitCode> draw(const Options& options, const Json& json, const std::optio
 Result<ExitCode> formula(Options& options) {
   options.input.event_bytes = static_cast<double>(options.event_bytes);
   if (options.mtu) {
-    const auto wire = network::wire_size(options.event_bytes, *options.mtu, options.readouts);
-    if (!wire) return std::unexpected(wire.error());
-    options.input.event_bytes = static_cast<double>(wire->wire_bytes);
+    const auto wire = RODEO_TRY(network::wire_size(options.event_bytes, *options.mtu, options.readouts));
+    options.input.event_bytes = static_cast<double>(wire.wire_bytes);
   }
   if (!(options.k > 0) || !std::isfinite(options.k)) {
     return std::unexpected(Error{"network.zero", fmt::format("k is {}", options.k), "--k",
                                  "1 is the formula as it stands, the paper uses 1.5"});
   }
-  const auto forms = network::closed_forms(options.input);
-  if (!forms) return std::unexpected(forms.error());
+  const auto forms = RODEO_TRY(network::closed_forms(options.input));
   std::optional<Arrived> arrived;
-  if (options.arrivals.wanted()) {
-    auto summed = superpose_arrivals(options.arrivals, options.input, *forms);
-    if (!summed) return std::unexpected(summed.error());
-    arrived = std::move(*summed);
-  }
-  const Json json = json_of(options, *forms, arrived);
+  if (options.arrivals.wanted()) arrived = RODEO_TRY(superpose_arrivals(options.arrivals, options.input, forms));
+  const Json json = json_of(options, forms, arrived);
   if (!options.plot.empty()) {
     if (const auto drawn = draw(options, json, arrived); !drawn || *drawn != ExitCode::done) return drawn;
   }
   if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
+    RODEO_TRY(write_json(options.json, json));
     if (options.json == "-") return ExitCode::done;
   }
   switch (options.format) {
-    case OutputFormat::table: print_table(options, *forms, arrived); break;
+    case OutputFormat::table: print_table(options, forms, arrived); break;
     case OutputFormat::json: print(json.dump() + "\n"); break;
-    case OutputFormat::csv: print_csv(json); break;
+    case OutputFormat::csv: print_csv({json}); break;
   }
   return ExitCode::done;
 }

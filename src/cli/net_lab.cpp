@@ -92,11 +92,10 @@ network::Scenario scenario_of(const Settings& settings) {
 Result<void> apply(const Options& options, Settings& settings) {
   network::Scenario scenario = scenario_of(settings);
   if (options.buffer) {
-    const auto given = parse_buffer(*options.buffer);
-    if (!given) return std::unexpected(given.error());
-    scenario.buffer.shared_bytes = given->shared_bytes;
-    scenario.buffer.port_limit_bytes = given->port_limit_bytes;
-    if (!given->shared_bytes) scenario.buffer.dedicated_bytes_per_port = 0;
+    const auto given = RODEO_TRY(parse_buffer(*options.buffer));
+    scenario.buffer.shared_bytes = given.shared_bytes;
+    scenario.buffer.port_limit_bytes = given.port_limit_bytes;
+    if (!given.shared_bytes) scenario.buffer.dedicated_bytes_per_port = 0;
   }
   for (const auto& [name, text] : options.network.given()) {
     if (auto done = network::find_scenario_setting(name)->assign(scenario, text); !done) return done;
@@ -124,9 +123,7 @@ Result<LabReport> plan(const Options& options) {
   report.settings = small_laboratory(options.defaults);
   network::SwitchBuffer whole_switch;
   if (options.switch_preset) {
-    const auto preset = network::switch_preset(*options.switch_preset);
-    if (!preset) return std::unexpected(preset.error());
-    whole_switch = *preset;
+    whole_switch = RODEO_TRY(network::switch_preset(*options.switch_preset));
     report.settings.buffer = whole_switch;
   }
   const double rate_scale = options.rate_scale.value_or(kRateScale);
@@ -137,17 +134,16 @@ Result<LabReport> plan(const Options& options) {
                                    options.rate_scale ? "--rate-scale" : "--size-scale",
                                    "add --preset lab-2023, or give --node-link, --uplink and --event-size"});
   } else {
-    const auto topology = network::topology_preset(options.preset);
-    if (!topology) return std::unexpected(topology.error());
+    const auto topology = RODEO_TRY(network::topology_preset(options.preset));
     if (!(rate_scale > 0) || !(size_scale > 0))
       return std::unexpected(
           Error{"network.zero", "a scale is above 0", "--rate-scale, --size-scale", "give for example 0.001"});
     Settings real = options.defaults;
-    real.topology = *topology;
+    real.topology = topology;
     real.buffer = whole_switch;
     report.settings = scaled(real, {.rate = rate_scale, .size = size_scale});
   }
-  if (auto applied = apply(options, report.settings); !applied) return std::unexpected(applied.error());
+  RODEO_TRY(apply(options, report.settings));
   if (options.preset.empty()) {
     const double rate = static_cast<double>(network::Topology{}.node_link_bps) /
                         static_cast<double>(std::max<std::uint64_t>(report.settings.topology.node_link_bps, 1));
@@ -182,9 +178,8 @@ Result<std::unique_ptr<SwitchDriver>> driver_of(const Options& options, const Se
     } else if (key == "reach") {
       linux.command = words;
     } else if (key == "port_rate") {
-      const auto rate = base::parse_bits_per_second(value);
-      if (!rate) return std::unexpected(rate.error());
-      linux.port_bps = static_cast<std::uint64_t>(*rate);
+      const auto rate = RODEO_TRY(base::parse_bits_per_second(value));
+      linux.port_bps = static_cast<std::uint64_t>(rate);
     } else {
       return std::unexpected(Error{"cli.bad_value", fmt::format("the linux driver has no option `{}`", key),
                                    "--driver-option", "use ports=eth1,eth2 reach='ssh tor1' port_rate=50Mbps"});
@@ -206,14 +201,13 @@ Result<std::unique_ptr<Laboratory>> open_laboratory(const Options& options, LabR
   }
   report.where = "hosts";
   agent.insert(agent.begin(), options.agent.empty() ? std::string("rodeo") : options.agent);
-  const auto hosts = read_hosts(options.hosts);
-  if (!hosts) return std::unexpected(hosts.error());
-  report.settings.topology.readouts = static_cast<std::uint32_t>(std::ranges::count(*hosts, true, &Host::is_readout));
-  report.settings.topology.nodes = static_cast<std::uint32_t>(hosts->size()) - report.settings.topology.readouts;
+  const auto hosts = RODEO_TRY(read_hosts(options.hosts));
+  report.settings.topology.readouts = static_cast<std::uint32_t>(std::ranges::count(hosts, true, &Host::is_readout));
+  report.settings.topology.nodes = static_cast<std::uint32_t>(hosts.size()) - report.settings.topology.readouts;
   report.real.topology.readouts = report.settings.topology.readouts;
   report.real.topology.nodes = report.settings.topology.nodes;
-  if (auto good = check(report.settings); !good) return std::unexpected(good.error());
-  return Laboratory::on_hosts(report.settings, *hosts, agent, driver, stop);
+  RODEO_TRY(check(report.settings));
+  return Laboratory::on_hosts(report.settings, hosts, agent, driver, stop);
 }
 
 Result<void> add_metrics(const Options& options, LabReport& report) {
@@ -228,10 +222,9 @@ Result<void> add_metrics(const Options& options, LabReport& report) {
     last = std::max(last, run.ended_unix_seconds);
   }
   for (const std::string& query : options.queries) {
-    const auto series = process::query_prometheus(options.prometheus, query, first, last);
-    if (!series) return std::unexpected(series.error());
+    const auto series = RODEO_TRY(process::query_prometheus(options.prometheus, query, first, last));
     Json list = Json::array();
-    for (const process::TimeSeries& one : *series) list.push_back(process::json_of(one));
+    for (const process::TimeSeries& one : series) list.push_back(process::json_of(one));
     report.metrics.push_back(Json::object({{"query", query}, {"series", std::move(list)}}));
   }
   return {};
@@ -244,9 +237,8 @@ Result<ExitCode> run_lab(const Options& options) {
         end_leftovers());
     return ExitCode::done;
   }
-  auto report = plan(options);
-  if (!report) return std::unexpected(report.error());
-  if (auto good = check(report->settings); !good && options.hosts.empty()) return std::unexpected(good.error());
+  auto report = RODEO_TRY(plan(options));
+  if (auto good = check(report.settings); !good && options.hosts.empty()) return std::unexpected(good.error());
   if (!options.driver.empty() && options.hosts.empty())
     return std::unexpected(
         Error{"cli.bad_value", "the network in namespaces has a switch of its own", "--driver", "add --hosts FILE"});
@@ -255,38 +247,29 @@ Result<ExitCode> run_lab(const Options& options) {
                                  "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'"});
   const process::StopSignals signals;
   const Stop stop = [&signals] { return signals.stop_requested(); };
-  auto driver = driver_of(options, report->settings);
-  if (!driver) return std::unexpected(driver.error());
-  auto laboratory = open_laboratory(options, *report, driver->get(), stop);
-  if (!laboratory) return std::unexpected(laboratory.error());
-  report->switch_description = "not driven: buffers as they are, drops unknown";
-  if ((*laboratory)->driver() != nullptr) {
-    const auto description = (*laboratory)->driver()->describe();
-    if (!description) return std::unexpected(description.error());
-    report->switch_description = *description;
-  }
-  auto point = (*laboratory)->measure(report->settings, report->rule, stop, [](const Run& run) {
-    fmt::print(stderr, "{}\n", run_line(run));
-  });
+  auto driver = RODEO_TRY(driver_of(options, report.settings));
+  auto laboratory = RODEO_TRY(open_laboratory(options, report, driver.get(), stop));
+  report.switch_description = "not driven: buffers as they are, drops unknown";
+  if (laboratory->driver() != nullptr) report.switch_description = RODEO_TRY(laboratory->driver()->describe());
+  auto point = laboratory->measure(report.settings, report.rule, stop,
+                                   [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); });
   if (!point) return std::unexpected(point.error());
-  report->point = std::move(*point);
-  if (auto added = add_metrics(options, *report); !added) return std::unexpected(added.error());
-  fmt::print(stderr, "{}", scaling_text(*report));
-  if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json_of(*report)); !written) return std::unexpected(written.error());
-  }
-  if (options.json != "-") table_of(*report).print(options.format);
-  if (report->point.interrupted) {
-    fmt::print(stderr, "interrupted: {} of {} runs had ended and count, {} were vetoed\n", report->point.runs.size(),
-               report->settings.repeats, report->point.vetoed.size());
+  report.point = std::move(*point);
+  RODEO_TRY(add_metrics(options, report));
+  fmt::print(stderr, "{}", scaling_text(report));
+  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json_of(report)));
+  if (options.json != "-") table_of(report).print(options.format);
+  if (report.point.interrupted) {
+    fmt::print(stderr, "interrupted: {} of {} runs had ended and count, {} were vetoed\n", report.point.runs.size(),
+               report.settings.repeats, report.point.vetoed.size());
     return ExitCode::partial;
   }
-  if (report->point.failed)
-    return std::unexpected(
-        Error{"network.vetoed",
-              fmt::format("{} runs in a row were disturbed by the machine; {} of {} runs count", report->rule.most_in_a_row,
-                          report->point.runs.size(), report->settings.repeats),
-              "", "free the machine, or measure a slower or smaller network (--rate-scale, --size-scale)"});
+  if (report.point.failed)
+    return std::unexpected(Error{"network.vetoed",
+                                 fmt::format("{} runs in a row were disturbed by the machine; {} of {} runs count",
+                                             report.rule.most_in_a_row, report.point.runs.size(), report.settings.repeats),
+                                 "",
+                                 "free the machine, or measure a slower or smaller network (--rate-scale, --size-scale)"});
   return ExitCode::done;
 }
 

@@ -113,9 +113,8 @@ Result<SwitchBuffer> parse_buffer(std::string_view text) {
   if (text == "infinite") return buffer;
   for (const std::string_view kind : {"shared:", "port:"}) {
     if (!text.starts_with(kind)) continue;
-    const auto bytes = base::parse_size(text.substr(kind.size()));
-    if (!bytes) return std::unexpected(bytes.error());
-    (kind == "port:" ? buffer.port_limit_bytes : buffer.shared_bytes) = *bytes;
+    (kind == "port:" ? buffer.port_limit_bytes : buffer.shared_bytes) =
+        RODEO_TRY(base::parse_size(text.substr(kind.size())));
     return buffer;
   }
   return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no buffer", text), "--buffer",

@@ -193,14 +193,6 @@ void print_table(const Scenario& scenario, const Outcome& o) {
   out.print(OutputFormat::table);
 }
 
-void print_csv(const Json& json) {
-  Properties out;
-  for (const auto& [key, value] : json.members()) {
-    if (!value.is_array() && !value.is_object()) out.add(key, key, Cell(value));
-  }
-  out.print(OutputFormat::csv);
-}
-
 /// Topology file first, flags over it.
 Result<Scenario> scenario_from(const Options& options, const Json& file) {
   NamedTexts texts;
@@ -221,17 +213,14 @@ Result<ExitCode> simulate(const Options& options) {
     }
     file = std::move(*job);
   }
-  const auto scenario = scenario_from(options, file);
-  if (!scenario) return std::unexpected(scenario.error());
-  if (auto good = network::check(*scenario); !good) return std::unexpected(good.error());
-  if (!options.json.empty()) {
-    if (auto good = check_json_target(options.json); !good) return std::unexpected(good.error());
-  }
+  const auto scenario = RODEO_TRY(scenario_from(options, file));
+  RODEO_TRY(network::check(scenario));
+  if (!options.json.empty()) RODEO_TRY(check_json_target(options.json));
   TextFile occupancy;
   TextFile flows;
   network::Observers observers;
   if (!options.occupancy.empty()) {
-    if (auto opened = occupancy.open(options.occupancy); !opened) return std::unexpected(opened.error());
+    RODEO_TRY(occupancy.open(options.occupancy));
     occupancy.write("time_s,rack,max_bytes,last_bytes,drops\n");
     observers.occupancy_interval_ns = static_cast<std::uint64_t>(options.occupancy_interval.count());
     observers.occupancy = [&](const network::OccupancySample& one) {
@@ -240,7 +229,7 @@ Result<ExitCode> simulate(const Options& options) {
     };
   }
   if (!options.flows.empty()) {
-    if (auto opened = flows.open(options.flows); !opened) return std::unexpected(opened.error());
+    RODEO_TRY(flows.open(options.flows));
     flows.write(
         "readout,node,fragments,segments_sent,segments_dropped,retransmits,fast_recoveries,tail_loss_probes,timeouts,"
         "window_segments,slow_start_threshold_segments,smoothed_rtt_us\n");
@@ -252,34 +241,30 @@ Result<ExitCode> simulate(const Options& options) {
     };
   }
   const process::StopSignals signals;
-  auto progress = std::make_unique<ProgressLine>(scenario->duration_ns);
+  auto progress = std::make_unique<ProgressLine>(scenario.duration_ns);
   observers.progress = [&](std::uint64_t virtual_ns) {
     progress->show(virtual_ns);
     return !signals.stop_requested();
   };
-  if (const std::string slow = network::slower_than_asked(scenario->topology, scenario->traffic); !slow.empty())
+  if (const std::string slow = network::slower_than_asked(scenario.topology, scenario.traffic); !slow.empty())
     fmt::print(stderr, "warning[network.slow_service]: {}\n", slow);
-  const auto outcome = network::simulate(*scenario, observers);
+  const auto outcome = network::simulate(scenario, observers);
   progress.reset();
   if (!outcome) return std::unexpected(outcome.error());
-  for (TextFile* series : {&occupancy, &flows}) {
-    if (auto closed = series->close(); !closed) return std::unexpected(closed.error());
-  }
-  const bool whole = outcome->virtual_ns >= scenario->duration_ns;
+  for (TextFile* series : {&occupancy, &flows}) RODEO_TRY(series->close());
+  const bool whole = outcome->virtual_ns >= scenario.duration_ns;
   if (!whole) {
     fmt::print(stderr, "interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",
-               static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario->duration_ns) * 1e-9,
-               100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario->duration_ns));
+               static_cast<double>(outcome->virtual_ns) * 1e-9, static_cast<double>(scenario.duration_ns) * 1e-9,
+               100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario.duration_ns));
   }
-  const Json json = json_of(*scenario, *outcome);
-  if (!options.json.empty()) {
-    if (auto written = write_json(options.json, json); !written) return std::unexpected(written.error());
-  }
+  const Json json = json_of(scenario, *outcome);
+  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
   if (options.json != "-") {
     switch (options.format) {
-      case OutputFormat::table: print_table(*scenario, *outcome); break;
+      case OutputFormat::table: print_table(scenario, *outcome); break;
       case OutputFormat::json: print(json.dump() + "\n"); break;
-      case OutputFormat::csv: print_csv(json); break;
+      case OutputFormat::csv: print_csv({json}); break;
     }
   }
   return whole ? ExitCode::done : ExitCode::partial;

@@ -177,6 +177,24 @@ void Properties::print(OutputFormat format) const {
   }
 }
 
+void print_csv(const std::vector<Json>& objects, bool nested) {
+  if (objects.empty()) return;
+  std::vector<Column> columns;
+  for (const auto& [key, value] : objects.front().members()) {
+    if (nested || (!value.is_array() && !value.is_object())) columns.push_back({key, key});
+  }
+  Table table(columns);
+  for (const Json& object : objects) {
+    std::vector<Cell> row;
+    for (const Column& column : columns) {
+      const Json* value = object.find(column.key);
+      row.emplace_back(value == nullptr ? Json() : *value);
+    }
+    table.add_row(std::move(row));
+  }
+  table.print(OutputFormat::csv);
+}
+
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 namespace {

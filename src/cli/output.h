@@ -87,6 +87,9 @@ class Properties {
   std::vector<Entry> entries_;
 };
 
+/// Objects as one CSV table: a line each, with the members that the first has; lists and objects among them only if they are `nested`.
+void print_csv(const std::vector<Json>& objects, bool nested = false);
+
 /// Writes text to stdout as it is.
 void print(std::string_view text);
 

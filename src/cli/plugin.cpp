@@ -14,9 +14,7 @@ struct ListOptions {
 
 Result<ExitCode> list(const ListOptions& options) {
   control::Library library;
-  for (const std::string& plugin : options.plugins) {
-    if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
-  }
+  for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
   Table table({{"kind", "kind"}, {"name", "name"}, {"origin", "origin"}, {"", "help"}});
   for (const base::ComponentKind kind : base::kComponentKinds) {
     if (!options.kind.empty() && options.kind != base::kind_name(kind)) continue;

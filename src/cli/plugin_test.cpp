@@ -90,11 +90,10 @@ Table samples_table(const Trial& trial) {
 Result<ExitCode> test(Options& options) {
   options.settings.recording = options.recording;
   control::Library library;
-  const auto trial = try_plugin(library, options.settings);
-  if (!trial) return std::unexpected(trial.error());
-  const Properties recording = recording_properties(options, trial->recording);
-  const Table components = components_table(*trial);
-  const Table samples = samples_table(*trial);
+  const auto trial = RODEO_TRY(try_plugin(library, options.settings));
+  const Properties recording = recording_properties(options, trial.recording);
+  const Table components = components_table(trial);
+  const Table samples = samples_table(trial);
   if (options.format == OutputFormat::json) {
     const Json all =
         Json::object({{"recording", recording.json()}, {"components", components.json()}, {"first_chunks", samples.json()}});
@@ -108,11 +107,11 @@ Result<ExitCode> test(Options& options) {
     print("\n");
     samples.print(options.format);
   }
-  for (const ComponentTrial& one : trial->components) {
+  for (const ComponentTrial& one : trial.components) {
     if (one.thrown == 0) continue;
     fmt::print(stderr, "{} {} threw: {}\n", base::kind_name(one.kind), one.name, one.first_thrown);
   }
-  return trial->all_accepted() ? ExitCode::done : ExitCode::not_verified;
+  return trial.all_accepted() ? ExitCode::done : ExitCode::not_verified;
 }
 
 }  // namespace

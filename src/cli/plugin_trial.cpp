@@ -122,9 +122,8 @@ Result<Parameters> parameters_of(const ComponentInfo& info, const std::vector<st
       given = &word;
     }
     const std::string path = info.name + "." + key.name;
-    auto value = given != nullptr ? convert_value(key, *given, path, ".") : default_value(key, path, ".");
-    if (!value) return std::unexpected(value.error());
-    parameters.set(key.name, *std::move(value));
+    auto value = RODEO_TRY(given != nullptr ? convert_value(key, *given, path, ".") : default_value(key, path, "."));
+    parameters.set(key.name, std::move(value));
   }
   return parameters;
 }
@@ -159,7 +158,7 @@ Result<std::vector<const Component*>> components_of(control::Library& library, c
   }
   if (!found.empty()) return found;
   const std::size_t before = all.size();
-  if (const auto loaded = library.plugins().load(plugin); !loaded) return std::unexpected(loaded.error());
+  RODEO_TRY(library.plugins().load(plugin));
   for (std::size_t i = before; i < all.size(); ++i) {
     if (tried(*all[i])) found.push_back(all[i].get());
   }
@@ -171,28 +170,22 @@ Result<std::vector<const Component*>> components_of(control::Library& library, c
 }
 
 Result<std::vector<Subject>> subjects_of(control::Library& library, const TrialSettings& settings) {
-  const auto components = components_of(library, settings.plugin);
-  if (!components) return std::unexpected(components.error());
+  const auto components = RODEO_TRY(components_of(library, settings.plugin));
   std::vector<const ComponentInfo*> infos;
-  for (const Component* one : *components) infos.push_back(&one->info);
-  if (const auto known = check_settings(infos, settings.set); !known) return std::unexpected(known.error());
+  for (const Component* one : components) infos.push_back(&one->info);
+  RODEO_TRY(check_settings(infos, settings.set));
 
   std::vector<Subject> subjects;
-  for (const Component* one : *components) {
-    const auto parameters = parameters_of(one->info, settings.set);
-    if (!parameters) return std::unexpected(parameters.error());
+  for (const Component* one : components) {
+    const auto parameters = RODEO_TRY(parameters_of(one->info, settings.set));
     Subject subject;
     subject.trial.kind = one->kind;
     subject.trial.name = one->info.name;
     if (one->kind == base::ComponentKind::extractor) {
-      auto made = library.registry().make_extractor(one->info.name, *parameters);
-      if (!made) return std::unexpected(made.error());
-      subject.extractor = *std::move(made);
+      subject.extractor = RODEO_TRY(library.registry().make_extractor(one->info.name, parameters));
       subject.trial.fields = subject.extractor->fields();
     } else {
-      auto made = library.registry().make_checker(one->info.name, *parameters);
-      if (!made) return std::unexpected(made.error());
-      subject.checker = *std::move(made);
+      subject.checker = RODEO_TRY(library.registry().make_checker(one->info.name, parameters));
     }
     subjects.push_back(std::move(subject));
   }
@@ -232,11 +225,9 @@ bool Trial::all_accepted() const {
 }
 
 Result<Trial> try_plugin(control::Library& library, const TrialSettings& settings) {
-  auto subjects = subjects_of(library, settings);
-  if (!subjects) return std::unexpected(subjects.error());
-  const auto file = base::MappedFile::open(settings.recording.string());
-  if (!file) return std::unexpected(file.error());
-  auto info = formats::inspect_block_file(file->bytes());
+  auto subjects = RODEO_TRY(subjects_of(library, settings));
+  const auto file = RODEO_TRY(base::MappedFile::open(settings.recording.string()));
+  auto info = formats::inspect_block_file(file.bytes());
   if (!info) {
     info.error().where = settings.recording.string();
     return std::unexpected(info.error());
@@ -249,10 +240,10 @@ Result<Trial> try_plugin(control::Library& library, const TrialSettings& setting
   }
 
   const formats::BlockFormat& format = trial.recording.format;
-  const auto blocks = file->bytes().first(trial.recording.blocks * format.block_bytes);
+  const auto blocks = file.bytes().first(trial.recording.blocks * format.block_bytes);
   const std::vector<std::uint16_t> elinks = formats::elinks_of(blocks, format);
   const std::uint32_t longest = std::max(trial.recording.largest_chunk_bytes(), 1U);
-  for (Subject& subject : *subjects) subject.last.resize(elinks.size());
+  for (Subject& subject : subjects) subject.last.resize(elinks.size());
   const double wanted = std::chrono::duration<double>(settings.cost_time).count();
   for (bool first_pass = true;; first_pass = false) {
     formats::BlockDecoder decoder({.format = format, .max_chunk_bytes = longest}, elinks);
@@ -270,7 +261,7 @@ Result<Trial> try_plugin(control::Library& library, const TrialSettings& setting
       for (const ChunkRun& run : buffer.runs()) chunks += run.count;
       if (chunks == 0) continue;
       enough = true;
-      for (Subject& subject : *subjects) {
+      for (Subject& subject : subjects) {
         if (first_pass) {
           subject.take_all(buffer.runs(), chunks);
           subject.add_up(buffer.runs());
@@ -285,13 +276,13 @@ Result<Trial> try_plugin(control::Library& library, const TrialSettings& setting
         subject.trial.thrown = thrown;
         enough = enough && subject.cpu_seconds >= wanted;
       }
-      if (first_pass && trial.samples.size() < kSamples) add_samples(buffer.runs(), *subjects, elinks, trial.samples);
+      if (first_pass && trial.samples.size() < kSamples) add_samples(buffer.runs(), subjects, elinks, trial.samples);
       if (!first_pass && enough) break;
     }
-    if (std::ranges::all_of(*subjects, [&](const Subject& subject) { return subject.cpu_seconds >= wanted; })) break;
+    if (std::ranges::all_of(subjects, [&](const Subject& subject) { return subject.cpu_seconds >= wanted; })) break;
   }
-  if (const auto whole = file->check(); !whole) return std::unexpected(whole.error());
-  for (Subject& subject : *subjects) {
+  RODEO_TRY(file.check());
+  for (Subject& subject : subjects) {
     subject.trial.ns_per_chunk = subject.cpu_seconds * 1e9 / static_cast<double>(subject.measured);
     trial.components.push_back(std::move(subject.trial));
   }

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <thread>
 
 #include "base/units.h"
 
 #include "cli/readout_action.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "control/readout_settings.h"
 #include "readout/run/readout_control.h"
 
@@ -138,30 +138,27 @@ Properties properties_of(const Json& status) {
 }
 
 Result<ExitCode> show_status(const TalkOptions& options) {
-  const bool screen = options.watch && options.format == OutputFormat::table && ::isatty(STDOUT_FILENO) == 1;
-  for (bool first = true;; first = false) {
-    const auto status = readout::ask_readout(options.name, Json::object({{"command", "status"}}));
-    if (!status && first) return std::unexpected(status.error());
-    if (!status) {
-      std::fprintf(stderr, "the run is over\n");
-      return ExitCode::done;
-    }
-    if (screen) print("\x1b[H\x1b[J");
-    if (!screen && !first && options.format == OutputFormat::table) print("\n");
+  std::optional<std::chrono::nanoseconds> interval;
+  if (options.watch) interval = std::chrono::seconds{1};
+  bool known = false;
+  const auto outcome = watch(interval, options.format, [&](bool first) -> Result<ExitCode> {
+    const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
+    known = true;
     if (options.format == OutputFormat::json) {
-      print(status->dump(options.watch ? 0 : 2) + "\n");
+      print(status.dump(options.watch ? 0 : 2) + "\n");
     } else {
-      properties_of(*status).print(options.format);
+      if (!first && options.format == OutputFormat::table) print("\n");
+      properties_of(status).print(options.format);
     }
-    std::fflush(stdout);
-    if (!options.watch) return ExitCode::done;
-    std::this_thread::sleep_for(std::chrono::seconds{1});
-  }
+    return ExitCode::done;
+  });
+  if (outcome || !known) return outcome;
+  std::fprintf(stderr, "the run is over\n");
+  return ExitCode::done;
 }
 
 Result<ExitCode> list_links(const TalkOptions& options) {
-  const auto status = readout::ask_readout(options.name, Json::object({{"command", "status"}}));
-  if (!status) return std::unexpected(status.error());
+  const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
   Table table({{"ROB", "source_id"},
                {"link", "fid"},
                {"state", "state"},
@@ -169,7 +166,7 @@ Result<ExitCode> list_links(const TalkOptions& options) {
                {"chunks", "chunks"},
                {"missing", "missing"},
                {"bad", "bad"}});
-  const Json* robs = status->find("robs");
+  const Json* robs = status.find("robs");
   if (robs != nullptr) {
     for (const Json& rob : robs->elements()) {
       const Json* links = rob.find("links");
@@ -191,8 +188,7 @@ Result<ExitCode> list_links(const TalkOptions& options) {
 Result<ExitCode> ask(const TalkOptions& options, const char* command) {
   Json request = Json::object({{"command", command}});
   if (!options.fid.empty()) request["fid"] = options.fid;
-  const auto done = readout::ask_readout(options.name, request);
-  if (!done) return std::unexpected(done.error());
+  RODEO_TRY(readout::ask_readout(options.name, request));
   return ExitCode::done;
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/runtime_dir.h"
 #include "cli/revision.h"
-#include "process/http_server.h"
 #include "process/line_socket.h"
+#include "process/prometheus.h"
 #include "readout/run/prometheus.h"
 #include "readout/run/readout_control.h"
 #include "readout/run/run_record.h"
@@ -37,7 +37,7 @@ class MetricsEndpoint {
  public:
   explicit MetricsEndpoint(const control::ReadoutPlan& plan) : settings_(plan.settings) {
     if (plan.metrics_listen.empty()) return;
-    server_.emplace(plan.metrics_listen, [this](const std::string& target) { return answer(target); });
+    server_.emplace(plan.metrics_listen, process::metrics_answer([this] { return text(); }));
     std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
   }
 
@@ -48,16 +48,13 @@ class MetricsEndpoint {
   }
 
  private:
-  process::HttpReply answer(const std::string& target) {
-    if (target != "/metrics")
-      return {.status = 404, .content_type = "text/plain; charset=utf-8", .body = "the metrics are at /metrics\n"};
+  std::string text() {
     readout::ReadoutStatus status;
     {
       const std::lock_guard lock(mutex_);
       status = status_;
     }
-    return {
-        .status = 200, .content_type = readout::kPrometheusContentType, .body = readout::prometheus_text(settings_, status)};
+    return readout::prometheus_text(settings_, status);
   }
 
   const readout::ReadoutSettings& settings_;
@@ -115,13 +112,12 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, readout::RunLimits li
   application.reset();
   bool verified = true;
   if (after) {
-    const Result<bool> found = after(report, json);
-    if (!found) return std::unexpected(found.error());
-    verified = *found;
+    const bool found = RODEO_TRY(after(report, json));
+    verified = found;
     json["run"]["condition"] = readout::name_of(report.condition);
   }
   const auto recorded = readout::write_run_files(json, report.files, strings);
-  if (const auto published = publish(report, json, json_file); !published) return std::unexpected(published.error());
+  RODEO_TRY(publish(report, json, json_file));
   if (!recorded) return std::unexpected(recorded.error());
   return exit_code_of_run(report, verified);
 }

@@ -34,13 +34,12 @@ Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, cons
   const double step = std::max(1.0, (to_unix_s - from_unix_s) / 100);
   const double to = std::max(to_unix_s, from_unix_s + step);
   const std::string base = server.ends_with('/') ? server.substr(0, server.size() - 1) : server;
-  const auto answer = http_get(fmt::format("{}/api/v1/query_range?query={}&start={:.3f}&end={:.3f}&step={:.3f}", base,
-                                           percent_encoded(query), from_unix_s, to, step),
-                               kPatience);
-  if (!answer) return std::unexpected(answer.error());
-  auto series = parse_range_answer(answer->body);
-  if (!series && answer->status != 200 && answer->status != 400)
-    return bad(fmt::format("{} answers with status {}", server, answer->status));
+  const auto answer = RODEO_TRY(http_get(fmt::format("{}/api/v1/query_range?query={}&start={:.3f}&end={:.3f}&step={:.3f}",
+                                                     base, percent_encoded(query), from_unix_s, to, step),
+                                         kPatience));
+  auto series = parse_range_answer(answer.body);
+  if (!series && answer.status != 200 && answer.status != 400)
+    return bad(fmt::format("{} answers with status {}", server, answer.status));
   return series;
 }
 

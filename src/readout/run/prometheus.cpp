@@ -3,53 +3,16 @@
 #include <fmt/format.h>
 
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "process/prometheus.h"
 
 namespace rodeo::readout {
 namespace {
 
-using Labels = std::vector<std::pair<std::string_view, std::string>>;
+using process::PrometheusText;
 
-std::string escaped(std::string_view value) {
-  std::string out;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-/// Collects the samples of one metric after another under their HELP and TYPE lines.
-class Exposition {
- public:
-  explicit Exposition(std::string readout) : readout_(std::move(readout)) {}
-
-  void metric(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);
-  }
-
-  template <typename Value>
-  void sample(Value value, const Labels& labels = {}) {
-    text_ += fmt::format("{}{{readout=\"{}\"", name_, escaped(readout_));
-    for (const auto& [label, label_value] : labels) text_ += fmt::format(",{}=\"{}\"", label, escaped(label_value));
-    text_ += fmt::format("}} {}\n", value);
-  }
-
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string readout_;
-  std::string_view name_;
-  std::string text_;
-};
-
-void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
+void add_robs(PrometheusText& out, const readout::ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs)
@@ -85,7 +48,7 @@ void add_robs(Exposition& out, const readout::ReadoutStatus& status) {
               &Status::incomplete_by_reason);
 }
 
-void add_links(Exposition& out, const readout::ReadoutStatus& status) {
+void add_links(PrometheusText& out, const readout::ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
@@ -107,7 +70,7 @@ void add_links(Exposition& out, const readout::ReadoutStatus& status) {
        [](const Link& l) { return l.bad; });
 }
 
-void add_consumers(Exposition& out, const readout::ReadoutStatus& status) {
+void add_consumers(PrometheusText& out, const readout::ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& consumer : status.consumers) out.sample(value(consumer), {{"consumer", consumer.name}});
@@ -132,7 +95,7 @@ void add_consumers(Exposition& out, const readout::ReadoutStatus& status) {
 }  // namespace
 
 std::string prometheus_text(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& status) {
-  Exposition out(settings.name);
+  PrometheusText out(process::Labels{{"readout", settings.name}});
   out.metric("rodeo_run_number", "gauge", "Number of the run.");
   out.sample(settings.run.run_number);
   out.metric("rodeo_run_seconds", "gauge", "Time since the start of the input.");

@@ -11,6 +11,4 @@ namespace rodeo::readout {
 /// Text format 0.0.4: every metric with HELP and TYPE, base units in names. Names and labels: docs/reference/metrics.md.
 std::string prometheus_text(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& status);
 
-inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4; charset=utf-8";
-
 }  // namespace rodeo::readout

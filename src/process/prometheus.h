@@ -1,0 +1,44 @@
+// Metrics in Prometheus' text format 0.0.4.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "process/http_server.h"
+
+namespace rodeo::process {
+
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+/// Collects the samples of one metric after another under their HELP and TYPE lines.
+class PrometheusText {
+ public:
+  /// `common`: labels that every sample has, before its own.
+  explicit PrometheusText(Labels common = {}) : common_(std::move(common)) {}
+
+  /// `type`: counter, gauge or untyped. Samples that follow are this metric's.
+  void metric(std::string_view name, std::string_view type, std::string_view help);
+
+  template <typename Value>
+  void sample(const Value& value, const Labels& labels = {}) {
+    add(labels, fmt::format("{}", value));
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  void add(const Labels& labels, std::string_view value);
+
+  Labels common_;
+  std::string name_;
+  std::string text_;
+};
+
+/// Answers a GET of /metrics with what `text` returns, on the server's thread, and nothing else.
+HttpServer::Answer metrics_answer(std::function<std::string()> text);
+
+}  // namespace rodeo::process
