@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include <string>
 #include <thread>
 
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "bench/card/ceilings.h"
 
@@ -136,8 +136,7 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
   return {};
 }
 
-[[noreturn]] void process(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody is left who would say when to begin or to end
+void process(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {
   const auto outcome = take_part(entry, settings, meeting, share);
   if (!outcome) {
     copy_text(share.code, sizeof share.code, outcome.error().code);
@@ -169,25 +168,6 @@ double load_ceiling(std::chrono::milliseconds time) {
   }
   return sum == 0 ? 0 : static_cast<double>(loads) / (static_cast<double>(now - begin) * 1e-9);
 }
-
-/// Ends and reaps the processes however the bench ends.
-class Processes {
- public:
-  Processes() = default;
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
-  ~Processes() {
-    for (const pid_t child : children_) ::kill(child, SIGKILL);
-    for (const pid_t child : children_) {
-      while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-  }
-  void add(pid_t child) { children_.push_back(child); }
-
- private:
-  std::vector<pid_t> children_;
-};
 
 /// Waits until every share is at least in `state`; an error if one failed, died, or it takes too long.
 Result<void> wait_for(const Meeting& meeting, unsigned processes, int state, std::uint64_t patience_ns) {
@@ -224,12 +204,10 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
   const unsigned rounds = rounds_of(settings);
   std::array<double, kRounds> rates{}, ceilings{}, ratios{};
   const auto outcome = [&]() -> Result<void> {
-    Processes processes;
+    std::vector<base::ChildProcess> processes;
     for (unsigned i = 0; i < settings.processes; ++i) {
-      const pid_t child = ::fork();
-      if (child == 0) process(card, settings, *meeting, meeting->shares[i]);
-      if (child < 0) return std::unexpected(bench_error(std::string("cannot make processes: ") + std::strerror(errno)));
-      processes.add(child);
+      processes.push_back(
+          RODEO_TRY(base::ChildProcess::fork([&] { process(card, settings, *meeting, meeting->shares[i]); })));
     }
     if (auto ready = wait_for(*meeting, settings.processes, 1, kPatienceNs); !ready) return ready;
     result.mapped = meeting->shares[0].mapped;

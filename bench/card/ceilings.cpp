@@ -3,7 +3,6 @@
 #include <emmintrin.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/child_process.h"
 #include "base/clock.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::bench {
 
@@ -92,32 +93,27 @@ double copy_ceiling(std::span<std::byte> memory, std::chrono::milliseconds time)
 double ping_pong_ceiling(std::chrono::microseconds spin, std::chrono::milliseconds time) {
   std::array<int, 2> sockets{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0) return 0;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(sockets[0]);
-    answer(sockets[1], spin);
-    ::_exit(0);
-  }
-  ::close(sockets[1]);
+  base::UniqueFd asking(sockets[0]);
+  base::UniqueFd answering(sockets[1]);
+  const auto child = base::ChildProcess::fork([&] {
+    asking.reset();
+    answer(answering.get(), spin);
+  });
+  answering.reset();
   double rate = 0;
-  if (child > 0) {
+  if (child) {
     std::array<std::byte, kAnswerBytes> bytes{};
     const std::uint64_t begin = base::steady_now_ns();
     const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
     std::uint64_t exchanges = 0;
     std::uint64_t now = begin;
     while (now < end) {
-      if (::send(sockets[0], bytes.data(), kQuestionBytes, MSG_NOSIGNAL) != static_cast<ssize_t>(kQuestionBytes)) break;
-      if (!receive(sockets[0], bytes, spin)) break;
+      if (::send(asking.get(), bytes.data(), kQuestionBytes, MSG_NOSIGNAL) != static_cast<ssize_t>(kQuestionBytes)) break;
+      if (!receive(asking.get(), bytes, spin)) break;
       ++exchanges;
       now = base::steady_now_ns();
     }
     rate = static_cast<double>(exchanges) / (static_cast<double>(now - begin) * 1e-9);
-  }
-  ::close(sockets[0]);
-  if (child > 0) {
-    while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
   }
   return rate;
 }

@@ -164,15 +164,24 @@ Result<UniqueFd> connect_unix(const std::filesystem::path& path, std::chrono::mi
   return socket;
 }
 
-Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog) {
+Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog, int type) {
   const auto address = RODEO_TRY(address_of(path));
-  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket_error("base.resources", "cannot make a socket", path);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  // The mode of the socket is that of the name which bind() makes: nobody else gets in, not for a moment either.
+  if (::fchmod(socket.get(), 0600) != 0 ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), backlog) != 0)
     return socket_error("base.runtime_dir", "cannot listen", path);
-  (void)::chmod(path.c_str(), 0600);
-  if (::listen(socket.get(), backlog) != 0) return socket_error("base.runtime_dir", "cannot listen", path);
   return socket;
+}
+
+bool somebody_listens(const std::filesystem::path& path) {
+  const auto address = address_of(path);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!address || !socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0)
+    return true;
+  return errno != ECONNREFUSED && errno != ENOENT;
 }
 
 }  // namespace rodeo::base

@@ -1,6 +1,8 @@
 // Unix stream sockets that carry descriptors: what a protocol between a driver and an emulated card is spoken over.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -79,7 +81,11 @@ IoResult receive_all(int socket, std::span<std::byte> into, ReceivedFds& fds, st
 Result<UniqueFd> connect_unix(const std::filesystem::path& path,
                               std::chrono::milliseconds patience = std::chrono::seconds{5});
 
-/// A listening stream socket (non-blocking, close-on-exec, mode 0600). The name must be free. Errors base.runtime_dir, base.resources, base.socket (a path that no socket can have).
-Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64);
+/// A listening socket (non-blocking, close-on-exec, mode 0600) of type SOCK_STREAM or SOCK_SEQPACKET. The name must be free. Errors base.runtime_dir,
+/// base.resources, base.socket (a path that no socket can have).
+Result<UniqueFd> listen_unix(const std::filesystem::path& path, int backlog = 64, int type = SOCK_STREAM);
+
+/// Whether a process listens on this stream socket; true where that cannot be told.
+bool somebody_listens(const std::filesystem::path& path);
 
 }  // namespace rodeo::base

@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,42 +50,22 @@ mode_t kind_of(const fs::path& path) {
   return ::lstat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
 }
 
-/// Whether a process listens on a Unix socket.
-bool somebody_listens(const fs::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string text = path.string();
-  if (text.size() >= sizeof address.sun_path) return true;
-  text.copy(address.sun_path, text.size());
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return true;
-  const int connected = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const bool refused = connected != 0 && (errno == ECONNREFUSED || errno == ENOENT);
-  ::close(socket);
-  return !refused;
-}
-
 /// Whether any process has a lock on any of these bytes of the file.
 bool somebody_locks(const fs::path& path, const base::LockedPart& part) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return true;
+  const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return true;
   struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   lock.l_start = part.first;
   lock.l_len = part.count;
-  const bool known = ::fcntl(file, F_OFD_GETLK, &lock) == 0;
-  ::close(file);
-  return !known || lock.l_type != F_UNLCK;
+  return ::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 /// Whether a process has the file locked as a whole.
 bool somebody_holds(const fs::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return true;
-  const bool free = ::flock(file, LOCK_SH | LOCK_NB) == 0;
-  ::close(file);
-  return !free;
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return !file || ::flock(file.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
 /// Whether any process of this host has the file open or mapped, as far as /proc shows.
@@ -152,7 +130,7 @@ void add_control_sockets(std::vector<Leftover>& list) {
     if (whose == nullptr || kind == 0) return;
     if (kind != static_cast<mode_t>(lock ? S_IFREG : S_IFSOCK)) return list.push_back(not_ours(path, lock));
     const fs::path lock_path = socket.native() + ".lock";
-    if (somebody_listens(socket) || (kind_of(lock_path) != 0 && somebody_holds(lock_path))) return;
+    if (base::somebody_listens(socket) || (kind_of(lock_path) != 0 && somebody_holds(lock_path))) return;
     list.push_back(leftover(path, fmt::format("{} of {} whose process is gone", lock ? "lock file" : "socket", whose),
                             Guard{lock_path, base::LockedPart::whole(), socket}));
   });
@@ -170,7 +148,7 @@ void add_cards(std::vector<Leftover>& list) {
     const Guard guard{fs::path(path).replace_extension(".lock"),
                       lock ? base::LockedPart::all_bytes() : base::LockedPart::byte(card::pci::kServerByte),
                       fs::path(path).replace_extension(".sock")};
-    if (somebody_listens(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
+    if (base::somebody_listens(guard.socket) || (kind_of(guard.lock) != 0 && somebody_locks(guard.lock, guard.part))) return;
     list.push_back(
         leftover(path, lock ? "lock file that nobody holds" : "socket of an emulated card whose process is gone", guard));
   });
@@ -217,7 +195,7 @@ Removal remove(const Leftover& one) {
     if (!taken)
       return {fmt::format("not removed: cannot lock {}: {}", one.guard->lock.native(), std::strerror(taken.error())), true};
     lock = std::move(*taken);
-    if (somebody_listens(one.guard->socket)) {
+    if (base::somebody_listens(one.guard->socket)) {
       if (lock->made()) lock->remove();
       return used;
     }

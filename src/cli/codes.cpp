@@ -52,6 +52,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
     {"base.plugin_unloadable", invalid_configuration,
      "The dynamic linker refused a plug-in library; its own words are in the message. Usually a "
      "library that the plug-in needs is missing (see `ldd`), or it was built for another machine."},
+    {"base.process", failed,
+     "A process could not be made, or could not become the program that it should; the message has the system's reason."},
     {"base.registration_threw", failed,
      "The registration function of a plug-in threw an exception. Nothing that the plug-in had registered until "
      "then remains."},
@@ -64,9 +66,10 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "others; "
      "XDG_RUNTIME_DIR names its parent."},
     {"base.socket", unreachable,
-     "A Unix socket could not be connected to; the message has the system's reason. For an emulated "
-     "card, see that "
-     "`rodeo emulate` runs as the same user."},
+     "A Unix socket could not be connected to, or no socket can have such a long path (107 bytes are the most; set a "
+     "shorter "
+     "RODEO_RUNTIME_DIR); the message has the system's reason. For an emulated card, see that `rodeo emulate` runs as the "
+     "same user."},
     {"base.unknown_component", invalid_configuration,
      "No library that is loaded registers a component of this name. `rodeo plugin list` shows what "
      "there is; components of plug-ins are there once the configuration names the plug-in."},
@@ -255,11 +258,8 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "Another process runs under this name. Give this one another `name`, or end the other first."},
     {"control.nothing_to_try", failed,
      "`rodeo plugin test` runs extractors and checkers, and the plug-in registers neither. See `rodeo plugin list LIB`."},
-    {"control.path_too_long", failed,
-     "The path of a control socket does not fit into what the system allows (107 bytes). Use a shorter XDG_RUNTIME_DIR."},
     {"control.prometheus", failed,
      "A Prometheus server refused a query, or what answered is no Prometheus. Try the query in the server's own page."},
-    {"control.socket", failed, "A control socket could not be made or used; the message has the system's reason."},
     {"control.unknown_command", refused,
      "A readout was asked for something that it does not know on its control socket; docs/protocols/control.md lists what "
      "it knows."},
@@ -503,7 +503,7 @@ constexpr auto kCodes = std::to_array<ErrorCode>({
      "buffers of that size may follow. Set chunk_size to what the links send; readout.builder.window says how many slices "
      "there are."},
     {"readout.socket", failed,
-     "The socket of an event sampler could not be made or used; the message has the system's reason."},
+     "Another readout serves sampled events under this name. Give this one, or its event_sampler, another name."},
     {"readout.start", failed,
      "A part of the readout could not start; what had been started was stopped again. The message has the part's own "
      "words."},

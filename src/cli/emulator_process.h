@@ -1,13 +1,11 @@
 // An emulator as a process of one's own: `rodeo emulate` started, asked and ended by the command that needs cards.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "base/child_process.h"
 #include "settings/json.h"
 
 namespace rodeo::cli {
@@ -28,8 +26,7 @@ class EmulatorProcess {
   /// repeated).
   explicit EmulatorProcess(Settings settings);
   ~EmulatorProcess();
-  EmulatorProcess(const EmulatorProcess&) = delete;
-  EmulatorProcess& operator=(const EmulatorProcess&) = delete;
+  EmulatorProcess(EmulatorProcess&&) = delete;
 
   /// Its report as of now (docs/emulator.md).
   Result<Json> report() const;
@@ -37,11 +34,10 @@ class EmulatorProcess {
   void stop();
 
  private:
-  bool ended();
   [[noreturn]] void fail(const std::string& what);
 
   Settings settings_;
-  pid_t pid_ = -1;
+  base::ChildProcess process_;
 };
 
 }  // namespace rodeo::cli

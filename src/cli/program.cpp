@@ -1,13 +1,12 @@
 #include "cli/program.h"
 
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
+
+#include "base/child_process.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::cli {
 namespace {
@@ -35,15 +34,6 @@ std::optional<std::filesystem::path> find_beside(std::initializer_list<const cha
 }
 
 Result<int> run_program(const std::vector<std::string>& arguments, bool quiet) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (quiet) {
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  }
   // Ctrl-C is for the program, which says what became of it; we wait for that, as system(3) does.
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
@@ -58,31 +48,22 @@ Result<int> run_program(const std::vector<std::string>& arguments, bool quiet) {
   sigaction(SIGTERM, nullptr, &terminate);
   asked_to_end = 0;
   if (terminate.sa_handler != SIG_IGN) sigaction(SIGTERM, &pass, nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  if (interrupt.sa_handler != SIG_IGN) sigaddset(&defaults, SIGINT);
-  if (quit.sa_handler != SIG_IGN) sigaddset(&defaults, SIGQUIT);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  pid_t child = 0;
-  const int failed = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed == 0) running_program = child;
-  if (failed == 0 && asked_to_end != 0) kill(child, SIGTERM);
-  int status = 0;
-  while (failed == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const base::UniqueFd nowhere(quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1);
+  auto child = base::ChildProcess::start(
+      {.command = arguments, .out = nowhere.get(), .err = nowhere.get(), .when_we_end = 0, .first = [&] {
+         sigaction(SIGINT, &interrupt, nullptr);
+         sigaction(SIGQUIT, &quit, nullptr);
+         return true;
+       }});
+  if (child) running_program = child->pid();
+  if (child && asked_to_end != 0) child->signal(SIGTERM);
+  const int status = child ? child->wait() : 0;
   running_program = 0;
   sigaction(SIGINT, &interrupt, nullptr);
   sigaction(SIGQUIT, &quit, nullptr);
   sigaction(SIGTERM, &terminate, nullptr);
-  if (failed != 0) {
-    return std::unexpected(Error{"cli.program", "cannot start " + arguments[0] + ": " + std::strerror(failed)});
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (!child) return std::unexpected(Error{"cli.program", child.error().what});
+  return status;
 }
 
 }  // namespace rodeo::cli

@@ -61,41 +61,23 @@ Server::Server(Device& device, DmaMaps& maps, Interrupts& interrupts, Options op
                .threads_each = kThreadsOfClient,
                .look_every = kLookEvery,
                .may_be_ahead = kMayBeAhead}) {
-  take_address();
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_)
     throw SetupError({"base.resources", fmt::format("cannot wait for sockets: {}", std::strerror(errno)), options_.address});
-  listen();
+  auto endpoint = base::UnixEndpoint::open(
+      {.path = socket_path(),
+       .taken = {"emulator.address_taken", fmt::format("another emulator serves the card at {}", options_.address), "",
+                 "end it, or give this card another address"},
+       .lock = lock_path(),
+       .part = base::LockedPart::byte(kServerByte)});
+  if (!endpoint) throw SetupError(endpoint.error());
+  endpoint_ = std::move(*endpoint);
   thread_ = std::jthread([this] { run(); });
 }
 
 Server::~Server() {
   order(Order::stop);
   thread_.join();
-  std::error_code ignored;
-  std::filesystem::remove(socket_path(), ignored);
-  std::filesystem::remove(lock_path(), ignored);
-}
-
-void Server::take_address() {
-  auto lock = base::LockFile::take(lock_path(), base::LockedPart::byte(kServerByte));
-  if (!lock && lock.error() == EWOULDBLOCK) {
-    throw SetupError({"emulator.address_taken", fmt::format("another emulator serves the card at {}", options_.address), "",
-                      "end it, or give this card another address"});
-  }
-  if (!lock) {
-    throw SetupError(
-        {"base.runtime_dir", fmt::format("cannot lock {}: {}", lock_path().native(), std::strerror(lock.error()))});
-  }
-  lock_ = lock->release();
-  std::error_code ignored;
-  std::filesystem::remove(socket_path(), ignored);  // of a killed one
-}
-
-void Server::listen() {
-  auto listener = base::listen_unix(socket_path());
-  if (!listener) throw SetupError(listener.error());
-  listener_ = std::move(*listener);
 }
 
 void Server::wake() {
@@ -115,19 +97,12 @@ void Server::plug() { order(Order::plug); }
 
 void Server::obey() {
   const Order order = order_.load(std::memory_order_acquire);
-  if (order == Order::unplug && listener_) {
+  if (order == Order::unplug && endpoint_) {
     drop_all();
-    std::error_code ignored;
-    std::filesystem::remove(socket_path(), ignored);
-    listener_.reset();
+    endpoint_.hide();
   }
-  if (order == Order::plug && !listener_) {
-    try {
-      listen();
-    } catch (const SetupError&) {
-      listener_.reset();  // somebody put something under the socket's name: the card stays away
-    }
-  }
+  // If somebody put something under the socket's name, the card stays away.
+  if (order == Order::plug && !endpoint_) (void)endpoint_.listen();
   // Unless another one has come meanwhile: the destructor's must not be lost.
   Order done = order;
   if (order != Order::stop) order_.compare_exchange_strong(done, Order::none, std::memory_order_acq_rel);
@@ -137,7 +112,7 @@ void Server::run() {
   base::set_thread_name("vfio-user");
   while (order_.load(std::memory_order_acquire) != Order::stop) {
     std::array<pollfd, 2> fds{
-        {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}}};  // a descriptor of -1 is passed over
+        {{wake_.get(), POLLIN, 0}, {endpoint_.get(), POLLIN, 0}}};  // a descriptor of -1 is passed over
     (void)::poll(fds.data(), fds.size(), -1);
     if ((fds[0].revents & POLLIN) != 0) {
       std::uint64_t count;
@@ -153,7 +128,7 @@ void Server::run() {
 
 void Server::accept_clients() {
   for (;;) {
-    base::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    base::UniqueFd socket(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!socket) {
       // Out of descriptors: the one who knocks is let in when somebody has gone; meanwhile, do not spin on him.
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds{10});

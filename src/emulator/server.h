@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "base/fd_socket.h"
 #include "base/thread.h"
+#include "base/unix_endpoint.h"
 #include "emulator/fair_shares.h"
 #include "emulator/session.h"
 
@@ -47,8 +47,6 @@ class Server {
  private:
   struct Client;
 
-  void take_address();
-  void listen();
   void run();
   void accept_clients();
   void converse(Client& client);
@@ -64,8 +62,7 @@ class Server {
   DmaMaps& maps_;
   Interrupts& interrupts_;
   Options options_;
-  base::UniqueFd lock_;
-  base::UniqueFd listener_;
+  base::UnixEndpoint endpoint_;
   base::UniqueFd wake_;
   ClientId next_client_ = 1;
   std::atomic<std::size_t> client_count_{0};

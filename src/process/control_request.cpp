@@ -37,10 +37,10 @@ Listening listening(const ControlledProcess& kind) {
   }
   if (failure == std::errc::permission_denied) found.forbidden = directory;
   for (const auto& socket : sockets) {
-    if (somebody_listens(socket)) {
-      found.names.push_back(socket.stem().string());
-    } else if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES) {
+    if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES) {
       found.forbidden = socket;
+    } else if (somebody_listens(socket)) {
+      found.names.push_back(socket.stem().string());
     }
   }
   std::ranges::sort(found.names);
@@ -93,14 +93,11 @@ std::string text_of(const Json& object, std::string_view key) {
 }
 
 Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request) {
-  const Result<std::string> known = one_name(kind, name);
-  if (!known) return std::unexpected(known.error());
-  const std::string who = fmt::format("{} `{}`", kind.noun, *known);
-  const auto socket = base::runtime_socket(*known + std::string(kind.extension));
-  if (!socket) return std::unexpected(socket.error());
-  const Result<std::string> line = ask(*socket, request.dump(0), kPatience);
-  if (!line) return std::unexpected(line.error().within(who));
-  Result<Json> answer = Json::parse(*line);
+  const std::string known = RODEO_TRY(one_name(kind, name));
+  const std::string who = fmt::format("{} `{}`", kind.noun, known);
+  const auto socket = RODEO_TRY(base::runtime_socket(known + std::string(kind.extension)));
+  const std::string line = RODEO_TRY_WITHIN(ask(socket, request.dump(0), kPatience), who);
+  Result<Json> answer = Json::parse(line);
   if (!answer) return answer;
   const Json* ok = answer->find("ok");
   if (ok != nullptr && ok->boolean()) {

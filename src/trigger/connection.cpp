@@ -166,30 +166,18 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
   return failed("cannot connect", text_, error);
 }
 
-TriggerAddress::Listener::~Listener() {
-  if (!path.empty() && socket) {
-    ::unlink(path.c_str());
-    ::unlink((path.native() + ".lock").c_str());
-  }
-}
-
 Result<TriggerAddress::Listener> TriggerAddress::listen() const {
   Listener listener;
   if (!is_tcp()) {
-    const auto path = base::runtime_socket(text_ + std::string(kExtension));
-    if (!path) return std::unexpected(path.error());
-    const std::string lock_path = path->native() + ".lock";
-    auto lock = base::LockFile::take(lock_path, base::LockedPart::whole());
-    if (!lock && lock.error() == EWOULDBLOCK)
-      return std::unexpected(Error{"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_),
-                                   path->native(), "end it, or serve under another name"});
-    if (!lock) return failed("cannot lock the file", lock_path, lock.error());
-    listener.lock = lock->release();
-    ::unlink(path->c_str());  // whoever made it is dead
-    auto socket = base::listen_unix(*path);
-    if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});
-    listener.socket = std::move(*socket);
-    listener.path = listener.where = *path;
+    const auto path = RODEO_TRY(base::runtime_socket(text_ + std::string(kExtension)));
+    auto endpoint = base::UnixEndpoint::open(
+        {.path = path,
+         .taken = {"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_), path.native(),
+                   "end it, or serve under another name"}});
+    if (!endpoint && endpoint.error().code == "emulator.trigger_taken") return std::unexpected(endpoint.error());
+    if (!endpoint) return std::unexpected(Error{"emulator.trigger_socket", endpoint.error().what, path.native(), ""});
+    listener.named = std::move(*endpoint);
+    listener.where = path.native();
     return listener;
   }
   const auto found = resolve(host_, port_, text_, AI_PASSIVE);
@@ -204,7 +192,7 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
       socklen_t size = sizeof bound;
       (void)::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
       listener.where = text_of(reinterpret_cast<const sockaddr*>(&bound), size);
-      listener.socket = std::move(socket);
+      listener.tcp = std::move(socket);
       return listener;
     }
     error = errno;
@@ -216,8 +204,8 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
 }
 
 base::UniqueFd accept_connection(const TriggerAddress::Listener& listener) {
-  base::UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket && listener.path.empty()) without_delay(socket.get());
+  base::UniqueFd socket(::accept4(listener.socket(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket && listener.tcp) without_delay(socket.get());
   return socket;
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/fd_socket.h"
+#include "base/unix_endpoint.h"
 #include "trigger/protocol.h"
 
 namespace rodeo::trigger {
@@ -58,15 +58,11 @@ class TriggerAddress {
 
   /// A listening non-blocking socket; port 0 takes a free one. Removes its name at the end.
   struct Listener {
-    base::UniqueFd socket;
-    base::UniqueFd lock;              ///< held as long as the name is used
-    std::filesystem::path path = {};  ///< Unix only
-    std::string where = {};           ///< for people: the path, or HOST:PORT as it came to be
+    base::UnixEndpoint named;  ///< one of the two
+    base::UniqueFd tcp;
+    std::string where = {};  ///< for people: the path, or HOST:PORT as it came to be
 
-    Listener() = default;
-    Listener(Listener&&) = default;
-    Listener& operator=(Listener&&) = delete;
-    ~Listener();
+    int socket() const { return named ? named.get() : tcp.get(); }
   };
   /// Errors emulator.trigger_socket, emulator.trigger_taken.
   Result<Listener> listen() const;

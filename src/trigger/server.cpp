@@ -59,7 +59,7 @@ void TriggerServer::run() {
   base::set_thread_name("trigger server");
   std::vector<pollfd> polled;
   while (!stop_.load(std::memory_order_relaxed)) {
-    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.socket.get(), POLLIN, 0}});
+    polled.assign({{wake_.get(), POLLIN, 0}, {listener_.socket(), POLLIN, 0}});
     bool ready = false;
     for (const Peer& peer : peers_) {
       const bool unsent = peer.connection.unsent_bytes() > 0;

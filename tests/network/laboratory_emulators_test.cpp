@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -37,7 +38,7 @@ class RunningReadout {
   const std::string& endpoint() const { return endpoint_; }
 
  private:
-  FileDescriptor stop_;
+  base::UniqueFd stop_;
   std::string endpoint_;
   std::unique_ptr<ReadoutEmulator> readout_;
   std::thread thread_;
@@ -55,7 +56,7 @@ TEST(Emulators, EveryEventOfTheScheduleIsBuiltWhole) {
   std::array<RunningReadout, 3> readouts;
   NodeEmulator node;
   ASSERT_TRUE(node.connect({readouts[0].endpoint(), readouts[1].endpoint(), readouts[2].endpoint()}, "reno"));
-  const FileDescriptor control(eventfd(0, 0));
+  const base::UniqueFd control(eventfd(0, 0));
   auto schedule = events(20, 3'000'001);
   schedule.insert(schedule.begin(), {1000, -5'000'000, 10});  // warm-up
   const auto result = node.run(schedule, base::steady_now_ns() + 20'000'000, kSecond, 100 * kSecond, 4, control.get());
@@ -75,7 +76,7 @@ TEST(Emulators, ANodeHoldsEventsBackThatAreTooMany) {
   RunningReadout readout;
   NodeEmulator node;
   ASSERT_TRUE(node.connect({readout.endpoint()}, "reno"));
-  const FileDescriptor control(eventfd(0, 0));
+  const base::UniqueFd control(eventfd(0, 0));
   std::vector<ScheduledEvent> at_once;
   for (std::uint64_t i = 0; i < 10; ++i) at_once.push_back({i, 0, 20'000'000});
   const auto result = node.run(at_once, base::steady_now_ns() + 1'000'000, 100 * kSecond, kSecond, 1, control.get());
@@ -105,10 +106,10 @@ TEST(Emulators, ANodeRefusesWhatItDidNotAskFor) {
   ASSERT_TRUE(listener);
   NodeEmulator node;
   ASSERT_TRUE(node.connect({"127.0.0.1:" + std::to_string(port_of(listener->get()))}, "reno"));
-  const FileDescriptor accepted(accept(listener->get(), nullptr, nullptr));
+  const base::UniqueFd accepted(accept(listener->get(), nullptr, nullptr));
   const auto wrong = encode(kReplyMagic, {.event = 12345, .bytes = 10});
   ASSERT_EQ(send(accepted.get(), wrong.data(), wrong.size(), 0), static_cast<ssize_t>(wrong.size()));
-  const FileDescriptor control(eventfd(0, 0));
+  const base::UniqueFd control(eventfd(0, 0));
   const auto result = node.run(events(1, 10), base::steady_now_ns(), kSecond, kSecond, 1, control.get());
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, "network.agent");

@@ -195,7 +195,7 @@ TEST_F(LineSocketTest, ManySilentClientsKeepNobodyOut) {
 
 TEST_F(LineSocketTest, APathThatNoSocketCanHaveIsRefused) {
   EXPECT_THROW(LineServer(directory_ / std::string(120, 'x')), SetupError);
-  EXPECT_EQ(ask(directory_ / std::string(120, 'x'), "hello", milliseconds(10)).error().code, "control.path_too_long");
+  EXPECT_EQ(ask(directory_ / std::string(120, 'x'), "hello", milliseconds(10)).error().code, "control.unreachable");
 }
 
 }  // namespace

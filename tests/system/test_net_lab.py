@@ -237,7 +237,7 @@ def test_hosts_are_reached_by_the_command_of_their_line(rodeo):
         assert run["drops"] is None and run["clock_error_us"] > 0
 
 
-@pytest.mark.parametrize("command, says", [("no-such-command", "could not be started"), ("true", "has ended"), ("yes nonsense", "unexpected answer")])
+@pytest.mark.parametrize("command, says", [("no-such-command", "cannot start no-such-command"), ("true", "has ended"), ("yes nonsense", "unexpected answer")])
 def test_a_host_that_cannot_be_used_is_named(rodeo, command, says):
     talk = rodeo("net", "lab", "--hosts", loopback_hosts(rodeo, command=command), "--agent", rodeo.binary, "--rate", 20, "--tcp", "reno", exit_code=1).stderr
     assert says in talk and "readout 127.0.0.1" in talk

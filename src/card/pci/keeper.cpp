@@ -3,11 +3,9 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@
 #include "base/log.h"
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
+#include "base/unix_endpoint.h"
 #include "card/pci/keeper_protocol.h"
 #include "card/pci/kept_function.h"
 
@@ -49,15 +48,11 @@ struct Client {
 class Keeper {
  public:
   explicit Keeper(const KeeperSettings& settings) : settings_(settings) {}
-  ~Keeper() {
-    if (listener_) ::unlink(path_.c_str());
-  }
 
   Result<void> listen();
   void serve();
 
  private:
-  Result<Descriptor> lock() const;
   Result<gid_t> group() const;
   void accept_one();
   /// False: the client has gone or misbehaved.
@@ -73,24 +68,13 @@ class Keeper {
   const KeeperSettings& settings_;
   fs::path path_;
   gid_t group_ = static_cast<gid_t>(-1);
-  Descriptor lock_;
-  Descriptor listener_;
+  base::UnixEndpoint endpoint_;
   VfioGroups groups_;
   std::vector<std::unique_ptr<KeptFunction>> functions_;
   std::vector<Client> clients_;
   std::uint64_t next_client_ = 1;
   bool stopping_ = false;
 };
-
-Result<Descriptor> Keeper::lock() const {
-  const fs::path path = path_.parent_path() / "keeper.lock";
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file) return failed("card.keeper", fmt::format("cannot make the lock: {}", std::strerror(errno)), path.string());
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-    return failed("card.held", "another keeper runs already", path_.string(),
-                  "`rodeo card keep --status` shows what it holds");
-  return file;
-}
 
 Result<gid_t> Keeper::group() const {
   const std::string name = settings_.group.empty() ? "rodeo" : settings_.group;
@@ -104,33 +88,19 @@ Result<gid_t> Keeper::group() const {
 Result<void> Keeper::listen() {
   path_ = settings_.socket;
   if (path_.empty()) {
-    const auto own = keeper_socket();
-    if (!own) return std::unexpected(own.error());
-    path_ = *own;
+    path_ = RODEO_TRY(keeper_socket());
   }
   std::error_code failure;
   fs::create_directories(path_.parent_path(), failure);
-  const auto gid = group();
-  if (!gid) return std::unexpected(gid.error());
-  group_ = *gid;
-  auto locked = lock();
-  if (!locked) return std::unexpected(locked.error());
-  lock_ = std::move(*locked);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path_.native().size() >= sizeof address.sun_path)
-    return failed("card.keeper", "the path of the socket is too long", path_.string());
-  std::memcpy(address.sun_path, path_.c_str(), path_.native().size() + 1);
-  Descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  ::unlink(path_.c_str());  // the lock says that nobody listens there
-  const mode_t before = ::umask(0177);
-  const bool bound = listener && ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::umask(before);
-  if (!bound) return failed("card.keeper", fmt::format("cannot make the socket: {}", std::strerror(errno)), path_.string());
-  listener_ = std::move(listener);
+  group_ = RODEO_TRY(group());
+  endpoint_ = RODEO_TRY(base::UnixEndpoint::open({.path = path_,
+                                                  .taken = {"card.held", "another keeper runs already", path_.string(),
+                                                            "`rodeo card keep --status` shows what it holds"},
+                                                  .lock = path_.parent_path() / "keeper.lock",
+                                                  .type = SOCK_SEQPACKET}));
   // The group first: until then it is the owner's alone.
   if ((group_ != ::getegid() && ::chown(path_.c_str(), static_cast<uid_t>(-1), group_) != 0) ||
-      ::chmod(path_.c_str(), 0660) != 0 || ::listen(listener_.get(), 64) != 0)
+      ::chmod(path_.c_str(), 0660) != 0)
     return failed("card.keeper", fmt::format("cannot open the socket to its group: {}", std::strerror(errno)),
                   path_.string());
   return {};
@@ -148,7 +118,7 @@ void Keeper::serve() {
     if (busy()) idle_since = Clock::now();
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(idle_since + settings_.idle - Clock::now());
     if (left.count() <= 0) break;
-    std::vector<pollfd> ready{{listener_.get(), POLLIN, 0}, {signal.get(), POLLIN, 0}, {settings_.stop, POLLIN, 0}};
+    std::vector<pollfd> ready{{endpoint_.get(), POLLIN, 0}, {signal.get(), POLLIN, 0}, {settings_.stop, POLLIN, 0}};
     const std::size_t first = ready.size();
     for (const Client& client : clients_) ready.push_back({client.socket.get(), POLLIN, 0});
     const int wait = busy() ? -1 : static_cast<int>(left.count());
@@ -171,7 +141,7 @@ bool Keeper::busy() const {
 
 void Keeper::accept_one() {
   Client client;
-  client.socket = Descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  client.socket = Descriptor(::accept4(endpoint_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   socklen_t size = sizeof client.peer;
   if (!client.socket || ::getsockopt(client.socket.get(), SOL_SOCKET, SO_PEERCRED, &client.peer, &size) != 0) return;
   if (clients_.size() >= kMostClients) {

@@ -5,8 +5,7 @@
 namespace rodeo::network::laboratory {
 
 Result<AgentProcess> AgentProcess::start(std::string name, const std::vector<std::string>& command, int network_namespace) {
-  auto process = RODEO_TRY(LineProcess::start(std::move(name), "network.agent", command, network_namespace));
-  return AgentProcess(std::move(process));
+  return AgentProcess(RODEO_TRY(LineProcess::start(std::move(name), "network.agent", command, network_namespace)));
 }
 
 Result<Line> AgentProcess::receive(std::chrono::milliseconds patience, const Stop& stop) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -101,7 +102,7 @@ BpfProgram& BpfProgram::jump_if_zero(Reg reg, Label to) {
   return emit(BPF_JMP | BPF_JEQ | BPF_K, reg, Reg::r0, 0, 0);
 }
 
-Result<FileDescriptor> BpfProgram::load_classifier(const std::string& name) const {
+Result<base::UniqueFd> BpfProgram::load_classifier(const std::string& name) const {
   std::vector<bpf_insn> linked = instructions_;
   for (const Jump& jump : jumps_)
     linked[jump.at].off = static_cast<__s16>(labels_[static_cast<std::size_t>(jump.to)] - jump.at - 1);
@@ -121,10 +122,10 @@ Result<FileDescriptor> BpfProgram::load_classifier(const std::string& name) cons
     return failed(fmt::format("cannot load the eBPF program {}{}{}", name, log.empty() ? "" : ": ",
                               log.substr(log.size() > 400 ? log.size() - 400 : 0)));
   }
-  return FileDescriptor(static_cast<int>(fd));
+  return base::UniqueFd(static_cast<int>(fd));
 }
 
-Result<FileDescriptor> make_map(bpf_map_type type, const std::string& name, std::uint32_t value_bytes,
+Result<base::UniqueFd> make_map(bpf_map_type type, const std::string& name, std::uint32_t value_bytes,
                                 std::uint32_t entries) {
   bpf_attr attributes{};
   attributes.map_type = type;
@@ -134,7 +135,7 @@ Result<FileDescriptor> make_map(bpf_map_type type, const std::string& name, std:
   set_name(attributes.map_name, name);
   const long fd = bpf(BPF_MAP_CREATE, attributes);
   if (fd < 0) return failed(fmt::format("cannot make the eBPF map {}", name));
-  return FileDescriptor(static_cast<int>(fd));
+  return base::UniqueFd(static_cast<int>(fd));
 }
 
 Result<void> write_map(int map, std::uint32_t key, const void* value) {

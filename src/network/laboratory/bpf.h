@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "network/laboratory/file_descriptor.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
@@ -54,7 +54,7 @@ class BpfProgram {
   BpfProgram& jump(Label to);
 
   /// Loads it as a classifier for traffic control. Error network.laboratory with the verifier's last words.
-  Result<FileDescriptor> load_classifier(const std::string& name) const;
+  Result<base::UniqueFd> load_classifier(const std::string& name) const;
 
  private:
   BpfProgram& emit(int code, Reg to, Reg from, std::int16_t offset, std::int32_t value);
@@ -69,7 +69,7 @@ class BpfProgram {
   std::vector<Jump> jumps_;
 };
 
-Result<FileDescriptor> make_map(bpf_map_type type, const std::string& name, std::uint32_t value_bytes,
+Result<base::UniqueFd> make_map(bpf_map_type type, const std::string& name, std::uint32_t value_bytes,
                                 std::uint32_t entries);
 Result<void> write_map(int map, std::uint32_t key, const void* value);
 Result<void> read_map(int map, std::uint32_t key, void* value);

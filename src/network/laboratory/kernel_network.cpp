@@ -29,27 +29,20 @@ Result<std::unique_ptr<KernelNetwork>> KernelNetwork::make(const Settings& setti
   RODEO_TRY_WITHIN(network->make_switch(), "switch");
   for (const bool is_readout : {true, false}) {
     const auto& hosts = is_readout ? network->readouts_ : network->nodes_;
-    for (std::uint32_t i = 0; i < hosts.size(); ++i) {
+    for (std::uint32_t i = 0; i < hosts.size(); ++i)
       RODEO_TRY_WITHIN(network->make_host(hosts[i], is_readout, i), port_name(is_readout, i));
-    }
   }
-  if (!buffered_by_shapers(settings.buffer)) {
-    RODEO_TRY(network->attach_pools());
-  }
+  if (!buffered_by_shapers(settings.buffer)) RODEO_TRY(network->attach_pools());
   RODEO_TRY(network->set_buffer(settings.buffer));
   return network;
 }
 
 Result<void> KernelNetwork::make_namespaces() {
   const auto add = [](std::vector<NetworkNamespace>& list, std::uint32_t count) -> Result<void> {
-    for (std::uint32_t i = 0; i < count; ++i) {
-      auto made = RODEO_TRY(NetworkNamespace::make());
-      list.push_back(std::move(made));
-    }
+    for (std::uint32_t i = 0; i < count; ++i) list.push_back(RODEO_TRY(NetworkNamespace::make()));
     return {};
   };
-  auto made = RODEO_TRY(NetworkNamespace::make());
-  switch_ = std::move(made);
+  switch_ = RODEO_TRY(NetworkNamespace::make());
   if (auto added = add(readouts_, settings_.topology.readouts); !added) return added;
   return add(nodes_, settings_.topology.nodes);
 }
@@ -133,10 +126,8 @@ Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_read
 }
 
 Result<void> KernelNetwork::attach_pools() {
-  for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
-    auto pool = RODEO_TRY(SharedPool::make(nodes_per_rack()));
-    pools_.push_back(std::move(pool));
-  }
+  for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack)
+    pools_.push_back(RODEO_TRY(SharedPool::make(nodes_per_rack())));
   const auto pool_of = [this](std::uint32_t node) -> SharedPool& { return pools_[node / nodes_per_rack()]; };
   auto done = switch_.inside([&]() -> Result<void> {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {

@@ -150,9 +150,7 @@ Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule
   RODEO_TRY(check(settings));
   if (settings.topology.readouts != readouts_.size() || settings.topology.nodes != nodes_.size())
     return std::unexpected(Error{"network.unsupported", "the laboratory has another number of hosts", "", ""});
-  if (driver_ != nullptr) {
-    RODEO_TRY(driver_->set_buffer(settings.buffer));
-  }
+  if (driver_ != nullptr) RODEO_TRY(driver_->set_buffer(settings.buffer));
   Point point;
   for (unsigned in_a_row = 0; point.runs.size() < settings.repeats;) {
     auto run = run_once(settings, stop);
@@ -178,9 +176,8 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   Run run;
   run.seconds = settings.seconds;
   const double drain_seconds = drain_seconds_of(settings);
-  for (AgentProcess& node : nodes_) {
+  for (AgentProcess& node : nodes_)
     RODEO_TRY(node.ask(Line("node").set("tcp", settings.congestion_control).set("readouts", endpoints_), stop));
-  }
   const std::uint64_t lost_before = network_ ? network_->drops_before_the_switch().value_or(0) : 0;
   const std::uint64_t machine_before = network_ ? machine_drops() : 0;
   const auto start_ns = base::steady_now_ns() + static_cast<std::uint64_t>((warm_up_seconds(settings) + kHeadStart) * 1e9);
@@ -203,9 +200,7 @@ Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
     RODEO_TRY(driver_->start());
   }
   run.started_unix_seconds = unix_now();
-  for (AgentProcess& readout : readouts_) {
-    RODEO_TRY(readout.ask(Line("mark"), stop));
-  }
+  for (AgentProcess& readout : readouts_) RODEO_TRY(readout.ask(Line("mark"), stop));
   const std::uint64_t counted_from = base::steady_now_ns();
   run.disturbance.counting_lateness_seconds = static_cast<double>(counted_from - start_ns) * 1e-9;
   RODEO_TRY(collect_nodes(settings, run, drain_seconds, stop));

@@ -4,14 +4,12 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 
 #include "network/laboratory/leftovers.h"
@@ -24,62 +22,41 @@ constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr int kStopIntervalMs = 100;
 constexpr auto kGrace = std::chrono::milliseconds(300);
 
-/// What runs between fork and exec: system calls only.
-[[noreturn]] void become(char* const* arguments, char* const* environment, int in, int out, pid_t parent,
-                         int network_namespace) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  signal(SIGINT, SIG_IGN);  // Ctrl-C is for the laboratory, which ends its agents in order
-  if (network_namespace >= 0 && setns(network_namespace, CLONE_NEWNET) != 0) _exit(126);
-  dup2(in, STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
-  execvpe(arguments[0], arguments, environment);
-  _exit(127);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> list;
-  for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
-  list.push_back(nullptr);
-  return list;
-}
-
 }  // namespace
 
 Result<LineProcess> LineProcess::start(std::string name, std::string code, const std::vector<std::string>& command,
                                        int network_namespace) {
+  LineProcess made(std::move(name), std::move(code));
+  const auto refused = [&](const std::string& what) {
+    return std::unexpected(Error{made.code_, what, made.name_, "start its command by hand; its own words are above"});
+  };
   std::array<int, 2> to{-1, -1};
   std::array<int, 2> from{-1, -1};
   // A socket, because writing to one that nobody reads is an error and not a signal.
   const bool piped =
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to.data()) == 0 && pipe2(from.data(), O_CLOEXEC) == 0;
-  FileDescriptor their_stdin(to[0]);
-  FileDescriptor our_end(to[1]);
-  FileDescriptor our_other_end(from[0]);
-  FileDescriptor their_stdout(from[1]);
-  std::vector<std::string> environment{std::string(kRunVariable) + "=" + run_mark()};
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  const std::vector<char*> arguments = pointers(command);
-  const std::vector<char*> variables = pointers(environment);
-  const pid_t us = getpid();
-  const pid_t child = piped ? fork() : -1;
-  if (child < 0)
-    return std::unexpected(
-        Error{std::move(code), fmt::format("cannot start {}: {}", command[0], std::strerror(errno)), std::move(name)});
-  if (child == 0) become(arguments.data(), variables.data(), their_stdin.get(), their_stdout.get(), us, network_namespace);
-  return LineProcess(std::move(name), std::move(code), child, std::move(our_end), std::move(our_other_end));
+  const base::UniqueFd their_stdin(to[0]);
+  const base::UniqueFd their_stdout(from[1]);
+  made.to_.reset(to[1]);
+  made.from_.reset(from[0]);
+  if (!piped) return refused(fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
+  auto started = base::ChildProcess::start({.command = command,
+                                            .environment = {std::string(kRunVariable) + "=" + run_mark()},
+                                            .in = their_stdin.get(),
+                                            .out = their_stdout.get(),
+                                            .first = [network_namespace] {
+                                              // Ctrl-C is for the laboratory, which ends its agents in order.
+                                              signal(SIGINT, SIG_IGN);
+                                              return network_namespace < 0 || setns(network_namespace, CLONE_NEWNET) == 0;
+                                            }});
+  if (!started) return refused(started.error().what);
+  made.process_ = std::move(*started);
+  return made;
 }
 
 LineProcess::~LineProcess() {
-  if (pid_.value < 0) return;
   to_.reset();
-  for (auto left = kGrace; left.count() > 0; left -= std::chrono::milliseconds(10)) {
-    if (waitpid(pid_.value, nullptr, WNOHANG) != 0) return;
-    poll(nullptr, 0, 10);
-  }
-  kill(pid_.value, SIGKILL);
-  while (waitpid(pid_.value, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  process_.wait(kGrace);
 }
 
 Result<void> LineProcess::send(const std::string& line) {

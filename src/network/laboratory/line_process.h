@@ -1,16 +1,13 @@
 // A program that is spoken to in lines on its stdin and stdout: an agent or a switch driver. It dies with us.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "network/laboratory/file_descriptor.h"
+#include "base/child_process.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
@@ -36,20 +33,13 @@ class LineProcess {
   Result<std::string> receive(std::chrono::milliseconds patience, const Stop& stop);
 
  private:
-  LineProcess(std::string name, std::string code, pid_t pid, FileDescriptor to, FileDescriptor from)
-      : name_(std::move(name)), code_(std::move(code)), pid_(pid), to_(std::move(to)), from_(std::move(from)) {}
-
-  struct Pid {  // moves like a unique_ptr
-    pid_t value = -1;
-    explicit Pid(pid_t given) : value(given) {}
-    Pid(Pid&& other) noexcept : value(std::exchange(other.value, -1)) {}
-  };
+  LineProcess(std::string name, std::string code) : name_(std::move(name)), code_(std::move(code)) {}
 
   std::string name_;
   std::string code_;
-  Pid pid_;
-  FileDescriptor to_;
-  FileDescriptor from_;
+  base::ChildProcess process_;
+  base::UniqueFd to_;
+  base::UniqueFd from_;
   std::string text_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <unistd.h>
 #include <algorithm>
@@ -12,7 +10,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "network/laboratory/file_descriptor.h"
+#include "base/child_process.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
@@ -34,30 +33,18 @@ std::string joined(const std::vector<std::string>& words) {
 Result<std::string> output_of(const std::vector<std::string>& command) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return failed(fmt::format("no pipe: {}", std::strerror(errno)));
-  const FileDescriptor from(ends[0]);
-  FileDescriptor to(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, to.get(), STDOUT_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int refused = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const base::UniqueFd from(ends[0]);
+  base::UniqueFd to(ends[1]);
+  const base::UniqueFd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  auto child = base::ChildProcess::start({.command = command, .in = nothing.get(), .out = to.get()});
   to.reset();
-  if (refused != 0) return failed(fmt::format("cannot start {}: {}", command[0], std::strerror(refused)));
+  if (!child) return failed(child.error().what);
   std::string text;
   std::array<char, 4096> some{};
   for (ssize_t n = 0; (n = read(from.get(), some.data(), some.size())) > 0 || (n < 0 && errno == EINTR);)
     text.append(some.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return failed(fmt::format("`{}` failed with {}", joined(command),
-                              WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
+  if (const int status = child->wait(); status != 0)
+    return failed(fmt::format("`{}` failed with {}", joined(command), status),
                   "its own words are above; setting queues needs root there");
   return text;
 }

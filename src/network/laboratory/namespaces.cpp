@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -17,6 +17,8 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+
+#include "base/child_process.h"
 
 namespace rodeo::network::laboratory {
 
@@ -27,8 +29,8 @@ std::unexpected<Error> failed(const std::string& what) {
 }
 
 /// A memory file that holds the text, read from its start.
-FileDescriptor text_file(const std::string& text) {
-  FileDescriptor file(memfd_create("rodeo-lab", MFD_CLOEXEC));
+base::UniqueFd text_file(const std::string& text) {
+  base::UniqueFd file(memfd_create("rodeo-lab", MFD_CLOEXEC));
   if (!file) return file;
   std::size_t done = 0;
   while (done < text.size()) {
@@ -46,7 +48,7 @@ Result<NetworkNamespace> NetworkNamespace::make() {
   NetworkNamespace made;
   int reason = 0;
   std::thread([&] {
-    if (unshare(CLONE_NEWNET) == 0) made.fd_ = FileDescriptor(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    if (unshare(CLONE_NEWNET) == 0) made.fd_ = base::UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     reason = errno;
   }).join();
   if (made.fd_) return made;
@@ -69,27 +71,16 @@ Result<void> NetworkNamespace::inside(const std::function<Result<void>()>& work)
 }
 
 Result<void> NetworkNamespace::batch(const std::string& program, const std::string& lines) const {
-  const FileDescriptor input = text_file(lines);
-  const FileDescriptor said = text_file({});
+  const base::UniqueFd input = text_file(lines);
+  const base::UniqueFd said = text_file({});
   if (!input || !said) return failed("cannot make a temporary file in memory");
-  const std::array<const char*, 5> arguments{program.c_str(), "-force", "-batch", "-", nullptr};
-  const pid_t child = fork();
-  if (child < 0) return failed("cannot start " + program);
-  if (child == 0) {
-    if (setns(fd_.get(), CLONE_NEWNET) != 0) _exit(126);
-    dup2(input.get(), STDIN_FILENO);
-    dup2(said.get(), STDOUT_FILENO);
-    dup2(said.get(), STDERR_FILENO);
-    execvp(arguments[0], const_cast<char* const*>(arguments.data()));
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-    return std::unexpected(
-        Error{"network.laboratory", fmt::format("there is no program `{}`", program), "", "install the package iproute2"});
+  auto child = base::ChildProcess::start({.command = {program, "-force", "-batch", "-"},
+                                          .in = input.get(),
+                                          .out = said.get(),
+                                          .err = said.get(),
+                                          .first = [this] { return setns(fd_.get(), CLONE_NEWNET) == 0; }});
+  if (!child) return std::unexpected(Error{"network.laboratory", child.error().what, "", "the package iproute2 has it"});
+  if (child->wait() == 0) return {};
   std::array<char, 1000> text{};
   const ssize_t n = pread(said.get(), text.data(), text.size(), 0);
   return std::unexpected(
@@ -105,7 +96,7 @@ Result<void> write_setting(const std::string& name, const std::string& value) {
 }
 
 Result<void> no_large_packets(const std::string& link) {
-  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket) return failed("cannot open a socket");
   for (const std::uint32_t command :
        {std::uint32_t{ETHTOOL_STSO}, std::uint32_t{ETHTOOL_SGSO}, std::uint32_t{ETHTOOL_SGRO}}) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "network/laboratory/file_descriptor.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
@@ -25,7 +25,7 @@ class NetworkNamespace {
   Result<void> batch(const std::string& program, const std::string& lines) const;
 
  private:
-  FileDescriptor fd_;
+  base::UniqueFd fd_;
 };
 
 /// Writes a kernel setting of the calling thread's namespace ("ipv4/tcp_no_metrics_save").

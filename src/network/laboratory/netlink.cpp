@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "network/laboratory/file_descriptor.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
@@ -61,8 +61,8 @@ std::unexpected<Error> failed(const std::string& what, int reason) {
   return std::unexpected(Error{"network.laboratory", fmt::format("{}: {}", what, std::strerror(reason))});
 }
 
-Result<FileDescriptor> open_route_socket() {
-  FileDescriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+Result<base::UniqueFd> open_route_socket() {
+  base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   if (!socket) return failed("cannot open a netlink socket", errno);
   return socket;
 }

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -157,8 +158,8 @@ rodeo::Result<NodeEmulator::Result> NodeEmulator::run(const std::vector<Schedule
   stopped_ = false;
   wrong_.clear();
   scratch_.resize(kScratchBytes);
-  paced_ = FileDescriptor(eventfd(0, EFD_CLOEXEC));
-  const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  paced_ = base::UniqueFd(eventfd(0, EFD_CLOEXEC));
+  const base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   for (std::size_t i = 0; i < connections_.size(); ++i) add_to(epoll.get(), connections_[i].socket.get(), i);
   add_to(epoll.get(), control, kControl);
   add_to(epoll.get(), paced_.get(), kPaced);

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "network/laboratory/file_descriptor.h"
+#include "base/fd_socket.h"
 #include "network/laboratory/message.h"
 #include "network/laboratory/schedule.h"
 
@@ -38,7 +38,7 @@ class NodeEmulator {
 
  private:
   struct Connection {
-    FileDescriptor socket;
+    base::UniqueFd socket;
     std::array<std::byte, kMessageBytes> head{};
     std::size_t head_filled = 0;
     std::uint64_t payload_left = 0;
@@ -59,7 +59,7 @@ class NodeEmulator {
 
   std::vector<Connection> connections_;
   std::vector<std::byte> scratch_;
-  FileDescriptor paced_;  // eventfd: the pacing thread has ended
+  base::UniqueFd paced_;  // eventfd: the pacing thread has ended
 
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;

@@ -185,8 +185,7 @@ Result<SharedPool> SharedPool::make(std::uint32_t ports) {
     auto admit =
         RODEO_TRY(admission(pool.rules_.get(), pool.state_.get(), pool.counters_.get(), port).load_classifier("admit"));
     pool.admit_.push_back(std::move(admit));
-    auto release = RODEO_TRY(releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release"));
-    pool.release_.push_back(std::move(release));
+    pool.release_.push_back(RODEO_TRY(releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release")));
   }
   RODEO_TRY(pool.set({}));
   return pool;

@@ -46,12 +46,12 @@ class SharedPool {
   Result<std::int64_t> occupancy() const;
 
  private:
-  FileDescriptor rules_;     // ours
-  FileDescriptor state_;     // the programs'
-  FileDescriptor counters_;  // Port for each port and CPU
+  base::UniqueFd rules_;     // ours
+  base::UniqueFd state_;     // the programs'
+  base::UniqueFd counters_;  // Port for each port and CPU
   std::uint32_t ports_ = 0;
-  std::vector<FileDescriptor> admit_;
-  std::vector<FileDescriptor> release_;
+  std::vector<base::UniqueFd> admit_;
+  std::vector<base::UniqueFd> release_;
 };
 
 }  // namespace rodeo::network::laboratory

@@ -45,14 +45,14 @@ struct ReadoutEmulator::Connection {
     std::uint64_t sent = 0;
   };
 
-  FileDescriptor socket;
+  base::UniqueFd socket;
   std::array<std::byte, kMessageBytes * kMostRequestsAtOnce> incoming{};
   std::size_t filled = 0;
   std::deque<Reply> replies;
   bool wants_to_write = false;
 };
 
-ReadoutEmulator::ReadoutEmulator(FileDescriptor listener)
+ReadoutEmulator::ReadoutEmulator(base::UniqueFd listener)
     : listener_(std::move(listener)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       lateness_(std::make_unique<base::LatencyHistogram>()) {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/fd_socket.h"
 #include "base/latency_histogram.h"
-#include "network/laboratory/file_descriptor.h"
 #include "network/laboratory/message.h"
 
 namespace rodeo::network::laboratory {
@@ -24,7 +24,7 @@ class ReadoutEmulator {
     std::uint64_t machine_drops = 0;
   };
 
-  explicit ReadoutEmulator(FileDescriptor listener);
+  explicit ReadoutEmulator(base::UniqueFd listener);
   ~ReadoutEmulator();
 
   /// Serves until `control` has something to say (its file descriptor is readable) and then calls on_control, until that returns false.
@@ -47,8 +47,8 @@ class ReadoutEmulator {
   void watch(Connection& connection, bool writable);
   void drop(int fd);
 
-  FileDescriptor listener_;
-  FileDescriptor epoll_;
+  base::UniqueFd listener_;
+  base::UniqueFd epoll_;
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::unique_ptr<base::LatencyHistogram> lateness_;
   Counters counted_;  // by ourselves, and of connections that are closed

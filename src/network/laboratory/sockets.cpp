@@ -36,8 +36,8 @@ std::optional<sockaddr_in> address_of(const std::string& address, std::uint16_t 
   return result;
 }
 
-Result<FileDescriptor> tcp_socket(const std::string& congestion_control) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+Result<base::UniqueFd> tcp_socket(const std::string& congestion_control) {
+  base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
   if (!socket) return failed("cannot open a socket", errno);
   if (setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
                  static_cast<socklen_t>(congestion_control.size())) != 0)
@@ -54,7 +54,7 @@ void no_delay(int socket) {
 
 }  // namespace
 
-Result<FileDescriptor> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control) {
+Result<base::UniqueFd> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control) {
   const auto where = address_of(address, port);
   if (!where)
     return std::unexpected(Error{"network.hosts", fmt::format("`{}` is no IPv4 address", address), "",
@@ -76,7 +76,7 @@ std::uint16_t port_of(int socket) {
   return ntohs(where.sin_port);
 }
 
-Result<FileDescriptor> connect_to(const std::string& endpoint, const std::string& congestion_control) {
+Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string& congestion_control) {
   const std::size_t colon = endpoint.rfind(':');
   std::uint16_t port = 0;
   if (colon != std::string::npos) std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), port);

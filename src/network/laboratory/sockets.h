@@ -5,17 +5,17 @@
 #include <string>
 
 #include "base/error.h"
-#include "network/laboratory/file_descriptor.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::network::laboratory {
 
 /// Listens at an IPv4 address; port 0 takes a free one. Accepted connections inherit the congestion control. Errors: network.agent,
 /// network.unsupported (no such congestion control).
-Result<FileDescriptor> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control);
+Result<base::UniqueFd> listen_at(const std::string& address, std::uint16_t port, const std::string& congestion_control);
 std::uint16_t port_of(int socket);
 
 /// Connects to "ADDRESS:PORT" within 10 s; non-blocking afterwards, without Nagle's delay. Errors as above.
-Result<FileDescriptor> connect_to(const std::string& endpoint, const std::string& congestion_control);
+Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string& congestion_control);
 
 /// Non-blocking, without Nagle's delay, with time stamps of arrival on what is read.
 void prepare_accepted(int socket);

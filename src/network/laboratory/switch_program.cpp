@@ -25,9 +25,8 @@ class SwitchProgram final : public network::laboratory::SwitchDriver {
   explicit SwitchProgram(LineProcess process) : process_(std::move(process)) {}
 
   Result<std::string> describe() override {
-    const auto answer = ask(Json::object({{"do", "describe"}}));
-    if (!answer) return std::unexpected(answer.error());
-    const Json* text = answer->find("description");
+    const auto answer = RODEO_TRY(ask(Json::object({{"do", "describe"}})));
+    const Json* text = answer.find("description");
     if (text == nullptr || !text->is_string()) return bad("its answer to `describe` has no text `description`");
     return text->string();
   }
@@ -41,27 +40,24 @@ class SwitchProgram final : public network::laboratory::SwitchDriver {
                                   {"port_bytes", or_null(buffer.port_limit_bytes)}});
     if (buffer.dynamic_threshold > 0) question["dynamic_threshold"] = buffer.dynamic_threshold;
     if (buffer.dedicated_bytes_per_port > 0) question["dedicated_bytes_per_port"] = buffer.dedicated_bytes_per_port;
-    const auto answer = ask(question);
-    if (!answer) return std::unexpected(answer.error());
+    RODEO_TRY(ask(question));
     return {};
   }
 
   Result<void> start() override {
-    const auto answer = ask(Json::object({{"do", "start"}}));
-    if (!answer) return std::unexpected(answer.error());
+    RODEO_TRY(ask(Json::object({{"do", "start"}})));
     return {};
   }
 
   Result<SwitchCounters> counters() override {
-    const auto answer = ask(Json::object({{"do", "counters"}}));
-    if (!answer) return std::unexpected(answer.error());
-    const Json* drops = answer->find("drops");
+    const auto answer = RODEO_TRY(ask(Json::object({{"do", "counters"}})));
+    const Json* drops = answer.find("drops");
     if (drops == nullptr || !drops->is_number() || drops->number() < 0)
       return bad("its answer to `counters` has no number `drops`");
     SwitchCounters counters{.drops = drops->unsigned_integer()};
-    if (const Json* most = answer->find("max_buffer_bytes"); most != nullptr && most->is_number())
+    if (const Json* most = answer.find("max_buffer_bytes"); most != nullptr && most->is_number())
       counters.max_buffer_bytes = most->unsigned_integer();
-    if (const Json* ports = answer->find("ports"); ports != nullptr) {
+    if (const Json* ports = answer.find("ports"); ports != nullptr) {
       for (const Json& port : ports->elements()) {
         const Json* name = port.find("name");
         const Json* lost = port.find("drops");
@@ -78,11 +74,10 @@ class SwitchProgram final : public network::laboratory::SwitchDriver {
   }
 
   Result<Json> ask(const Json& question) {
-    if (auto sent = process_.send(question.dump(0)); !sent) return std::unexpected(sent.error());
-    const auto line = process_.receive(kPatience, {});
-    if (!line) return std::unexpected(line.error());
-    auto answer = Json::parse(*line);
-    if (!answer || !answer->is_object()) return bad("its answer is no JSON object: " + line->substr(0, 200));
+    RODEO_TRY(process_.send(question.dump(0)));
+    const auto line = RODEO_TRY(process_.receive(kPatience, {}));
+    auto answer = Json::parse(line);
+    if (!answer || !answer->is_object()) return bad("its answer is no JSON object: " + line.substr(0, 200));
     if (const Json* error = answer->find("error"); error != nullptr)
       return std::unexpected(Error{"network.driver", error->string(), process_.name()});
     return answer;
@@ -97,9 +92,8 @@ Result<std::unique_ptr<network::laboratory::SwitchDriver>> switch_program(const 
                                                                           const std::vector<std::string>& options) {
   std::vector<std::string> command{program};
   command.insert(command.end(), options.begin(), options.end());
-  auto process = LineProcess::start(program, "network.driver", command);
-  if (!process) return std::unexpected(process.error());
-  return std::make_unique<SwitchProgram>(std::move(*process));
+  auto process = RODEO_TRY(LineProcess::start(program, "network.driver", command));
+  return std::make_unique<SwitchProgram>(std::move(process));
 }
 
 }  // namespace rodeo::network::laboratory

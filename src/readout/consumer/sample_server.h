@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "base/fd_socket.h"
+#include "base/unix_endpoint.h"
 #include "readout/consumer/sample_message.h"
 
 namespace rodeo::readout {
@@ -19,12 +19,8 @@ namespace rodeo::readout {
 /// Used by one thread at a time.
 class SampleServer {
  public:
-  /// Listens at `path`, for this user only, with `path.lock` locked for as long as it lives; replaces a socket whose lock nobody
-  /// holds. Throws SetupError (readout.socket).
+  /// Throws SetupError: readout.socket if another one has this name, and what base::UnixEndpoint says.
   explicit SampleServer(std::filesystem::path path);
-  ~SampleServer();
-  SampleServer(const SampleServer&) = delete;
-  SampleServer& operator=(const SampleServer&) = delete;
 
   /// Waits up to `timeout_ms` for readers that come, go, or can take more, and serves them. `now_ns`: steady clock.
   void serve(int timeout_ms, std::uint64_t now_ns);
@@ -33,7 +29,7 @@ class SampleServer {
   void send(SampleHeader header, std::span<const std::byte> event, std::uint64_t now_ns);
 
   /// Ends all connections, in order: what a socket holds is still read.
-  void close_readers();
+  void close_readers() { readers_.clear(); }
 
   std::size_t readers() const { return readers_.size(); }
 
@@ -47,7 +43,7 @@ class SampleServer {
 
  private:
   struct Reader {
-    int fd = -1;
+    base::UniqueFd fd;
     std::vector<std::byte> pending;  // what the socket did not take yet
     std::size_t pending_from = 0;
     std::uint64_t stuck_since_ns = 0;
@@ -55,14 +51,11 @@ class SampleServer {
     bool gone = false;
   };
 
-  std::filesystem::path lock_path() const { return path_.native() + ".lock"; }
   void accept_readers();
   void push(Reader& reader, std::uint64_t now_ns);
   void forget_the_gone();
 
-  std::filesystem::path path_;
-  base::UniqueFd lock_;  // as long as the name is used
-  int listener_ = -1;
+  base::UnixEndpoint endpoint_;
   std::vector<std::unique_ptr<Reader>> readers_;
   std::vector<pollfd> polled_;  // the listener, then one for each reader
   Counters counters_;
