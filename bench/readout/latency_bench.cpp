@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/named_counters.h"
 #include "bench/readout/build_bench.h"
 #include "readout/fragment_meter.h"
 
@@ -24,13 +25,6 @@ T made(Result<T> result) {
 
 Parameters defaults(const base::ComponentRegistry& registry, base::ComponentKind kind, std::string_view name) {
   return parameters_of(made(registry.find(kind, name))->info);
-}
-
-std::uint64_t counter_named(std::span<const NamedCounter> counters, std::string_view name) {
-  for (const NamedCounter& counter : counters) {
-    if (counter.name == name) return counter.value;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -94,8 +88,8 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
   result.fragments = latency.count();
   result.incomplete = status.incomplete;
   for (const NamedCounter& lost : status.lost) result.lost += lost.value;
-  result.unaccounted = counter_named(input->counters(), "sent") - status.chunks_built - result.lost;
-  result.vetoed = counter_named(input->counters(), "vetoed");
+  result.unaccounted = base::counter_value(input->counters(), "sent") - status.chunks_built - result.lost;
+  result.vetoed = base::counter_value(input->counters(), "vetoed");
   result.p50_ns = latency.percentile_ns(0.5);
   result.p99_ns = latency.percentile_ns(0.99);
   result.max_ns = latency.max_ns();

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/mapped_file.h"
+#include "base/named_counters.h"
 #include "base/sentence.h"
 #include "base/units.h"
 #include "card/card.h"
@@ -127,8 +128,8 @@ class EmulatorView {
     const Json* functions = report_.find("functions");
     if (trigger == nullptr || functions == nullptr) return;
     const std::uint64_t accepted = number_of(*trigger, "accepted");
-    set(status.input, "triggers", accepted);
-    set(status.input, "vetoed", number_of(*trigger, "offered") - accepted);
+    base::counter_named(status.input, "triggers") = accepted;
+    base::counter_named(status.input, "vetoed") = number_of(*trigger, "offered") - accepted;
     std::uint64_t chunks = 0;
     std::uint64_t chunks_cut_off = 0;
     std::uint64_t triggers_cut_off = 0;
@@ -148,29 +149,19 @@ class EmulatorView {
     if (const Json* followers = trigger->find("followers")) {
       for (const Json& follower : followers->elements()) triggers_missed += number_of(follower, "missed");
     }
-    if (chunks_cut_off > 0) set(status.input, "chunks_cut_off", chunks_cut_off);
-    if (triggers_cut_off > 0) set(status.input, "triggers_cut_off", triggers_cut_off);
-    if (triggers_missed > 0) set(status.input, "triggers_missed", triggers_missed);
+    if (chunks_cut_off > 0) base::counter_named(status.input, "chunks_cut_off") = chunks_cut_off;
+    if (triggers_cut_off > 0) base::counter_named(status.input, "triggers_cut_off") = triggers_cut_off;
+    if (triggers_missed > 0) base::counter_named(status.input, "triggers_missed") = triggers_missed;
     if (const Json* seconds = trigger->find("offering_seconds")) status.trigger_seconds = seconds->number();
     // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
     if (last) {
-      set(status.input, "sent", chunks);
+      base::counter_named(status.input, "sent") = chunks;
       status.lost_before = std::move(lost);
     }
     status.input_cpu_seconds = report_.find("cpu_seconds") == nullptr ? 0 : report_.find("cpu_seconds")->number();
   }
 
  private:
-  static void set(std::vector<NamedCounter>& counters, std::string_view name, std::uint64_t value) {
-    for (NamedCounter& counter : counters) {
-      if (counter.name == name) {
-        counter.value = value;
-        return;
-      }
-    }
-    counters.push_back({std::string(name), value});
-  }
-
   const EmulatorProcess& emulator_;
   double next_seconds_ = 0;
   Json report_ = Json::object();

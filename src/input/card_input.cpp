@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/named_counters.h"
 #include "base/sentence.h"
 #include "base/units.h"
 #include "card/dma/data_taking.h"
@@ -273,15 +274,7 @@ std::vector<NamedCounter> CardInput::counters() const {
   std::vector<NamedCounter> anomalies;
   for (const auto& stream : streams_) {
     sent += stream->counters().chunks;
-    for (NamedCounter& counter : stream->decoder_counters()) {
-      const auto same = std::find_if(anomalies.begin(), anomalies.end(),
-                                     [&](const NamedCounter& other) { return other.name == counter.name; });
-      if (same == anomalies.end()) {
-        anomalies.push_back(std::move(counter));
-      } else {
-        same->value += counter.value;
-      }
-    }
+    for (const NamedCounter& counter : stream->decoder_counters()) base::add_counter(anomalies, counter);
   }
   std::uint64_t bytes = 0;
   std::uint64_t lost = 0, links_down = 0;

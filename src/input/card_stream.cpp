@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/named_counters.h"
 
 namespace rodeo::input {
 namespace {
@@ -163,15 +164,7 @@ double CardStream::memory_fill() const {
 std::vector<NamedCounter> CardStream::decoder_counters() const {
   std::vector<NamedCounter> all;
   for (const Position& position : positions_) {
-    for (NamedCounter& counter : position.walk.decoder->counters()) {
-      const auto same =
-          std::find_if(all.begin(), all.end(), [&](const NamedCounter& other) { return other.name == counter.name; });
-      if (same == all.end()) {
-        all.push_back(std::move(counter));
-      } else {
-        same->value += counter.value;
-      }
-    }
+    for (const NamedCounter& counter : position.walk.decoder->counters()) base::add_counter(all, counter);
   }
   return all;
 }

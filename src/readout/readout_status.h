@@ -7,11 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/named_counters.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
 
 namespace rodeo::readout {
+
+using base::add_counter;
+using base::counter_value;
+using base::find_counter;
 
 /// Where a run stands. It moves forward only.
 enum class Phase : std::uint8_t {
@@ -77,30 +82,5 @@ struct ReadoutStatus {
     return sum;
   }
 };
-
-/// The value of a counter, or `fallback` if there is none of this name.
-inline const NamedCounter* find_counter(const std::vector<NamedCounter>& counters, std::string_view name) {
-  for (const NamedCounter& counter : counters) {
-    if (counter.name == name) return &counter;
-  }
-  return nullptr;
-}
-
-inline std::uint64_t counter_value(const std::vector<NamedCounter>& counters, std::string_view name,
-                                   std::uint64_t fallback = 0) {
-  const NamedCounter* const counter = find_counter(counters, name);
-  return counter != nullptr ? counter->value : fallback;
-}
-
-/// Adds a counter to one of the same name, or appends it.
-inline void add_counter(std::vector<NamedCounter>& counters, const NamedCounter& more) {
-  for (NamedCounter& counter : counters) {
-    if (counter.name == more.name) {
-      counter.value += more.value;
-      return;
-    }
-  }
-  counters.push_back(more);
-}
 
 }  // namespace rodeo::readout
