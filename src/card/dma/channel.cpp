@@ -200,52 +200,36 @@ Result<void> DmaChannel::fill() {
 }
 
 std::optional<Superpage> DmaChannel::front() const {
-  if (!owner_.here()) return std::nullopt;
-  const std::lock_guard guard(mutex_);
-  return ready_.empty() ? std::nullopt : std::optional(ready_.front());
+  return own<std::optional<Superpage>>(std::nullopt,
+                                       [&] { return ready_.empty() ? std::nullopt : std::optional(ready_.front()); });
 }
 
 std::optional<Superpage> DmaChannel::pop() {
-  if (!owner_.here()) return std::nullopt;
-  const std::lock_guard guard(mutex_);
-  return ready_.empty() ? std::nullopt : std::optional(ready_.pop());
+  return own<std::optional<Superpage>>(std::nullopt,
+                                       [&] { return ready_.empty() ? std::nullopt : std::optional(ready_.pop()); });
 }
 
 std::uint32_t DmaChannel::growing() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return device_growing();
+  return own<std::uint32_t>(0, [&] { return device_growing(); });
 }
 
 std::size_t DmaChannel::transfer_room() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return transfer_.room();
+  return own<std::size_t>(0, [&] { return transfer_.room(); });
 }
 std::size_t DmaChannel::transfer_capacity() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return transfer_.capacity();
+  return own<std::size_t>(0, [&] { return transfer_.capacity(); });
 }
 bool DmaChannel::transfer_empty() const {
-  if (!owner_.here()) return true;
-  const std::lock_guard guard(mutex_);
-  return transfer_.empty();
+  return own<bool>(true, [&] { return transfer_.empty(); });
 }
 std::size_t DmaChannel::ready_size() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return ready_.size();
+  return own<std::size_t>(0, [&] { return ready_.size(); });
 }
 std::size_t DmaChannel::ready_capacity() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return ready_limit_;
+  return own<std::size_t>(0, [&] { return ready_limit_; });
 }
 std::size_t DmaChannel::outstanding() const {
-  if (!owner_.here()) return 0;
-  const std::lock_guard guard(mutex_);
-  return device_outstanding();
+  return own<std::size_t>(0, [&] { return device_outstanding(); });
 }
 
 Result<DmaHealth> DmaChannel::health() {

@@ -175,6 +175,13 @@ class DmaChannel {
   Result<void> take_locks();
 
   std::unexpected<Error> in_child() const { return pci::forked(card_.address().text()); }
+  /// What `look` sees of the channel; `nothing` in a forked child, where the mutex may be held for ever.
+  template <typename T, typename Look>
+  T own(T nothing, const Look& look) const {
+    if (!owner_.here()) return nothing;
+    const std::lock_guard guard(mutex_);
+    return look();
+  }
 
   const pci::OwnerProcess owner_;
   mutable std::mutex mutex_;
