@@ -650,7 +650,12 @@ bool Sequencer::reaches_far(std::size_t link) const {
 bool Sequencer::may_be_told(std::size_t link, std::size_t first, std::size_t end) const {
   const State& state = states_[link];
   if (state.blocked) return untold(state, place_of(*state.link), first, end);
-  return state.away && !state.alone && untold(state, state.left_known ? state.left : Place{}, first, end);
+  if (!state.away || state.alone || contradicted(state)) return false;
+  // Where it has gone the others are on their way, too, or nobody knows yet.
+  const bool known = begun() && segments_.number(first_aside(state));
+  Place place = state.left_known ? state.left : Place{};
+  if (known) place = {state.going.resets, state.going.index - static_cast<std::int64_t>(settings_.reach + settings_.step)};
+  return untold(state, place, first, end);
 }
 
 // The window has no room for what the link should bring. It waits; and when it has waited long, those of the others who have not moved since then
