@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/sentence.h"
+#include "cli/system.h"
 #include "cli/verbs.h"
-#include "control/emulator_settings.h"
-#include "control/library.h"
-#include "control/network_settings.h"
-#include "control/readout_settings.h"
-#include "control/tables.h"
+#include "emulator/configuration.h"
+#include "network/job.h"
+#include "readout/library.h"
+#include "readout/plan.h"
 #include "settings/configuration.h"
 #include "settings/reference.h"
 #include "settings/schema.h"
@@ -60,22 +60,22 @@ std::size_t values_given(const Configuration& configuration) {
 /// Checks one file; what is said of it for programs, or nothing where people have been told already.
 bool check_file(const std::string& file, const Options& options, Json& report) {
   // A library of its own for each file: the plug-ins of one must not make another valid.
-  control::Library library;
+  readout::Library library;
   for (const std::string& plugin : options.plugins) {
     if (const auto loaded = library.plugins().load(plugin); !loaded) throw SetupError(loaded.error());
   }
-  const auto tables = control::tables_for(file);
+  const auto tables = tables_for(file);
   auto configuration = settings::load_configuration({.file = file, .overrides = options.overrides}, tables,
                                                     library.registry(), library.plugins());
   if (configuration) {
     const bool has_readout =
         std::ranges::any_of(tables, [](const settings::TableDeclaration& table) { return table.path == "readout"; });
-    ConfigurationErrors errors = has_readout ? control::check_readout(*configuration) : ConfigurationErrors{};
+    ConfigurationErrors errors = has_readout ? readout::check_readout(*configuration) : ConfigurationErrors{};
     if (configuration->table("emulator") != nullptr) {
-      if (const auto cards = control::emulator_of(*configuration); !cards)
+      if (const auto cards = emulator::emulator_of(*configuration); !cards)
         errors.insert(errors.end(), cards.error().begin(), cards.error().end());
     }
-    if (const auto job = control::network_job(*configuration); !job)
+    if (const auto job = network::network_job(*configuration); !job)
       errors.insert(errors.end(), job.error().begin(), job.error().end());
     if (!errors.empty()) configuration = std::unexpected(std::move(errors));
   }
@@ -100,12 +100,12 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
 
 Result<ExitCode> check(const Options& options) {
   if (options.schema || options.reference) {
-    control::Library library;
-    const auto tables = control::system_tables();
+    readout::Library library;
+    const auto tables = system_tables();
     for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
     for (const std::string& file : options.files) {
       const auto read =
-          settings::load_configuration({.file = file}, control::tables_for(file), library.registry(), library.plugins());
+          settings::load_configuration({.file = file}, tables_for(file), library.registry(), library.plugins());
       if (!read) return std::unexpected(read.error().front());
     }
     print(options.schema ? settings::json_schema(tables, library.registry()).dump() + "\n"

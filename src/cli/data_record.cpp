@@ -10,7 +10,7 @@
 #include "base/registry.h"
 #include "base/units.h"
 #include "cli/data.h"
-#include "control/tables.h"
+#include "cli/system.h"
 #include "input/block_recorder.h"
 #include "input/generator_settings.h"
 #include "process/stop_signals.h"
@@ -104,9 +104,9 @@ Result<ExitCode> record(const Options& options) {
   base::PluginHost plugins(registry);
   const settings::ConfigurationSource source{
       .file = options.config.value_or("record.toml"), .overrides = set, .environment = options.config.has_value()};
-  const auto configuration =
-      options.config ? settings::load_configuration(source, control::system_tables(), registry, plugins)
-                     : settings::parse_configuration(kGenerator, source, control::system_tables(), registry, plugins);
+  const auto configuration = options.config
+                                 ? settings::load_configuration(source, system_tables(), registry, plugins)
+                                 : settings::parse_configuration(kGenerator, source, system_tables(), registry, plugins);
   if (!configuration) return all_of(configuration.error());
   const settings::Table& table = *configuration->table("readout.input");
   if (!options.config && table.parameters().integer("events") == 0) {

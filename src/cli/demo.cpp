@@ -18,9 +18,8 @@
 #include "cli/emulator_process.h"
 #include "cli/examples.h"
 #include "cli/readout_action.h"
+#include "cli/system.h"
 #include "cli/verbs.h"
-#include "control/emulator_settings.h"
-#include "control/readout_settings.h"
 #include "emulator/chunk_books.h"
 #include "storage/file_verify.h"
 
@@ -258,8 +257,7 @@ Result<ExitCode> run(const DemoOptions& options) {
     if (one.starts_with("emulator.")) emulator_overrides.push_back(one);
   }
   // What is wrong with its settings is said here, not by a process that ends at once.
-  if (const auto settings = control::load_emulator({.file = configuration.string(), .overrides = emulator_overrides});
-      !settings)
+  if (const auto settings = load_emulator({.file = configuration.string(), .overrides = emulator_overrides}); !settings)
     return report_errors(settings.error());
   std::fprintf(
       stderr, "%s\n",
@@ -273,9 +271,9 @@ Result<ExitCode> run(const DemoOptions& options) {
                             .name = card.name,
                             .log = directory.path() / "emulator.log"});
   RODEO_TRY(card.enable_links());
-  auto plan = control::load_readout_text(
-      example_text("demo.toml"),
-      {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
+  auto plan =
+      load_readout_text(example_text("demo.toml"),
+                        {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
   EmulatorView view(emulator);

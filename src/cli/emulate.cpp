@@ -12,9 +12,10 @@
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "cli/emulator_control.h"
 #include "cli/readout_action.h"
+#include "cli/system.h"
 #include "cli/verbs.h"
-#include "control/emulator_settings.h"
 #include "process/line_socket.h"
 #include "process/stop_signals.h"
 
@@ -116,9 +117,9 @@ Result<ExitCode> run(const RunOptions& options) {
     return std::unexpected(Error{"cli.bad_value",
                                  fmt::format("--seconds {}: expected more than 0 and at most 1e9", *options.seconds), "",
                                  "leave it out to go on until Ctrl-C"});
-  auto settings = control::load_emulator({.file = options.file, .overrides = options.settings});
+  auto settings = load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
-  const auto socket = RODEO_TRY(base::runtime_socket(control::emulator_socket_name(settings->name)));
+  const auto socket = RODEO_TRY(base::runtime_socket(emulator_socket_name(settings->name)));
   process::LineServer control(socket);
   const process::StopSignals signals;
   emulator::Emulator emulator(std::move(*settings));
@@ -133,7 +134,7 @@ Result<ExitCode> run(const RunOptions& options) {
     LiveLine line;
     while (!stop && !signals.stop_requested()) {
       control.serve(emulator.next_poll(),
-                    [&](const std::string& request) { return control::answer_emulator(emulator, request, stop); });
+                    [&](const std::string& request) { return answer_emulator(emulator, request, stop); });
       emulator.poll();
       if (const auto failure = emulator.failure()) return std::unexpected(*failure);
       line.show(emulator);
@@ -143,12 +144,12 @@ Result<ExitCode> run(const RunOptions& options) {
   emulator.finish();
   const emulator::EmulatorReport report = emulator.report();
   std::fprintf(stderr, "%s\n%s%s", live_line({}, report).c_str(), busy_lines(report).c_str(), loss_lines(report).c_str());
-  if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, control::emulator_report_json(report)));
+  if (!options.json_file.empty()) RODEO_TRY(write_json(options.json_file, emulator_report_json(report)));
   return ExitCode::done;
 }
 
 Result<ExitCode> status(const TalkOptions& options) {
-  const auto answer = RODEO_TRY(control::ask_emulator(options.name, Json::object({{"command", "status"}})));
+  const auto answer = RODEO_TRY(ask_emulator(options.name, Json::object({{"command", "status"}})));
   if (options.format == OutputFormat::json) {
     print(answer.dump() + "\n");
     return ExitCode::done;
@@ -223,12 +224,12 @@ Result<ExitCode> fault(const TalkOptions& options) {
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();
-  RODEO_TRY(control::ask_emulator(options.name, request));
+  RODEO_TRY(ask_emulator(options.name, request));
   return ExitCode::done;
 }
 
 Result<ExitCode> stop(const TalkOptions& options) {
-  RODEO_TRY(control::ask_emulator(options.name, Json::object({{"command", "stop"}})));
+  RODEO_TRY(ask_emulator(options.name, Json::object({{"command", "stop"}})));
   return ExitCode::done;
 }
 

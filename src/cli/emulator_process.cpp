@@ -12,7 +12,7 @@
 #include <iterator>
 #include <thread>
 
-#include "control/emulator_settings.h"
+#include "cli/emulator_control.h"
 
 namespace rodeo::cli {
 namespace {
@@ -57,9 +57,7 @@ EmulatorProcess::EmulatorProcess(Settings settings) : settings_(std::move(settin
 
 EmulatorProcess::~EmulatorProcess() { stop(); }
 
-Result<Json> EmulatorProcess::report() const {
-  return control::ask_emulator(settings_.name, Json::object({{"command", "status"}}));
-}
+Result<Json> EmulatorProcess::report() const { return ask_emulator(settings_.name, Json::object({{"command", "status"}})); }
 
 void EmulatorProcess::stop() {
   process_.signal(SIGTERM);

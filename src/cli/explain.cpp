@@ -5,11 +5,11 @@
 #include <cctype>
 
 #include "base/nearest.h"
+#include "cli/system.h"
 #include "cli/verbs.h"
 #include "cli/vocabulary.h"
 #include "cli/wrapped.h"
-#include "control/library.h"
-#include "control/tables.h"
+#include "readout/library.h"
 #include "settings/key_list.h"
 #include "settings/key_value.h"
 
@@ -149,9 +149,9 @@ Result<ExitCode> explain(const Options& options) {
     print_code(*code, options.format);
     return ExitCode::done;
   }
-  control::Library library;
+  readout::Library library;
   for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
-  const auto tables = control::system_tables();
+  const auto tables = system_tables();
   const auto keys = settings::list_keys(tables, library.registry());
   const std::string name = without_positions(options.name);
   std::vector<const ListedKey*> found;

@@ -8,7 +8,7 @@
 #include "base/lock_file.h"
 #include "cli/net.h"
 #include "cli/python.h"
-#include "control/network_settings.h"
+#include "cli/system.h"
 
 namespace rodeo::cli {
 namespace {
@@ -48,7 +48,7 @@ Result<ExitCode> run_in_folder(const fs::path& folder, const std::vector<std::st
 
 /// Checks the file and hands it to Python as JSON; every error of the file is printed.
 Result<ExitCode> run_job(const FileOptions& options, const std::string& verb, std::vector<std::string> further) {
-  const auto job = control::load_network({.file = options.file, .overrides = options.overrides});
+  const auto job = load_network({.file = options.file, .overrides = options.overrides});
   if (!job) {
     for (const Error& error : job.error()) print_error(error);
     return ExitCode::invalid_configuration;

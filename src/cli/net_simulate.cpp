@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 #include "cli/net.h"
-#include "control/network_settings.h"
+#include "cli/system.h"
 #include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
 #include "process/stop_signals.h"
@@ -206,7 +206,7 @@ Result<Scenario> scenario_from(const Options& options, const Json& file) {
 Result<ExitCode> simulate(const Options& options) {
   Json file = Json::object();
   if (!options.topology.empty()) {
-    auto job = control::load_network({.file = options.topology});
+    auto job = load_network({.file = options.topology});
     if (!job) {  // of the file, whatever it is: the same mistake in a flag is usage
       for (const Error& error : job.error()) print_error(error);
       return ExitCode::invalid_configuration;

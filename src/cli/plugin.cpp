@@ -1,6 +1,6 @@
 // `rodeo plugin`: what components there are, and where they come from.
 #include "cli/verbs.h"
-#include "control/library.h"
+#include "readout/library.h"
 
 namespace rodeo::cli {
 
@@ -13,7 +13,7 @@ struct ListOptions {
 };
 
 Result<ExitCode> list(const ListOptions& options) {
-  control::Library library;
+  readout::Library library;
   for (const std::string& plugin : options.plugins) RODEO_TRY(library.plugins().load(plugin));
   Table table({{"kind", "kind"}, {"name", "name"}, {"origin", "origin"}, {"", "help"}});
   for (const base::ComponentKind kind : base::kComponentKinds) {

@@ -89,7 +89,7 @@ Table samples_table(const Trial& trial) {
 
 Result<ExitCode> test(Options& options) {
   options.settings.recording = options.recording;
-  control::Library library;
+  readout::Library library;
   const auto trial = RODEO_TRY(try_plugin(library, options.settings));
   const Properties recording = recording_properties(options, trial.recording);
   const Table components = components_table(trial);

@@ -147,7 +147,7 @@ Result<void> check_settings(const std::vector<const ComponentInfo*>& infos, cons
 
 using Component = base::ComponentRegistry::Component;
 
-Result<std::vector<const Component*>> components_of(control::Library& library, const std::string& plugin) {
+Result<std::vector<const Component*>> components_of(readout::Library& library, const std::string& plugin) {
   const auto& all = library.registry().components();
   const auto tried = [](const Component& one) {
     return one.kind == base::ComponentKind::extractor || one.kind == base::ComponentKind::checker;
@@ -169,7 +169,7 @@ Result<std::vector<const Component*>> components_of(control::Library& library, c
   return found;
 }
 
-Result<std::vector<Subject>> subjects_of(control::Library& library, const TrialSettings& settings) {
+Result<std::vector<Subject>> subjects_of(readout::Library& library, const TrialSettings& settings) {
   const auto components = RODEO_TRY(components_of(library, settings.plugin));
   std::vector<const ComponentInfo*> infos;
   for (const Component* one : components) infos.push_back(&one->info);
@@ -224,7 +224,7 @@ bool Trial::all_accepted() const {
   return std::ranges::all_of(components, [](const ComponentTrial& one) { return one.refused == 0; });
 }
 
-Result<Trial> try_plugin(control::Library& library, const TrialSettings& settings) {
+Result<Trial> try_plugin(readout::Library& library, const TrialSettings& settings) {
   auto subjects = RODEO_TRY(subjects_of(library, settings));
   const auto file = RODEO_TRY(base::MappedFile::open(settings.recording.string()));
   auto info = formats::inspect_block_file(file.bytes());

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "control/library.h"
 #include "formats/block_file.h"
+#include "readout/library.h"
 #include "rodeo/trigger.h"
 
 namespace rodeo::cli {
@@ -61,6 +61,6 @@ struct Trial {
 
 /// Runs the trial in the calling thread. Errors: those of PluginHost::load, of MappedFile and detect_block_format, of the
 /// components' keys (config.*), base.component_failed, and control.nothing_to_try.
-Result<Trial> try_plugin(control::Library& library, const TrialSettings& settings);
+Result<Trial> try_plugin(readout::Library& library, const TrialSettings& settings);
 
 }  // namespace rodeo::cli

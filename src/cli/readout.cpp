@@ -8,11 +8,10 @@
 #include <functional>
 
 #include "base/units.h"
-
 #include "cli/readout_action.h"
+#include "cli/system.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
-#include "control/readout_settings.h"
 #include "readout/run/readout_control.h"
 
 namespace rodeo::cli {
@@ -39,7 +38,7 @@ Result<ExitCode> run(const RunOptions& options) {
     return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
                                  "rodeo readout CONFIG, or one of the verbs: rodeo readout --help"});
   }
-  auto plan = control::load_readout({.file = options.file, .overrides = options.settings});
+  auto plan = load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
   if (options.events == 0u) {
     return std::unexpected(Error{"cli.bad_value", "--events 0: a run of no events", "",

@@ -35,7 +35,7 @@ Result<void> publish(const readout::RunReport& report, const Json& json, const s
 /// The last status, for whoever asks over HTTP; nothing if the configuration names no address.
 class MetricsEndpoint {
  public:
-  explicit MetricsEndpoint(const control::ReadoutPlan& plan) : settings_(plan.settings) {
+  explicit MetricsEndpoint(const readout::ReadoutPlan& plan) : settings_(plan.settings) {
     if (plan.metrics_listen.empty()) return;
     server_.emplace(plan.metrics_listen, process::metrics_answer([this] { return text(); }));
     std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
@@ -64,7 +64,7 @@ class MetricsEndpoint {
 };
 
 /// Throws SetupError: control.name_taken and what the socket may say.
-void listen(std::optional<process::LineServer>& control, control::ReadoutPlan& plan) {
+void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& plan) {
   for (bool again = plan.another_name_will_do;; again = false) {
     const auto socket = base::runtime_socket(readout::control_socket_name(plan.settings.name));
     if (!socket) throw SetupError(socket.error());
@@ -81,7 +81,7 @@ void listen(std::optional<process::LineServer>& control, control::ReadoutPlan& p
 
 }  // namespace
 
-Result<ExitCode> run_to_report(control::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
+Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const readout::StatusAmender& amend) {
   constexpr double kLongestSeconds = 1e9;
   if (limits.seconds && !(*limits.seconds > 0 && *limits.seconds <= kLongestSeconds)) {
@@ -95,7 +95,7 @@ Result<ExitCode> run_to_report(control::ReadoutPlan& plan, readout::RunLimits li
                plan.numbered ? ", the next free number" : "");
   std::optional<process::LineServer> control;
   if (plan.control_socket) listen(control, plan);
-  auto application = std::make_unique<readout::Application>(plan.settings, *plan.registry);
+  auto application = std::make_unique<readout::Application>(plan.settings, plan.library->registry());
   MetricsEndpoint metrics(plan);
   readout::RunReport report = readout::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);

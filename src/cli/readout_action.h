@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
-#include "control/readout_settings.h"
+#include "readout/plan.h"
 #include "readout/run/readout_run.h"
 #include "readout/run_report.h"
 
@@ -16,7 +16,7 @@ namespace rodeo::cli {
 using AfterRun = std::function<Result<bool>(readout::RunReport&, Json&)>;
 
 /// Runs to the end, prints the report on stderr and writes it to `json_file` unless that is empty.
-Result<ExitCode> run_to_report(control::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
+Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const readout::StatusAmender& amend = {});
 
 }  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-// What one readout process is to do, as plain values: control/ fills it from a configuration, tests fill it by hand.
+// What one readout process is to do, as plain values: readout/plan.h fills it from a configuration, tests fill it by hand.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "control/emulator_settings.h"
+#include "emulator/configuration.h"
 
 #include <fmt/format.h>
 
@@ -7,28 +7,13 @@
 #include <span>
 
 #include "base/units.h"
-#include "control/library.h"
-#include "control/tables.h"
 #include "emulator/settings.h"
-#include "process/control_request.h"
 
-namespace rodeo::control {
+namespace rodeo::emulator {
 
-using process::answer_line;
-using process::ask_process;
-using process::refusal;
-using process::reply;
-using process::text_of;
-using settings::load_configuration;
-using settings::read_toml_file;
 using settings::Table;
 
 namespace {
-
-using namespace emulator;
-
-constexpr process::ControlledProcess kEmulator{
-    .noun = "emulator", .extension = ".emulator", .which_code = "control.which_emulator", .start = "rodeo emulate CONFIG"};
 
 Error bad_card(const Table& table, std::string what, std::string next = {}) {
   return {"emulator.bad_card", fmt::format("{}: {}", table.path(), what), table.where(), std::move(next)};
@@ -173,32 +158,8 @@ ScheduledFault fault_of(const Table& table, ConfigurationErrors& errors) {
   return fault;
 }
 
-double number_of(const Json& request, std::string_view key) {
-  const Json* value = request.find(key);
-  return value == nullptr ? 0 : value->number();
-}
-
-std::string inject(Emulator& emulator, const Json& request) {
-  const std::string name = text_of(request, "kind");
-  const auto kind = fault_kind(name);
-  if (!kind) {
-    std::string names;
-    for (const auto& info : fault_infos()) names += (names.empty() ? "" : ", ") + std::string(info.name);
-    return refusal({"emulator.no_such_fault", fmt::format("`{}` is no fault", name), "", "there are: " + names});
-  }
-  const double link = number_of(request, "link");
-  const double duration_s = number_of(request, "duration_s");
-  const Fault fault{.kind = *kind,
-                    .link = link >= 0 && link < 1000 ? static_cast<unsigned>(link) : 1000,
-                    .value = number_of(request, "value"),
-                    .duration = std::chrono::nanoseconds{
-                        duration_s > 0 && duration_s < 1e6 ? static_cast<std::int64_t>(duration_s * 1e9) : 0}};
-  if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return refusal(done.error());
-  return reply(Json::object());
-}
-
 /// An address that functions of both cards have, however it was written; empty if there is none.
-std::string shared_address(const emulator::CardSettings& one, const emulator::CardSettings& other) {
+std::string shared_address(const CardSettings& one, const CardSettings& other) {
   for (unsigned i = 0; i < one.endpoints; ++i) {
     for (unsigned j = 0; j < other.endpoints; ++j) {
       const auto mine = function_address(one.address, i);
@@ -207,11 +168,6 @@ std::string shared_address(const emulator::CardSettings& one, const emulator::Ca
     }
   }
   return {};
-}
-
-ConfigurationErrors no_emulator(const std::filesystem::path& file) {
-  return {Error{"config.missing_key", "there is no [[emulator.card]] to emulate", file.string(),
-                "see examples/felix-card.toml"}};
 }
 
 std::string names_of_faults(CardType type) {
@@ -223,9 +179,9 @@ std::string names_of_faults(CardType type) {
 }
 
 /// The card that a fault means, by its name or the address of a function; that function is then its endpoint.
-const emulator::CardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
+const CardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
   const auto wanted = function_address(fault.card);
-  for (const emulator::CardSettings& card : settings.cards) {
+  for (const CardSettings& card : settings.cards) {
     if (card.name == fault.card) return &card;
     for (unsigned endpoint = 0; wanted && endpoint < card.endpoints; ++endpoint) {
       const auto address = function_address(card.address, endpoint);
@@ -245,10 +201,10 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
     errors.push_back({"emulator.bad_fault", std::move(what), table.where(), std::move(next)});
   };
   const Fault& fault = scheduled.fault;
-  const emulator::CardSettings* const card = card_of_fault(settings, scheduled);
+  const CardSettings* const card = card_of_fault(settings, scheduled);
   if (card == nullptr) {
     std::string names;
-    for (const emulator::CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
+    for (const CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
     return wrong(fmt::format("there is no card `{}` for this fault", scheduled.card), "there are: " + names);
   }
   const unsigned links = links_of(*card);
@@ -269,8 +225,8 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
 void check_together(EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
   for (std::size_t i = 0; i < settings.cards.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const emulator::CardSettings& card = settings.cards[i];
-      const emulator::CardSettings& other = settings.cards[j];
+      const CardSettings& card = settings.cards[i];
+      const CardSettings& other = settings.cards[j];
       const auto same = [&](const char* what, const std::string& value) {
         errors.push_back({"emulator.bad_card", fmt::format("two cards have the {} {}", what, value), card.where,
                           fmt::format("the other stands at {}", other.where)});
@@ -285,18 +241,9 @@ void check_together(EmulatorSettings& settings, std::span<const Table> faults, C
 
 }  // namespace
 
-std::expected<EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
-  Library library;
-  const auto tables = tables_for(source.file);
-  const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
-  if (!configuration) {
-    // Where nothing speaks of an emulator, what else is missing is not the point.
-    const auto raw = read_toml_file(source.file);
-    const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("emulator"); });
-    if (raw && raw->find("emulator") == nullptr && !told) return std::unexpected(no_emulator(source.file));
-    return std::unexpected(configuration.error());
-  }
-  return emulator_of(*configuration);
+ConfigurationErrors no_emulator(const std::filesystem::path& file) {
+  return {Error{"config.missing_key", "there is no [[emulator.card]] to emulate", file.string(),
+                "see examples/felix-card.toml"}};
 }
 
 std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration) {
@@ -325,107 +272,4 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
   return settings;
 }
 
-namespace {
-
-Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
-  Json json = Json::object();
-  for (const auto& [name, value] : counters) json[name] = value;
-  return json;
-}
-
-Json followers_json(const trigger::TriggerReport& trigger) {
-  Json json = Json::array();
-  for (const trigger::TriggerFollowerReport& follower : trigger.followers) {
-    json.push_back(Json::object({{"name", follower.name},
-                                 {"peer", follower.peer},
-                                 {"connected", follower.connected},
-                                 {"ready", follower.ready},
-                                 {"triggers", follower.triggers},
-                                 {"missed", follower.missed},
-                                 {"busy_seconds", follower.busy_seconds},
-                                 {"vetoed", follower.held_up},
-                                 {"vetoed_alone", follower.held_up_alone},
-                                 {"dead_time_fraction", follower.dead_time}}));
-  }
-  return json;
-}
-
-/// Null where the authority is in this process.
-Json link_json(const trigger::TriggerReport& trigger) {
-  if (!trigger.link) return {};
-  const trigger::TriggerLinkReport& link = *trigger.link;
-  return Json::object({{"follows", link.address},
-                       {"authority", link.authority},
-                       {"connected", link.connected},
-                       {"connections", link.connections},
-                       {"lost", link.lost},
-                       {"why", link.why}});
-}
-
-}  // namespace
-
-Json emulator_report_json(const EmulatorReport& report) {
-  const trigger::TriggerReport& trigger = report.trigger;
-  Json json = Json::object({
-      {"seconds", report.seconds},
-      {"cpu_seconds", report.cpu_seconds},
-      {"faults", report.faults},
-      {"trigger",
-       Json::object({{"seconds", trigger.seconds},
-                     {"offering_seconds", trigger.offering_seconds},
-                     {"offered", trigger.offered},
-                     {"accepted", trigger.accepted},
-                     {"rate_hz", trigger.seconds > 0 ? static_cast<double>(trigger.accepted) / trigger.seconds : 0},
-                     {"dead_time_fraction", trigger.dead_time_fraction()},
-                     {"vetoed", Json::object({{"busy", trigger.vetoed_busy},
-                                              {"simple", trigger.vetoed_simple},
-                                              {"complex", trigger.vetoed_complex}})},
-                     {"ecr", trigger.ecrs},
-                     {"awaited_functions", trigger.awaited},
-                     {"busy_card", trigger.busy_follower},
-                     {"followers", followers_json(trigger)},
-                     {"counters", counters_json(trigger.counters)},
-                     {"link", link_json(trigger)}})},
-      {"functions", Json::array()},
-  });
-  for (const FunctionReport& function : report.functions) {
-    json["functions"].push_back(
-        Json::object({{"name", function.name},
-                      {"type", function.type},
-                      {"address", function.address},
-                      {"endpoint", function.endpoint},
-                      {"running", function.running},
-                      {"clients", static_cast<std::uint64_t>(function.clients)},
-                      {"requests", function.requests},
-                      {"triggers", function.triggers},
-                      {"chunks", function.chunks},
-                      {"superpages", function.superpages},
-                      {"bytes", function.bytes},
-                      {"busy_seconds", function.busy_seconds},
-                      {"vetoed", function.vetoed},
-                      {"vetoed_alone", function.vetoed_alone},
-                      {"dead_time_fraction", function.dead_time ? Json(*function.dead_time) : Json()},
-                      {"counters", counters_json(function.counters)}}));
-  }
-  return json;
-}
-
-std::string answer_emulator(Emulator& emulator, const std::string& line, bool& stop) {
-  return answer_line(line, [&](const Json& request) {
-    const std::string command = text_of(request, "command");
-    if (command == "status") return reply(emulator_report_json(emulator.report()));
-    if (command == "stop") {
-      stop = true;
-      return reply(Json::object());
-    }
-    if (command == "fault") return inject(emulator, request);
-    return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
-                    "the commands are status, stop and fault"});
-  });
-}
-
-std::string emulator_socket_name(const std::string& name) { return name + std::string(kEmulator.extension); }
-
-Result<Json> ask_emulator(const std::string& name, const Json& request) { return ask_process(kEmulator, name, request); }
-
-}  // namespace rodeo::control
+}  // namespace rodeo::emulator

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/sha256.h"
-#include "control/readout_settings.h"
+#include "cli/system.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::readout {
@@ -78,7 +78,7 @@ std::string value_of(const std::vector<std::string>& strings, std::string_view k
 }
 
 TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
-  const auto plan = control::load_readout_text(
+  const auto plan = cli::load_readout_text(
       kConfiguration, {.file = "run.toml", .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
   ASSERT_TRUE(plan);
   const auto& strings = plan->settings.run.free_strings;
@@ -98,7 +98,7 @@ TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
 TEST(RunStrings, NamesThatStandInFilesAreChecked) {
   const auto refused = [](const std::string& setting) {
     const auto plan =
-        control::load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
+        cli::load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
     return plan ? "" : plan.error().front().code;
   };
   EXPECT_EQ(refused("run.stream=a\"/><Tag name=\"b"), "config.bad_value");
@@ -111,7 +111,7 @@ TEST(RunStrings, NamesThatStandInFilesAreChecked) {
 }
 
 TEST(RunStrings, TheSourceIdOfTheFullEventIsThatOfTheConfiguration) {
-  const auto plan = control::load_readout_text(
+  const auto plan = cli::load_readout_text(
       kConfiguration, {.file = "run.toml", .overrides = {"run.source_id=0x00123456"}, .environment = false});
   ASSERT_TRUE(plan);
   EXPECT_EQ(readout::event_frame_settings(plan->settings.run).source_id, SourceId{0x00123456});

@@ -1,4 +1,4 @@
-#include "control/readout_check.h"
+#include "readout/check.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,8 @@
 #include "readout/builder/gbt_builder.h"
 #include "readout/rob_links.h"
 
-namespace rodeo::control {
+namespace rodeo::readout {
 namespace {
-
-using readout::ReadoutSettings;
 
 void add(const SetupError& refused, const std::string& where, ConfigurationErrors& errors) {
   Error error = refused.error();
@@ -30,7 +28,7 @@ void add(const SetupError& refused, const std::string& where, ConfigurationError
 }
 
 /// Which links of a generator take turns must be known to the builder: it takes an event of a group once. Throws SetupError.
-void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings& input, const readout::RobSettings& rob,
+void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings& input, const RobSettings& rob,
                  const std::vector<BuilderLink>& links) {
   const std::uint32_t turn = input.stride();
   const auto refuse = [&](const std::string& what, const std::string& next) {
@@ -64,25 +62,25 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
   }
 }
 
-/// Source ids and links; `links` as for readout::rob_links().
+/// Source ids and links; `links` as for rob_links().
 void check_robs(const ReadoutSettings& settings, std::optional<std::span<const Fid>> input_links,
                 const std::optional<input::GeneratorSettings>& generator, ConfigurationErrors& errors) {
   try {
-    readout::check_source_ids(settings.robs);
+    check_source_ids(settings.robs);
   } catch (const SetupError& refused) {
     add(refused, refused.error().where.empty() ? settings.input.where : std::string(), errors);
     return;
   }
-  readout::TakenLinks taken;
-  for (const readout::RobSettings& rob : settings.robs) {
+  TakenLinks taken;
+  for (const RobSettings& rob : settings.robs) {
     try {
-      const std::vector<BuilderLink> links = readout::rob_links(rob, input_links, taken);
+      const std::vector<BuilderLink> links = rob_links(rob, input_links, taken);
       if (links.empty()) continue;
       const bool gbt = settings.builder.type == "gbt";
       BuilderContext context;
       context.source_id = rob.source_id;
       context.links = links;
-      readout::check_links(context, gbt ? readout::GbtSettings::from(settings.builder.parameters).workers : 1);
+      check_links(context, gbt ? GbtSettings::from(settings.builder.parameters).workers : 1);
       if (generator) check_turns(settings, *generator, rob, links);
     } catch (const SetupError& refused) {
       add(refused, rob.where, errors);
@@ -103,8 +101,8 @@ std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& sett
 
 /// Two that would serve events under one name, or write files of one name.
 void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors) {
-  std::map<std::string, const readout::ComponentSettings*> outputs;
-  for (const readout::ComponentSettings& consumer : settings.consumers) {
+  std::map<std::string, const ComponentSettings*> outputs;
+  for (const ComponentSettings& consumer : settings.consumers) {
     const Parameters& keys = consumer.parameters;
     const bool sampler = consumer.type == "event_sampler";
     if (!sampler && consumer.type != "file_writer") continue;
@@ -124,7 +122,7 @@ void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors)
 
 void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, int> names;
-  for (const readout::ComponentSettings& consumer : settings.consumers) {
+  for (const ComponentSettings& consumer : settings.consumers) {
     if (++names[consumer.name] != 2) continue;
     errors.push_back({"readout.duplicate_consumer", fmt::format("two consumers are called `{}`", consumer.name),
                       consumer.where, "give each a `name` of its own: reports and --set know them by it"});
@@ -173,4 +171,4 @@ void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErro
   check_robs(settings, links, std::nullopt, errors);
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::readout

@@ -1,26 +1,15 @@
-// From a configuration to what `rodeo emulate` runs.
+// A running emulator as others see it: its report, what it answers on its control socket, and how to ask it.
 #pragma once
 
-#include <expected>
 #include <string>
 
+#include "base/error.h"
 #include "emulator/emulator.h"
-#include "settings/configuration.h"
 #include "settings/json.h"
 
-namespace rodeo::control {
+namespace rodeo::cli {
 
-using settings::Configuration;
-using settings::ConfigurationErrors;
-using settings::ConfigurationSource;
 using settings::Json;
-
-/// What the emulator's part of a configuration says. All errors at once: everything that `rodeo emulate` refuses before it makes anything.
-/// config.missing_key if there is nothing to emulate.
-std::expected<emulator::EmulatorSettings, ConfigurationErrors> emulator_of(const Configuration& configuration);
-
-/// Reads the emulator's part of a configuration. All errors at once; config.missing_key if there is no [emulator].
-std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
 
 /// The report as `rodeo emulate --json` writes it (docs/emulator.md).
 Json emulator_report_json(const emulator::EmulatorReport& report);
@@ -35,4 +24,4 @@ std::string emulator_socket_name(const std::string& name);
 /// control.which_emulator, and what it refuses with the code it gives.
 Result<Json> ask_emulator(const std::string& name, const Json& request);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::cli

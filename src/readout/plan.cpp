@@ -1,4 +1,4 @@
-#include "control/readout_settings.h"
+#include "readout/plan.h"
 
 #include <fmt/format.h>
 
@@ -10,20 +10,16 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "card/card_id.h"
-#include "control/readout_check.h"
-#include "control/tables.h"
 #include "input/generator_settings.h"
 #include "process/http_server.h"
 #include "readout/builder/gbt_builder.h"
-#include "readout/defaults.h"
+#include "readout/check.h"
 #include "readout/run/run_record.h"
 #include "readout/setting_tables.h"
 #include "storage/event_file_encoder.h"
 
-namespace rodeo::control {
+namespace rodeo::readout {
 
-using settings::load_configuration;
-using settings::parse_configuration;
 using settings::Setting;
 using settings::Table;
 
@@ -41,7 +37,7 @@ std::optional<std::uint32_t> read_id(std::string_view text) {
 
 /// Files say how their payload proves itself, to whoever reads them: by the seed of the generator, else by what a processor verifies in
 /// passing. Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
-std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings& settings) {
+std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings) {
   const Parameters& input = settings.input.parameters;
   const Parameters& extractor = settings.extractor.parameters;
   const bool full_trigger = settings.extractor.type == "rodeo" && extractor.integer("bcid_offset") >= 0 &&
@@ -52,7 +48,7 @@ std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings&
                                  .l1id_bits = static_cast<std::uint32_t>(input.integer("l1id_bits")),
                                  .full_trigger = full_trigger};
   }
-  for (const readout::ComponentSettings& consumer : settings.consumers) {
+  for (const ComponentSettings& consumer : settings.consumers) {
     const Parameters& keys = consumer.parameters;
     if (!keys.has("work") || keys.text("work") != "verify") continue;
     return formats::ProvableMark{.seed = static_cast<std::uint64_t>(keys.integer("seed")),
@@ -63,15 +59,15 @@ std::optional<formats::ProvableMark> provable_of(const readout::ReadoutSettings&
   return std::nullopt;
 }
 
-readout::RunInfo run_info(const Table& run, const readout::ReadoutSettings& settings) {
-  readout::RunInfo info = readout::run_settings().read(run.parameters()).of;
+RunInfo run_info(const Table& run, const ReadoutSettings& settings) {
+  RunInfo info = run_settings().read(run.parameters()).of;
   info.readout_name = settings.name;
   info.emulated = settings.input.type == "generator";
   info.provable = provable_of(settings);
   return info;
 }
 
-readout::ComponentSettings component(const Table& table) {
+ComponentSettings component(const Table& table) {
   const Parameters& keys = table.parameters();
   const std::string name = keys.has("name") ? keys.text("name") : std::string{};
   return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
@@ -102,9 +98,9 @@ void refuse_other_than_plain_name(const Table& table, const char* key, Configura
                     where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
-readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
-  const readout::RobKeys keys = readout::rob_settings().read(table.parameters());
-  readout::RobSettings out = keys.of;
+RobSettings rob(const Table& table, ConfigurationErrors& errors) {
+  const RobKeys keys = rob_settings().read(table.parameters());
+  RobSettings out = keys.of;
   for (const std::string& text : keys.link_ids) {
     const auto id = read_id(text);
     if (!id) {
@@ -118,27 +114,27 @@ readout::RobSettings rob(const Table& table, ConfigurationErrors& errors) {
 }
 
 /// Copies a key that nobody gave from the input.
-void follow(const Table& table, const Parameters& input, std::string_view key, readout::ComponentSettings& out) {
+void follow(const Table& table, const Parameters& input, std::string_view key, ComponentSettings& out) {
   if (table.given(key)) return;
   if (key == "crc") return out.parameters.set("crc", input.boolean(key));
   out.parameters.set(std::string(key), input.integer(key));
 }
 
 /// What reads a generator's chunks knows their format from it, where the configuration does not say.
-void follow_generator(const Table& readout, readout::ReadoutSettings& out) {
+void follow_generator(const Table& readout, ReadoutSettings& out) {
   if (out.input.type != "generator") return;
   const Parameters& input = out.input.parameters;
   if (out.extractor.type == "rodeo" || out.extractor.type == "rodeo_per_chunk")
     follow(*readout.table("extractor"), input, "l1id_bits", out.extractor);
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
-    readout::ComponentSettings& consumer = out.consumers[i];
+    ComponentSettings& consumer = out.consumers[i];
     if (!consumer.parameters.has("work") || consumer.parameters.text("work") != "verify") continue;
     for (const char* key : {"seed", "crc", "l1id_bits"}) follow(readout.tables("consumer")[i], input, key, consumer);
   }
 }
 
 /// Consumers that nobody named are called by their type, with a number behind it where that is taken: reports hold them by name.
-void number_consumers(const Table& readout, readout::ReadoutSettings& out) {
+void number_consumers(const Table& readout, ReadoutSettings& out) {
   std::vector<std::string> taken;
   for (std::size_t i = 0; i < out.consumers.size(); ++i) {
     if (readout.tables("consumer")[i].given("name")) taken.push_back(out.consumers[i].name);
@@ -153,12 +149,12 @@ void number_consumers(const Table& readout, readout::ReadoutSettings& out) {
 }
 
 /// The generator's chunks do not fit into the builder's slices.
-void refuse_small_slices(const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+void refuse_small_slices(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator" || settings.builder.type != "gbt") return;
   try {
     const auto input = input::GeneratorSettings::from(settings.input.parameters);
-    const auto builder = readout::GbtSettings::from(settings.builder.parameters);
-    for (const readout::RobSettings& rob : settings.robs) {
+    const auto builder = GbtSettings::from(settings.builder.parameters);
+    for (const RobSettings& rob : settings.robs) {
       const std::size_t links = rob.links.empty() ? input.links.size() : rob.links.size();
       const std::size_t per_worker = builder.links_per_worker(links);
       if (builder.workers > links || builder.chunks_per_slice(links, input.size_max) >= per_worker) continue;
@@ -190,7 +186,7 @@ void refuse_empty_list(const Table& table, const char* key, ConfigurationErrors&
 }
 
 /// The generator resets its event counter, and nothing will tell the builder.
-void refuse_untold_resets(const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+void refuse_untold_resets(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return;
   const Parameters& input = settings.input.parameters;
   const Parameters& extractor = settings.extractor.parameters;
@@ -231,7 +227,7 @@ void refuse_bad_addresses(const Configuration& configuration, ConfigurationError
 
 /// An extractor that reads more bits of the L1 id than the generator writes takes what lies beside it for a part of it; a processor that
 /// expects others finds every chunk wrong.
-void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& settings, ConfigurationErrors& errors) {
+void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   if (settings.input.type != "generator") return;
   const std::int64_t sent = settings.input.parameters.integer("l1id_bits");
   const auto refuse = [&](const Table& table, std::int64_t bits) {
@@ -240,7 +236,7 @@ void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& sett
          fmt::format("{}.l1id_bits is {}, but the generator's chunks carry L1 ids of {} bits", table.path(), bits, sent),
          where_of(table, "l1id_bits"), "leave it out: it then follows readout.input.l1id_bits"});
   };
-  const readout::ComponentSettings& extractor = settings.extractor;
+  const ComponentSettings& extractor = settings.extractor;
   if (extractor.type == "rodeo" || extractor.type == "rodeo_per_chunk") {
     if (const std::int64_t bits = extractor.parameters.integer("l1id_bits"); bits > sent)
       refuse(*readout.table("extractor"), bits);
@@ -253,8 +249,7 @@ void refuse_other_ids(const Table& readout, const readout::ReadoutSettings& sett
 }
 
 /// Events whose chunks still wait in the block of an emulated card would be closed without them.
-void refuse_hasty_timeout(const Configuration& configuration, const readout::ReadoutSettings& settings,
-                          ConfigurationErrors& errors) {
+void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSettings& settings, ConfigurationErrors& errors) {
   const Table* const emulator = configuration.table("emulator");
   const Parameters& builder = settings.builder.parameters;
   if (emulator == nullptr || settings.input.type != "card" || !builder.has("timeout")) return;
@@ -271,9 +266,9 @@ void refuse_hasty_timeout(const Configuration& configuration, const readout::Rea
   }
 }
 
-readout::ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
+ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
-  readout::ReadoutSettings out;
+  ReadoutSettings out;
   out.name = readout.parameters().text("name");
   out.input = component(*readout.table("input"));
   out.builder = component(*readout.table("builder"));
@@ -284,7 +279,7 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
   number_consumers(readout, out);
   follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
-  out.link_policy = readout::link_policy_settings().read(readout.table("link_policy")->parameters());
+  out.link_policy = link_policy_settings().read(readout.table("link_policy")->parameters());
   out.fail_on_loss = readout.parameters().real("fail_on_loss");
   refuse_bad_addresses(configuration, errors);
   refuse_other_ids(readout, out, errors);
@@ -300,9 +295,9 @@ readout::ReadoutSettings settings_of(const Configuration& configuration, Configu
 }
 
 /// One more than any run of this project has in the directories that files are written to.
-std::uint32_t next_run_number(const readout::ReadoutSettings& settings) {
+std::uint32_t next_run_number(const ReadoutSettings& settings) {
   std::uint32_t last = 0;
-  for (const readout::ComponentSettings& consumer : settings.consumers) {
+  for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type != "file_writer") continue;
     std::error_code ignored;
     std::filesystem::directory_iterator entry(consumer.parameters.text("directory"), ignored), end;
@@ -315,46 +310,28 @@ std::uint32_t next_run_number(const readout::ReadoutSettings& settings) {
   return std::min(last, kLargest - 1) + 1;
 }
 
-template <typename Load>
-std::expected<ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
-  ReadoutPlan plan;
-  plan.registry = std::make_unique<base::ComponentRegistry>();
-  if (const auto added = plan.registry->add_library("built in", &readout::register_defaults); !added)
-    return std::unexpected(ConfigurationErrors{added.error()});
-  plan.plugins = std::make_unique<base::PluginHost>(*plan.registry);
-  const auto tables = system_tables();
-  const std::expected<Configuration, ConfigurationErrors> configuration = load(tables, *plan.registry, *plan.plugins);
-  if (!configuration) return std::unexpected(configuration.error());
-  ConfigurationErrors errors;
-  plan.settings = settings_of(*configuration, errors);
-  plan.settings.run.free_strings = readout::run_strings(*configuration, *plan.plugins);
-  if (!errors.empty()) return std::unexpected(std::move(errors));
-  plan.numbered = plan.settings.run.run_number == 0;
-  if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);
-  plan.control_socket = configuration->table("readout")->parameters().boolean("control");
-  plan.metrics_listen = configuration->table("readout.metrics")->parameters().text("listen");
-  return plan;
-}
-
 }  // namespace
 
 ConfigurationErrors check_readout(const Configuration& configuration) {
   ConfigurationErrors errors;
-  const readout::ReadoutSettings settings = settings_of(configuration, errors);
+  const ReadoutSettings settings = settings_of(configuration, errors);
   if (errors.empty()) refuse_what_is_not_there(settings, errors);
   return errors;
 }
 
-std::expected<ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
-    return load_configuration(source, tables, registry, plugins);
-  });
+std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration& configuration,
+                                                             std::unique_ptr<Library> library) {
+  ReadoutPlan plan;
+  ConfigurationErrors errors;
+  plan.settings = settings_of(configuration, errors);
+  plan.settings.run.free_strings = run_strings(configuration, library->plugins());
+  if (!errors.empty()) return std::unexpected(std::move(errors));
+  plan.library = std::move(library);
+  plan.numbered = plan.settings.run.run_number == 0;
+  if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);
+  plan.control_socket = configuration.table("readout")->parameters().boolean("control");
+  plan.metrics_listen = configuration.table("readout.metrics")->parameters().text("listen");
+  return plan;
 }
 
-std::expected<ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text, const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
-    return parse_configuration(text, source, tables, registry, plugins);
-  });
-}
-
-}  // namespace rodeo::control
+}  // namespace rodeo::readout

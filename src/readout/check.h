@@ -4,14 +4,14 @@
 #include "readout/settings.h"
 #include "settings/configuration.h"
 
-namespace rodeo::control {
+namespace rodeo::readout {
 
 using settings::ConfigurationErrors;
 
 /// Adds what is wrong with ROBs, links and consumers of these settings, as far as it shows without looking at files and devices.
-void refuse_what_cannot_run(const readout::ReadoutSettings& settings, ConfigurationErrors& errors);
+void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
 /// The same, with a look at the recording that the input plays: for `rodeo check`. A card's links are known to nobody but the card.
-void refuse_what_is_not_there(const readout::ReadoutSettings& settings, ConfigurationErrors& errors);
+void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors);
 
-}  // namespace rodeo::control
+}  // namespace rodeo::readout

@@ -1,4 +1,4 @@
-#include "control/tables.h"
+#include "cli/system.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "settings/key_value.h"
 
 using namespace rodeo;
-using namespace rodeo::control;
+using namespace rodeo::cli;
 using namespace rodeo::settings;
 
 namespace {

@@ -1,15 +1,15 @@
-#include "control/network_tables.h"
+#include "network/tables.h"
 
 #include <fmt/format.h>
 
 #include "network/scenario_settings.h"
 
-namespace rodeo::control {
+namespace rodeo::network {
 namespace {
 
 TableDeclaration scenario_table(std::string_view name, std::string help) {
   TableDeclaration table{.path = fmt::format("network.{}", name), .help = std::move(help)};
-  for (const network::ScenarioSetting& setting : network::scenario_settings()) {
+  for (const ScenarioSetting& setting : scenario_settings()) {
     if (setting.table == name) table.keys.push_back(setting.key);
   }
   return table;
@@ -138,4 +138,4 @@ std::vector<TableDeclaration> network_tables() {
   };
 }
 
-}  // namespace rodeo::control
+}  // namespace rodeo::network

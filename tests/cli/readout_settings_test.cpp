@@ -1,5 +1,5 @@
 // From a configuration to the plain settings of a readout: what follows from what, and what is refused before anything starts.
-#include "control/readout_settings.h"
+#include "cli/system.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace rodeo::control {
+namespace rodeo::cli {
 namespace {
 
 std::string configuration(const std::string& input, const std::string& builder = "", const std::string& processor = "") {
@@ -17,7 +17,7 @@ std::string configuration(const std::string& input, const std::string& builder =
          processor;
 }
 
-std::expected<ReadoutPlan, ConfigurationErrors> load(const std::string& text) {
+std::expected<readout::ReadoutPlan, ConfigurationErrors> load(const std::string& text) {
   return load_readout_text(text, {.file = "run.toml", .environment = false});
 }
 
@@ -215,4 +215,4 @@ TEST(ReadoutSettings, NamesOfProcessesAreWords) {
 }
 
 }  // namespace
-}  // namespace rodeo::control
+}  // namespace rodeo::cli

@@ -1,4 +1,4 @@
-#include "control/network_settings.h"
+#include "network/job.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,23 +6,15 @@
 
 #include <fmt/format.h>
 
-#include "control/library.h"
-#include "control/network_tables.h"
-#include "control/tables.h"
 #include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
-#include "settings/toml_file.h"
 
-namespace rodeo::control {
+namespace rodeo::network {
 
-using settings::load_configuration;
-using settings::read_toml_file;
 using settings::Setting;
 using settings::Table;
 
 namespace {
-
-using network::ScenarioSetting;
 
 Json json_of(const Table& table) {
   Json out = Json::object();
@@ -49,7 +41,7 @@ std::string where_of(const Table& table, std::string_view key) {
 
 /// A number with the unit of the setting, in its base unit.
 Result<double> number_of(const ScenarioSetting& setting, const std::string& text) {
-  network::Scenario scenario;
+  Scenario scenario;
   if (auto done = setting.assign(scenario, text); !done) return std::unexpected(done.error());
   const std::string base = setting.text(scenario);
   double value = 0;
@@ -68,7 +60,7 @@ class Job {
     Json job = Json::object({{"scenario", Json::object()},
                              {"size", json_of(*network_.table("size"))},
                              {"executor", json_of(*network_.table("executor"))}});
-    for (const ScenarioSetting& one : network::scenario_settings()) {
+    for (const ScenarioSetting& one : scenario_settings()) {
       if (table_of(one).given(one.key.name)) job["scenario"][one.key.name] = one.text(scenario_);
     }
     job["sweep"] = nullptr;
@@ -87,7 +79,7 @@ class Job {
 
   void read_scenario() {
     for (const bool presets : {true, false}) {
-      for (const ScenarioSetting& one : network::scenario_settings()) {
+      for (const ScenarioSetting& one : scenario_settings()) {
         const Table& table = table_of(one);
         if (one.is_preset() != presets || !table.given(one.key.name)) continue;
         try {
@@ -99,7 +91,7 @@ class Job {
     }
     if (!errors_.empty()) return;
     // Points of a sweep may ask for more than the network carries: that is what some of them are to find out.
-    if (const auto good = network::check(scenario_);
+    if (const auto good = check(scenario_);
         !good && !(network_.table("sweep") != nullptr && good.error().code == "network.overload"))
       complain(good.error(), network_.where());
   }
@@ -145,7 +137,7 @@ class Job {
       double ends[2] = {};
       for (const int i : {0, 1}) {
         const char* name = i == 0 ? "low" : "high";
-        const auto value = number_of(*network::find_scenario_setting(search), sweep.parameters().text(name));
+        const auto value = number_of(*find_scenario_setting(search), sweep.parameters().text(name));
         if (!value) {
           Error error = value.error().within(name);
           error.next =
@@ -164,9 +156,9 @@ class Job {
     double points = 1;
     for (const Table& axis : sweep.tables("axis")) {
       const std::string& name = axis.parameters().text("key");
-      const ScenarioSetting* setting = network::find_scenario_setting(name);
+      const ScenarioSetting* setting = find_scenario_setting(name);
       if (setting == nullptr) {
-        complain(network::scenario_of({{name, ""}}).error(), where_of(axis, "key"));
+        complain(scenario_of({{name, ""}}).error(), where_of(axis, "key"));
         continue;
       }
       if (name == search) {
@@ -176,8 +168,7 @@ class Job {
       }
       const std::vector<std::string> values = values_of(axis, *setting);
       for (const std::string& value : values) {
-        if (const auto alone = network::scenario_of({{name, value}}); !alone)
-          complain(alone.error(), where_of(axis, "values"));
+        if (const auto alone = scenario_of({{name, value}}); !alone) complain(alone.error(), where_of(axis, "values"));
       }
       points *= static_cast<double>(values.size());
       out["axes"].push_back(Json::object({{"key", name}, {"values", Json::array_of(values)}}));
@@ -191,7 +182,7 @@ class Job {
   }
 
   const Table& network_;
-  network::Scenario scenario_;
+  Scenario scenario_;
   ConfigurationErrors errors_;
 };
 
@@ -202,28 +193,4 @@ std::expected<Json, ConfigurationErrors> network_job(const Configuration& config
   return Job(configuration).make();
 }
 
-std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
-  const auto nothing = [&](std::string next) {
-    return std::unexpected(
-        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(), std::move(next)}});
-  };
-  const char* const begin = "begin with [network.topology] and [network.traffic]: rodeo explain network";
-  const auto raw = read_toml_file(source.file);
-  const bool by_flag =
-      std::ranges::any_of(source.overrides, [](const std::string& one) { return one.starts_with("network."); });
-  if (raw && raw->find("network") == nullptr && !by_flag) {
-    // Said before anything else is found to be missing or unknown: it is no description of a network.
-    for (const TableDeclaration& table : network_tables()) {
-      const std::string name = table.path.substr(std::min(table.path.find('.') + 1, table.path.size()));
-      if (raw->find(name) != nullptr) return nothing(fmt::format("its [{}] is [{}] here", name, table.path));
-    }
-    return nothing(begin);
-  }
-  Library library;
-  const auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
-  if (!configuration) return std::unexpected(configuration.error());
-  if (configuration->table("network") == nullptr) return nothing(begin);
-  return network_job(*configuration);
-}
-
-}  // namespace rodeo::control
+}  // namespace rodeo::network

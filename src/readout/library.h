@@ -4,7 +4,7 @@
 #include "base/plugin_host.h"
 #include "base/registry.h"
 
-namespace rodeo::control {
+namespace rodeo::readout {
 
 /// A registry with the default library in it, and the host that adds plug-ins. One per process; outlives all components made from it.
 class Library {
@@ -21,4 +21,4 @@ class Library {
   base::PluginHost plugins_{registry_};
 };
 
-}  // namespace rodeo::control
+}  // namespace rodeo::readout

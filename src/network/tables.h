@@ -5,11 +5,11 @@
 
 #include "settings/declarations.h"
 
-namespace rodeo::control {
+namespace rodeo::network {
 
 using settings::TableDeclaration;
 
 /// Keys of topology, traffic, switch and simulation are those of network/scenario_settings.h.
 std::vector<TableDeclaration> network_tables();
 
-}  // namespace rodeo::control
+}  // namespace rodeo::network

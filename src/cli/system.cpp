@@ -1,15 +1,22 @@
-#include "control/tables.h"
+#include "cli/system.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
-#include "control/network_tables.h"
+#include "emulator/configuration.h"
 #include "emulator/settings.h"
+#include "network/job.h"
+#include "network/tables.h"
+#include "readout/library.h"
 #include "readout/setting_tables.h"
 #include "settings/toml_file.h"
 
-namespace rodeo::control {
+namespace rodeo::cli {
 
 using settings::ComponentKind;
+using settings::load_configuration;
+using settings::parse_configuration;
 using settings::read_toml_file;
 
 namespace {
@@ -103,7 +110,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
-  auto network = network_tables();
+  auto network = network::network_tables();
   for (TableDeclaration& table : network) tables.push_back(std::move(table));
   return tables;
 }
@@ -119,4 +126,69 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
   return tables;
 }
 
-}  // namespace rodeo::control
+namespace {
+
+template <typename Load>
+std::expected<readout::ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
+  auto library = std::make_unique<readout::Library>();
+  const auto tables = system_tables();
+  const std::expected<settings::Configuration, ConfigurationErrors> configuration =
+      load(tables, library->registry(), library->plugins());
+  if (!configuration) return std::unexpected(configuration.error());
+  return readout::plan_readout(*configuration, std::move(library));
+}
+
+}  // namespace
+
+std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
+    return load_configuration(source, tables, registry, plugins);
+  });
+}
+
+std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text,
+                                                                           const ConfigurationSource& source) {
+  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
+    return parse_configuration(text, source, tables, registry, plugins);
+  });
+}
+
+std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto tables = tables_for(source.file);
+  const auto configuration = load_configuration(source, tables, library.registry(), library.plugins());
+  if (!configuration) {
+    // Where nothing speaks of an emulator, what else is missing is not the point.
+    const auto raw = read_toml_file(source.file);
+    const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("emulator"); });
+    if (raw && raw->find("emulator") == nullptr && !told) return std::unexpected(emulator::no_emulator(source.file));
+    return std::unexpected(configuration.error());
+  }
+  return emulator::emulator_of(*configuration);
+}
+
+std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
+  const auto nothing = [&](std::string next) {
+    return std::unexpected(
+        ConfigurationErrors{{"config.missing_key", "there is no [network] in it", source.file.string(), std::move(next)}});
+  };
+  const char* const begin = "begin with [network.topology] and [network.traffic]: rodeo explain network";
+  const auto raw = read_toml_file(source.file);
+  const bool by_flag =
+      std::ranges::any_of(source.overrides, [](const std::string& one) { return one.starts_with("network."); });
+  if (raw && raw->find("network") == nullptr && !by_flag) {
+    // Said before anything else is found to be missing or unknown: it is no description of a network.
+    for (const TableDeclaration& table : network::network_tables()) {
+      const std::string name = table.path.substr(std::min(table.path.find('.') + 1, table.path.size()));
+      if (raw->find(name) != nullptr) return nothing(fmt::format("its [{}] is [{}] here", name, table.path));
+    }
+    return nothing(begin);
+  }
+  readout::Library library;
+  const auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
+  if (!configuration) return std::unexpected(configuration.error());
+  if (configuration->table("network") == nullptr) return nothing(begin);
+  return network::network_job(*configuration);
+}
+
+}  // namespace rodeo::cli

@@ -1,0 +1,146 @@
+#include "cli/emulator_control.h"
+
+#include <fmt/format.h>
+
+#include "process/control_request.h"
+
+namespace rodeo::cli {
+
+using namespace emulator;
+using process::answer_line;
+using process::ask_process;
+using process::refusal;
+using process::reply;
+using process::text_of;
+
+namespace {
+
+constexpr process::ControlledProcess kEmulator{
+    .noun = "emulator", .extension = ".emulator", .which_code = "control.which_emulator", .start = "rodeo emulate CONFIG"};
+
+double number_of(const Json& request, std::string_view key) {
+  const Json* value = request.find(key);
+  return value == nullptr ? 0 : value->number();
+}
+
+std::string inject(Emulator& emulator, const Json& request) {
+  const std::string name = text_of(request, "kind");
+  const auto kind = fault_kind(name);
+  if (!kind) {
+    std::string names;
+    for (const auto& info : fault_infos()) names += (names.empty() ? "" : ", ") + std::string(info.name);
+    return refusal({"emulator.no_such_fault", fmt::format("`{}` is no fault", name), "", "there are: " + names});
+  }
+  const double link = number_of(request, "link");
+  const double duration_s = number_of(request, "duration_s");
+  const Fault fault{.kind = *kind,
+                    .link = link >= 0 && link < 1000 ? static_cast<unsigned>(link) : 1000,
+                    .value = number_of(request, "value"),
+                    .duration = std::chrono::nanoseconds{
+                        duration_s > 0 && duration_s < 1e6 ? static_cast<std::int64_t>(duration_s * 1e9) : 0}};
+  if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return refusal(done.error());
+  return reply(Json::object());
+}
+
+Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
+  Json json = Json::object();
+  for (const auto& [name, value] : counters) json[name] = value;
+  return json;
+}
+
+Json followers_json(const trigger::TriggerReport& trigger) {
+  Json json = Json::array();
+  for (const trigger::TriggerFollowerReport& follower : trigger.followers) {
+    json.push_back(Json::object({{"name", follower.name},
+                                 {"peer", follower.peer},
+                                 {"connected", follower.connected},
+                                 {"ready", follower.ready},
+                                 {"triggers", follower.triggers},
+                                 {"missed", follower.missed},
+                                 {"busy_seconds", follower.busy_seconds},
+                                 {"vetoed", follower.held_up},
+                                 {"vetoed_alone", follower.held_up_alone},
+                                 {"dead_time_fraction", follower.dead_time}}));
+  }
+  return json;
+}
+
+/// Null where the authority is in this process.
+Json link_json(const trigger::TriggerReport& trigger) {
+  if (!trigger.link) return {};
+  const trigger::TriggerLinkReport& link = *trigger.link;
+  return Json::object({{"follows", link.address},
+                       {"authority", link.authority},
+                       {"connected", link.connected},
+                       {"connections", link.connections},
+                       {"lost", link.lost},
+                       {"why", link.why}});
+}
+
+}  // namespace
+
+Json emulator_report_json(const EmulatorReport& report) {
+  const trigger::TriggerReport& trigger = report.trigger;
+  Json json = Json::object({
+      {"seconds", report.seconds},
+      {"cpu_seconds", report.cpu_seconds},
+      {"faults", report.faults},
+      {"trigger",
+       Json::object({{"seconds", trigger.seconds},
+                     {"offering_seconds", trigger.offering_seconds},
+                     {"offered", trigger.offered},
+                     {"accepted", trigger.accepted},
+                     {"rate_hz", trigger.seconds > 0 ? static_cast<double>(trigger.accepted) / trigger.seconds : 0},
+                     {"dead_time_fraction", trigger.dead_time_fraction()},
+                     {"vetoed", Json::object({{"busy", trigger.vetoed_busy},
+                                              {"simple", trigger.vetoed_simple},
+                                              {"complex", trigger.vetoed_complex}})},
+                     {"ecr", trigger.ecrs},
+                     {"awaited_functions", trigger.awaited},
+                     {"busy_card", trigger.busy_follower},
+                     {"followers", followers_json(trigger)},
+                     {"counters", counters_json(trigger.counters)},
+                     {"link", link_json(trigger)}})},
+      {"functions", Json::array()},
+  });
+  for (const FunctionReport& function : report.functions) {
+    json["functions"].push_back(
+        Json::object({{"name", function.name},
+                      {"type", function.type},
+                      {"address", function.address},
+                      {"endpoint", function.endpoint},
+                      {"running", function.running},
+                      {"clients", static_cast<std::uint64_t>(function.clients)},
+                      {"requests", function.requests},
+                      {"triggers", function.triggers},
+                      {"chunks", function.chunks},
+                      {"superpages", function.superpages},
+                      {"bytes", function.bytes},
+                      {"busy_seconds", function.busy_seconds},
+                      {"vetoed", function.vetoed},
+                      {"vetoed_alone", function.vetoed_alone},
+                      {"dead_time_fraction", function.dead_time ? Json(*function.dead_time) : Json()},
+                      {"counters", counters_json(function.counters)}}));
+  }
+  return json;
+}
+
+std::string answer_emulator(Emulator& emulator, const std::string& line, bool& stop) {
+  return answer_line(line, [&](const Json& request) {
+    const std::string command = text_of(request, "command");
+    if (command == "status") return reply(emulator_report_json(emulator.report()));
+    if (command == "stop") {
+      stop = true;
+      return reply(Json::object());
+    }
+    if (command == "fault") return inject(emulator, request);
+    return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
+                    "the commands are status, stop and fault"});
+  });
+}
+
+std::string emulator_socket_name(const std::string& name) { return name + std::string(kEmulator.extension); }
+
+Result<Json> ask_emulator(const std::string& name, const Json& request) { return ask_process(kEmulator, name, request); }
+
+}  // namespace rodeo::cli
