@@ -64,10 +64,11 @@ void CrorcCard::define_registers() {
   });
   regs.on_write(crorc::reg("channel_csr"), [this](std::uint32_t number, std::uint64_t value) {
     const auto word = static_cast<std::uint32_t>(value);
-    after_write([this, number, word] {
+    after_write([this, number, word, client = current_client()] {
       Channel& channel = channels_[number];
       if (crorc::kRxToggle.of(word) != 0) {
         channel.receiving = !channel.receiving;
+        channel.client = client;  // and not who had it before, and may only now be seen to be gone
         if (channel.receiving) channel.packets_at_start = channel.packets;
       }
       if (crorc::kChannelLoopback.of(word) != 0) channel.loopback = !channel.loopback;

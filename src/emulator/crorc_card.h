@@ -39,7 +39,7 @@ class CrorcCard final : public PciFunction {
  private:
   /// All but the source is under mutex(), or changed with the DMA thread paused.
   struct Channel {
-    ClientId client = 0;
+    ClientId client = 0;  // who switched receiving on, or pushed the last superpage
     std::uint64_t address = 0;
     std::uint32_t bytes = 0;         // of the superpage in flight; 0: none
     std::uint32_t pushed_bytes = 0;  // of the last one, which superpage_push reads until the next

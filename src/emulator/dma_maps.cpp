@@ -116,6 +116,7 @@ int DmaMaps::map(ClientId client, const formats::vfio_user::DmaMap& wanted, cons
   const std::lock_guard lock(mutex_);
   clients_[client].emplace(wanted.address, Map{.address = wanted.address,
                                                .bytes = wanted.size,
+                                               .number = next_number_++,
                                                .memory = static_cast<std::byte*>(memory),
                                                .mapped_bytes = mapped_bytes,
                                                .readable = (wanted.flags & DmaMap::kRead) != 0,
@@ -224,26 +225,39 @@ bool DmaMaps::Use::read(ClientId client, std::uint64_t address, std::span<std::b
   return true;
 }
 
-bool DmaMaps::covers(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes) const {
+/// The map that holds the begin of a range that all lies in maps which may be written, one behind the other; null if it does not.
+const DmaMaps::Map* DmaMaps::covering(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes) {
+  if (bytes == 0 || address + (bytes - 1) < address) return nullptr;
+  const Map* first = nullptr;
   while (bytes > 0) {
     auto next = maps.upper_bound(address);
-    if (next == maps.begin()) return false;
+    if (next == maps.begin()) return nullptr;
     const Map& map = std::prev(next)->second;
     const std::uint64_t offset = address - map.address;
-    if (offset >= map.bytes || !map.writable) return false;
+    if (offset >= map.bytes || !map.writable) return nullptr;
     const std::uint64_t here = std::min(bytes, map.bytes - offset);
     bytes -= here;
     address += here;
+    if (first == nullptr) first = &map;
   }
-  return true;
+  return first;
+}
+
+bool DmaMaps::Use::holds(ClientId client, std::uint64_t address, std::uint64_t bytes) const {
+  const auto found = maps_.clients_.find(client);
+  return found != maps_.clients_.end() && covering(found->second, address, bytes) != nullptr;
 }
 
 std::optional<ClientId> DmaMaps::Use::owner(std::uint64_t address, std::uint64_t bytes) const {
-  if (bytes == 0 || address + (bytes - 1) < address) return std::nullopt;
+  std::optional<ClientId> owner;
+  std::uint64_t newest = 0;
   for (const auto& [id, maps] : maps_.clients_) {
-    if (maps_.covers(maps, address, bytes)) return id;
+    const Map* const map = covering(maps, address, bytes);
+    if (map == nullptr || (owner && map->number < newest)) continue;
+    owner = id;
+    newest = map->number;
   }
-  return std::nullopt;
+  return owner;
 }
 
 }  // namespace rodeo::emulator

@@ -54,7 +54,9 @@ class DmaMaps {
     /// Copies, over borders of maps; false if part of the range is not mapped.
     bool write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes);
     bool read(ClientId client, std::uint64_t address, std::span<std::byte> bytes);
-    /// The first connected client whose maps hold the whole range.
+    /// Whether this client's maps hold the whole range, to be written.
+    bool holds(ClientId client, std::uint64_t address, std::uint64_t bytes) const;
+    /// Of the clients whose maps hold the whole range, the one that lent its begin last: one before it may be gone, which nobody has seen yet.
     std::optional<ClientId> owner(std::uint64_t address, std::uint64_t bytes) const;
 
    private:
@@ -66,6 +68,7 @@ class DmaMaps {
   struct Map {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t number = 0;  // of all maps that were ever made
     std::byte* memory = nullptr;
     std::size_t mapped_bytes = 0;  // of the whole mapping, huge pages included
     bool readable = false;
@@ -75,12 +78,13 @@ class DmaMaps {
   using ClientMaps = std::map<std::uint64_t, Map>;  // by address
 
   static void release(Map& map);
-  bool covers(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes) const;
+  static const Map* covering(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes);
 
   const std::size_t max_maps_;
   mutable std::mutex mutex_;
   std::atomic<int> waiting_{0};
   std::map<ClientId, ClientMaps> clients_;
+  std::uint64_t next_number_ = 0;
   std::atomic<std::uint64_t> lost_maps_{0};
 };
 

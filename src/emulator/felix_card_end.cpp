@@ -25,7 +25,7 @@ bool FelixCard::ends_in_order(unsigned index) {
   }
   const Channel& channel = channels_[index];
   DmaMaps::Use use(maps());
-  return !channel.stuck && use.owner(channel.start, channel.end - channel.start) == channel.client;
+  return !channel.stuck && use.holds(channel.client, channel.start, channel.end - channel.start);
 }
 
 void FelixCard::end(unsigned index) {

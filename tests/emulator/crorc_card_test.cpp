@@ -165,6 +165,19 @@ TEST_F(CrorcCardTest, TheFlashIsErasedAndProgrammedAsItsChipIs) {
   EXPECT_EQ(look(), 0xffffU);
 }
 
+TEST_F(CrorcCardTest, OneThatGoesAfterTheNextHasStartedTakesNothingFromIt) {
+  auto first = std::make_unique<CrorcHost>(socket(), 2);
+  first->start(true);
+  first->push();
+  (void)first->wait(crorc::kCompletionSeed);
+  CrorcHost next(socket(), 2);
+  next.start(true);
+  first.reset();
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
+  next.push();
+  EXPECT_EQ(next.wait(crorc::kCompletionSeed).first, 0U);
+}
+
 TEST_F(CrorcCardTest, AReaderThatDiesLeavesNoChannelRunning) {
   {
     CrorcHost host(socket(), 2);

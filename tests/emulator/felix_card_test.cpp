@@ -371,6 +371,28 @@ TEST_F(FelixCardTest, AChannelThatIsDisabledEndsBehindTheTriggersThatWereAccepte
   EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
 }
 
+TEST_F(FelixCardTest, OneThatGoesAfterTheNextHasStartedTakesNothingFromIt) {
+  auto all = settings(felix());
+  all.trigger.rate_hz = 10'000;
+  start(all);
+  FelixProver prover(elinks(2, 3), {}, 1);
+  auto first = std::make_unique<FelixHost>(socket(), 8 << 20);
+  ASSERT_TRUE(first->enable());
+  run(*first, prover, 600);
+  FelixHost next(socket(), 8 << 20);  // lends memory at the same address
+  ASSERT_TRUE(first->disable());
+  prover.prove(first->take());
+  EXPECT_EQ(prover.chunks(), 6 * emulator_->report().trigger.accepted) << "the memory is still the first one's, too";
+  std::memset(first->memory.data(), 0x5a, first->memory.size());
+  ASSERT_TRUE(next.enable());
+  run(next, prover, prover.chunks() + 600);
+  EXPECT_EQ(first->memory.data()[0], std::byte{0x5a});
+  first.reset();
+  ASSERT_TRUE(wait_until([&] { return emulator_->report().functions[0].clients == 1; }));
+  run(next, prover, prover.chunks() + 60'000);  // more than were there before the first one went
+  EXPECT_EQ(prover.gaps() + prover.wrong(), 0U);
+}
+
 TEST_F(FelixCardTest, LinksCarryNoMoreThanTheirSpeedAndTheRestIsDeadTime) {
   auto card = felix();
   card.felix.full_mode = true;
