@@ -71,13 +71,12 @@ class Accesses {
   Result<void> batch(std::uint64_t cycles, std::uint64_t& operations, std::uint64_t& wrong) const {
     for (std::uint64_t i = 0; i < cycles; ++i) {
       if (write_) {
-        if (auto done = write(); !done) return done;
+        RODEO_TRY(write());
         ++operations;
       }
-      const auto value = read();
-      if (!value) return std::unexpected(value.error());
+      const auto value = RODEO_TRY(read());
       ++operations;
-      if (write_ && *value != *write_) ++wrong;
+      if (write_ && value != *write_) ++wrong;
     }
     return {};
   }
@@ -108,13 +107,11 @@ class Accesses {
 };
 
 Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings, Meeting& meeting, Share& share) {
-  const auto card = Card::open(entry.function);
-  if (!card) return std::unexpected(card.error());
-  const auto bar = (*card)->bar(settings.target.bar);
-  if (!bar) return std::unexpected(bar.error());
-  const Accesses accesses(**bar, settings);
+  const auto card = RODEO_TRY(Card::open(entry.function));
+  const auto bar = RODEO_TRY(card->bar(settings.target.bar));
+  const Accesses accesses(*bar, settings);
   std::uint64_t ignored = 0;
-  if (auto first = accesses.batch(1, ignored, ignored); !first) return first;
+  RODEO_TRY(accesses.batch(1, ignored, ignored));
   share.mapped = accesses.mapped();
   share.state.store(1, std::memory_order_release);
   for (unsigned round = 0; round < rounds_of(settings); ++round) {
@@ -123,11 +120,11 @@ Result<void> take_part(const CardEntry& entry, const BarBenchSettings& settings,
     const std::uint64_t end = begin + static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.time).count()) / kRounds;
     std::uint64_t now = begin;
     if (settings.cycles > 0) {
-      if (auto done = accesses.batch(settings.cycles, share.operations[round], share.wrong); !done) return done;
+      RODEO_TRY(accesses.batch(settings.cycles, share.operations[round], share.wrong));
       now = base::steady_now_ns();
     }
     while (settings.cycles == 0 && now < end) {
-      if (auto done = accesses.batch(kBatch, share.operations[round], share.wrong); !done) return done;
+      RODEO_TRY(accesses.batch(kBatch, share.operations[round], share.wrong));
       now = base::steady_now_ns();
     }
     share.seconds[round] = static_cast<double>(now - begin) * 1e-9;
@@ -209,7 +206,7 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
       processes.push_back(
           RODEO_TRY(base::ChildProcess::fork([&] { process(card, settings, *meeting, meeting->shares[i]); })));
     }
-    if (auto ready = wait_for(*meeting, settings.processes, 1, kPatienceNs); !ready) return ready;
+    RODEO_TRY(wait_for(*meeting, settings.processes, 1, kPatienceNs));
     result.mapped = meeting->shares[0].mapped;
     const std::uint64_t patience_ns =
         settings.cycles > 0 ? UINT64_MAX / 2
@@ -217,7 +214,7 @@ Result<BarBenchResult> run_bar_bench(const CardEntry& card, const BarBenchSettin
     for (unsigned round = 0; round < rounds; ++round) {
       meeting->go.store(round + 1, std::memory_order_release);
       const int state = static_cast<int>(round) + 2;
-      if (auto done = wait_for(*meeting, settings.processes, state, patience_ns); !done) return done;
+      RODEO_TRY(wait_for(*meeting, settings.processes, state, patience_ns));
       ceilings[round] =
           result.mapped ? load_ceiling(round_time) : ping_pong_ceiling(std::chrono::microseconds{0}, round_time);
     }

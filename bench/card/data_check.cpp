@@ -91,19 +91,15 @@ struct ChannelLinks {
 
 Result<ChannelLinks> felix_links(Card& card, unsigned channel) {
   ChannelLinks found;
-  const auto block = card.read64(felix::reg("block_bytes"));
-  if (!block) return std::unexpected(block.error());
+  const auto block = RODEO_TRY(card.read64(felix::reg("block_bytes")));
   found.block_bytes =
-      *block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(std::min<std::uint64_t>(*block, UINT32_MAX));
-  const auto links = card.read64(felix::reg("links"));
-  if (!links) return std::unexpected(links.error());
-  for (std::uint32_t link = 0; link < std::min<std::uint64_t>(*links, felix::reg("elinks_enabled").count); ++link) {
-    const auto to = card.read64(felix::reg("link_channel"), link);
-    const auto enabled = card.read64(felix::reg("elinks_enabled"), link);
-    if (!to) return std::unexpected(to.error());
-    if (!enabled) return std::unexpected(enabled.error());
-    if (*to != channel) continue;
-    for (std::uint64_t bits = *enabled; bits != 0; bits &= bits - 1)
+      block == 0 ? formats::kBlockUnitBytes : static_cast<std::uint32_t>(std::min<std::uint64_t>(block, UINT32_MAX));
+  const auto links = RODEO_TRY(card.read64(felix::reg("links")));
+  for (std::uint32_t link = 0; link < std::min<std::uint64_t>(links, felix::reg("elinks_enabled").count); ++link) {
+    const auto to = RODEO_TRY(card.read64(felix::reg("link_channel"), link));
+    const auto enabled = RODEO_TRY(card.read64(felix::reg("elinks_enabled"), link));
+    if (to != channel) continue;
+    for (std::uint64_t bits = enabled; bits != 0; bits &= bits - 1)
       found.elinks.push_back(static_cast<std::uint16_t>(link << 6 | static_cast<unsigned>(std::countr_zero(bits))));
   }
   return found;
@@ -135,14 +131,13 @@ std::optional<std::optional<formats::PagePattern>> pattern_named(std::string_vie
 Result<std::unique_ptr<DataCheck>> make_data_check(Card& card, unsigned channel, const DataCheckSettings& settings) {
   const PagePattern pattern = settings.pattern.value_or(pattern_of(card, settings.source));
   if (card.type() == CardType::felix) {
-    auto links = felix_links(card, channel);
-    if (!links) return std::unexpected(links.error());
+    auto links = RODEO_TRY(felix_links(card, channel));
     if (settings.level == CheckLevel::none)
-      return make_line_check(pattern, settings.superpage_bytes, settings.superpages, links->block_bytes);
+      return make_line_check(pattern, settings.superpage_bytes, settings.superpages, links.block_bytes);
     constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;  // of link 0: carries the trigger's own packets
     DataCheckSettings known = settings;
     known.pattern = pattern;
-    return make_block_check(links->block_bytes, std::move(links->elinks), known, kTtcElink);
+    return make_block_check(links.block_bytes, std::move(links.elinks), known, kTtcElink);
   }
   if (settings.level == CheckLevel::none) return make_line_check(pattern, settings.superpage_bytes, settings.superpages, 0);
   // Without headers there is nothing that would be faster to check than the pattern itself.

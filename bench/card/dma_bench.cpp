@@ -52,7 +52,7 @@ class Run {
   }
 
   Result<DmaBenchResult> run() {
-    if (auto started = channel_.start(); !started) return std::unexpected(started.error());
+    RODEO_TRY(channel_.start());
     begin_ns_ = last_data_ns_ = told_ns_ = base::steady_now_ns();
     while (!over_) {
       if (auto looked = look(); !looked) {
@@ -64,10 +64,10 @@ class Run {
     const std::uint64_t end_ns = base::steady_now_ns();
     const double cpu = base::process_cpu_seconds() - cpu_begin_;
     const std::uint64_t moved = bytes_;
-    if (auto stopped = channel_.stop(); !stopped) return std::unexpected(stopped.error());
+    RODEO_TRY(channel_.stop());
     take_rest();
     if (time_is_over_) {
-      if (auto came = data_came_to_the_end(); !came) return std::unexpected(came.error());
+      RODEO_TRY(data_came_to_the_end());
     }
     return result(end_ns, cpu, moved);
   }
@@ -75,7 +75,7 @@ class Run {
  private:
   Result<void> look() {
     ++looks_;
-    if (auto filled = channel_.fill(); !filled) return filled;
+    RODEO_TRY(channel_.fill());
     const std::uint64_t now = base::steady_now_ns();
     looked_ns_ = now;
     const std::uint64_t before = bytes_;
@@ -88,7 +88,7 @@ class Run {
     give(now);
     // Superpages go to the card as it is filled: not a long pause from now.
     if (settings_.pause && *settings_.pause >= kLongestPause) {
-      if (auto filled = channel_.fill(); !filled) return filled;
+      RODEO_TRY(channel_.fill());
     }
     empty_looks_ = bytes_ > before ? 0 : empty_looks_ + 1;
     if (bytes_ > before) {
@@ -135,7 +135,7 @@ class Run {
   Result<void> look_for_life(std::uint64_t now) {
     if (now - last_data_ns_ < kQuietBeforeAsking || now - asked_ns_ < kQuietBeforeAsking) return {};
     asked_ns_ = now;
-    if (auto alive = ask(card_); !alive) return alive;
+    RODEO_TRY(ask(card_));
     const std::uint64_t since = std::max(last_data_ns_, begin_ns_);
     if (settings_.patience.count() == 0 || empty_looks_ < kEmptyLooks ||
         now - since < static_cast<std::uint64_t>(settings_.patience.count()))
@@ -273,8 +273,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
         bad_settings(fmt::format("superpages are multiples of 32 KiB, and {} bytes are none", settings.superpage_bytes)));
   if (settings.buffer_bytes / settings.superpage_bytes < 2)
     return std::unexpected(bad_settings("the buffer must hold at least two superpages"));
-  if (auto can_be = DmaChannel::check(card, settings.channel, settings.dma.source); !can_be)
-    return std::unexpected(can_be.error());
+  RODEO_TRY(DmaChannel::check(card, settings.channel, settings.dma.source));
   if (settings.dma.links != 0 && card.type() != CardType::cru)
     return std::unexpected(
         Error{"card.bad_setting", "links are chosen in a CRU, not here", card.address().text(), "leave out --links"});
@@ -290,18 +289,15 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     return std::unexpected(Error{"card.dma_memory", memory.error().what, memory.error().where,
                                  "make --buffer-size smaller, or end other programs"});
   }
-  auto channel = DmaChannel::open(card, settings.channel, memory->shared(), settings.dma);
-  if (!channel) return std::unexpected(channel.error());
-  if (settings.superpage_bytes % (*channel)->granule() != 0 || settings.superpage_bytes > (*channel)->largest())
-    return std::unexpected(
-        bad_settings(fmt::format("this card takes superpages of multiples of {} up to {} bytes, not {}",
-                                 (*channel)->granule(), (*channel)->largest(), settings.superpage_bytes)));
+  auto channel = RODEO_TRY(DmaChannel::open(card, settings.channel, memory->shared(), settings.dma));
+  if (settings.superpage_bytes % channel->granule() != 0 || settings.superpage_bytes > channel->largest())
+    return std::unexpected(bad_settings(fmt::format("this card takes superpages of multiples of {} up to {} bytes, not {}",
+                                                    channel->granule(), channel->largest(), settings.superpage_bytes)));
   DataCheckSettings check_settings = settings.check;
   check_settings.source = settings.dma.source;
   check_settings.superpage_bytes = settings.superpage_bytes;
   check_settings.superpages = memory->bytes().size() / settings.superpage_bytes;
-  auto check = make_data_check(card, settings.channel, check_settings);
-  if (!check) return std::unexpected(check.error());
+  auto check = RODEO_TRY(make_data_check(card, settings.channel, check_settings));
 
   double store = 0;
   double copy = 0;
@@ -310,7 +306,7 @@ Result<DmaBenchResult> run_dma_bench(Card& card, const DmaBenchSettings& setting
     copy = copy_ceiling(memory->bytes(), milliseconds{200});
   }
   ::prctl(PR_SET_TIMERSLACK, 1000UL);  // pauses are short; the default would make each 50 us longer
-  auto result = Run(card, **channel, **check, settings).run();
+  auto result = Run(card, *channel, *check, settings).run();
   if (!result) return result;
   result->memory = memory->description();
   result->store_ceiling_bytes_per_second = store;

@@ -5,16 +5,15 @@
 namespace rodeo::card {
 
 Result<Bar> Bar::open(pci::Function& function, unsigned number) {
-  const auto region = number <= 5 ? function.region(number) : Result<pci::RegionInfo>(pci::RegionInfo{});
-  if (!region) return std::unexpected(region.error());
-  if (region->bytes == 0)
+  const auto region = RODEO_TRY(number <= 5 ? function.region(number) : Result<pci::RegionInfo>(pci::RegionInfo{}));
+  if (region.bytes == 0)
     return std::unexpected(Error{"card.no_region", fmt::format("the card has no BAR {}", number), function.address().text(),
                                  "`rodeo card reg list` shows which BARs have registers"});
   Bar bar;
   bar.function_ = &function;
   bar.number_ = number;
-  bar.bytes_ = region->bytes;
-  for (const pci::MappableRange& range : region->mappable) {
+  bar.bytes_ = region.bytes;
+  for (const pci::MappableRange& range : region.mappable) {
     // What cannot be mapped is reached by accesses that trap.
     if (const auto memory = function.map(number, range)) bar.windows_.push_back({range.offset, *memory});
   }
@@ -26,8 +25,7 @@ Result<Word> Bar::read(std::uint64_t offset) const {
   if (!owner_.here()) return pci::forked(function_->address().text());
   if (const volatile Word* place = mapped<Word>(offset)) return *place;
   Word value = 0;
-  if (auto done = function_->read(number_, offset, std::as_writable_bytes(std::span(&value, 1))); !done)
-    return std::unexpected(done.error());
+  RODEO_TRY(function_->read(number_, offset, std::as_writable_bytes(std::span(&value, 1))));
   return value;
 }
 

@@ -24,10 +24,8 @@ constexpr std::chrono::milliseconds kModifyPatience{2000};
 
 Result<PciId> read_id(pci::Function& function) {
   PciId id;
-  if (auto done = function.read(pci::kConfigurationRegion, 0, std::as_writable_bytes(std::span(&id.vendor, 1))); !done)
-    return std::unexpected(done.error());
-  if (auto done = function.read(pci::kConfigurationRegion, 2, std::as_writable_bytes(std::span(&id.device, 1))); !done)
-    return std::unexpected(done.error());
+  RODEO_TRY(function.read(pci::kConfigurationRegion, 0, std::as_writable_bytes(std::span(&id.vendor, 1))));
+  RODEO_TRY(function.read(pci::kConfigurationRegion, 2, std::as_writable_bytes(std::span(&id.device, 1))));
   return id;
 }
 
@@ -62,30 +60,27 @@ const card_registers::RegisterMap* map_of(CardType type) {
 }
 
 Result<std::unique_ptr<Card>> Card::open(const pci::FoundFunction& found) {
-  auto function = pci::open_function(found);
-  if (!function) return std::unexpected(function.error());
-  return adopt(std::move(*function), found);
+  auto function = RODEO_TRY(pci::open_function(found));
+  return adopt(std::move(function), found);
 }
 
 Result<std::unique_ptr<Card>> Card::adopt(std::unique_ptr<pci::Function> function, const pci::FoundFunction& found) {
-  const Result<PciId> id = found.id ? Result<PciId>(*found.id) : read_id(*function);
-  if (!id) return std::unexpected(id.error().within("cannot read the PCI id"));
-  const CardType type = type_of(*id);
+  const PciId id = RODEO_TRY_WITHIN(found.id ? Result<PciId>(*found.id) : read_id(*function), "cannot read the PCI id");
+  const CardType type = type_of(id);
   if (type == CardType::unknown && !found.any_device)
     return std::unexpected(Error{"card.unknown_type",
-                                 fmt::format("{:04x}:{:04x} is no readout card that is known here", id->vendor, id->device),
+                                 fmt::format("{:04x}:{:04x} is no readout card that is known here", id.vendor, id.device),
                                  found.address.text(), "`rodeo card list` shows those that are"});
   std::unique_ptr<Card> card(new Card(std::move(function), found, type));
-  card->found_.id = *id;
+  card->found_.id = id;
   switch (type) {
     case CardType::cru: {
-      const auto endpoint = card->read(cru::reg("endpoint_id"));
-      if (!endpoint) return std::unexpected(endpoint.error());
-      if (*endpoint == 0) card->endpoint_ = 0;
-      if (*endpoint == cru::kEndpointOneId) card->endpoint_ = 1;
+      const auto endpoint = RODEO_TRY(card->read(cru::reg("endpoint_id")));
+      if (endpoint == 0) card->endpoint_ = 0;
+      if (endpoint == cru::kEndpointOneId) card->endpoint_ = 1;
       break;
     }
-    case CardType::felix: card->endpoint_ = *id == felix::kPciIds[1] || *id == felix::kOlderPciIds[1] ? 1U : 0U; break;
+    case CardType::felix: card->endpoint_ = id == felix::kPciIds[1] || id == felix::kOlderPciIds[1] ? 1U : 0U; break;
     case CardType::crorc: card->endpoint_ = 0; break;
     case CardType::unknown: break;
   }
@@ -105,9 +100,8 @@ Result<const Bar*> Card::bar(unsigned number) {
   if (!owner_.here()) return pci::forked(address().text());
   const std::lock_guard guard(mutex_);
   if (bars_[number] == nullptr) {
-    auto opened = Bar::open(*function_, number);
-    if (!opened) return std::unexpected(opened.error());
-    bars_[number] = std::make_unique<Bar>(std::move(*opened));
+    auto opened = RODEO_TRY(Bar::open(*function_, number));
+    bars_[number] = std::make_unique<Bar>(std::move(opened));
   }
   return bars_[number].get();
 }
@@ -120,40 +114,32 @@ Result<void> Card::check_index(const Register& reg, std::uint32_t index) const {
 }
 
 Result<std::uint64_t> Card::read64(const Register& reg, std::uint32_t index) {
-  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
-  const auto window = bar(bar_of(reg, index));
-  if (!window) return std::unexpected(window.error());
+  RODEO_TRY(check_index(reg, index));
+  const auto window = RODEO_TRY(bar(bar_of(reg, index)));
   if (reg.width_bytes == 8) {
-    auto value = (*window)->read64(offset_of(reg, index));
-    if (!value) return std::unexpected(value.error().within(fmt::format("cannot read {}", reg.name)));
-    return *value;
+    return RODEO_TRY_WITHIN(window->read64(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
   }
-  auto value = (*window)->read32(offset_of(reg, index));
-  if (!value) return std::unexpected(value.error().within(fmt::format("cannot read {}", reg.name)));
-  return *value;
+  return RODEO_TRY_WITHIN(window->read32(offset_of(reg, index)), fmt::format("cannot read {}", reg.name));
 }
 
 Result<std::uint32_t> Card::read(const Register& reg, std::uint32_t index) {
-  const auto value = read64(reg, index);
-  if (!value) return std::unexpected(value.error());
-  return static_cast<std::uint32_t>(*value);
+  const auto value = RODEO_TRY(read64(reg, index));
+  return static_cast<std::uint32_t>(value);
 }
 
 Result<void> Card::write(const Register& reg, std::uint64_t value, std::uint32_t index) {
-  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
-  const auto window = bar(bar_of(reg, index));
-  if (!window) return std::unexpected(window.error());
-  auto done = reg.width_bytes == 8 ? (*window)->write64(offset_of(reg, index), value)
-                                   : (*window)->write32(offset_of(reg, index), static_cast<std::uint32_t>(value));
-  if (!done) return std::unexpected(done.error().within(fmt::format("cannot write {}", reg.name)));
+  RODEO_TRY(check_index(reg, index));
+  const auto window = RODEO_TRY(bar(bar_of(reg, index)));
+  RODEO_TRY_WITHIN(reg.width_bytes == 8 ? window->write64(offset_of(reg, index), value)
+                                        : window->write32(offset_of(reg, index), static_cast<std::uint32_t>(value)),
+                   fmt::format("cannot write {}", reg.name));
   return {};
 }
 
 Result<std::uint32_t> Card::modify(const Register& reg, Field field, std::uint32_t value, std::uint32_t index) {
-  if (auto allowed = check_index(reg, index); !allowed) return std::unexpected(allowed.error());
-  auto written = modify_at(bar_of(reg, index), offset_of(reg, index), field, value);
-  if (!written) return std::unexpected(written.error().within(fmt::format("cannot change {}", reg.name)));
-  return *written;
+  RODEO_TRY(check_index(reg, index));
+  return RODEO_TRY_WITHIN(modify_at(bar_of(reg, index), offset_of(reg, index), field, value),
+                          fmt::format("cannot change {}", reg.name));
 }
 
 Result<std::optional<pci::ByteLock>> Card::lock(unsigned byte, const std::string& what, std::chrono::milliseconds patience) {
@@ -162,10 +148,8 @@ Result<std::optional<pci::ByteLock>> Card::lock(unsigned byte, const std::string
   if (!node && node.error().code == "card.gone" && !found_.lock_file.empty()) node = pci::LockNode{};
   if (!node) return std::unexpected(node.error());
   if (!node->file && found_.lock_file.empty()) return std::nullopt;
-  auto held = node->file ? pci::ByteLock::acquire(std::move(*node), byte, what, found_.lock_file, patience)
-                         : pci::ByteLock::acquire(found_.lock_file, byte, what, patience);
-  if (!held) return std::unexpected(held.error());
-  return std::move(*held);
+  return RODEO_TRY(node->file ? pci::ByteLock::acquire(std::move(*node), byte, what, found_.lock_file, patience)
+                              : pci::ByteLock::acquire(found_.lock_file, byte, what, patience));
 }
 
 Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Field field, std::uint32_t value) {
@@ -176,14 +160,11 @@ Result<std::uint32_t> Card::modify_at(unsigned number, std::uint64_t offset, Fie
   if (field.width < 32 && (value >> field.width) != 0)
     return std::unexpected(Error{"card.bad_access", fmt::format("{:#x} does not fit into {} bits", value, field.width),
                                  address().text(), "a smaller value, or a greater width"});
-  const auto window = bar(number);
-  if (!window) return std::unexpected(window.error());
-  const auto alone = lock(pci::kConfigurationByte, "the card's configuration", kModifyPatience);
-  if (!alone) return std::unexpected(alone.error());
-  const auto word = (*window)->read32(offset);
-  if (!word) return std::unexpected(word.error());
-  const std::uint32_t changed = field.in(*word, value);
-  if (auto done = (*window)->write32(offset, changed); !done) return std::unexpected(done.error());
+  const auto window = RODEO_TRY(bar(number));
+  const auto alone = RODEO_TRY(lock(pci::kConfigurationByte, "the card's configuration", kModifyPatience));
+  const auto word = RODEO_TRY(window->read32(offset));
+  const std::uint32_t changed = field.in(word, value);
+  RODEO_TRY(window->write32(offset, changed));
   return changed;
 }
 

@@ -154,9 +154,8 @@ Result<CardEntry> with_serial(const SerialId& serial, const std::vector<CardEntr
 std::vector<CardEntry> list_cards(const CardSource& source) { return look_at_all(source, true); }
 
 Result<CardEntry> find_card(std::string_view text, const CardSource& source) {
-  const auto id = parse_card_id(text);
-  if (!id) return std::unexpected(id.error());
-  return find_card(*id, source);
+  const auto id = RODEO_TRY(parse_card_id(text));
+  return find_card(id, source);
 }
 
 Result<CardEntry> find_card(const CardId& id, const CardSource& source) {

@@ -33,10 +33,9 @@ std::string FirmwareTable::name_of(std::uint32_t hash) const {
 }
 
 Result<void> check_firmware(Card& card, const FirmwareTable& table) {
-  const auto hash = read_firmware_hash(card);
-  if (!hash) return std::unexpected(hash.error());
-  if (*hash && table.compatible(**hash)) return {};
-  const std::string which = *hash ? table.name_of(**hash) : "unknown";
+  const auto hash = RODEO_TRY(read_firmware_hash(card));
+  if (hash && table.compatible(*hash)) return {};
+  const std::string which = hash ? table.name_of(*hash) : "unknown";
   // Who it is helps the reader of the message; firmware that is not known may not be able to say.
   const auto identity = identify(card);
   const std::string serial = identity && identity->serial ? fmt::format("{:04}", *identity->serial) : "unknown";

@@ -144,11 +144,10 @@ Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std
                           most, base::format_size(page_bytes), before, pages - before),
               directory.string(), "ask for fewer; an eighth of the memory, 512 MiB at least, is left to everybody else"});
   }
-  if (auto written = host.write(file, pages); !written) return std::unexpected(written.error());
+  RODEO_TRY(host.write(file, pages));
   const std::uint64_t found = count_in(file);
   if (found < pages && found > before) {
-    auto back = host.write(file, before);
-    if (!back) return std::unexpected(back.error().within("taking back what was set aside"));
+    RODEO_TRY_WITHIN(host.write(file, before), "taking back what was set aside");
   }
   if (found < pages) {
     return std::unexpected(

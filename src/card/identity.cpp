@@ -24,11 +24,10 @@ Result<std::optional<std::uint32_t>> fetch_serial(Card& card, const card_registe
                                                   std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (bool asked = false;;) {
-    const auto word = card.read(serial);
-    if (!word) return std::unexpected(word.error());
-    if (const auto number = serial_from_ascii(*word)) return number;
+    const auto word = RODEO_TRY(card.read(serial));
+    if (const auto number = serial_from_ascii(word)) return number;
     if (!asked) {
-      if (auto done = card.write(command, value); !done) return std::unexpected(done.error());
+      RODEO_TRY(card.write(command, value));
       asked = true;
     }
     if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
@@ -66,40 +65,35 @@ std::optional<std::uint32_t> serial_from_ascii(std::uint32_t word) {
 std::string hash_text(std::uint32_t hash) { return fmt::format("{:x}", hash); }
 
 Result<std::optional<std::uint32_t>> read_firmware_hash(Card& card) {
-  const auto word = read_firmware_word(card);
-  if (!word) return std::unexpected(word.error());
-  return hash_or_nothing(*word);
+  const auto word = RODEO_TRY(read_firmware_word(card));
+  return hash_or_nothing(word);
 }
 
 Result<Identity> identify(Card& card) {
   Identity identity;
   identity.endpoint = card.endpoint();
   Result<std::optional<std::uint32_t>> serial;
-  const auto firmware = read_firmware_word(card);
-  if (!firmware) return std::unexpected(firmware.error());
-  if (*firmware == (card.type() == CardType::felix ? UINT64_MAX : UINT32_MAX))
+  const auto firmware = RODEO_TRY(read_firmware_word(card));
+  if (firmware == (card.type() == CardType::felix ? UINT64_MAX : UINT32_MAX))
     return std::unexpected(Error{"card.all_ones", "its registers read as all ones, as where no card answers",
                                  card.address().text(), "look at its power and its slot; `rodeo card reset` may wake it"});
   // Firmware that has no such register reads 0, and the number is where the register would have it from.
   const auto fetch_or = [&](Result<std::optional<std::uint32_t>> fetched, const card_registers::Register& reg,
                             auto from) -> Result<std::optional<std::uint32_t>> {
     if (!fetched || *fetched) return fetched;
-    const auto word = card.read(reg);
-    if (!word) return std::unexpected(word.error());
+    const auto word = RODEO_TRY(card.read(reg));
     // A card without such a chip, or whose bus hangs, is still a card.
-    return *word == 0 ? from(card).value_or(std::nullopt) : std::nullopt;
+    return word == 0 ? from(card).value_or(std::nullopt) : std::nullopt;
   };
   switch (card.type()) {
     case CardType::cru: {
       serial =
           fetch_or(fetch_serial(card, cru::reg("i2c_eeprom_command"), 2, cru::reg("serial"), std::chrono::milliseconds(100)),
                    cru::reg("serial"), serial_of_eeprom);
-      const auto user_logic = card.read(cru::reg("user_logic_hash"));
-      if (!user_logic) return std::unexpected(user_logic.error());
-      identity.user_logic_hash = hash_or_nothing(*user_logic);
-      const auto dirty = card.read(cru::reg("firmware_dirty"));
-      if (!dirty) return std::unexpected(dirty.error());
-      identity.firmware_dirty = *dirty != 0;
+      const auto user_logic = RODEO_TRY(card.read(cru::reg("user_logic_hash")));
+      identity.user_logic_hash = hash_or_nothing(user_logic);
+      const auto dirty = RODEO_TRY(card.read(cru::reg("firmware_dirty")));
+      identity.firmware_dirty = dirty != 0;
       break;
     }
     case CardType::crorc:
@@ -108,16 +102,14 @@ Result<Identity> identify(Card& card) {
                         crorc::reg("serial"), serial_of_flash);
       break;
     case CardType::felix: {
-      const auto number = card.read64(felix::reg("serial"));
-      if (!number) return std::unexpected(number.error());
-      if (*number != 0 && *number <= 99999) serial = static_cast<std::uint32_t>(*number);
+      const auto number = RODEO_TRY(card.read64(felix::reg("serial")));
+      if (number != 0 && number <= 99999) serial = static_cast<std::uint32_t>(number);
       break;
     }
     case CardType::unknown: break;
   }
-  if (!serial) return std::unexpected(serial.error());
-  identity.serial = *serial;
-  identity.firmware_hash = hash_or_nothing(*firmware);
+  identity.serial = RODEO_TRY(serial);
+  identity.firmware_hash = hash_or_nothing(firmware);
   return identity;
 }
 

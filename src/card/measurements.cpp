@@ -373,20 +373,17 @@ Result<std::vector<Measurement>> measure(Card& card, Group group, std::uint32_t 
 }
 
 Result<TriggerCounts> read_trigger_counts(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "the trigger monitor"); !ok) return std::unexpected(ok.error());
-  const auto heartbeats = card.read(cru::reg("ttc_heartbeats"));
-  const auto physics = card.read(cru::reg("ttc_physics"));
-  const auto both = card.read(cru::reg("ttc_tof_cal"));
-  const auto runs = card.read(cru::reg("ttc_sox_eox"));
-  for (const auto* one : {&heartbeats, &physics, &both, &runs}) {
-    if (!*one) return std::unexpected(one->error());
-  }
-  return TriggerCounts{*heartbeats,
-                       *physics,
-                       static_cast<std::uint16_t>(*both >> 16),
-                       static_cast<std::uint16_t>(*both),
-                       static_cast<std::uint8_t>(*runs & 0xf),
-                       static_cast<std::uint8_t>(*runs >> 4 & 0xf)};
+  RODEO_TRY(require_type(card, CardType::cru, "the trigger monitor"));
+  const auto heartbeats = RODEO_TRY(card.read(cru::reg("ttc_heartbeats")));
+  const auto physics = RODEO_TRY(card.read(cru::reg("ttc_physics")));
+  const auto both = RODEO_TRY(card.read(cru::reg("ttc_tof_cal")));
+  const auto runs = RODEO_TRY(card.read(cru::reg("ttc_sox_eox")));
+  return TriggerCounts{heartbeats,
+                       physics,
+                       static_cast<std::uint16_t>(both >> 16),
+                       static_cast<std::uint16_t>(both),
+                       static_cast<std::uint8_t>(runs & 0xf),
+                       static_cast<std::uint8_t>(runs >> 4 & 0xf)};
 }
 
 }  // namespace rodeo::card

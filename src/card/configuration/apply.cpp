@@ -37,9 +37,8 @@ Result<std::vector<PlanItem>> plan_for(const Card& card, const CardSettings& set
 }
 
 Result<std::uint64_t> read_item(Card& card, const PlanItem& item) {
-  const auto word = card.read64(*item.reg, item.index);
-  if (!word) return std::unexpected(word.error());
-  return item.whole ? *word : item.field.of(static_cast<std::uint32_t>(*word));
+  const auto word = RODEO_TRY(card.read64(*item.reg, item.index));
+  return item.whole ? word : item.field.of(static_cast<std::uint32_t>(word));
 }
 
 // The whole card is locked already: plain read and write.
@@ -47,16 +46,14 @@ Result<void> write_item(Card& card, const PlanItem& item) {
   if (card.type() == CardType::crorc && item.module == Module::optics)
     return card.write(crorc::reg("i2c"), crorc::kQsfpEnable, item.index);
   if (item.whole) return card.write(*item.reg, item.value, item.index);
-  const auto word = card.read(*item.reg, item.index);
-  if (!word) return std::unexpected(word.error());
-  return card.write(*item.reg, item.field.in(*word, static_cast<std::uint32_t>(item.value)), item.index);
+  const auto word = RODEO_TRY(card.read(*item.reg, item.index));
+  return card.write(*item.reg, item.field.in(word, static_cast<std::uint32_t>(item.value)), item.index);
 }
 
 Result<void> set_bit(Card& card, const card_registers::Register& reg, std::uint32_t index, card_registers::Field field,
                      std::uint32_t value) {
-  const auto word = card.read(reg, index);
-  if (!word) return std::unexpected(word.error());
-  return card.write(reg, field.in(*word, value), index);
+  const auto word = RODEO_TRY(card.read(reg, index));
+  return card.write(reg, field.in(word, value), index);
 }
 
 struct Comparison {
@@ -65,13 +62,11 @@ struct Comparison {
 };
 
 Result<Comparison> look(Card& card, const CardSettings& settings) {
-  auto items = plan_for(card, settings);
-  if (!items) return std::unexpected(items.error());
-  Comparison comparison{std::move(*items), {}};
+  auto items = RODEO_TRY(plan_for(card, settings));
+  Comparison comparison{std::move(items), {}};
   for (const PlanItem& item : comparison.items) {
-    const auto value = read_item(card, item);
-    if (!value) return std::unexpected(value.error());
-    comparison.now.push_back(*value);
+    const auto value = RODEO_TRY(read_item(card, item));
+    comparison.now.push_back(value);
   }
   return comparison;
 }
@@ -100,17 +95,17 @@ bool changes_data(const PlanItem& item) {
 Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
   if (stops) {
-    if (auto done = set_bit(card, cru::reg("user_control"), 0, cru::kRunEnable, 0); !done) return done;
-    if (auto done = card.write(cru::reg("datapath_generator"), 0, card.endpoint_or_zero()); !done) return done;
+    RODEO_TRY(set_bit(card, cru::reg("user_control"), 0, cru::kRunEnable, 0));
+    RODEO_TRY(card.write(cru::reg("datapath_generator"), 0, card.endpoint_or_zero()));
   }
   for (const PlanItem* item : items) {
-    if (auto done = write_item(card, *item); !done) return done;
+    RODEO_TRY(write_item(card, *item));
   }
   if (std::ranges::any_of(
           items, [](const PlanItem* item) { return item->module == Module::gbt || item->module == Module::clock; })) {
     for (const card_registers::Field fifo : {cru::kResetTxFifo, cru::kResetRxFifo}) {
-      if (auto done = set_bit(card, cru::reg("user_control"), 0, fifo, 1); !done) return done;
-      if (auto done = set_bit(card, cru::reg("user_control"), 0, fifo, 0); !done) return done;
+      RODEO_TRY(set_bit(card, cru::reg("user_control"), 0, fifo, 1));
+      RODEO_TRY(set_bit(card, cru::reg("user_control"), 0, fifo, 0));
     }
   }
   return {};
@@ -180,55 +175,46 @@ Result<CardSettings> read_cru(Card& card) {
 }
 
 Result<CardSettings> read_crorc(Card& card) {
-  const auto configuration = card.read(crorc::reg("configuration"), 0);
-  if (!configuration) return std::unexpected(configuration.error());
-  const auto time_frame = card.read(crorc::reg("time_frame"), 0);
-  if (!time_frame) return std::unexpected(time_frame.error());
-  const auto status = card.read(crorc::reg("link_status"), 0);
-  if (!status) return std::unexpected(status.error());
+  const auto configuration = RODEO_TRY(card.read(crorc::reg("configuration"), 0));
+  const auto time_frame = RODEO_TRY(card.read(crorc::reg("time_frame"), 0));
+  const auto status = RODEO_TRY(card.read(crorc::reg("link_status"), 0));
   CrorcSettings s;
-  s.crorc_id = crorc::kCrorcId.of(*configuration);
-  s.dynamic_offset = crorc::kDynamicOffset.of(*configuration) != 0;
-  s.time_frame_length = crorc::kTimeFrameLength.of(*time_frame);
-  s.time_frame_detection = crorc::kTimeFrameDetection.of(*time_frame) != 0;
-  s.qsfp = crorc::kQsfpUp.of(*status) != 0;
+  s.crorc_id = crorc::kCrorcId.of(configuration);
+  s.dynamic_offset = crorc::kDynamicOffset.of(configuration) != 0;
+  s.time_frame_length = crorc::kTimeFrameLength.of(time_frame);
+  s.time_frame_detection = crorc::kTimeFrameDetection.of(time_frame) != 0;
+  s.qsfp = crorc::kQsfpUp.of(status) != 0;
   return s;
 }
 
 Result<CardSettings> read_felix(Card& card) {
   FelixSettings s;
   for (unsigned link = 0; link < felix::kLinks; ++link) {
-    const auto elinks = card.read64(felix::reg("elinks_enabled"), link);
-    if (!elinks) return std::unexpected(elinks.error());
-    const auto channel = card.read64(felix::reg("link_channel"), link);
-    if (!channel) return std::unexpected(channel.error());
-    s.links[link] = {*elinks, static_cast<std::uint32_t>(*channel & 3)};
+    const auto elinks = RODEO_TRY(card.read64(felix::reg("elinks_enabled"), link));
+    const auto channel = RODEO_TRY(card.read64(felix::reg("link_channel"), link));
+    s.links[link] = {elinks, static_cast<std::uint32_t>(channel & 3)};
   }
-  const auto generator = card.read64(felix::reg("generator_control"));
-  if (!generator) return std::unexpected(generator.error());
-  s.generator = (*generator & 1) != 0;
+  const auto generator = RODEO_TRY(card.read64(felix::reg("generator_control")));
+  s.generator = (generator & 1) != 0;
   return s;
 }
 
 }  // namespace
 
 Result<std::vector<Difference>> compare(Card& card, const CardSettings& settings) {
-  if (auto good = check(settings); !good) return std::unexpected(good.error());
-  const auto comparison = look(card, settings);
-  if (!comparison) return std::unexpected(comparison.error());
-  return differences(*comparison, false);
+  RODEO_TRY(check(settings));
+  const auto comparison = RODEO_TRY(look(card, settings));
+  return differences(comparison, false);
 }
 
 Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, const ApplyOptions& options) {
-  if (auto good = check(settings); !good) return std::unexpected(good.error());
+  RODEO_TRY(check(settings));
   std::vector<pci::ByteLock> locks;
-  auto alone = card.lock(pci::kConfigurationByte, "the card's configuration", kLockPatience);
-  if (!alone) return std::unexpected(alone.error());
-  const auto before = look(card, settings);
-  if (!before) return std::unexpected(before.error());
+  const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the card's configuration", kLockPatience));
+  const auto before = RODEO_TRY(look(card, settings));
   std::vector<const PlanItem*> items;
-  for (std::size_t i = 0; i < before->items.size(); ++i) {
-    if (options.force || before->now[i] != before->items[i].value) items.push_back(&before->items[i]);
+  for (std::size_t i = 0; i < before.items.size(); ++i) {
+    if (options.force || before.now[i] != before.items[i].value) items.push_back(&before.items[i]);
   }
   if (items.empty()) return std::vector<Difference>{};
   const bool stops = std::ranges::any_of(items, [](const PlanItem* item) { return touches_data_taking(item->module); });
@@ -243,22 +229,21 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
     locks = std::move(*kept);
   }
   if (card.type() == CardType::cru) {
-    if (auto done = apply_cru(card, items); !done) return std::unexpected(done.error());
+    RODEO_TRY(apply_cru(card, items));
   } else {
     for (const PlanItem* item : items) {
-      if (auto done = write_item(card, *item); !done) return std::unexpected(done.error());
+      RODEO_TRY(write_item(card, *item));
     }
   }
   if (std::ranges::any_of(items, [](const PlanItem* item) { return item->module == Module::clock; }))
     warn_of_clock(card, settings);
-  const auto after = look(card, settings);
-  if (!after) return std::unexpected(after.error());
-  if (const auto left = differences(*after, false); !left.empty())
+  const auto after = RODEO_TRY(look(card, settings));
+  if (const auto left = differences(after, false); !left.empty())
     return std::unexpected(Error{"card.not_applied",
                                  fmt::format("{} of {} settings did not take their values: {} is {}, not {}", left.size(),
                                              items.size(), left.front().name, left.front().from, left.front().to),
                                  card.address().text(), "the firmware may lack this; see `rodeo card status`"});
-  return differences(*before, options.force);
+  return differences(before, options.force);
 }
 
 Result<CardSettings> read_settings(Card& card) {

@@ -143,10 +143,9 @@ Result<CardFile> parse_json(std::string_view text, const std::filesystem::path& 
 }
 
 Result<CardFile> parse_toml_sections(std::string_view text, const std::filesystem::path& name) {
-  const auto root = parse_toml(text, name.string());
-  if (!root) return std::unexpected(root.error());
+  const auto root = RODEO_TRY(parse_toml(text, name.string()));
   CardFile file;
-  for (const RawValue::Member& section : root->members) {
+  for (const RawValue::Member& section : root.members) {
     const std::string where = place(name, section.place.line, section.place.column);
     if (section.value.kind != RawValue::Kind::table)
       return std::unexpected(Error{"config.syntax", section.name + " stands outside of a table", where,
@@ -212,7 +211,7 @@ Result<void> set_in_links(Links& links, LinkFields fields, const Section& sectio
   }
   for (const Entry& entry : section.entries) {
     for (std::size_t link = one ? *one : 0; link < (one ? *one + 1 : links.size()); ++link) {
-      if (auto done = set_field(fields, links[link], entry, section.name); !done) return done;
+      RODEO_TRY(set_field(fields, links[link], entry, section.name));
     }
   }
   return {};
@@ -233,7 +232,7 @@ template <typename Settings>
 Result<void> set_section(Settings& settings, const Section& section) {
   if (section.name == section_of<Settings>()) {
     for (const Entry& entry : section.entries) {
-      if (auto done = set_field(fields_of(settings), settings, entry, section.name); !done) return done;
+      RODEO_TRY(set_field(fields_of(settings), settings, entry, section.name));
     }
     return {};
   }
@@ -313,9 +312,8 @@ Result<CardFile> parse_card_file(std::string_view text, const std::filesystem::p
 }
 
 Result<CardFile> read_card_file(const std::filesystem::path& file) {
-  const auto text = read_text_file(file);
-  if (!text) return std::unexpected(text.error());
-  return parse_card_file(*text, file);
+  const auto text = RODEO_TRY(read_text_file(file));
+  return parse_card_file(text, file);
 }
 
 std::vector<Error> check_card_file(const CardFile& file) {
@@ -379,7 +377,7 @@ Result<void> apply_card_file(const CardFile& file, CardSettings& settings) {
             if (link_of(section.name).has_value() != single) continue;
             if (section.name != section_of<Settings>() && !links) continue;
             if (links && std::is_same_v<Settings, CrorcSettings>) continue;
-            if (auto done = set_section(of, section); !done) return done;
+            RODEO_TRY(set_section(of, section));
           }
         }
         return {};

@@ -211,9 +211,9 @@ std::span<const SettingField<FelixLinkSettings>> felix_link_fields() {
 }
 
 Result<void> check(const CruSettings& settings) {
-  if (auto good = check_ranges(cru_fields(), settings, ""); !good) return good;
+  RODEO_TRY(check_ranges(cru_fields(), settings, ""));
   for (std::size_t i = 0; i < settings.links.size(); ++i) {
-    if (auto good = check_ranges(cru_link_fields(), settings.links[i], fmt::format("link {} ", i)); !good) return good;
+    RODEO_TRY(check_ranges(cru_link_fields(), settings.links[i], fmt::format("link {} ", i)));
   }
   if (settings.user_and_common_logic && !settings.user_logic) return bad("user_and_common_logic needs user_logic");
   return {};
@@ -223,7 +223,7 @@ Result<void> check(const CrorcSettings& settings) { return check_ranges(crorc_fi
 
 Result<void> check(const FelixSettings& settings) {
   for (std::size_t i = 0; i < settings.links.size(); ++i) {
-    if (auto good = check_ranges(felix_link_fields(), settings.links[i], fmt::format("link {} ", i)); !good) return good;
+    RODEO_TRY(check_ranges(felix_link_fields(), settings.links[i], fmt::format("link {} ", i)));
   }
   return check_ranges(felix_fields(), settings, "");
 }

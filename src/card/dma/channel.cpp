@@ -74,7 +74,7 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
   if (settings.page_bytes != 8192)
     return std::unexpected(Error{"card.bad_dma", fmt::format("DMA pages have 8192 bytes, not {}", settings.page_bytes),
                                  card.address().text(), "leave the page size out"});
-  if (auto can_be = check(card, channel, settings.source); !can_be) return std::unexpected(can_be.error());
+  RODEO_TRY(check(card, channel, settings.source));
   std::unique_ptr<DmaChannel> opened;
   switch (card.type()) {
     case CardType::cru: opened = std::make_unique<CruChannel>(card, channel, memory, settings); break;
@@ -84,32 +84,26 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
   }
   if (settings.check_firmware) {
     const auto built_in = FirmwareTable::built_in();
-    if (auto known = rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in); !known)
-      return std::unexpected(known.error());
+    RODEO_TRY(rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in));
   }
-  if (auto locked = opened->take_locks(); !locked) return std::unexpected(locked.error());
+  RODEO_TRY(opened->take_locks());
   const std::lock_guard guard(opened->mutex_);
-  if (auto ready = opened->device_open(); !ready)
-    return std::unexpected(ready.error().within("cannot open the DMA channel"));
-  auto registered = Registration::map(card.function(), memory, card.address().function * 6U + channel);
-  if (!registered) return std::unexpected(registered.error());
-  opened->registration_ = std::move(*registered);
+  RODEO_TRY_WITHIN(opened->device_open(), "cannot open the DMA channel");
+  opened->registration_ = RODEO_TRY(Registration::map(card.function(), memory, card.address().function * 6U + channel));
   return opened;
 }
 
 Result<void> DmaChannel::take_locks() {
   const std::string what = fmt::format("DMA channel {} of {}", channel_, card_.address().text());
-  auto owner = card_.lock(channel_, what);
-  if (!owner) return std::unexpected(owner.error());
-  if (*owner) byte_locks_.push_back(std::move(**owner));
+  auto owner = RODEO_TRY(card_.lock(channel_, what));
+  if (owner) byte_locks_.push_back(std::move(*owner));
   if (card_.type() == CardType::felix) return {};  // upstream has none of them
   if (!settings_.upstream_lock.value_or(card_.function().back_end() != pci::BackEnd::vfio_user)) return {};
   const auto name =
       pci::upstream_lock_name(card_.address(), card_.type() == CardType::crorc ? std::optional(channel_) : std::nullopt);
   if (!name) return {};
-  auto lock = pci::NameLock::acquire(*name, what);
-  if (!lock) return std::unexpected(lock.error());
-  name_locks_.push_back(std::move(*lock));
+  auto lock = RODEO_TRY(pci::NameLock::acquire(*name, what));
+  name_locks_.push_back(std::move(lock));
   return {};
 }
 
@@ -132,8 +126,8 @@ Result<void> DmaChannel::start() {
         "card.not_drained", fmt::format("{} superpages of the last run were not taken from the ready queue", ready_.size()),
         card_.address().text(), "pop them before the next start"});
   last_fifo_empty_.clear();
-  if (auto bus = card_.function().set_bus_master(true); !bus) return std::unexpected(bus.error().within("cannot start DMA"));
-  if (auto started = device_start(); !started) return std::unexpected(started.error().within("cannot start DMA"));
+  RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
+  RODEO_TRY_WITHIN(device_start(), "cannot start DMA");
   state_.store(DmaState::started, std::memory_order_release);
   return {};
 }
@@ -236,7 +230,7 @@ Result<DmaHealth> DmaChannel::health() {
   if (!owner_.here()) return in_child();
   const std::lock_guard guard(mutex_);
   DmaHealth health;
-  if (auto read = device_health(health); !read) return std::unexpected(read.error());
+  RODEO_TRY(device_health(health));
   for (std::size_t i = 0; i < health.fifo_empty.size(); ++i) {
     const std::uint32_t before = i < last_fifo_empty_.size() ? last_fifo_empty_[i] : 0;
     if (health.fifo_empty[i] != before) health.fifos_healthy = false;

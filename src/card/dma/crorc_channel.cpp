@@ -25,62 +25,54 @@ std::atomic_ref<std::uint64_t> completion_of(const DmaMemory& info) {
 }  // namespace
 
 Result<void> CrorcChannel::toggle_to(card_registers::Field bit, bool on) {
-  const auto status = card_.read(reg("channel_csr"), channel_);
-  if (!status) return std::unexpected(status.error());
-  if ((bit.of(*status) != 0) == on) return {};
+  const auto status = RODEO_TRY(card_.read(reg("channel_csr"), channel_));
+  if ((bit.of(status) != 0) == on) return {};
   return write(reg("channel_csr"), bit.mask());
 }
 
 Result<void> CrorcChannel::command(std::uint32_t code) {
-  if (auto done = write(reg("ddl_command"), code); !done) return done;
+  RODEO_TRY(write(reg("ddl_command"), code));
   const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
   for (;;) {
-    const auto status = card_.read(reg("channel_csr"), channel_);
-    if (!status) return std::unexpected(status.error());
-    if (crorc::kStatusNotEmpty.of(*status) != 0) break;
+    const auto status = RODEO_TRY(card_.read(reg("channel_csr"), channel_));
+    if (crorc::kStatusNotEmpty.of(status) != 0) break;
     if (std::chrono::steady_clock::now() >= deadline)
       return std::unexpected(Error{"card.no_answer",
                                    fmt::format("the link of channel {} did not answer command {:#x}", channel_, code),
                                    card_.address().text(), "see whether the link is up"});
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  const auto answer = card_.read(reg("ddl_status"), channel_);
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(card_.read(reg("ddl_status"), channel_));
   return {};
 }
 
 Result<void> CrorcChannel::halt() {
-  if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_); !done)
-    return std::unexpected(done.error());
+  RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_));
   return toggle_to(crorc::kRxToggle, false);
 }
 
 Result<void> CrorcChannel::device_open() {
-  if (auto halted = halt(); !halted) return halted;
+  RODEO_TRY(halt());
   // Whatever a former owner left in the card is gone before this memory is there to be written to.
-  if (auto done = write(reg("csr"), crorc::kResetCard); !done) return done;
-  auto info = DmaMemory::create(4096);
-  if (!info) return std::unexpected(info.error());
-  info_ = std::move(*info);
-  auto registered = Registration::map(card_.function(), info_.shared(), 6 + channel_);
-  if (!registered) return std::unexpected(registered.error());
-  info_registration_ = std::move(*registered);
+  RODEO_TRY(write(reg("csr"), crorc::kResetCard));
+  info_ = RODEO_TRY(DmaMemory::create(4096));
+  info_registration_ = RODEO_TRY(Registration::map(card_.function(), info_.shared(), 6 + channel_));
   set_capacities(kQueue, kQueue, 1);
   return {};
 }
 
 Result<void> CrorcChannel::device_reset(ResetLevel level) {
-  if (auto done = write(reg("csr"), crorc::kResetCard); !done) return done;
+  RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   std::this_thread::sleep_for(milliseconds(100));
   if (level == ResetLevel::internal_siu) {
-    if (auto done = command(crorc::kCommandSiuReset); !done) return done;
+    RODEO_TRY(command(crorc::kCommandSiuReset));
   }
   return {};
 }
 
 Result<void> CrorcChannel::device_start() {
-  if (auto done = halt(); !done) return done;
-  if (auto done = device_reset(ResetLevel::internal); !done) return done;
+  RODEO_TRY(halt());
+  RODEO_TRY(device_reset(ResetLevel::internal));
   in_flight_.reset();
   next_count_ = 0;
   completion_of(info_).store(static_cast<std::uint64_t>(crorc::kCompletionSeed) << 32, std::memory_order_release);
@@ -88,28 +80,25 @@ Result<void> CrorcChannel::device_start() {
   if (!address)
     return std::unexpected(
         Error{"card.dma_memory", "the information buffer has no address for the card", card_.address().text()});
-  if (auto done = write(reg("info_address_high"), static_cast<std::uint32_t>(*address >> 32)); !done) return done;
-  if (auto done = write(reg("info_address_low"), static_cast<std::uint32_t>(*address)); !done) return done;
+  RODEO_TRY(write(reg("info_address_high"), static_cast<std::uint32_t>(*address >> 32)));
+  RODEO_TRY(write(reg("info_address_low"), static_cast<std::uint32_t>(*address)));
   switch (settings_.source) {
-    case DataSource::internal:
-      if (auto done = toggle_to(crorc::kChannelLoopback, true); !done) return done;
-      break;
+    case DataSource::internal: RODEO_TRY(toggle_to(crorc::kChannelLoopback, true)); break;
     case DataSource::diu:
     case DataSource::siu: {
-      if (auto done = toggle_to(crorc::kChannelLoopback, false); !done) return done;
+      RODEO_TRY(toggle_to(crorc::kChannelLoopback, false));
       const bool siu = settings_.source == DataSource::siu;
-      if (auto done = command(siu ? crorc::kCommandSiuLoop : crorc::kCommandDiuLoop); !done) return done;
+      RODEO_TRY(command(siu ? crorc::kCommandSiuLoop : crorc::kCommandDiuLoop));
       break;
     }
     default:
-      if (auto done = toggle_to(crorc::kChannelLoopback, false); !done) return done;
-      if (auto done = command(crorc::kCommandRdyrx); !done) return done;
+      RODEO_TRY(toggle_to(crorc::kChannelLoopback, false));
+      RODEO_TRY(command(crorc::kCommandRdyrx));
       break;
   }
-  if (auto done = toggle_to(crorc::kRxToggle, true); !done) return done;
+  RODEO_TRY(toggle_to(crorc::kRxToggle, true));
   if (settings_.source != DataSource::fee) {
-    if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 1, channel_); !done)
-      return std::unexpected(done.error());
+    RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 1, channel_));
   }
   return {};
 }
@@ -148,8 +137,7 @@ Result<bool> CrorcChannel::collect() {
 
 Result<void> CrorcChannel::device_fill() {
   if (ready_has_room()) {
-    const auto collected = collect();
-    if (!collected) return std::unexpected(collected.error());
+    RODEO_TRY(collect());
   }
   if (!in_flight_ && !transfer_.empty()) return push_next();
   return {};
@@ -157,20 +145,18 @@ Result<void> CrorcChannel::device_fill() {
 
 Result<void> CrorcChannel::device_stop() {
   if (settings_.source == DataSource::fee) (void)command(crorc::kCommandEobtr);
-  if (auto done = card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_); !done)
-    return std::unexpected(done.error());
+  RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 0, channel_));
   if (in_flight_) {
-    if (auto done = card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_); !done) return std::unexpected(done.error());
+    RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 1, channel_));
     const auto deadline = std::chrono::steady_clock::now() + kFlushPatience;
     for (;;) {
-      const auto collected = collect();
-      if (!collected) return std::unexpected(collected.error());
-      if (*collected || std::chrono::steady_clock::now() >= deadline) break;
+      const auto collected = RODEO_TRY(collect());
+      if (collected || std::chrono::steady_clock::now() >= deadline) break;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    if (auto done = card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_); !done) return std::unexpected(done.error());
+    RODEO_TRY(card_.modify(reg("time_frame"), crorc::kFlush, 0, channel_));
   }
-  if (auto done = toggle_to(crorc::kRxToggle, false); !done) return done;
+  RODEO_TRY(toggle_to(crorc::kRxToggle, false));
   // The superpage that stays in flight is the user's again: the card must not keep its address.
   return write(reg("csr"), crorc::kResetCard);
 }

@@ -29,9 +29,8 @@ pci::RegionOperation writing(const card_registers::Register& what, unsigned inde
 }  // namespace
 
 Result<void> CruChannel::find_links() {
-  const auto depth = card_.read(reg("superpage_fifo_depth"));
-  if (!depth) return std::unexpected(depth.error());
-  depth_ = *depth == 0 ? cru::kDefaultFifoDepth : *depth;
+  const auto depth = RODEO_TRY(card_.read(reg("superpage_fifo_depth")));
+  depth_ = depth == 0 ? cru::kDefaultFifoDepth : depth;
   if (depth_ > kMaxDepth)
     return std::unexpected(
         Error{"card.misbehaved", fmt::format("the card claims {} descriptors a link", depth_), card_.address().text(),
@@ -39,9 +38,8 @@ Result<void> CruChannel::find_links() {
   std::uint32_t mask = settings_.links;
   if (mask == 0 && settings_.source == DataSource::internal) mask = 1;  // the internal generator feeds link 0
   if (mask == 0) {
-    const auto enabled = card_.read(reg("datapath_enable"), card_.endpoint_or_zero());
-    if (!enabled) return std::unexpected(enabled.error());
-    mask = *enabled & 0xefff;  // there is no link 12
+    const auto enabled = RODEO_TRY(card_.read(reg("datapath_enable"), card_.endpoint_or_zero()));
+    mask = enabled & 0xefff;  // there is no link 12
   }
   links_.clear();
   counts_are_new_ = false;
@@ -53,45 +51,44 @@ Result<void> CruChannel::find_links() {
 }
 
 Result<void> CruChannel::halt() {
-  if (auto done = card_.modify(reg("dma_control"), cru::kDmaFlush, 1); !done) return std::unexpected(done.error());
-  if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 0); !done) return std::unexpected(done.error());
+  RODEO_TRY(card_.modify(reg("dma_control"), cru::kDmaFlush, 1));
+  RODEO_TRY(card_.modify(reg("user_control"), cru::kRunEnable, 0));
   return {};
 }
 
 Result<void> CruChannel::device_open() {
   // A former owner that was killed may have left the card running.
-  if (auto halted = halt(); !halted) return halted;
+  RODEO_TRY(halt());
   return find_links();
 }
 
 Result<void> CruChannel::device_reset(ResetLevel) {
-  if (auto done = card_.write(reg("reset"), cru::kResetGenerator); !done) return done;
+  RODEO_TRY(card_.write(reg("reset"), cru::kResetGenerator));
   std::this_thread::sleep_for(milliseconds(100));
-  if (auto done = card_.write(reg("reset"), cru::kResetCard); !done) return done;
+  RODEO_TRY(card_.write(reg("reset"), cru::kResetCard));
   std::this_thread::sleep_for(milliseconds(100));
   return {};
 }
 
 Result<void> CruChannel::device_start() {
-  if (auto found = find_links(); !found) return found;
+  RODEO_TRY(find_links());
   if (links_.empty())
     return std::unexpected(Error{"card.no_links", "no link is enabled in the card", card_.address().text(),
                                  "enable links in its configuration, or name them"});
   if (!uses_links()) {
-    const auto debug = card_.read(reg("debug"));
-    if (!debug) return std::unexpected(debug.error());
-    if (*debug == 0) {
-      if (auto done = card_.write(reg("debug"), 2); !done) return done;
+    const auto debug = RODEO_TRY(card_.read(reg("debug")));
+    if (debug == 0) {
+      RODEO_TRY(card_.write(reg("debug"), 2));
     }
   }
-  if (auto done = card_.write(reg("data_source"), uses_links() ? 0 : 1); !done) return done;
+  RODEO_TRY(card_.write(reg("data_source"), uses_links() ? 0 : 1));
   // Data taking is off before the reset: nothing of an earlier run reaches the new one.
-  if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 0); !done) return std::unexpected(done.error());
-  if (auto done = device_reset(ResetLevel::internal); !done) return done;
-  if (auto done = card_.write(reg("dma_control"), cru::kDmaStart); !done) return done;
+  RODEO_TRY(card_.modify(reg("user_control"), cru::kRunEnable, 0));
+  RODEO_TRY(device_reset(ResetLevel::internal));
+  RODEO_TRY(card_.write(reg("dma_control"), cru::kDmaStart));
   std::this_thread::sleep_for(milliseconds(10));
   if (uses_links()) {
-    if (auto done = card_.modify(reg("user_control"), cru::kRunEnable, 1); !done) return std::unexpected(done.error());
+    RODEO_TRY(card_.modify(reg("user_control"), cru::kRunEnable, 1));
   }
   return {};
 }
@@ -199,9 +196,9 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
     operations_.clear();
     plan_counts();
     if (!operations_.empty()) {
-      if (auto done = card_.function().exchange(operations_); !done) return done;
+      RODEO_TRY(card_.function().exchange(operations_));
     }
-    if (auto counted = take_counts(0); !counted) return counted;
+    RODEO_TRY(take_counts(0));
   }
   operations_.clear();
   plan_collection(most);
@@ -210,7 +207,7 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
   const std::size_t counts = operations_.size();
   if (collects) plan_counts();
   if (!operations_.empty()) {
-    if (auto done = card_.function().exchange(operations_); !done) return done;
+    RODEO_TRY(card_.function().exchange(operations_));
   }
   std::size_t next = 0;
   for (Link* const each : collection_) {
@@ -220,10 +217,8 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
       word = static_cast<std::uint32_t>(operations_[next].value);
       next += 2;
     } else {
-      const auto read = read_size_slowly(link);
-      if (!read) return std::unexpected(read.error());
-      word = *read;
-      if (auto done = card_.write(reg("superpage_size_fifo"), cru::kSizeFifoNext, link.id); !done) return done;
+      word = RODEO_TRY(read_size_slowly(link));
+      RODEO_TRY(card_.write(reg("superpage_size_fifo"), cru::kSizeFifoNext, link.id));
     }
     if (cru::kSuperpageIndex.of(word) != (link.done & 0xff))
       return misbehaved(DmaCounter::index_mismatches, fmt::format("link {} gave the size of superpage {} in place of {}",
@@ -251,7 +246,7 @@ Result<void> CruChannel::device_health(DmaHealth& health) {
   for (const Link& link : links_) operations.push_back(reading(reg("fifo_empty_count"), link.id));
   operations.push_back(reading(reg("datapath_dropped_packets"), card_.endpoint_or_zero()));
   operations.push_back(reading(reg("temperature"), 0));
-  if (auto done = card_.function().exchange(operations); !done) return done;
+  RODEO_TRY(card_.function().exchange(operations));
   for (std::size_t i = 0; i < links_.size(); ++i)
     health.fifo_empty.push_back(static_cast<std::uint32_t>(operations[i].value));
   health.dropped_packets = operations[links_.size()].value;

@@ -20,9 +20,8 @@ unsigned dma_channels_of(CardType type) {
 Result<std::vector<pci::ByteLock>> keep_others_from_reading(Card& card) {
   std::vector<pci::ByteLock> locks;
   for (unsigned channel = 0; channel < dma_channels_of(card.type()); ++channel) {
-    auto owner = card.lock(channel, fmt::format("DMA channel {} of {}", channel, card.address().text()));
-    if (!owner) return std::unexpected(owner.error());
-    if (*owner) locks.push_back(std::move(**owner));
+    auto owner = RODEO_TRY(card.lock(channel, fmt::format("DMA channel {} of {}", channel, card.address().text())));
+    if (owner) locks.push_back(std::move(*owner));
   }
   return locks;
 }

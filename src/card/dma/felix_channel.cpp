@@ -19,11 +19,10 @@ constexpr std::chrono::milliseconds kObeyPatience{2000};
 }  // namespace
 
 Result<void> FelixChannel::set_enabled(bool on) {
-  const auto bar = card_.bar(0);
-  if (!bar) return std::unexpected(bar.error());
+  const auto bar = RODEO_TRY(card_.bar(0));
   const std::uint64_t bit = std::uint64_t{1} << channel_;
   // The word is shared by the owners of all channels.
-  if (volatile auto* word = (*bar)->mapped<std::uint64_t>(reg("dma_enable").offset)) {
+  if (volatile auto* word = bar->mapped<std::uint64_t>(reg("dma_enable").offset)) {
     const std::atomic_ref shared(*const_cast<std::uint64_t*>(word));
     if (on) {
       shared.fetch_or(bit, std::memory_order_acq_rel);
@@ -32,17 +31,15 @@ Result<void> FelixChannel::set_enabled(bool on) {
     }
     return {};
   }
-  if (auto done = card_.modify_at(0, reg("dma_enable").offset, {channel_, 1}, on ? 1 : 0); !done)
-    return std::unexpected(done.error());
+  RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {channel_, 1}, on ? 1 : 0));
   return {};
 }
 
 Result<void> FelixChannel::wait_done(bool done) {
   const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
   for (;;) {
-    const auto status = card_.read64(reg("dma_status"), channel_);
-    if (!status) return std::unexpected(status.error());
-    if ((felix::kDone.of(static_cast<std::uint32_t>(*status)) != 0) == done) return {};
+    const auto status = RODEO_TRY(card_.read64(reg("dma_status"), channel_));
+    if ((felix::kDone.of(static_cast<std::uint32_t>(status)) != 0) == done) return {};
     if (std::chrono::steady_clock::now() >= deadline)
       return std::unexpected(Error{
           "card.timeout",
@@ -53,25 +50,23 @@ Result<void> FelixChannel::wait_done(bool done) {
 }
 
 Result<void> FelixChannel::device_open() {
-  if (auto done = set_enabled(false); !done) return done;
-  if (auto done = wait_done(true); !done) return done;
-  const auto block = card_.read64(reg("block_bytes"));
-  if (!block) return std::unexpected(block.error());
+  RODEO_TRY(set_enabled(false));
+  RODEO_TRY(wait_done(true));
+  const auto block = RODEO_TRY(card_.read64(reg("block_bytes")));
   // Older firmware has no such register.
-  block_ = *block == 0 ? 1024 : static_cast<std::uint32_t>(*block);
+  block_ = block == 0 ? 1024 : static_cast<std::uint32_t>(block);
   if (block_ % 1024 != 0 || block_ > 64 * 1024)
     return std::unexpected(
-        Error{"card.misbehaved", fmt::format("the card claims blocks of {} bytes", *block), card_.address().text(),
+        Error{"card.misbehaved", fmt::format("the card claims blocks of {} bytes", block), card_.address().text(),
               "`rodeo card firmware` says whether its firmware is known; a reset or a power cycle may help"});
   granule_ = std::lcm(kSuperpageGranule, block_);
   ring_ = memory_.bytes.size() / granule_ * granule_;
   if (ring_ < 2 * static_cast<std::uint64_t>(granule_))
     return std::unexpected(Error{"card.dma_memory", fmt::format("the ring of a FELIX has at least {} bytes", 2 * granule_),
                                  card_.address().text(), "give it more memory"});
-  const auto bar = card_.bar(0);
-  if (!bar) return std::unexpected(bar.error());
-  position_ = (*bar)->mapped<std::uint64_t>(reg("dma_position").at(channel_));
-  read_pointer_ = (*bar)->mapped<std::uint64_t>(reg("dma_read_pointer").at(channel_));
+  const auto bar = RODEO_TRY(card_.bar(0));
+  position_ = bar->mapped<std::uint64_t>(reg("dma_position").at(channel_));
+  read_pointer_ = bar->mapped<std::uint64_t>(reg("dma_read_pointer").at(channel_));
   const std::size_t pieces = ring_ / granule_;
   in_card_ = FixedQueue<Superpage>(pieces);
   set_capacities(pieces, pieces, pieces);
@@ -79,7 +74,7 @@ Result<void> FelixChannel::device_open() {
 }
 
 Result<void> FelixChannel::device_reset(ResetLevel) {
-  if (auto done = set_enabled(false); !done) return done;
+  RODEO_TRY(set_enabled(false));
   return wait_done(true);
 }
 
@@ -92,15 +87,14 @@ Result<void> FelixChannel::device_start() {
   tail_ = written_ = freed_ = collected_ = announced_ = 0;
   running_ = false;
   in_card_.clear();
-  if (auto done = device_reset(ResetLevel::internal); !done) return done;
-  if (auto done = write(reg("dma_start"), base_); !done) return done;
-  if (auto done = write(reg("dma_end"), base_ + ring_); !done) return done;
-  if (auto done = write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()); !done) return done;
+  RODEO_TRY(device_reset(ResetLevel::internal));
+  RODEO_TRY(write(reg("dma_start"), base_));
+  RODEO_TRY(write(reg("dma_end"), base_ + ring_));
+  RODEO_TRY(write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()));
   if (settings_.source == DataSource::internal) {
-    const auto generator = card_.read64(reg("generator_control"));
-    if (!generator) return std::unexpected(generator.error());
-    generator_was_off_ = (*generator & 1U) == 0;
-    if (auto done = card_.write(reg("generator_control"), 1); !done) return done;
+    const auto generator = RODEO_TRY(card_.read64(reg("generator_control")));
+    generator_was_off_ = (generator & 1U) == 0;
+    RODEO_TRY(card_.write(reg("generator_control"), 1));
   }
   // Enabled by the first superpage: a descriptor without any would take the whole ring for free.
   return {};
@@ -116,9 +110,7 @@ Result<void> FelixChannel::read_position() {
   if (position_ != nullptr) {
     position = std::atomic_ref(*const_cast<std::uint64_t*>(position_)).load(std::memory_order_acquire);
   } else {
-    const auto read = card_.read64(reg("dma_position"), channel_);
-    if (!read) return std::unexpected(read.error());
-    position = *read;
+    position = RODEO_TRY(card_.read64(reg("dma_position"), channel_));
   }
   std::uint64_t offset = position - base_;
   if (offset == ring_) offset = 0;
@@ -148,7 +140,7 @@ Result<void> FelixChannel::write_read_pointer() {
   }
   if (running_) return {};
   running_ = true;
-  if (auto done = set_enabled(true); !done) return done;
+  RODEO_TRY(set_enabled(true));
   return wait_done(false);
 }
 
@@ -162,7 +154,7 @@ void FelixChannel::collect() {
 
 Result<void> FelixChannel::device_fill() {
   if (running_) {
-    if (auto read = read_position(); !read) return read;
+    RODEO_TRY(read_position());
     collect();
   }
   while (!transfer_.empty() && in_card_.room() > 0) {
@@ -180,7 +172,7 @@ std::uint32_t FelixChannel::device_growing() const {
 }
 
 Result<void> FelixChannel::device_stop() {
-  if (auto stopped = stop_descriptor(); !stopped) return stopped;
+  RODEO_TRY(stop_descriptor());
   // Left as it was found.
   return std::exchange(generator_was_off_, false) ? card_.write(reg("generator_control"), 0) : Result<void>{};
 }
@@ -188,9 +180,9 @@ Result<void> FelixChannel::device_stop() {
 Result<void> FelixChannel::stop_descriptor() {
   if (!running_) return {};
   running_ = false;
-  if (auto done = set_enabled(false); !done) return done;
-  if (auto done = wait_done(true); !done) return done;
-  if (auto read = read_position(); !read) return read;
+  RODEO_TRY(set_enabled(false));
+  RODEO_TRY(wait_done(true));
+  RODEO_TRY(read_position());
   // There is room for all of them: the ready queue holds the whole ring.
   collect();
   if (!in_card_.empty() && written_ > collected_) {
@@ -205,12 +197,9 @@ void FelixChannel::device_reclaim() {
 }
 
 Result<void> FelixChannel::device_health(DmaHealth& health) {
-  const auto dropped = card_.read64(reg("blocks_dropped"), channel_);
-  if (!dropped) return std::unexpected(dropped.error());
-  health.dropped_packets = *dropped;
-  const auto temperature = card_.read64(reg("temperature"));
-  if (!temperature) return std::unexpected(temperature.error());
-  health.temperature_celsius = felix::temperature_celsius(*temperature);
+  health.dropped_packets = RODEO_TRY(card_.read64(reg("blocks_dropped"), channel_));
+  const auto temperature = RODEO_TRY(card_.read64(reg("temperature")));
+  health.temperature_celsius = felix::temperature_celsius(temperature);
   return {};
 }
 

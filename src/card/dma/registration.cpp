@@ -35,9 +35,7 @@ Result<Registration> Registration::map(pci::Function& function, const SharedMemo
     registration.iova_ = iova;
     registration.bytes_ = memory.bytes.size();
     for (std::uint64_t offset = 0; offset < memory.bytes.size();) {
-      const auto place = function.bus_address(iova + offset);
-      if (!place) return std::unexpected(place.error().within("cannot register the DMA buffer"));
-      const auto [bus, contiguous] = *place;
+      const auto [bus, contiguous] = RODEO_TRY_WITHIN(function.bus_address(iova + offset), "cannot register the DMA buffer");
       const std::uint64_t bytes = std::min<std::uint64_t>(contiguous, memory.bytes.size() - offset);
       if (bytes == 0)
         return std::unexpected(

@@ -25,7 +25,7 @@ Result<SpanReader> SpanReader::create(DmaChannel& channel, std::uint32_t superpa
 
 Result<void> SpanReader::start() {
   if (channel_->state() == DmaState::started) return {};
-  if (auto started = channel_->start(); !started) return started;
+  RODEO_TRY(channel_->start());
   held_.clear();
   free_.clear();
   first_held_ = current_ = handed_ = 0;
@@ -47,7 +47,7 @@ Result<std::optional<DmaSpan>> SpanReader::next() {
   auto ready = channel_->front();
   if (!ready) {
     push_free();
-    if (auto filled = channel_->fill(); !filled) return std::unexpected(filled.error());
+    RODEO_TRY(channel_->fill());
     ready = channel_->front();
   }
   while (ready && !ready->ready) {  // came back unused at a stop

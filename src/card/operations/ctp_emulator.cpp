@@ -27,13 +27,13 @@ constexpr Field kReset{31};
 Result<void> check(const CtpEmulation& settings) {
   using Mode = CtpEmulation::Mode;
   const std::uint32_t least = settings.mode == Mode::calibration ? 19 : settings.mode == Mode::health ? 11 : 8;
-  if (auto ok = require_range("the trigger period in ticks", settings.ticks, least, kMostTicks); !ok) return ok;
-  if (auto ok = require_range("the last bunch crossing", settings.last_bc, 0, kLastBunchCrossing); !ok) return ok;
-  if (auto ok = require_range("the last heartbeat frame", settings.last_hb, 0, 0xffff); !ok) return ok;
-  if (auto ok = require_range("the number of heartbeat frames kept", settings.keep, 2, 0xffff); !ok) return ok;
-  if (auto ok = require_range("the number of heartbeat frames dropped", settings.drop, 2, 0xffff); !ok) return ok;
+  RODEO_TRY(require_range("the trigger period in ticks", settings.ticks, least, kMostTicks));
+  RODEO_TRY(require_range("the last bunch crossing", settings.last_bc, 0, kLastBunchCrossing));
+  RODEO_TRY(require_range("the last heartbeat frame", settings.last_hb, 0, 0xffff));
+  RODEO_TRY(require_range("the number of heartbeat frames kept", settings.keep, 2, 0xffff));
+  RODEO_TRY(require_range("the number of heartbeat frames dropped", settings.drop, 2, 0xffff));
   for (const std::uint32_t bc : settings.bunch_crossings) {
-    if (auto ok = require_range("a fixed bunch crossing", bc, 0, kLastBunchCrossing); !ok) return ok;
+    RODEO_TRY(require_range("a fixed bunch crossing", bc, 0, kLastBunchCrossing));
   }
   return {};
 }
@@ -53,8 +53,8 @@ std::uint32_t mode_of(CtpEmulation::Mode mode) {
 
 Result<void> start_ctp(Card& card, const CtpEmulation& settings) {
   using Mode = CtpEmulation::Mode;
-  if (auto ok = require_type(card, CardType::cru, "the CTP emulator"); !ok) return ok;
-  if (auto ok = check(settings); !ok) return ok;
+  RODEO_TRY(require_type(card, CardType::cru, "the CTP emulator"));
+  RODEO_TRY(check(settings));
   Result<void> done;
   const auto write = [&](const Register& where, std::uint32_t value) {
     if (done) done = card.write(where, value);
@@ -83,21 +83,21 @@ Result<void> start_ctp(Card& card, const CtpEmulation& settings) {
 }
 
 Result<void> stop_ctp(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "the CTP emulator"); !ok) return ok;
-  if (auto done = card.modify(reg("ctp_run_mode"), kMode, kIdle); !done) return std::unexpected(done.error());
+  RODEO_TRY(require_type(card, CardType::cru, "the CTP emulator"));
+  RODEO_TRY(card.modify(reg("ctp_run_mode"), kMode, kIdle));
   return {};
 }
 
 Result<void> send_trigger(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "the CTP emulator"); !ok) return ok;
+  RODEO_TRY(require_type(card, CardType::cru, "the CTP emulator"));
   for (const std::uint32_t value : {1U, 0U}) {
-    if (auto done = card.modify(reg("ctp_run_mode"), kOneTrigger, value); !done) return std::unexpected(done.error());
+    RODEO_TRY(card.modify(reg("ctp_run_mode"), kOneTrigger, value));
   }
   return {};
 }
 
 Result<CtpStatus> read_ctp(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "the CTP emulator"); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_type(card, CardType::cru, "the CTP emulator"));
   std::optional<Error> failed;
   const auto read = [&](const Register& where) -> std::uint32_t {
     const auto word = card.read(where);

@@ -31,33 +31,31 @@ class Chip {
   Result<void> at(std::uint32_t address) { return command(crorc::kFlashSetAddress | crorc::kFlashAddress.in(0, address)); }
   Result<void> write(std::uint32_t word) { return command(crorc::kFlashBusWrite | word); }
   Result<std::uint16_t> read() {
-    if (auto done = command(crorc::kFlashBusRead); !done) return std::unexpected(done.error());
-    const auto data = card_.read(reg("flash_data"));
-    if (!data) return std::unexpected(data.error());
-    return static_cast<std::uint16_t>(*data);
+    RODEO_TRY(command(crorc::kFlashBusRead));
+    const auto data = RODEO_TRY(card_.read(reg("flash_data")));
+    return static_cast<std::uint16_t>(data);
   }
   /// Commands one after another at an address.
   Result<void> at(std::uint32_t address, std::initializer_list<std::uint32_t> words) {
-    if (auto done = at(address); !done) return done;
+    RODEO_TRY(at(address));
     for (const std::uint32_t word : words) {
-      if (auto done = write(word); !done) return done;
+      RODEO_TRY(write(word));
     }
     return {};
   }
   Result<std::uint16_t> word(std::uint32_t address) {
-    if (auto done = at(address, {crorc::kChipReadArray}); !done) return std::unexpected(done.error());
+    RODEO_TRY(at(address, {crorc::kChipReadArray}));
     return read();
   }
   /// Waits for what erasing and programming end in: the chip gives its status then.
   Result<void> finish(std::uint32_t address, std::chrono::nanoseconds patience, std::string_view what) {
     const auto end = std::chrono::steady_clock::now() + patience;
     while (true) {
-      const auto status = read();
-      if (!status) return std::unexpected(status.error());
-      if (*status == crorc::kChipReady) return {};
-      if ((*status & crorc::kChipReady) != 0)
+      const auto status = RODEO_TRY(read());
+      if (status == crorc::kChipReady) return {};
+      if ((status & crorc::kChipReady) != 0)
         return std::unexpected(Error{"card.flash",
-                                     fmt::format("{} at word {:#x} failed: chip status {:#x}", what, address, *status),
+                                     fmt::format("{} at word {:#x} failed: chip status {:#x}", what, address, status),
                                      card_.address().text(), "write again before the card is switched off"});
       if (std::chrono::steady_clock::now() > end)
         return std::unexpected(Error{"card.timeout", fmt::format("{} at word {:#x} does not end", what, address),
@@ -69,12 +67,11 @@ class Chip {
 
  private:
   Result<void> command(std::uint32_t value) {
-    if (auto done = card_.write(reg("flash_command"), value); !done) return done;
+    RODEO_TRY(card_.write(reg("flash_command"), value));
     const auto end = std::chrono::steady_clock::now() + kWordPatience;
     while (true) {
-      const auto ready = card_.read(reg("flash_status"));
-      if (!ready) return std::unexpected(ready.error());
-      if (*ready != 0) return {};
+      const auto ready = RODEO_TRY(card_.read(reg("flash_status")));
+      if (ready != 0) return {};
       if (std::chrono::steady_clock::now() > end)
         return std::unexpected(Error{"card.timeout", "the flash interface does not get ready", card_.address().text(),
                                      "`rodeo card reset`, then try once more"});
@@ -84,7 +81,7 @@ class Chip {
 };
 
 Result<void> require_flash(const Card& card, std::uint32_t address, std::uint64_t words) {
-  if (auto ok = require_type(card, CardType::crorc, "flash"); !ok) return ok;
+  RODEO_TRY(require_type(card, CardType::crorc, "flash"));
   if (address < kFlashWords && words <= kFlashWords - address) return {};
   return std::unexpected(
       Error{"card.bad_setting",
@@ -97,26 +94,22 @@ Error interrupted() { return {"card.interrupted", "interrupted", {}, {}}; }
 
 Result<bool> block_matches(Chip& chip, std::uint32_t address, std::span<const std::uint16_t> words, std::uint32_t* where) {
   for (std::uint32_t i = 0; i < words.size(); ++i) {
-    const auto word = chip.word(address + i);
-    if (!word) return std::unexpected(word.error());
+    const auto word = RODEO_TRY(chip.word(address + i));
     *where = address + i;
-    if (*word != words[i]) return false;
+    if (word != words[i]) return false;
   }
   return true;
 }
 
 Result<void> program_block(Chip& chip, std::uint32_t address, std::span<const std::uint16_t> words) {
-  if (auto done =
-          chip.at(address, {crorc::kChipClearStatus, crorc::kChipLockSetup, crorc::kChipConfirm, crorc::kChipReadStatus});
-      !done)
-    return done;
-  if (auto done = chip.finish(address, kWordPatience, "unlocking the block"); !done) return done;
-  if (auto done = chip.at(address, {crorc::kChipEraseSetup, crorc::kChipConfirm}); !done) return done;
-  if (auto done = chip.finish(address, kErasePatience, "erasing the block"); !done) return done;
+  RODEO_TRY(chip.at(address, {crorc::kChipClearStatus, crorc::kChipLockSetup, crorc::kChipConfirm, crorc::kChipReadStatus}));
+  RODEO_TRY(chip.finish(address, kWordPatience, "unlocking the block"));
+  RODEO_TRY(chip.at(address, {crorc::kChipEraseSetup, crorc::kChipConfirm}));
+  RODEO_TRY(chip.finish(address, kErasePatience, "erasing the block"));
   for (std::uint32_t i = 0; i < words.size(); ++i) {
     if (words[i] == 0xffff) continue;  // as erased
-    if (auto done = chip.at(address + i, {crorc::kChipProgram, words[i]}); !done) return done;
-    if (auto done = chip.finish(address + i, kWordPatience, "programming a word"); !done) return done;
+    RODEO_TRY(chip.at(address + i, {crorc::kChipProgram, words[i]}));
+    RODEO_TRY(chip.finish(address + i, kWordPatience, "programming a word"));
   }
   return {};
 }
@@ -125,26 +118,23 @@ Result<void> program_block(Chip& chip, std::uint32_t address, std::span<const st
 
 Result<std::vector<std::uint16_t>> read_flash(Card& card, std::uint32_t address, std::uint64_t words,
                                               const FlashProgress& progress) {
-  if (auto ok = require_flash(card, address, words); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_flash(card, address, words));
   Chip chip(card);
   std::vector<std::uint16_t> read;
   read.reserve(words);
   while (read.size() < words) {
-    const auto word = chip.word(address + static_cast<std::uint32_t>(read.size()));
-    if (!word) return std::unexpected(word.error());
-    read.push_back(*word);
+    const auto word = RODEO_TRY(chip.word(address + static_cast<std::uint32_t>(read.size())));
+    read.push_back(word);
     if (progress && !progress(read.size(), words)) return std::unexpected(interrupted());
   }
   return read;
 }
 
 Result<std::optional<std::uint32_t>> serial_of_flash(Card& card) {
-  const auto alone = card.lock(pci::kConfigurationByte, "the flash of " + card.address().text(), kLockPatience);
-  if (!alone) return std::unexpected(alone.error());
-  const auto words = read_flash(card, crorc::kFlashSerialWord, crorc::kFlashSerialDigits / 2 + 1);
-  if (!words) return std::unexpected(words.error());
+  const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the flash of " + card.address().text(), kLockPatience));
+  const auto words = RODEO_TRY(read_flash(card, crorc::kFlashSerialWord, crorc::kFlashSerialDigits / 2 + 1));
   std::string text;
-  for (const std::uint16_t word : *words) text += {static_cast<char>(word >> 8), static_cast<char>(word & 0xff)};
+  for (const std::uint16_t word : words) text += {static_cast<char>(word >> 8), static_cast<char>(word & 0xff)};
   text.erase(0, 1);  // the number begins in the middle of a word
   std::uint32_t serial = 0;
   const auto end = std::from_chars(text.data(), text.data() + crorc::kFlashSerialDigits, serial).ptr;
@@ -153,15 +143,14 @@ Result<std::optional<std::uint32_t>> serial_of_flash(Card& card) {
 
 Result<FlashReport> write_flash(Card& card, std::uint32_t address, std::span<const std::uint16_t> words,
                                 const FlashProgress& progress) {
-  if (auto ok = require_flash(card, address, words.size()); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_flash(card, address, words.size()));
   if (address % crorc::kFlashBlockWords != 0)
     return std::unexpected(
         Error{"card.bad_setting",
               fmt::format("word {:#x} does not begin a block of {:#x} words", address, crorc::kFlashBlockWords),
               {},
               "firmware begins where its file says; blocks are written whole"});
-  const auto alone = card.lock(pci::kConfigurationByte, "the configuration of " + card.address().text());
-  if (!alone) return std::unexpected(alone.error());
+  const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the configuration of " + card.address().text()));
   Chip chip(card);
   FlashReport report;
   for (std::size_t done = 0; done < words.size();) {
@@ -169,14 +158,12 @@ Result<FlashReport> write_flash(Card& card, std::uint32_t address, std::span<con
     const std::uint32_t begin = address + static_cast<std::uint32_t>(done);
     ++report.blocks;
     std::uint32_t where = begin;
-    auto same = block_matches(chip, begin, block, &where);
-    if (!same) return std::unexpected(same.error());
-    if (!*same) {
+    auto same = RODEO_TRY(block_matches(chip, begin, block, &where));
+    if (!same) {
       ++report.blocks_written;
-      if (auto programmed = program_block(chip, begin, block); !programmed) return std::unexpected(programmed.error());
-      same = block_matches(chip, begin, block, &where);
-      if (!same) return std::unexpected(same.error());
-      if (!*same)
+      RODEO_TRY(program_block(chip, begin, block));
+      same = RODEO_TRY(block_matches(chip, begin, block, &where));
+      if (!same)
         return std::unexpected(Error{"card.flash", fmt::format("word {:#x} does not hold what was written", where),
                                      card.address().text(), "write again before the card is switched off"});
     }

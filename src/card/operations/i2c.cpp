@@ -50,16 +50,15 @@ Bus bus_of(CruBus bus) {
 Result<std::uint8_t> exchange(Card& card, const Bus& bus, std::uint8_t chip, std::uint8_t reg, std::uint8_t value,
                               std::uint32_t command) {
   const std::uint32_t word = std::uint32_t{chip} << 16 | std::uint32_t{reg} << 8 | value;
-  if (auto done = card.write(bus.command, kReset, bus.index); !done) return std::unexpected(done.error());
-  if (auto done = card.write(bus.command, kIdle, bus.index); !done) return std::unexpected(done.error());
-  if (auto done = card.write(bus.configuration, word, bus.index); !done) return std::unexpected(done.error());
-  if (auto done = card.write(bus.command, command, bus.index); !done) return std::unexpected(done.error());
-  if (auto done = card.write(bus.command, kIdle, bus.index); !done) return std::unexpected(done.error());
+  RODEO_TRY(card.write(bus.command, kReset, bus.index));
+  RODEO_TRY(card.write(bus.command, kIdle, bus.index));
+  RODEO_TRY(card.write(bus.configuration, word, bus.index));
+  RODEO_TRY(card.write(bus.command, command, bus.index));
+  RODEO_TRY(card.write(bus.command, kIdle, bus.index));
   const auto deadline = std::chrono::steady_clock::now() + kBusPatience;
   while (true) {
-    const auto answer = card.read(bus.data, bus.index);
-    if (!answer) return std::unexpected(answer.error());
-    if ((*answer & kReady) != 0) return static_cast<std::uint8_t>(*answer);
+    const auto answer = RODEO_TRY(card.read(bus.data, bus.index));
+    if ((answer & kReady) != 0) return static_cast<std::uint8_t>(answer);
     if (std::chrono::steady_clock::now() >= deadline)
       return std::unexpected(Error{"card.i2c",
                                    fmt::format("chip {:#x} did not answer within {} ms", chip, kBusPatience.count()),
@@ -70,12 +69,11 @@ Result<std::uint8_t> exchange(Card& card, const Bus& bus, std::uint8_t chip, std
 
 Result<std::uint8_t> read_locked(Card& card, CruBus bus, std::uint8_t chip, std::optional<std::uint8_t> page,
                                  std::uint8_t reg) {
-  if (auto ok = require_type(card, CardType::cru, "I2C"); !ok) return std::unexpected(ok.error());
-  const auto alone = card.lock(pci::kConfigurationByte, "the I2C of " + card.address().text(), kLockPatience);
-  if (!alone) return std::unexpected(alone.error());
+  RODEO_TRY(require_type(card, CardType::cru, "I2C"));
+  const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the I2C of " + card.address().text(), kLockPatience));
   const Bus where = bus_of(bus);
   if (page) {
-    if (auto done = exchange(card, where, chip, kPageRegister, *page, kWrite); !done) return done;
+    RODEO_TRY(exchange(card, where, chip, kPageRegister, *page, kWrite));
   }
   return exchange(card, where, chip, reg, 0, kRead);
 }
@@ -91,9 +89,9 @@ Result<std::uint8_t> read_i2c_page(Card& card, CruBus bus, std::uint8_t chip, st
 }
 
 Result<bool> ttc_clock_in_use(Card& card) {
-  const auto selection = read_i2c_page(card, CruBus::si5345_2, kJitterCleaner, 5, 0x2a);
-  if (!selection) return std::unexpected(selection.error().within("cannot ask the jitter cleaner"));
-  return (*selection >> 1 & 3) != 0;
+  const auto selection =
+      RODEO_TRY_WITHIN(read_i2c_page(card, CruBus::si5345_2, kJitterCleaner, 5, 0x2a), "cannot ask the jitter cleaner");
+  return (selection >> 1 & 3) != 0;
 }
 
 Result<std::optional<std::uint32_t>> serial_of_eeprom(Card& card) {
@@ -101,11 +99,10 @@ Result<std::optional<std::uint32_t>> serial_of_eeprom(Card& card) {
   static constexpr std::string_view kBefore = "\"pn\":\"p40_fv22b";
   std::string text;
   for (unsigned place = 0; place < kMostEepromBytes; ++place) {
-    const auto byte = read_i2c(card, CruBus::eeprom, kEeprom, static_cast<std::uint8_t>(place));
-    if (!byte) return std::unexpected(byte.error());
-    if (*byte == 0 || *byte == 0xff) break;
-    text += static_cast<char>(*byte);
-    if (*byte == '}') break;
+    const auto byte = RODEO_TRY(read_i2c(card, CruBus::eeprom, kEeprom, static_cast<std::uint8_t>(place)));
+    if (byte == 0 || byte == 0xff) break;
+    text += static_cast<char>(byte);
+    if (byte == '}') break;
   }
   std::erase(text, ' ');
   const std::size_t at = text.find(kBefore);

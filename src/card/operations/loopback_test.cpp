@@ -27,7 +27,7 @@ template <typename Visit>
 Result<void> each_link(const Card& card, std::uint32_t links, Visit visit) {
   for (unsigned link = 0; link < cru::kLinks; ++link) {
     if ((links >> link & 1) == 0) continue;
-    if (auto done = visit(link, cru::gbt_index(card.endpoint_or_zero(), link)); !done) return done;
+    RODEO_TRY(visit(link, cru::gbt_index(card.endpoint_or_zero(), link)));
   }
   return {};
 }
@@ -35,13 +35,13 @@ Result<void> each_link(const Card& card, std::uint32_t links, Visit visit) {
 }  // namespace
 
 Result<LoopbackTest> LoopbackTest::start(Card& card, const LoopbackSettings& settings) {
-  if (auto ok = require_type(card, CardType::cru, "the loopback test"); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_type(card, CardType::cru, "the loopback test"));
   if (settings.links == 0 || settings.links >= 1U << cru::kLinks)
     return std::unexpected(Error{"card.bad_setting", "the loopback test needs links of 0 to 11", {}, "--links 0-11"});
   LoopbackTest test(card, settings.links);  // gives back what it has taken if something fails
-  if (auto done = test.take_over(settings); !done) return std::unexpected(done.error());
+  RODEO_TRY(test.take_over(settings));
   std::this_thread::sleep_for(std::chrono::milliseconds{100});
-  if (auto done = test.clear(); !done) return std::unexpected(done.error());
+  RODEO_TRY(test.clear());
   return test;
 }
 
@@ -58,51 +58,44 @@ LoopbackTest::~LoopbackTest() {
 }
 
 Result<void> LoopbackTest::set(const Register& where, std::uint32_t index, std::uint32_t mask, std::uint32_t value) {
-  const auto before = card_->read(where, index);
-  if (!before) return std::unexpected(before.error());
-  saved_.push_back({&where, index, *before});
-  return card_->write(where, (*before & ~mask) | (value & mask), index);
+  const auto before = RODEO_TRY(card_->read(where, index));
+  saved_.push_back({&where, index, before});
+  return card_->write(where, (before & ~mask) | (value & mask), index);
 }
 
 Result<void> LoopbackTest::take_over(const LoopbackSettings& settings) {
   const std::uint32_t source =
       kGenerator | (settings.internal ? kInternalLoop : 0) | (settings.static_pattern ? kStatic : 0);
-  if (auto done = set(reg("gbt_wrapper_test"), 0, kCounter8Bit, settings.counter_8_bit ? kCounter8Bit : 0); !done)
-    return done;
+  RODEO_TRY(set(reg("gbt_wrapper_test"), 0, kCounter8Bit, settings.counter_8_bit ? kCounter8Bit : 0));
   return each_link(*card_, links_, [&](unsigned, std::uint32_t index) -> Result<void> {
-    if (auto done = set(reg("gbt_link_mask_low"), index, kAllBits, settings.mask_low); !done) return done;
-    if (auto done = set(reg("gbt_link_mask_medium"), index, kAllBits, settings.mask_medium); !done) return done;
-    if (auto done = set(reg("gbt_link_mask_high"), index, kAllBits, settings.mask_high); !done) return done;
+    RODEO_TRY(set(reg("gbt_link_mask_low"), index, kAllBits, settings.mask_low));
+    RODEO_TRY(set(reg("gbt_link_mask_medium"), index, kAllBits, settings.mask_medium));
+    RODEO_TRY(set(reg("gbt_link_mask_high"), index, kAllBits, settings.mask_high));
     return set(reg("gbt_link_source"), index, kGenerator | kInternalLoop | kStatic, source);
   });
 }
 
 Result<void> LoopbackTest::clear() {
   return each_link(*card_, links_, [&](unsigned, std::uint32_t index) -> Result<void> {
-    const auto source = card_->read(reg("gbt_link_source"), index);
-    if (!source) return std::unexpected(source.error());
-    if (auto done = card_->write(reg("gbt_link_source"), *source | kClearErrors, index); !done) return done;
-    return card_->write(reg("gbt_link_source"), *source & ~kClearErrors, index);
+    const auto source = RODEO_TRY(card_->read(reg("gbt_link_source"), index));
+    RODEO_TRY(card_->write(reg("gbt_link_source"), source | kClearErrors, index));
+    return card_->write(reg("gbt_link_source"), source & ~kClearErrors, index);
   });
 }
 
 Result<std::vector<LoopbackStatus>> LoopbackTest::status() const { return loopback_status(*card_, links_); }
 
 Result<std::vector<LoopbackStatus>> loopback_status(Card& card, std::uint32_t links) {
-  if (auto ok = require_type(card, CardType::cru, "the loopback test"); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_type(card, CardType::cru, "the loopback test"));
   std::vector<LoopbackStatus> all;
-  const auto done = each_link(card, links, [&](unsigned link, std::uint32_t index) -> Result<void> {
-    const auto status = card.read(reg("gbt_link_status"), index);
-    const auto rx_errors = card.read(reg("gbt_link_rx_errors"), index);
-    const auto fec_errors = card.read(reg("gbt_link_fec_errors"), index);
-    for (const auto* one : {&status, &rx_errors, &fec_errors}) {
-      if (!*one) return std::unexpected(one->error());
-    }
-    all.push_back({link, cru::kPllLocked.of(*status) != 0, cru::kRxLocked.of(*status) != 0, cru::kDataUp.of(*status) != 0,
-                   cru::kPhyUp.of(*status) != 0, *rx_errors, *fec_errors});
+  RODEO_TRY(each_link(card, links, [&](unsigned link, std::uint32_t index) -> Result<void> {
+    const auto status = RODEO_TRY(card.read(reg("gbt_link_status"), index));
+    const auto rx_errors = RODEO_TRY(card.read(reg("gbt_link_rx_errors"), index));
+    const auto fec_errors = RODEO_TRY(card.read(reg("gbt_link_fec_errors"), index));
+    all.push_back({link, cru::kPllLocked.of(status) != 0, cru::kRxLocked.of(status) != 0, cru::kDataUp.of(status) != 0,
+                   cru::kPhyUp.of(status) != 0, rx_errors, fec_errors});
     return {};
-  });
-  if (!done) return std::unexpected(done.error());
+  }));
   return all;
 }
 

@@ -52,12 +52,12 @@ Result<Pattern> Pattern::parse(std::string_view text) {
 }
 
 Result<void> play_patterns(Card& card, const PatternSettings& settings) {
-  if (auto ok = require_type(card, CardType::cru, "the pattern player"); !ok) return ok;
+  RODEO_TRY(require_type(card, CardType::cru, "the pattern player"));
   if (settings.length_1 > UINT32_MAX - settings.delay_1)
     return std::unexpected(Error{
         "card.bad_setting", "length and delay of pattern 1 together do not fit into 32 bits", {}, "shorten one of them"});
   for (const std::uint32_t bit : {settings.trigger_1, settings.trigger_2, settings.trigger_3}) {
-    if (auto ok = require_range("a trigger bit", bit, 0, 31); !ok) return ok;
+    RODEO_TRY(require_range("a trigger bit", bit, 0, 31));
   }
   Result<void> done;
   const auto write = [&](const Register& where, std::uint32_t value, std::uint32_t index = 0) {
@@ -93,7 +93,7 @@ Result<void> play_patterns(Card& card, const PatternSettings& settings) {
 }
 
 Result<PatternSettings> read_patterns(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "the pattern player"); !ok) return std::unexpected(ok.error());
+  RODEO_TRY(require_type(card, CardType::cru, "the pattern player"));
   PatternSettings settings;
   Result<void> done;
   const auto read = [&](const Register& where, std::uint32_t& value, std::uint32_t index = 0) {

@@ -41,11 +41,10 @@ constexpr std::array<const char*, 8> kPortStates{
     "power off",      "undefined"};
 
 Result<void> require_link(Card& card, unsigned channel) {
-  if (auto ok = require_type(card, CardType::crorc, "the SIU"); !ok) return ok;
-  if (auto ok = require_range("the channel", channel, 0, crorc::kLinks - 1); !ok) return ok;
-  const auto csr = card.read(reg("channel_csr"), channel);
-  if (!csr) return std::unexpected(csr.error());
-  if (crorc::kLinkDown.of(*csr) == 0) return {};
+  RODEO_TRY(require_type(card, CardType::crorc, "the SIU"));
+  RODEO_TRY(require_range("the channel", channel, 0, crorc::kLinks - 1));
+  const auto csr = RODEO_TRY(card.read(reg("channel_csr"), channel));
+  if (crorc::kLinkDown.of(csr) == 0) return {};
   return std::unexpected(Error{"card.link_down", fmt::format("link {} is down: nobody is there to ask", channel),
                                card.address().text(), "check the fibre and the power of the front end"});
 }
@@ -69,10 +68,9 @@ Result<std::uint32_t> wait_answer(Card& card, unsigned channel) {
 /// Takes answers that nobody waited for; at most so many as a mailbox can have.
 Result<void> drain(Card& card, unsigned channel) {
   for (int i = 0; i < 16; ++i) {
-    const auto csr = card.read(reg("channel_csr"), channel);
-    if (!csr) return std::unexpected(csr.error());
-    if (crorc::kStatusNotEmpty.of(*csr) == 0) return {};
-    if (auto taken = card.read(reg("ddl_status"), channel); !taken) return std::unexpected(taken.error());
+    const auto csr = RODEO_TRY(card.read(reg("channel_csr"), channel));
+    if (crorc::kStatusNotEmpty.of(csr) == 0) return {};
+    RODEO_TRY(card.read(reg("ddl_status"), channel));
   }
   return {};
 }
@@ -80,37 +78,36 @@ Result<void> drain(Card& card, unsigned channel) {
 }  // namespace
 
 Result<SiuStatus> read_siu_status(Card& card, unsigned channel) {
-  if (auto ok = require_link(card, channel); !ok) return std::unexpected(ok.error());
-  if (auto done = drain(card, channel); !done) return std::unexpected(done.error());
+  RODEO_TRY(require_link(card, channel));
+  RODEO_TRY(drain(card, channel));
   const std::uint32_t transaction = 1;
   const std::uint32_t command = kSiu | kReadAndClearStatus << 4 | transaction << 8;
-  if (auto done = card.write(reg("ddl_command"), command, channel); !done) return std::unexpected(done.error());
-  const auto answer = wait_answer(card, channel);
-  if (!answer) return std::unexpected(answer.error());
-  if ((*answer & 0xfff) != (kSiu | kInterfaceStatus << 4 | transaction << 8)) {
+  RODEO_TRY(card.write(reg("ddl_command"), command, channel));
+  const auto answer = RODEO_TRY(wait_answer(card, channel));
+  if ((answer & 0xfff) != (kSiu | kInterfaceStatus << 4 | transaction << 8)) {
     return std::unexpected(Error{"card.ddl",
-                                 fmt::format("link {} answered {:#010x}, which is no status of the SIU", channel, *answer),
+                                 fmt::format("link {} answered {:#010x}, which is no status of the SIU", channel, answer),
                                  card.address().text(), "ask again; --reset resets the SIU"});
   }
-  if (auto done = drain(card, channel); !done) return std::unexpected(done.error());  // the acknowledgement behind it
-  SiuStatus status{*answer, {}};
-  if ((*answer & kErrorBit) != 0) {
+  RODEO_TRY(drain(card, channel));  // the acknowledgement behind it
+  SiuStatus status{answer, {}};
+  if ((answer & kErrorBit) != 0) {
     for (const auto& [bit, text] : kErrors) {
-      if ((*answer >> bit & 1) != 0) status.conditions.emplace_back(text);
+      if ((answer >> bit & 1) != 0) status.conditions.emplace_back(text);
     }
   } else {
-    if ((*answer >> 16 & 1) != 0) status.conditions.emplace_back("in loop-back mode");
-    if ((*answer >> 15 & 1) != 0) status.conditions.emplace_back("a transaction of the front end is open");
+    if ((answer >> 16 & 1) != 0) status.conditions.emplace_back("in loop-back mode");
+    if ((answer >> 15 & 1) != 0) status.conditions.emplace_back("a transaction of the front end is open");
   }
-  status.conditions.emplace_back(fmt::format("port: {}", kPortStates[*answer >> 12 & 7]));
+  status.conditions.emplace_back(fmt::format("port: {}", kPortStates[answer >> 12 & 7]));
   return status;
 }
 
 Result<void> reset_siu(Card& card, unsigned channel) {
-  if (auto ok = require_link(card, channel); !ok) return ok;
-  if (auto done = drain(card, channel); !done) return done;
-  if (auto done = card.write(reg("ddl_command"), crorc::kCommandSiuReset, channel); !done) return done;
-  if (auto answer = wait_answer(card, channel); !answer) return std::unexpected(answer.error());
+  RODEO_TRY(require_link(card, channel));
+  RODEO_TRY(drain(card, channel));
+  RODEO_TRY(card.write(reg("ddl_command"), crorc::kCommandSiuReset, channel));
+  RODEO_TRY(wait_answer(card, channel));
   return drain(card, channel);
 }
 

@@ -10,10 +10,9 @@ using card_registers::cru::reg;
 namespace {
 
 Result<void> require_user_logic(Card& card) {
-  if (auto ok = require_type(card, CardType::cru, "user logic"); !ok) return ok;
-  const auto hash = card.read(reg("user_logic_hash"));
-  if (!hash) return std::unexpected(hash.error());
-  if (*hash != 0) return {};
+  RODEO_TRY(require_type(card, CardType::cru, "user logic"));
+  const auto hash = RODEO_TRY(card.read(reg("user_logic_hash")));
+  if (hash != 0) return {};
   return std::unexpected(Error{"card.no_user_logic", "the firmware has no user logic", card.address().text(),
                                "rodeo card list shows its version"});
 }
@@ -21,40 +20,36 @@ Result<void> require_user_logic(Card& card) {
 }  // namespace
 
 Result<UserLogic> read_user_logic(Card& card) {
-  if (auto ok = require_user_logic(card); !ok) return std::unexpected(ok.error());
-  const auto size = card.read(reg("user_logic_event_size"));
-  const auto random = card.read(reg("user_logic_random"));
-  const auto system_id = card.read(reg("user_logic_system_id"));
-  const auto link_id = card.read(reg("user_logic_link_id"));
-  for (const auto* one : {&size, &random, &system_id, &link_id}) {
-    if (!*one) return std::unexpected(one->error());
-  }
-  return UserLogic{*size, (*random & 1) != 0, *system_id, *link_id};
+  RODEO_TRY(require_user_logic(card));
+  const auto size = RODEO_TRY(card.read(reg("user_logic_event_size")));
+  const auto random = RODEO_TRY(card.read(reg("user_logic_random")));
+  const auto system_id = RODEO_TRY(card.read(reg("user_logic_system_id")));
+  const auto link_id = RODEO_TRY(card.read(reg("user_logic_link_id")));
+  return UserLogic{size, (random & 1) != 0, system_id, link_id};
 }
 
 Result<void> change_user_logic(Card& card, const UserLogicChange& change) {
-  const auto now = read_user_logic(card);
-  if (!now) return std::unexpected(now.error());
-  const std::uint32_t event_words = change.event_words.value_or(now->event_words);
-  const std::uint32_t system_id = change.system_id.value_or(now->system_id);
-  const std::uint32_t link_id = change.link_id.value_or(now->link_id);
+  const auto now = RODEO_TRY(read_user_logic(card));
+  const std::uint32_t event_words = change.event_words.value_or(now.event_words);
+  const std::uint32_t system_id = change.system_id.value_or(now.system_id);
+  const std::uint32_t link_id = change.link_id.value_or(now.link_id);
   // A fresh card has an event size of 0, which is no reason to refuse an id.
   if (change.event_words) {
-    if (auto ok = require_range("the event size in GBT words", event_words, 1, 0xffff); !ok) return ok;
+    RODEO_TRY(require_range("the event size in GBT words", event_words, 1, 0xffff));
   }
   if (change.system_id) {
-    if (auto ok = require_range("the system id", system_id, 0, 0xff); !ok) return ok;
+    RODEO_TRY(require_range("the system id", system_id, 0, 0xff));
   }
   if (change.link_id) {
-    if (auto ok = require_range("the link id", link_id, 0, 0xff); !ok) return ok;
+    RODEO_TRY(require_range("the link id", link_id, 0, 0xff));
   }
-  if (auto done = card.write(reg("user_logic_reset"), 1); !done) return done;
-  if (auto done = card.write(reg("user_logic_event_size"), event_words); !done) return done;
+  RODEO_TRY(card.write(reg("user_logic_reset"), 1));
+  RODEO_TRY(card.write(reg("user_logic_event_size"), event_words));
   // Writing 1 turns it over.
-  if (change.random_size.value_or(now->random_size) != now->random_size) {
-    if (auto done = card.write(reg("user_logic_random"), 1); !done) return done;
+  if (change.random_size.value_or(now.random_size) != now.random_size) {
+    RODEO_TRY(card.write(reg("user_logic_random"), 1));
   }
-  if (auto done = card.write(reg("user_logic_system_id"), system_id); !done) return done;
+  RODEO_TRY(card.write(reg("user_logic_system_id"), system_id));
   return card.write(reg("user_logic_link_id"), link_id);
 }
 

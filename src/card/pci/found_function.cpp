@@ -95,11 +95,9 @@ Result<std::unique_ptr<Function>> open_function(const FoundFunction& function) {
     return open_vfio_user(function.place, function.address);
   }
   // Asked anew: the reason why not has its remedy with it.
-  const auto found = find_function(function.address);
-  if (!found) return std::unexpected(found.error());
-  const auto usable = usable_back_end(*found, uio_is_allowed());
-  if (!usable) return std::unexpected(usable.error());
-  return *usable == BackEnd::uio ? open_uio(function.address) : open_vfio(function.address);
+  const auto found = RODEO_TRY(find_function(function.address));
+  const auto usable = RODEO_TRY(usable_back_end(found, uio_is_allowed()));
+  return usable == BackEnd::uio ? open_uio(function.address) : open_vfio(function.address);
 }
 
 }  // namespace rodeo::card::pci

@@ -186,14 +186,12 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
     case KeeperOperation::open_vfio:
     case KeeperOperation::open_uio: {
       if (client.function != nullptr) return failed("card.keeper", "a connection has one function", "");
-      const auto opened = function(request.address, request.operation == KeeperOperation::open_uio);
-      if (!opened) return std::unexpected(opened.error());
-      const auto path = lock_file(request.address);
-      if (!path) return std::unexpected(path.error());
-      client.function = *opened;
+      const auto opened = RODEO_TRY(function(request.address, request.operation == KeeperOperation::open_uio));
+      const auto path = RODEO_TRY(lock_file(request.address));
+      client.function = opened;
       passed = client.function->descriptors();
       reply.value = client.function->value();
-      set_text(*path);
+      set_text(path);
       break;
     }
     case KeeperOperation::map: {
@@ -201,22 +199,19 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
       if (client.function->maps(client.number) >= kMostMaps)
         return failed("card.dma_memory", fmt::format("a process may map {} pieces of memory", kMostMaps), "",
                       "map larger pieces");
-      const auto done =
-          client.function->map(client.number, descriptors[0].get(), request.offset, request.iova, request.bytes);
-      if (!done) return std::unexpected(done.error());
+      RODEO_TRY(client.function->map(client.number, descriptors[0].get(), request.offset, request.iova, request.bytes));
       break;
     }
     case KeeperOperation::unmap: {
-      const auto done = client.function->unmap(client.number, request.iova, request.bytes);
-      if (!done) return std::unexpected(done.error());
+      RODEO_TRY(client.function->unmap(client.number, request.iova, request.bytes));
       reply.value = request.bytes;
       break;
     }
     case KeeperOperation::physical: {
-      const auto runs = client.function->physical(client.number, request.iova, kKeeperMostData / sizeof(PhysicalRun));
-      if (!runs) return std::unexpected(runs.error());
-      for (const PhysicalRun& run : *runs) reply.value += run.bytes;
-      const auto bytes = std::as_bytes(std::span(*runs));
+      const auto runs =
+          RODEO_TRY(client.function->physical(client.number, request.iova, kKeeperMostData / sizeof(PhysicalRun)));
+      for (const PhysicalRun& run : runs) reply.value += run.bytes;
+      const auto bytes = std::as_bytes(std::span(runs));
       reply.data.assign(bytes.begin(), bytes.end());
       break;
     }
@@ -229,17 +224,15 @@ Result<KeeperReply> Keeper::answer(Client& client, const KeeperRequest& request,
       break;
     }
     case KeeperOperation::reset: {
-      const auto done = client.function->reset();
-      if (!done) return std::unexpected(done.error());
+      RODEO_TRY(client.function->reset());
       break;
     }
     case KeeperOperation::lock: {
-      auto node = client.function->lock_node();
-      if (!node) return std::unexpected(node.error());
-      passed = {node->file.get()};
-      reply.value = node->first;
+      auto node = RODEO_TRY(client.function->lock_node());
+      passed = {node.file.get()};
+      reply.value = node.first;
       descriptors.clear();
-      descriptors.push_back(std::move(node->file));  // until it has been sent; then it is the client's alone
+      descriptors.push_back(std::move(node.file));  // until it has been sent; then it is the client's alone
       break;
     }
     case KeeperOperation::status: set_text(status()); break;
@@ -260,9 +253,8 @@ Result<KeptFunction*> Keeper::function(const Address& address, bool uio) {
     if (((*found)->back_end() == BackEnd::uio) == uio) return found->get();
     return failed("card.held", "the keeper has the card open the other way", address.text(), "rodeo card keep --stop");
   }
-  auto opened = uio ? KeptFunction::open_uio(address) : KeptFunction::open_vfio(address, groups_);
-  if (!opened) return std::unexpected(opened.error());
-  functions_.push_back(std::move(*opened));
+  auto opened = RODEO_TRY(uio ? KeptFunction::open_uio(address) : KeptFunction::open_vfio(address, groups_));
+  functions_.push_back(std::move(opened));
   return functions_.back().get();
 }
 
@@ -324,9 +316,8 @@ Result<fs::path> function_lock_file(const Address& address) {
   const fs::path shared = kSharedKeeperSocket;
   if (std::getenv("RODEO_KEEPER_SOCKET") == nullptr && ::access(shared.c_str(), F_OK) == 0)
     return shared.parent_path() / name;
-  const auto socket = keeper_socket();
-  if (!socket) return std::unexpected(socket.error());
-  return socket->parent_path() / name;
+  const auto socket = RODEO_TRY(keeper_socket());
+  return socket.parent_path() / name;
 }
 
 Result<void> run_keeper(const KeeperSettings& settings) {

@@ -68,11 +68,10 @@ Result<void> start_keeper() {
   const std::string program = keeper_program();
   const std::string ready = fmt::format("{}", ends[1]);
   const std::array<const char*, 6> arguments{program.c_str(), "card", "keep", "--ready", ready.c_str(), nullptr};
-  const auto socket = keeper_socket();
-  if (!socket) return std::unexpected(socket.error());
+  const auto socket = RODEO_TRY(keeper_socket());
   std::error_code failure;
-  fs::create_directories(socket->parent_path(), failure);
-  const std::string log = (socket->parent_path() / "keeper.log").string();
+  fs::create_directories(socket.parent_path(), failure);
+  const std::string log = (socket.parent_path() / "keeper.log").string();
   const pid_t child = ::fork();
   if (child < 0) return failed("card.keeper", fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (child == 0) {  // only async-signal-safe calls from here on
@@ -152,9 +151,8 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect_if_running() {
     auto client = connect_to(kSharedKeeperSocket);
     if (!client || *client != nullptr) return client;
   }
-  const auto own = keeper_socket();
-  if (!own) return std::unexpected(own.error());
-  return connect_to(*own);
+  const auto own = RODEO_TRY(keeper_socket());
+  return connect_to(own);
 }
 
 Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
@@ -191,30 +189,27 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
     if (!packet) return std::unexpected(packet.error());
     return gone();
   }
-  auto reply = decode_reply(packet->bytes, request.operation);
-  if (!reply) return std::unexpected(reply.error());
-  return Answer{std::move(*reply), std::move(packet->descriptors)};
+  auto reply = RODEO_TRY(decode_reply(packet->bytes, request.operation));
+  return Answer{std::move(reply), std::move(packet->descriptors)};
 }
 
 Result<LockNode> KeeperClient::lock_node() {
   KeeperRequest request;
   request.operation = KeeperOperation::lock;
-  auto answer = ask(request);
-  if (!answer) return std::unexpected(answer.error());
-  if (answer->descriptors.size() != 1)
+  auto answer = RODEO_TRY(ask(request));
+  if (answer.descriptors.size() != 1)
     return failed("card.keeper", "the keeper did not hand out the node of the card's locks", "",
                   "use one version of rodeo for the keeper and its clients: `rodeo card keep --stop`");
-  return LockNode{std::move(answer->descriptors[0]), answer->reply.value};
+  return LockNode{std::move(answer.descriptors[0]), answer.reply.value};
 }
 
 Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& request, bool start) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
-    auto client = start ? connect() : connect_if_running();
-    if (!client) return std::unexpected(client.error());
-    if (*client == nullptr) return Opened{};
-    auto answer = (*client)->ask(request);
-    if (answer) return Opened{std::move(*client), std::move(*answer)};
+    auto client = RODEO_TRY(start ? connect() : connect_if_running());
+    if (client == nullptr) return Opened{};
+    auto answer = client->ask(request);
+    if (answer) return Opened{std::move(client), std::move(*answer)};
     if (answer.error().code != "card.gone" || attempt == kAttempts) return std::unexpected(answer.error());
     std::this_thread::sleep_for(milliseconds{20});
   }
@@ -233,17 +228,15 @@ Result<void> keep_function(const Address& address, bool keep) {
 Result<std::string> keeper_status() {
   KeeperRequest request;
   request.operation = KeeperOperation::status;
-  const auto opened = KeeperClient::connect_and_ask(request, false);
-  if (!opened) return std::unexpected(opened.error());
-  return opened->client == nullptr ? std::string{} : opened->answer.reply.text();
+  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, false));
+  return opened.client == nullptr ? std::string{} : opened.answer.reply.text();
 }
 
 Result<bool> stop_keeper() {
   KeeperRequest request;
   request.operation = KeeperOperation::stop;
-  const auto opened = KeeperClient::connect_and_ask(request, false);
-  if (!opened) return std::unexpected(opened.error());
-  return opened->client != nullptr;
+  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, false));
+  return opened.client != nullptr;
 }
 
 }  // namespace rodeo::card::pci

@@ -9,7 +9,7 @@ namespace rodeo::card::pci {
 Result<void> KeeperFunction::post(std::span<const RegionWrite> writes) {
   for (const RegionWrite& one : writes) {
     const auto bytes = std::as_bytes(std::span(&one.value, 1)).first(std::min<std::size_t>(one.bytes, sizeof one.value));
-    if (auto done = regions_.write(one.region, one.offset, bytes); !done) return done;
+    RODEO_TRY(regions_.write(one.region, one.offset, bytes));
   }
   return {};
 }

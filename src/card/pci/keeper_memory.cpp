@@ -20,7 +20,7 @@ Result<void> KeeperMemory::map(std::span<std::byte> memory, int fd, std::uint64_
   request.iova = iova;
   request.bytes = memory.size();
   request.offset = fd_offset;
-  if (const auto answer = keeper_.ask(request, fd); !answer) return std::unexpected(answer.error());
+  RODEO_TRY(keeper_.ask(request, fd));
   std::map<std::uint64_t, Run> runs{{iova, {iova, memory.size()}}};
   if (physical_) {
     runs.clear();
@@ -40,9 +40,8 @@ Result<void> KeeperMemory::read_physical(std::uint64_t iova, std::uint64_t bytes
     KeeperRequest request;
     request.operation = KeeperOperation::physical;
     request.iova = iova + done;
-    const auto answer = keeper_.ask(request);
-    if (!answer) return std::unexpected(answer.error());
-    const std::vector<std::byte>& data = answer->reply.data;
+    const auto answer = RODEO_TRY(keeper_.ask(request));
+    const std::vector<std::byte>& data = answer.reply.data;
     std::uint64_t described = 0;
     for (std::size_t at = 0; at + sizeof(PhysicalRun) <= data.size(); at += sizeof(PhysicalRun)) {
       PhysicalRun run;
@@ -64,7 +63,7 @@ Result<void> KeeperMemory::unmap(std::uint64_t iova, std::uint64_t bytes) {
   request.operation = KeeperOperation::unmap;
   request.iova = iova;
   request.bytes = bytes;
-  if (const auto answer = keeper_.ask(request); !answer) return std::unexpected(answer.error());
+  RODEO_TRY(keeper_.ask(request));
   const std::lock_guard lock(mutex_);
   runs_.erase(runs_.lower_bound(iova), runs_.lower_bound(iova + bytes));
   return {};

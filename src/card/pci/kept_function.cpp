@@ -47,26 +47,22 @@ unsigned memory_resources(const std::string& directory) {
 }  // namespace
 
 Result<std::unique_ptr<KeptFunction>> KeptFunction::open_vfio(const Address& address, VfioGroups& groups) {
-  const auto found = find_function(address);
-  if (!found) return std::unexpected(found.error());
-  const auto usable = usable_back_end(*found, false);
-  if (!usable) return std::unexpected(usable.error());
-  std::shared_ptr<VfioGroup> group = groups[*found->iommu_group].lock();
+  const auto found = RODEO_TRY(find_function(address));
+  RODEO_TRY(usable_back_end(found, false));
+  std::shared_ptr<VfioGroup> group = groups[*found.iommu_group].lock();
   if (!group) {
-    auto opened = VfioGroup::open(*found->iommu_group);
-    if (!opened) return std::unexpected(opened.error());
-    group = std::make_shared<VfioGroup>(std::move(*opened));
+    auto opened = RODEO_TRY(VfioGroup::open(*found.iommu_group));
+    group = std::make_shared<VfioGroup>(std::move(opened));
     groups[group->number()] = group;
   }
-  auto device = group->device(address);
-  if (!device) return std::unexpected(device.error());
+  auto device = RODEO_TRY(group->device(address));
   vfio_region_info region{};
   region.argsz = sizeof region;
   region.index = VFIO_PCI_CONFIG_REGION_INDEX;
-  if (::ioctl(device->get(), VFIO_DEVICE_GET_REGION_INFO, &region) != 0)
+  if (::ioctl(device.get(), VFIO_DEVICE_GET_REGION_INFO, &region) != 0)
     return std::unexpected(
         Error{"card.driver", fmt::format("no configuration space: {}", std::strerror(errno)), address.text(), ""});
-  std::unique_ptr<KeptFunction> function(new KeptFunction(address, std::move(*device), region.offset));
+  std::unique_ptr<KeptFunction> function(new KeptFunction(address, std::move(device), region.offset));
   function->value_ = group->number();
   function->group_ = std::move(group);
   function->detach_interrupts();
@@ -74,34 +70,28 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_vfio(const Address& add
 }
 
 Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& address) {
-  const auto found = find_function(address);
-  if (!found) return std::unexpected(found.error());
-  const auto usable = usable_back_end(*found, true);
-  if (!usable) return std::unexpected(usable.error());
-  if (*usable != BackEnd::uio || !found->uio) {
+  const auto found = RODEO_TRY(find_function(address));
+  const auto usable = RODEO_TRY(usable_back_end(found, true));
+  if (usable != BackEnd::uio || !found.uio) {
     return std::unexpected(
-        Error{"card.driver", fmt::format("the card is driven by {}, not by uio_pci_generic", found->driver), address.text(),
+        Error{"card.driver", fmt::format("the card is driven by {}, not by uio_pci_generic", found.driver), address.text(),
               "leave out what asks for UIO, or " + how_to_bind(address, "uio_pci_generic")});
   }
   const std::string directory = function_directory(address).string();
-  auto configuration = open_file(directory + "/config", address);
-  if (!configuration) return std::unexpected(configuration.error());
-  std::unique_ptr<KeptFunction> function(new KeptFunction(address, std::move(*configuration), 0));
-  auto node = open_file(fmt::format("/dev/uio{}", *found->uio), address);
-  if (!node) return std::unexpected(node.error());
-  function->further_.push_back(std::move(*node));
+  auto configuration = RODEO_TRY(open_file(directory + "/config", address));
+  std::unique_ptr<KeptFunction> function(new KeptFunction(address, std::move(configuration), 0));
+  auto node = RODEO_TRY(open_file(fmt::format("/dev/uio{}", *found.uio), address));
+  function->further_.push_back(std::move(node));
   const unsigned memory = memory_resources(directory);
   for (unsigned number = 0; number < kResources; ++number) {
     if ((memory >> number & 1U) == 0) continue;
-    auto resource = open_file(fmt::format("{}/resource{}", directory, number), address);
-    if (!resource) return std::unexpected(resource.error());
-    function->further_.push_back(std::move(*resource));
+    auto resource = RODEO_TRY(open_file(fmt::format("{}/resource{}", directory, number), address));
+    function->further_.push_back(std::move(resource));
   }
   function->value_ = memory;
   // Nothing but this lock keeps a second keeper from a function without a group.
-  auto lock = function->lock_node();
-  if (!lock) return std::unexpected(lock.error());
-  auto alone = ByteLock::acquire(std::move(*lock), kServerByte, "the card", std::filesystem::path());
+  auto lock = RODEO_TRY(function->lock_node());
+  auto alone = ByteLock::acquire(std::move(lock), kServerByte, "the card", std::filesystem::path());
   if (!alone)
     return std::unexpected(Error{"card.held", "another keeper has the card", address.text(),
                                  "use its socket (RODEO_KEEPER_SOCKET), or end it: rodeo card keep --stop"});
@@ -114,12 +104,11 @@ Result<std::unique_ptr<KeptFunction>> KeptFunction::open_uio(const Address& addr
 // mastering off.)
 Result<LockNode> KeptFunction::lock_node() const {
   const std::string path = group_ != nullptr ? "/dev/vfio/vfio" : (function_directory(address_) / "config").string();
-  auto file = open_file(path, address_);
-  if (!file) return std::unexpected(file.error());
+  auto file = RODEO_TRY(open_file(path, address_));
   const std::uint64_t place = static_cast<std::uint64_t>(address_.domain) << 16 |
                               static_cast<std::uint64_t>(address_.bus) << 8 |
                               static_cast<std::uint64_t>(address_.device) << 3 | address_.function;
-  return LockNode{std::move(*file), place << 8};
+  return LockNode{std::move(file), place << 8};
 }
 
 KeptFunction::~KeptFunction() {
@@ -144,12 +133,11 @@ Result<void> KeptFunction::map(std::uint64_t owner, int fd, std::uint64_t offset
       return std::unexpected(Error{"card.refused", fmt::format("the address {:#x} is mapped already", iova), address_.text(),
                                    "use another address"});
   }
-  auto memory = HeldMemory::hold(fd, offset, bytes, group_ == nullptr);
-  if (!memory) return std::unexpected(memory.error());
+  auto memory = RODEO_TRY(HeldMemory::hold(fd, offset, bytes, group_ == nullptr));
   if (group_) {
-    if (auto done = group_->map(memory->memory(), iova); !done) return done;
+    RODEO_TRY(group_->map(memory.memory(), iova));
   }
-  maps_.push_back({owner, iova, std::move(*memory)});
+  maps_.push_back({owner, iova, std::move(memory)});
   return {};
 }
 
@@ -161,7 +149,7 @@ Result<void> KeptFunction::unmap(std::uint64_t owner, std::uint64_t iova, std::u
     return std::unexpected(
         Error{"card.dma_memory", fmt::format("{} bytes at {:#x} were not mapped as one", bytes, iova), address_.text(), ""});
   if (group_) {
-    if (const auto done = group_->unmap(iova, bytes); !done) return std::unexpected(done.error());
+    RODEO_TRY(group_->unmap(iova, bytes));
   }
   maps_.erase(found);
   return {};

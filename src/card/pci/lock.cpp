@@ -92,8 +92,7 @@ Result<ByteLock> ByteLock::acquire(const std::filesystem::path& file, unsigned b
 Result<ByteLock> ByteLock::acquire(LockNode node, unsigned byte, const std::string& what, const std::filesystem::path& notes,
                                    std::chrono::milliseconds patience) {
   const base::UniqueFd note_file(notes.empty() ? -1 : ::open(notes.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (auto locked = lock_byte(node.file.get(), node.first, byte, note_file.get(), what, notes, patience); !locked)
-    return std::unexpected(locked.error());
+  RODEO_TRY(lock_byte(node.file.get(), node.first, byte, note_file.get(), what, notes, patience));
   return ByteLock(std::move(node.file));
 }
 

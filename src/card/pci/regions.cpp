@@ -88,7 +88,7 @@ std::byte* Regions::mapped(unsigned number, std::uint64_t offset, std::size_t by
 }
 
 Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
-  if (auto good = check(number, offset, bytes.size(), false); !good) return good;
+  RODEO_TRY(check(number, offset, bytes.size(), false));
   if (const std::byte* from = mapped(number, offset, bytes.size()); from != nullptr) {
     switch (bytes.size()) {
       case 1: load<std::uint8_t>(from, bytes.data()); break;
@@ -107,7 +107,7 @@ Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std:
 }
 
 Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
-  if (auto good = check(number, offset, bytes.size(), true); !good) return good;
+  RODEO_TRY(check(number, offset, bytes.size(), true));
   if (std::byte* to = mapped(number, offset, bytes.size()); to != nullptr) {
     switch (bytes.size()) {
       case 1: store<std::uint8_t>(to, bytes.data()); break;
@@ -135,9 +135,8 @@ Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) 
     const bool within = range.offset >= mappable.offset && range.bytes <= mappable.bytes && range.bytes > 0 &&
                         range.offset - mappable.offset <= mappable.bytes - range.bytes;
     if (!within || range.offset % 4096 != 0) continue;
-    const auto memory = map_range(region, number, range);
-    if (!memory) return std::unexpected(memory.error());
-    return std::span(*memory, range.bytes);
+    const auto memory = RODEO_TRY(map_range(region, number, range));
+    return std::span(memory, range.bytes);
   }
   return refused(number, range.offset, fmt::format("{} bytes there cannot be mapped", range.bytes));
 }
@@ -145,9 +144,9 @@ Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) 
 Result<void> Regions::change_command(std::uint16_t set, std::uint16_t clear) {
   std::uint16_t command = 0;
   const auto bytes = std::as_writable_bytes(std::span(&command, 1));
-  if (auto done = read(kConfigurationRegion, PCI_COMMAND, bytes); !done) return done;
+  RODEO_TRY(read(kConfigurationRegion, PCI_COMMAND, bytes));
   command = static_cast<std::uint16_t>((command | set) & ~clear);
-  if (auto done = write(kConfigurationRegion, PCI_COMMAND, bytes); !done) return done;
+  RODEO_TRY(write(kConfigurationRegion, PCI_COMMAND, bytes));
   // What was written has arrived when this has been read.
   return read(kConfigurationRegion, PCI_COMMAND, bytes);
 }

@@ -127,7 +127,7 @@ Result<int> UioFunction::interrupt(unsigned vector) {
           Error{"card.interrupt", fmt::format("cannot make an eventfd: {}", std::strerror(errno)), address().text(), ""});
     bridge_ = std::make_unique<InterruptBridge>(files_[1].get(), std::move(event), std::move(stop));
   }
-  if (auto armed = regions().change_command(0, PCI_COMMAND_INTX_DISABLE); !armed) return std::unexpected(armed.error());
+  RODEO_TRY(regions().change_command(0, PCI_COMMAND_INTX_DISABLE));
   return bridge_->event();
 }
 
@@ -137,11 +137,10 @@ Result<std::unique_ptr<Function>> open_uio(const Address& address) {
   KeeperRequest request;
   request.operation = KeeperOperation::open_uio;
   request.address = address;
-  auto opened = KeeperClient::connect_and_ask(request, true);
-  if (!opened) return std::unexpected(opened.error());
-  KeeperClient::Answer* const answer = &opened->answer;
-  auto function = std::make_unique<UioFunction>(address, std::move(opened->client), std::move(answer->descriptors));
-  if (auto done = function->examine(answer->reply.value); !done) return std::unexpected(done.error());
+  auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, true));
+  KeeperClient::Answer* const answer = &opened.answer;
+  auto function = std::make_unique<UioFunction>(address, std::move(opened.client), std::move(answer->descriptors));
+  RODEO_TRY(function->examine(answer->reply.value));
   return function;
 }
 

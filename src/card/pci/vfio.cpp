@@ -53,7 +53,7 @@ Result<void> VfioFunction::examine() {
   if (::ioctl(device_.get(), VFIO_DEVICE_GET_INFO, &device) != 0)
     return failed("card.driver", fmt::format("the kernel does not describe the device: {}", std::strerror(errno)));
   for (unsigned number = 0; number < std::min(device.num_regions, Regions::kCount); ++number) {
-    if (auto done = examine_region(number); !done) return done;
+    RODEO_TRY(examine_region(number));
   }
   for (const unsigned index : {VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_MSI_IRQ_INDEX, VFIO_PCI_INTX_IRQ_INDEX}) {
     vfio_irq_info info{.argsz = sizeof info, .flags = 0, .index = index, .count = 0};
@@ -159,13 +159,12 @@ Result<std::unique_ptr<Function>> open_vfio(const Address& address) {
   KeeperRequest request;
   request.operation = KeeperOperation::open_vfio;
   request.address = address;
-  auto opened = KeeperClient::connect_and_ask(request, true);
-  if (!opened) return std::unexpected(opened.error());
-  KeeperClient::Answer* const answer = &opened->answer;
+  auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, true));
+  KeeperClient::Answer* const answer = &opened.answer;
   if (answer->descriptors.size() != 1)
     return std::unexpected(Error{"card.keeper", "the keeper did not hand the device over", address.text(), ""});
-  auto function = std::make_unique<VfioFunction>(address, std::move(opened->client), std::move(answer->descriptors[0]));
-  if (auto done = function->examine(); !done) return std::unexpected(done.error());
+  auto function = std::make_unique<VfioFunction>(address, std::move(opened.client), std::move(answer->descriptors[0]));
+  RODEO_TRY(function->examine());
   return function;
 }
 

@@ -65,20 +65,20 @@ class VfioUserFunction final : public Function {
   }
 
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
-    if (auto allowed = check(number, offset, bytes.size(), false); !allowed) return allowed;
+    RODEO_TRY(check(number, offset, bytes.size(), false));
     const std::lock_guard guard(mutex_);
     return read_locked(number, offset, bytes);
   }
 
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
-    if (auto allowed = check(number, offset, bytes.size(), true); !allowed) return allowed;
+    RODEO_TRY(check(number, offset, bytes.size(), true));
     const std::lock_guard guard(mutex_);
     return write_locked(number, offset, bytes);
   }
 
   Result<void> post(std::span<const RegionWrite> writes) override {
     for (const RegionWrite& write : writes) {
-      if (auto allowed = check(write.region, write.offset, write.bytes, true); !allowed) return allowed;
+      RODEO_TRY(check(write.region, write.offset, write.bytes, true));
     }
     const std::lock_guard guard(mutex_);
     return connection_.post(writes, connection_.server().write_multiple);
@@ -86,8 +86,7 @@ class VfioUserFunction final : public Function {
 
   Result<void> exchange(std::span<RegionOperation> operations) override {
     for (const RegionOperation& operation : operations) {
-      if (auto allowed = check(operation.region, operation.offset, operation.bytes, operation.write); !allowed)
-        return allowed;
+      RODEO_TRY(check(operation.region, operation.offset, operation.bytes, operation.write));
     }
     const std::lock_guard guard(mutex_);
     return connection_.exchange(operations);
@@ -106,8 +105,7 @@ class VfioUserFunction final : public Function {
   Result<void> reset() override {
     if (!owner_.here()) return forked(address_.text());
     const std::lock_guard guard(mutex_);
-    const auto answer = connection_.ask(wire::DeviceReset{}, std::chrono::steady_clock::now() + kResetPatience);
-    if (!answer) return std::unexpected(answer.error());
+    RODEO_TRY(connection_.ask(wire::DeviceReset{}, std::chrono::steady_clock::now() + kResetPatience));
     return {};
   }
 
@@ -115,9 +113,7 @@ class VfioUserFunction final : public Function {
     if (!owner_.here()) return forked(address_.text());
     const std::lock_guard guard(mutex_);
     std::uint16_t command = 0;
-    if (auto done = read_locked(kConfigurationRegion, kCommandRegister, std::as_writable_bytes(std::span(&command, 1)));
-        !done)
-      return done;
+    RODEO_TRY(read_locked(kConfigurationRegion, kCommandRegister, std::as_writable_bytes(std::span(&command, 1))));
     command = static_cast<std::uint16_t>(on ? command | kBusMaster : command & ~kBusMaster);
     return write_locked(kConfigurationRegion, kCommandRegister, std::as_bytes(std::span(&command, 1)));
   }
@@ -144,9 +140,8 @@ class VfioUserFunction final : public Function {
     request.offset = offset;
     request.region = number;
     request.count = static_cast<std::uint32_t>(bytes.size());
-    const auto answer = connection_.ask(request);
-    if (!answer) return std::unexpected(answer.error());
-    const auto data = wire::decode_region_data(answer->payload);
+    const auto answer = RODEO_TRY(connection_.ask(request));
+    const auto data = wire::decode_region_data(answer.payload);
     if (!data || data->size() != bytes.size())
       return std::unexpected(Error{"card.protocol",
                                    fmt::format("the card answered a read of {} bytes with other bytes", bytes.size()),
@@ -161,8 +156,7 @@ class VfioUserFunction final : public Function {
     request.region = number;
     request.count = static_cast<std::uint32_t>(bytes.size());
     request.data = bytes;
-    const auto answer = connection_.ask(request);
-    if (!answer) return std::unexpected(answer.error());
+    RODEO_TRY(connection_.ask(request));
     return {};
   }
 
@@ -184,21 +178,19 @@ class VfioUserFunction final : public Function {
 
 Result<void> VfioUserFunction::begin() {
   const Deadline deadline = connection_.from_now();
-  if (auto agreed = connection_.negotiate(deadline); !agreed) return agreed;
-  const auto answer = connection_.ask(wire::DeviceInfo{}, deadline);
-  if (!answer) return std::unexpected(answer.error());
-  const auto device = wire::decode_device_info(answer->payload);
+  RODEO_TRY(connection_.negotiate(deadline));
+  const auto answer = RODEO_TRY(connection_.ask(wire::DeviceInfo{}, deadline));
+  const auto device = wire::decode_device_info(answer.payload);
   if (!device) return std::unexpected(Error{"card.protocol", "the card's description is too short", address_.text()});
   for (unsigned number = 0; number < std::min(kRegions, device->regions); ++number) {
-    if (auto asked = ask_region(number, deadline); !asked) return asked;
+    RODEO_TRY(ask_region(number, deadline));
   }
   for (const std::uint32_t index : {kMsix, kMsi}) {
     if (index >= device->irqs) continue;
-    const auto count = ask_vectors(index, deadline);
-    if (!count) return std::unexpected(count.error());
-    if (*count == 0) continue;
+    const auto count = RODEO_TRY(ask_vectors(index, deadline));
+    if (count == 0) continue;
     irq_index_ = index;
-    vectors_ = *count;
+    vectors_ = count;
     break;
   }
   return {};
@@ -209,9 +201,8 @@ Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
   request.index = number;
   request.argsz = wire::region_info_bytes(16);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    auto answer = connection_.ask(request, deadline);
-    if (!answer) return std::unexpected(answer.error());
-    const auto reply = wire::decode_region_info(answer->payload);
+    auto answer = RODEO_TRY(connection_.ask(request, deadline));
+    const auto reply = wire::decode_region_info(answer.payload);
     if (!reply || reply->info.index != number)
       return std::unexpected(Error{
           "card.protocol", fmt::format("the card's description of region {} cannot be read", number), address_.text()});
@@ -223,8 +214,8 @@ Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
     region.info.bytes = reply->info.size;
     region.info.readable = (reply->info.flags & wire::RegionInfo::kRead) != 0;
     region.info.writable = (reply->info.flags & wire::RegionInfo::kWrite) != 0;
-    if ((reply->info.flags & wire::RegionInfo::kMmap) == 0 || answer->fds.empty()) return {};
-    region.fd = std::move(answer->fds.front());
+    if ((reply->info.flags & wire::RegionInfo::kMmap) == 0 || answer.fds.empty()) return {};
+    region.fd = std::move(answer.fds.front());
     region.fd_offset = reply->info.offset;
     if (!reply->areas) {
       region.info.mappable.push_back({0, region.info.bytes});
@@ -242,9 +233,8 @@ Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
 Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index, Deadline deadline) {
   wire::IrqInfo request;
   request.index = index;
-  const auto answer = connection_.ask(request, deadline);
-  if (!answer) return std::unexpected(answer.error());
-  const auto reply = wire::decode_irq_info(answer->payload);
+  const auto answer = RODEO_TRY(connection_.ask(request, deadline));
+  const auto reply = wire::decode_irq_info(answer.payload);
   if (!reply)
     return std::unexpected(Error{"card.protocol", "the card's description of its interrupts is too short", address_.text()});
   return (reply->flags & wire::IrqInfo::kEventfd) != 0 ? std::min(reply->count, 2048U) : 0U;
@@ -299,8 +289,7 @@ Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std:
   request.size = memory.size();
   if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
-  const auto answer = connection_.ask(request, std::span(&fd, 1));
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(connection_.ask(request, std::span(&fd, 1)));
   dma_[iova] = memory.size();
   return {};
 }
@@ -311,8 +300,7 @@ Result<void> VfioUserFunction::dma_unmap(std::uint64_t iova, std::uint64_t bytes
   request.size = bytes;
   if (!owner_.here()) return forked(address_.text());
   const std::lock_guard guard(mutex_);
-  const auto answer = connection_.ask(request);
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(connection_.ask(request));
   std::erase_if(dma_, [&](const auto& map) { return map.first >= iova && map.first - iova < bytes; });
   return {};
 }
@@ -343,8 +331,7 @@ Result<int> VfioUserFunction::interrupt(unsigned vector) {
   request.start = vector;
   request.count = 1;
   const int fd = eventfd.get();
-  const auto answer = connection_.ask(request, std::span(&fd, 1));
-  if (!answer) return std::unexpected(answer.error());
+  RODEO_TRY(connection_.ask(request, std::span(&fd, 1)));
   eventfds_.emplace(vector, std::move(eventfd));
   return fd;
 }
@@ -368,8 +355,7 @@ Result<std::unique_ptr<Function>> open_vfio_user(const std::filesystem::path& so
 Result<std::unique_ptr<Function>> open_vfio_user(base::UniqueFd socket, const std::string& name, const Address& address,
                                                  const VfioUserSettings& settings) {
   auto function = std::make_unique<VfioUserFunction>(VfioUserConnection(std::move(socket), name, settings), address);
-  if (auto begun = function->begin(); !begun)
-    return std::unexpected(begun.error().within(fmt::format("cannot open the card {}", address.text())));
+  RODEO_TRY_WITHIN(function->begin(), fmt::format("cannot open the card {}", address.text()));
   return function;
 }
 

@@ -96,11 +96,11 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Deadline deadline, base
 
 Result<wire::Header> VfioUserConnection::receive(Deadline deadline, std::vector<base::UniqueFd>& fds) {
   base::ReceivedFds received;
-  if (auto filled = fill(wire::kHeaderBytes, deadline, received); !filled) return std::unexpected(filled.error());
+  RODEO_TRY(fill(wire::kHeaderBytes, deadline, received));
   const wire::Header header = wire::read_header(std::span(in_).subspan(begin_, wire::kHeaderBytes));
   if (header.size < wire::kHeaderBytes || header.size > kMaxAnswerBytes)
     return broken("card.protocol", fmt::format("the card sent a message of {} bytes", header.size));
-  if (auto filled = fill(header.size, deadline, received); !filled) return std::unexpected(filled.error());
+  RODEO_TRY(fill(header.size, deadline, received));
   fds = std::move(received.fds);
   return header;
 }
@@ -112,33 +112,32 @@ Result<VfioUserConnection::Answer> VfioUserConnection::ask(const wire::Request& 
   out_.clear();
   out_.request(id, request);
   const std::uint16_t command = wire::read_header(out_.bytes()).command;
-  if (auto sent = send(out_.bytes(), fds); !sent) return std::unexpected(sent.error());
+  RODEO_TRY(send(out_.bytes(), fds));
   return take(id, command, deadline);
 }
 
 Result<VfioUserConnection::Answer> VfioUserConnection::take(std::uint16_t id, std::uint16_t command, Deadline deadline) {
   for (;;) {
     Answer answer;
-    const auto header = receive(deadline, answer.fds);
-    if (!header) return std::unexpected(header.error());
-    answer.payload = std::span(in_).subspan(begin_ + wire::kHeaderBytes, header->size - wire::kHeaderBytes);
-    begin_ += header->size;
-    if (header->is_command()) {
+    const auto header = RODEO_TRY(receive(deadline, answer.fds));
+    answer.payload = std::span(in_).subspan(begin_ + wire::kHeaderBytes, header.size - wire::kHeaderBytes);
+    begin_ += header.size;
+    if (header.is_command()) {
       // The server asks us for memory that it has a descriptor for: no.
-      if (header->wants_no_reply()) continue;
+      if (header.wants_no_reply()) continue;
       out_.clear();
-      out_.error(*header, ENOTSUP);
-      if (auto sent = send(out_.bytes(), {}); !sent) return std::unexpected(sent.error());
+      out_.error(header, ENOTSUP);
+      RODEO_TRY(send(out_.bytes(), {}));
       continue;
     }
-    if (!header->is_reply() || header->id != id || header->command != command)
-      return broken("card.protocol", fmt::format("the card answered {} {} to {} {}", wire::command_name(header->command),
-                                                 header->id, wire::command_name(command), id));
-    if (header->is_error()) {
-      return std::unexpected(Error{"card.refused",
-                                   fmt::format("the card refused {}: {}", wire::command_name(command),
-                                               std::strerror(static_cast<int>(header->error))),
-                                   name_});
+    if (!header.is_reply() || header.id != id || header.command != command)
+      return broken("card.protocol", fmt::format("the card answered {} {} to {} {}", wire::command_name(header.command),
+                                                 header.id, wire::command_name(command), id));
+    if (header.is_error()) {
+      return std::unexpected(Error{
+          "card.refused",
+          fmt::format("the card refused {}: {}", wire::command_name(command), std::strerror(static_cast<int>(header.error))),
+          name_});
     }
     return answer;
   }
@@ -201,7 +200,7 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
       if (server_.write_multiple) out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
     }
     const Deadline deadline = from_now();
-    if (auto sent = send(out_.bytes(), {}); !sent) return sent;
+    RODEO_TRY(send(out_.bytes(), {}));
     std::size_t next = 0;
     for (std::size_t i = 0; i < count; ++i) {
       RegionOperation& operation = operations[i];
