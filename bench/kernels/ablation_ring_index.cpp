@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "formats/rod_data.h"
 #include "readout/builder/append_kernel.h"
 
 namespace rodeo::readout {
@@ -17,8 +18,8 @@ constexpr std::uint32_t kRun = 24;
 constexpr std::uint32_t kChunk = 40;
 constexpr std::size_t kWindow = 16384;
 constexpr std::size_t kSlice =
-    kLinks * record_bytes(kChunk) + 192;  // no multiple of a page: events must not share cache sets
-constexpr std::size_t kInput = 4 << 20;   // stays in the last cache: the index is what is looked at
+    kLinks * formats::short_record_bytes(kChunk) + 192;  // no multiple of a page: events must not share cache sets
+constexpr std::size_t kInput = 4 << 20;                  // stays in the last cache: the index is what is looked at
 
 /// The ring, and slices for twice as many events as are open at once; links of an event arrive one after the other.
 class Ring {
@@ -37,7 +38,7 @@ class Ring {
       for (std::uint32_t i = 0; i < kRun; ++i) {
         EventSlot& slot = slots_[(first_ + i) & (kWindow - 1)];
         slot.write = slices_.data() + (first_ + i) % (2 * kRun) * kSlice;
-        slot.end = slot.write + kLinks * record_bytes(kChunk);
+        slot.end = slot.write + kLinks * formats::short_record_bytes(kChunk);
         slot.remaining = kLinks;
       }
     }
@@ -45,7 +46,7 @@ class Ring {
                         .size = kChunk,
                         .stride = kChunk,
                         .count = kRun,
-                        .header = link_ * 0x1'0000'0000ULL + record_bytes(kChunk),
+                        .header = link_ * 0x1'0000'0000ULL + formats::short_record_bytes(kChunk),
                         .bcids = bcids_.data(),
                         .first = first_};
     at_ += kRun * kChunk;
@@ -83,7 +84,7 @@ struct Modulo64 {
 // The builder's portable kernel, with the index left open.
 template <typename Index>
 __attribute__((noinline)) std::uint32_t append(EventSlot* ring, Index index, const AppendRun& run) {
-  constexpr std::uint32_t kRecord = record_bytes(kChunk);
+  constexpr std::uint32_t kRecord = formats::short_record_bytes(kChunk);
   const std::byte* source = run.data;
   for (std::uint32_t i = 0; i < run.count; ++i, source += run.stride) {
     EventSlot& slot = ring[index(run.first + i)];

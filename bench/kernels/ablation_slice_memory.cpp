@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "base/spsc_ring.h"
+#include "formats/rod_data.h"
 #include "readout/builder/append_kernel.h"
 #include "readout/builder/slice_store.h"
 
@@ -124,7 +125,9 @@ Shared<Memory>& shared() {
   return one;
 }
 
-std::size_t slice_bytes(std::uint32_t chunk) { return (kLinks * record_bytes(chunk) + kStoreSlack + 63) / 64 * 64 + 64; }
+std::size_t slice_bytes(std::uint32_t chunk) {
+  return (kLinks * formats::short_record_bytes(chunk) + kStoreSlack + 63) / 64 * 64 + 64;
+}
 
 template <typename Memory>
 void set_up(const benchmark::State& state) {
@@ -173,7 +176,7 @@ void slice_memory(benchmark::State& state) {
       }
       EventSlot& slot = ring[(first + i) % ring.size()];
       slot.write = Memory::data(open[i]);
-      slot.end = slot.write + kLinks * record_bytes(chunk);
+      slot.end = slot.write + kLinks * formats::short_record_bytes(chunk);
       slot.remaining = kLinks;
     }
     for (std::uint32_t link = 0; link < kLinks; ++link) {
@@ -181,7 +184,7 @@ void slice_memory(benchmark::State& state) {
                           .size = chunk,
                           .stride = chunk,
                           .count = kRun,
-                          .header = link * 0x1'0000'0000ULL + record_bytes(chunk),
+                          .header = link * 0x1'0000'0000ULL + formats::short_record_bytes(chunk),
                           .bcids = bcids.data(),
                           .first = first};
       appended += kernel(ring.data(), ring.size() - 1, run);

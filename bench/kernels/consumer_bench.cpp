@@ -23,7 +23,7 @@ class Fragments final : public FragmentOwner {
  public:
   Fragments(std::size_t count, std::uint32_t links, std::uint32_t chunk_bytes) {
     const formats::Provable provable(1);
-    const std::size_t step = formats::chunk_record_bytes(chunk_bytes);
+    const std::size_t step = chunk_record_bytes(chunk_bytes);
     memory_.resize(count * links * step);
     for (std::size_t n = 0; n < count; ++n) {
       auto& held = fragments_.emplace_back(std::make_unique<Held>());
@@ -37,8 +37,8 @@ class Fragments final : public FragmentOwner {
       held->part = {at, links * step};
       for (std::uint32_t i = 0; i < links; ++i, at += step) {
         const ChunkHeader header{.link_id = 0x40000 + i};
-        formats::store_chunk_header(at, header, chunk_bytes);
-        provable.write({at + formats::chunk_header_bytes(chunk_bytes), chunk_bytes}, header.link_id, fragment.l1id);
+        store_chunk_header(at, header, chunk_bytes);
+        provable.write({at + chunk_header_bytes(chunk_bytes), chunk_bytes}, header.link_id, fragment.l1id);
       }
       fragment.parts = &held->part;
       fragment.part_count = 1;

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "rodeo/chunk_record.h"
 #include "rodeo/ids.h"
 
 namespace rodeo {
@@ -23,22 +24,6 @@ inline constexpr std::uint32_t kDummy = 0x20;
 /// Ours, in the detector's half of the ROD's word: links that were removed from the build are not there.
 inline constexpr std::uint32_t kLinksRemoved = 0x10000;
 }  // namespace fragment_status
-
-/// Software ROD status of a chunk, in its header.
-namespace chunk_flag {
-inline constexpr std::uint8_t kTruncated = 0x01;     ///< did not fit the slice; the rest is cut off
-inline constexpr std::uint8_t kCorrupt = 0x02;       ///< the integrity check failed
-inline constexpr std::uint8_t kBcidMismatch = 0x04;  ///< BCID differs from that of the event
-}  // namespace chunk_flag
-
-/// What stands before each chunk in the ROD data: two little-endian words. The bytes follow, padded with zeros to a word.
-struct ChunkHeader {
-  std::uint16_t size = 0;         ///< bytes, this header included; 0xffff: 0xfff7 or more, see docs/formats/rod-data.md
-  std::uint8_t felix_status = 0;  ///< chunk_status bits
-  std::uint8_t rodeo_status = 0;  ///< chunk_flag bits
-  std::uint32_t link_id = 0;      ///< detector resource id of the link, from the configuration
-};
-static_assert(sizeof(ChunkHeader) == 8);
 
 /// A piece of the ROD data. Parts are multiples of 4 bytes, except in FULL mode, where a chunk's bytes are a part of their own and
 /// padding follows in the next. A chunk header lies whole in one part, and so do a chunk's bytes.
@@ -168,9 +153,6 @@ class FragmentPtr {
   Fragment* fragment_ = nullptr;
 };
 
-/// Marks a chunk whose size does not fit ChunkHeader::size; its true size stands in the word before its bytes (docs/formats/rod-data.md).
-inline constexpr std::uint16_t kLongChunk = 0xffff;
-
 template <typename Visit>
 bool Fragment::for_each_chunk(Visit&& visit) const {
   std::size_t part = 0;
@@ -182,31 +164,18 @@ bool Fragment::for_each_chunk(Visit&& visit) const {
     }
   };
   for (skip_empty(); part < part_count; skip_empty()) {
-    ChunkHeader header;
-    if (parts[part].size - at < sizeof header) return false;
-    std::memcpy(&header, parts[part].data + at, sizeof header);
-    at += sizeof header;
-    std::size_t size = header.size;
-    if (header.size == kLongChunk) {
-      std::uint32_t true_size = 0;
-      if (parts[part].size - at < sizeof true_size) return false;
-      std::memcpy(&true_size, parts[part].data + at, sizeof true_size);
-      at += sizeof true_size;
-      size = true_size;
-    } else {
-      if (size < sizeof header) return false;
-      size -= sizeof header;
-    }
+    const ChunkExtent chunk = load_chunk_header({parts[part].data + at, parts[part].size - at});
+    if (chunk.header_bytes == 0) return false;
+    at += chunk.header_bytes;
     std::byte* bytes = nullptr;
-    if (size > 0) {
+    if (chunk.bytes > 0) {
       skip_empty();
-      if (part == part_count || parts[part].size - at < size) return false;
+      if (part == part_count || parts[part].size - at < chunk.bytes) return false;
       bytes = parts[part].data + at;
-      at += size;
+      at += chunk.bytes;
     }
-    visit(static_cast<const ChunkHeader&>(header), std::span<std::byte>(bytes, size));
-    std::size_t padding = (4 - size % 4) % 4;
-    while (padding > 0) {
+    visit(chunk.header, std::span<std::byte>(bytes, chunk.bytes));
+    for (std::size_t padding = chunk_padding_bytes(chunk.bytes); padding > 0;) {
       skip_empty();
       if (part == part_count) return false;
       const std::size_t step = padding < parts[part].size - at ? padding : parts[part].size - at;

@@ -7,6 +7,7 @@
 
 #include "formats/checksum.h"
 #include "formats/rod_data.h"
+#include "rodeo/fragment.h"
 
 namespace rodeo::formats {
 

@@ -3,31 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
 #include "formats/decode_error.h"
-#include "formats/words.h"
-#include "rodeo/fragment.h"
+#include "rodeo/chunk_record.h"
 
 namespace rodeo::formats {
 
-/// Chunks of so many bytes and more have the long form: their size stands in a word of its own behind the header.
-inline constexpr std::size_t kLongChunkBytes = kLongChunk - sizeof(ChunkHeader);
-
-/// Of a record before the chunk's bytes, and of the whole record with its padding.
-constexpr std::size_t chunk_header_bytes(std::size_t bytes) {
-  return sizeof(ChunkHeader) + (bytes >= kLongChunkBytes ? kWordBytes : 0);
-}
-constexpr std::size_t chunk_record_bytes(std::size_t bytes) { return chunk_header_bytes(bytes) + padded_to_word(bytes); }
-
-/// Writes chunk_header_bytes(bytes); header.size is set from `bytes`. The chunk's bytes and zeros up to the next word follow.
-inline void store_chunk_header(std::byte* at, ChunkHeader header, std::size_t bytes) {
-  const bool is_long = bytes >= kLongChunkBytes;
-  header.size = is_long ? kLongChunk : static_cast<std::uint16_t>(sizeof header + bytes);
-  std::memcpy(at, &header, sizeof header);
-  if (is_long) store_word(at + sizeof header, static_cast<std::uint32_t>(bytes));
+/// What the inner loops of a builder know beforehand: a record's bytes for a chunk of fewer than kLongChunkBytes, and its header, as the 8 bytes in
+/// memory, from one whose size is 0.
+constexpr std::uint32_t short_record_bytes(std::uint32_t bytes) { return sizeof(ChunkHeader) + (bytes + 3) / 4 * 4; }
+constexpr std::uint64_t short_header(std::uint64_t header, std::uint32_t bytes) {
+  return header | (sizeof(ChunkHeader) + bytes);
 }
 
 struct ChunkRecord {

@@ -13,9 +13,11 @@
 #include "formats/rod_data.h"
 #include "formats/slow_event.h"
 #include "formats/stream_tags.h"
+#include "rodeo/fragment.h"
 
 namespace {
 
+using namespace rodeo;
 using namespace rodeo::formats;
 using rodeo::test::RandomEvents;
 namespace slow = rodeo::slow;
@@ -191,6 +193,44 @@ TEST(RodData, ChunksOfEverySizeComeBack) {
     EXPECT_EQ(load_word(data.data()) & 0xffff, size + 8 < 0xffff ? size + 8 : 0xffff);
     EXPECT_EQ(data.size(), chunk_record_bytes(size));
     expect_same_chunks(WordView(data), true);
+  }
+}
+
+// Three ways to read a record: in one piece, with errors, and over the parts of a fragment, however these cut what must lie whole.
+TEST(RodData, EveryWalkFindsTheSameRecordsAndStopsWhereOneIsCut) {
+  RandomEvents random(15);
+  for (const std::size_t size : {0u, 1u, 4u, 7u, 40u, 65526u, 65527u, 65530u}) {
+    std::vector<std::byte> data;
+    append_chunk_record(data, {.link_id = 76}, random.bytes(9));
+    const std::size_t second = data.size();
+    append_chunk_record(data, {.rodeo_status = 1, .link_id = 77}, random.bytes(size));
+    const auto links_of = [](std::span<const std::byte> bytes) {
+      std::vector<std::uint32_t> links;
+      const std::size_t end = for_each_whole_chunk(bytes, [&](const ChunkHeader& header, auto record, auto chunk) {
+        EXPECT_EQ(record.size(), chunk_record_bytes(chunk.size()));
+        links.push_back(header.link_id);
+      });
+      EXPECT_EQ(for_each_chunk_record(bytes, [](const ChunkRecord&) {}).has_value(), end == bytes.size());
+      return links;
+    };
+    EXPECT_EQ(links_of(data), (std::vector<std::uint32_t>{76, 77})) << size;
+    for (const std::size_t end : {second + 1, second + 7, second + 8, second + 11, data.size() - 1}) {
+      if (end < data.size() && end < second + chunk_record_bytes(size)) {
+        EXPECT_EQ(links_of(std::span(data).first(end)), std::vector<std::uint32_t>{76}) << size << " to " << end;
+      }
+    }
+    std::byte* const at = data.data() + second;
+    const std::size_t header = chunk_header_bytes(size);
+    FragmentPart parts[] = {
+        {data.data(), second}, {at, header}, {at + header, size}, {at + header + size, chunk_padding_bytes(size)}};
+    Fragment fragment;
+    fragment.parts = parts;
+    fragment.part_count = 4;
+    std::vector<std::size_t> sizes;
+    EXPECT_TRUE(fragment.for_each_chunk([&](const ChunkHeader&, auto bytes) { sizes.push_back(bytes.size()); }));
+    EXPECT_EQ(sizes, (std::vector<std::size_t>{9, size}));
+    --parts[1].size;
+    EXPECT_FALSE(fragment.for_each_chunk([](const ChunkHeader&, auto) {})) << size;
   }
 }
 

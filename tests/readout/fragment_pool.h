@@ -48,15 +48,12 @@ class FragmentPool final : public FragmentOwner {
     fragment.bcid = trigger.bcid;
     fragment.trigger_type = trigger.trigger_type;
     fragment.chunks = present;
-    const std::size_t padded = (shape_.chunk_bytes + 3U) / 4U * 4U;
-    const std::size_t step = sizeof(ChunkHeader) + padded;
+    const std::size_t step = chunk_record_bytes(shape_.chunk_bytes);
     held->bytes.resize(step * present);
     for (std::uint32_t i = 0; i < present; ++i) {
       std::byte* at = held->bytes.data() + i * step;
-      const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + shape_.chunk_bytes),
-                               .link_id = 1000 + i};
-      std::memcpy(at, &header, sizeof header);
-      provable.write({at + sizeof header, shape_.chunk_bytes}, header.link_id, l1id);
+      store_chunk_header(at, {.link_id = 1000 + i}, shape_.chunk_bytes);
+      provable.write({at + chunk_header_bytes(shape_.chunk_bytes), shape_.chunk_bytes}, 1000 + i, l1id);
     }
     for (std::uint32_t i = 0; i < present; i += shape_.links_per_part) {
       const std::uint32_t n = std::min(shape_.links_per_part, present - i);

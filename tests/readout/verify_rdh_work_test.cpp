@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/rdh_payload.h"
+#include "formats/rod_data.h"
 #include "readout/extractor/rdh_extractor.h"
 #include "readout/fragment_pool.h"
 
@@ -38,12 +39,7 @@ class FragmentOfFrames : public FragmentOwner {
  public:
   void reclaim(Fragment&) noexcept override {}
   void add(std::uint32_t link, const std::vector<std::byte>& bytes, std::uint8_t status = 0) {
-    const ChunkHeader header{.size = static_cast<std::uint16_t>(sizeof(ChunkHeader) + bytes.size()),
-                             .felix_status = status,
-                             .link_id = link_id(link)};
-    data.resize(data.size() + sizeof header);
-    std::memcpy(data.data() + data.size() - sizeof header, &header, sizeof header);
-    data.insert(data.end(), bytes.begin(), bytes.end());
+    formats::append_chunk_record(data, {.felix_status = status, .link_id = link_id(link)}, bytes);
     ++fragment.chunks;
     part = {data.data(), data.size()};
     fragment.parts = &part;

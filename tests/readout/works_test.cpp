@@ -156,11 +156,9 @@ TEST_F(Verify, WalksChunksWhoseBytesAreAPartOfTheirOwn) {
   std::vector<std::byte> small(13);
   provable.write(small, 8, l1id);
   std::byte long_header[12];
-  store_header(long_header, {.size = kLongChunk, .link_id = 7});
-  const std::uint32_t size = 70'001;
-  std::memcpy(long_header + 8, &size, 4);
+  store_chunk_header(long_header, {.link_id = 7}, bytes.size());
   std::byte small_header[8];
-  store_header(small_header, {.size = 8 + 13, .link_id = 8});
+  store_chunk_header(small_header, {.link_id = 8}, small.size());
   std::byte padding[3] = {};
   FragmentPart parts[] = {{long_header, 12}, {bytes.data(), bytes.size()}, {padding, 3},
                           {small_header, 8}, {small.data(), small.size()}, {padding, 3}};

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "formats/rod_data.h"
+
 namespace rodeo::readout {
 namespace {
 
@@ -15,7 +17,7 @@ inline __attribute__((always_inline)) void account(EventSlot& slot, std::byte* n
 }
 
 std::uint32_t append_v2(EventSlot* ring, std::size_t mask, const AppendRun& run) {
-  const std::uint32_t record = record_bytes(run.size);
+  const std::uint32_t record = formats::short_record_bytes(run.size);
   const std::byte* source = run.data;
   for (std::uint32_t i = 0; i < run.count; ++i, source += run.stride) {
     EventSlot& slot = ring[(run.first + i) & mask];
@@ -32,7 +34,7 @@ std::uint32_t append_v2(EventSlot* ring, std::size_t mask, const AppendRun& run)
 
 // 40-byte chunks, the size of a GBT readout, in registers of 16 bytes.
 std::uint32_t append_v2_40(EventSlot* ring, std::size_t mask, const AppendRun& run) {
-  constexpr std::uint32_t kRecord = record_bytes(40);
+  constexpr std::uint32_t kRecord = formats::short_record_bytes(40);
   const std::byte* source = run.data;
   for (std::uint32_t i = 0; i < run.count; ++i, source += run.stride) {
     EventSlot& slot = ring[(run.first + i) & mask];
@@ -46,7 +48,7 @@ std::uint32_t append_v2_40(EventSlot* ring, std::size_t mask, const AppendRun& r
 }
 
 __attribute__((target("avx2"))) std::uint32_t append_avx2_40(EventSlot* ring, std::size_t mask, const AppendRun& run) {
-  constexpr std::uint32_t kRecord = record_bytes(40);
+  constexpr std::uint32_t kRecord = formats::short_record_bytes(40);
   const std::byte* source = run.data;
   for (std::uint32_t i = 0; i < run.count; ++i, source += run.stride) {
     EventSlot& slot = ring[(run.first + i) & mask];
@@ -67,7 +69,7 @@ __attribute__((target("avx2"))) std::uint32_t append_avx2_40(EventSlot* ring, st
 // masked-out bytes are never touched), zeros pad the rest, and one store writes the record and, harmlessly, up to 56 bytes beyond it.
 __attribute__((target("avx512f,avx512bw,avx512vl"))) std::uint32_t append_avx512_short(EventSlot* ring, std::size_t mask,
                                                                                        const AppendRun& run) {
-  const std::uint32_t record = record_bytes(run.size);
+  const std::uint32_t record = formats::short_record_bytes(run.size);
   const __mmask64 bytes = ((std::uint64_t{1} << run.size) - 1) << 8;
   const __m512i header = _mm512_zextsi128_si512(_mm_cvtsi64_si128(static_cast<long long>(run.header)));
   const std::byte* source = run.data;
@@ -83,7 +85,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) std::uint32_t append_avx512
 
 __attribute__((target("avx512f,avx512bw,avx512vl"))) std::uint32_t append_avx512(EventSlot* ring, std::size_t mask,
                                                                                  const AppendRun& run) {
-  const std::uint32_t record = record_bytes(run.size);
+  const std::uint32_t record = formats::short_record_bytes(run.size);
   const std::uint32_t whole = run.size / 64 * 64;
   const __mmask64 tail = (std::uint64_t{1} << (run.size % 64)) - 1;
   const std::byte* source = run.data;

@@ -27,7 +27,4 @@ using AppendKernel = std::uint32_t (*)(EventSlot* ring, std::size_t mask, const 
 /// The fastest kernel for chunks of this size on this CPU level.
 AppendKernel append_kernel(std::uint32_t size, base::CpuLevel level);
 
-/// Bytes of a chunk record: header, chunk, padding to a word.
-constexpr std::uint32_t record_bytes(std::uint32_t size) { return 8 + (size + 3) / 4 * 4; }
-
 }  // namespace rodeo::readout

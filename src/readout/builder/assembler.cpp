@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstring>
 
 #include "base/thread.h"
 
@@ -255,16 +254,17 @@ void Assembler::add_absent(BuiltFragment& fragment, std::uint32_t worker, const 
 void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
   bcids_.clear();
   for (const FragmentPart& part : fragment.all_parts()) {
-    for_each_record({part.data, part.size}, [&](std::span<std::byte> record, std::span<std::byte> chunk) {
-      const auto size = static_cast<std::uint32_t>(chunk.size());
-      std::uint32_t id = 0;
-      std::uint16_t bcid = 0;
-      try {
-        if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
-          bcids_.emplace_back(record.data(), bcid);
-      } catch (...) {  // it has thrown at a worker already, which counts and logs it
-      }
-    });
+    for_each_whole_chunk(
+        std::span(part.data, part.size), [&](auto&, std::span<std::byte> record, std::span<std::byte> chunk) {
+          const auto size = static_cast<std::uint32_t>(chunk.size());
+          std::uint32_t id = 0;
+          std::uint16_t bcid = 0;
+          try {
+            if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
+              bcids_.emplace_back(record.data(), bcid);
+          } catch (...) {  // it has thrown at a worker already, which counts and logs it
+          }
+        });
   }
   bool known = listed;
   if (!listed) {
@@ -290,14 +290,10 @@ void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
 // Splits the parts into one for each chunk record and puts them in the order of their link ids. Records of one builder's links fit:
 // each link is there at most once.
 void Assembler::sort_by_link(BuiltFragment& fragment) {
-  const auto link_of = [](const FragmentPart& part) {
-    ChunkHeader header;
-    std::memcpy(&header, part.data, sizeof header);
-    return header.link_id;
-  };
+  const auto link_of = [](const FragmentPart& part) { return load_chunk_header({part.data, part.size}).header.link_id; };
   std::uint32_t records = 0;
   for (const FragmentPart& part : fragment.all_parts()) {
-    for_each_record({part.data, part.size}, [&](std::span<std::byte> record, std::span<std::byte>) {
+    for_each_whole_chunk(std::span(part.data, part.size), [&](auto&, std::span<std::byte> record, auto) {
       fragment.sorted[records++] = {record.data(), record.size()};
     });
   }

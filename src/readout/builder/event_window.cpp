@@ -1,7 +1,6 @@
 #include "readout/builder/event_window.h"
 
 #include <bit>
-#include <cstring>
 
 namespace rodeo::readout {
 EventWindow::EventWindow(const Settings& settings, std::unique_ptr<SliceStore> store, std::span<const GbtLink> links,
@@ -243,9 +242,7 @@ void EventWindow::note_absent(EventSlot& slot, const OpenEvent& event) {
   std::ranges::fill(absent_, 0U);
   std::ranges::fill(seen_, std::uint8_t{0});
   for (const Slice* slice = event.first; slice != nullptr; slice = slice->extension) {
-    for_each_record({slice->data, slice->used}, [&](std::span<std::byte> record, std::span<std::byte>) {
-      ChunkHeader header;
-      std::memcpy(&header, record.data(), sizeof header);
+    for_each_whole_chunk(std::span(slice->data, slice->used), [&](const ChunkHeader& header, auto, auto) {
       if (const auto found = link_of_id_.find(header.link_id); found != link_of_id_.end()) seen_[found->second] = 1;
     });
   }

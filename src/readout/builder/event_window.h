@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "formats/rod_data.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/gbt_link.h"
 #include "readout/builder/slice_store.h"
@@ -70,12 +71,12 @@ class EventWindow {
   }
 
   /// The common case of a single chunk, in a few instructions: true if the event is open, in time and its slice has room. `header` is
-  /// the record's; at least 16 bytes, fewer than 65527.
+  /// the record's; at least 16 bytes, fewer than kLongChunkBytes.
   bool append_short(Sequence sequence, std::uint64_t header, const std::byte* chunk, std::uint32_t size,
                     std::uint16_t bcid) {
     if (sequence > head_ || sequence < oldest_) return false;
     EventSlot& slot = ring_[sequence & mask_];
-    const std::uint32_t record = record_bytes(size);
+    const std::uint32_t record = formats::short_record_bytes(size);
     std::byte* const out = slot.write;
     if (static_cast<std::size_t>(slot.end - out) < record) return false;
     const std::uint32_t padding = 0;

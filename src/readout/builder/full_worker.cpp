@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/clock.h"
-#include "formats/rod_data.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
@@ -308,8 +307,8 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   }
   fragment.chunks = 1;
   const std::size_t size = chunk.size;
-  const std::size_t header_bytes = formats::chunk_header_bytes(size);
-  formats::store_chunk_header(
+  const std::size_t header_bytes = chunk_header_bytes(size);
+  store_chunk_header(
       fragment.header,
       {.felix_status = chunk.felix_status,
        .rodeo_status = static_cast<std::uint8_t>(chunk.rodeo_status | (bcid_differs ? chunk_flag::kBcidMismatch : 0)),
@@ -327,8 +326,8 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   }
   fragment.storage[0] = {fragment.header, header_bytes};
   fragment.storage[1] = {bytes, size};
-  fragment.storage[2] = {fragment.padding, (4 - size % 4) % 4};
-  fragment.part_count = size % 4 == 0 ? 2 : 3;
+  fragment.storage[2] = {fragment.padding, chunk_padding_bytes(size)};
+  fragment.part_count = fragment.storage[2].size == 0 ? 2 : 3;
 
   if (chunk.rodeo_status & chunk_flag::kCorrupt || (chunk.felix_status & ~chunk_status::kBusy) != 0) {
     flags |= slot_flag::kCorrupt;
@@ -345,7 +344,7 @@ void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, 
   }
   if ((flags & (slot_flag::kDoubtfulId | kNotListed)) != 0) fragment.status |= fragment_status::kL1IdMismatch;
   fragment_counters_.add(FragmentCounter::chunks);
-  fragment_counters_.add(FragmentCounter::payload_bytes, formats::chunk_record_bytes(size));
+  fragment_counters_.add(FragmentCounter::payload_bytes, chunk_record_bytes(size));
   push(group, fragment, flags);
 }
 

@@ -27,7 +27,7 @@ struct FullFragment : Fragment {
   Page* page = nullptr;       ///< referenced, unless the chunk was copied
   std::byte* copy = nullptr;  ///< memory of its own for a copy; null if the builder keeps none
   FragmentPart storage[3];
-  std::byte header[sizeof(ChunkHeader) + 4];
+  std::byte header[chunk_header_bytes(kLongChunkBytes)];
   std::byte padding[4] = {};
   std::vector<std::uint32_t> absent;  ///< both bitmaps, of the links of the largest group
 };

@@ -18,14 +18,8 @@ constexpr std::uint64_t kSmallestWindow = 256;  // a batch of a run and the gap 
 constexpr std::size_t kLeastWaitingBytes = 32 * 1024;
 constexpr std::size_t kMostWaitingBytes = 256 * 1024;
 
-// A chunk with its header and padding; long ones have a size word more.
-std::size_t record_of(std::size_t chunk_bytes) {
-  const bool is_long = chunk_bytes >= kLongChunk - sizeof(ChunkHeader);
-  return sizeof(ChunkHeader) + (is_long ? 4 : 0) + (chunk_bytes + 3) / 4 * 4;
-}
-
 std::size_t buffer_bytes(const GbtSettings& settings, std::size_t links) {
-  return std::max<std::size_t>(links * record_of(settings.chunk_bytes), 1024);
+  return std::max<std::size_t>(links * chunk_record_bytes(settings.chunk_bytes), 1024);
 }
 
 std::uint64_t window_of(const GbtSettings& settings) { return std::max(kSmallestWindow, std::bit_ceil(settings.window)); }
@@ -56,7 +50,7 @@ void check_all_memory(const GbtSettings& settings, std::size_t links) {
 }  // namespace
 
 std::size_t GbtSettings::chunks_per_slice(std::size_t links, std::size_t bytes) const {
-  return buffer_bytes(*this, links_per_worker(links)) / record_of(bytes) * (1 + max_extensions);
+  return buffer_bytes(*this, links_per_worker(links)) / chunk_record_bytes(bytes) * (1 + max_extensions);
 }
 
 GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& context) {

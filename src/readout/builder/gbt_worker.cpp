@@ -21,7 +21,6 @@ inline void ask_ahead(const ChunkRun& run) {
 }
 
 constexpr std::uint32_t kStraysTold = 16;  // in a row, to name the link in the log
-constexpr std::uint32_t kShortChunk = kLongChunk - sizeof(ChunkHeader);
 
 std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
   auto made = std::make_unique<GbtLink[]>(links.size());
@@ -279,7 +278,7 @@ std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std:
 // A lone chunk that is what it should be: the whole of what the general way does for it.
 inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
   const Sequence next = link.position();
-  if (run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 || run.size >= kShortChunk ||
+  if (run.entries != nullptr || run.status != 0 || run.more_follows || run.size < 16 || run.size >= kLongChunkBytes ||
       equipment_.checker != nullptr || next >= link.end || next < link.rejoin) {
     return false;
   }
@@ -289,8 +288,7 @@ inline bool GbtWorker::single_as_expected(GbtLink& link, const ChunkRun& run) {
     return false;  // the general way asks again and counts what it gets
   }
   if (ids_[0] != link.expected) return false;
-  if (!window_.append_short(next, link.header | (sizeof(ChunkHeader) + run.size), run.data, run.size, bcids_[0]))
-    return false;
+  if (!window_.append_short(next, formats::short_header(link.header, run.size), run.data, run.size, bcids_[0])) return false;
   link.advance(1, format_);
   return true;
 }
@@ -311,7 +309,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
   }
   named_resets_ = link.resets;
   named_base_ = link.base;
-  if (run.entries == nullptr && run.status == 0 && run.size < kShortChunk && !run.more_follows) {
+  if (run.entries == nullptr && run.status == 0 && run.size < kLongChunkBytes && !run.more_follows) {
     if (run.size != kernel_size_ || kernel_ == nullptr) {
       kernel_size_ = run.size;
       kernel_ = append_kernel(run.size, base::cpu_level());
@@ -320,7 +318,7 @@ void GbtWorker::regular(GbtLink& link, const ChunkRun& run, std::uint32_t first,
                         .size = run.size,
                         .stride = run.stride,
                         .count = n,
-                        .header = link.header | (sizeof(ChunkHeader) + run.size),
+                        .header = formats::short_header(link.header, run.size),
                         .bcids = bcids,
                         .first = sequence};
     const std::uint32_t appended = window_.append_run(job, run, first, kernel_);

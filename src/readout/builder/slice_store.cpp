@@ -1,18 +1,11 @@
 #include "readout/builder/slice_store.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kLine = base::kCacheLine;
-constexpr std::size_t kLongHeader = sizeof(ChunkHeader) + 4;
-constexpr std::size_t kShortLimit = kLongChunk - sizeof(ChunkHeader);  // chunks of this size and above carry a size word
-
-std::size_t record_of(std::size_t size) {
-  return (size >= kShortLimit ? kLongHeader : sizeof(ChunkHeader)) + (size + 3) / 4 * 4;
-}
 
 }  // namespace
 
@@ -57,41 +50,23 @@ bool SliceStore::extend(EventSlot& slot, OpenEvent& event) {
   return true;
 }
 
-void SliceStore::write_record(EventSlot& slot, ChunkHeader header, std::span<const std::byte> chunk) {
-  std::byte* out = slot.write;
-  if (chunk.size() >= kShortLimit) {
-    header.size = kLongChunk;
-    const auto size = static_cast<std::uint32_t>(chunk.size());
-    std::memcpy(out, &header, sizeof header);
-    std::memcpy(out + sizeof header, &size, sizeof size);
-    out += kLongHeader;
-  } else {
-    header.size = static_cast<std::uint16_t>(sizeof header + chunk.size());
-    std::memcpy(out, &header, sizeof header);
-    out += sizeof header;
-  }
-  if (!chunk.empty()) std::memcpy(out, chunk.data(), chunk.size());
-  const std::size_t padding = (4 - chunk.size() % 4) % 4;
-  std::memset(out + chunk.size(), 0, padding);
-  slot.write = out + chunk.size() + padding;
-}
-
 SliceStore::Outcome SliceStore::append(EventSlot& slot, OpenEvent& event, ChunkHeader header,
                                        std::span<const std::byte> chunk) {
   if (slot.write == nullptr && !open(slot, event)) return Outcome::no_buffer;
   const auto room = [&] { return static_cast<std::size_t>(slot.end - slot.write); };
-  const std::size_t wanted = record_of(chunk.size());
+  const std::size_t wanted = chunk_record_bytes(chunk.size());
   if (room() < wanted && event.extensions < settings_.max_extensions && !extend(slot, event)) return Outcome::no_buffer;
   if (room() >= wanted) {
-    write_record(slot, header, chunk);
+    slot.write = store_chunk(slot.write, header, chunk);
     return Outcome::appended;
   }
   // No room for all of it anywhere: as much as fits, said so.
   slot.flags |= slot_flag::kTruncated;
   if (room() < sizeof header) return Outcome::overflow;
   header.rodeo_status |= chunk_flag::kTruncated;
-  const std::size_t fit = room() > kLongHeader ? (room() - kLongHeader) / 4 * 4 : 0;
-  write_record(slot, header, chunk.first(std::min(fit, chunk.size())));
+  constexpr std::size_t kMostHeader = chunk_header_bytes(kLongChunkBytes);
+  const std::size_t fit = room() > kMostHeader ? (room() - kMostHeader) / 4 * 4 : 0;
+  slot.write = store_chunk(slot.write, header, chunk.first(std::min(fit, chunk.size())));
   return Outcome::truncated;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 
@@ -31,26 +30,6 @@ inline void give_back(Slice* slice) noexcept {
     if (extension != nullptr) slice->extension = nullptr;  // a write would take the line away from its owner
     slice->pool->give(slice);
     slice = extension;
-  }
-}
-
-/// Calls visit(record, chunk) for each chunk record of a slice's buffer: all of it with its header, and the chunk's bytes.
-template <typename Visit>
-void for_each_record(std::span<std::byte> buffer, Visit&& visit) {
-  for (std::size_t at = 0; at + sizeof(ChunkHeader) <= buffer.size();) {
-    ChunkHeader header;
-    std::memcpy(&header, buffer.data() + at, sizeof header);
-    std::size_t before = sizeof header;
-    std::size_t size = std::size_t{header.size} - sizeof header;
-    if (header.size == kLongChunk) {
-      std::uint32_t true_size = 0;
-      std::memcpy(&true_size, buffer.data() + at + sizeof header, sizeof true_size);
-      before += sizeof true_size;
-      size = true_size;
-    }
-    const std::size_t record = before + (size + 3) / 4 * 4;
-    visit(buffer.subspan(at, record), buffer.subspan(at + before, size));
-    at += record;
   }
 }
 
@@ -99,7 +78,6 @@ class SliceStore {
  private:
   explicit SliceStore(const Settings& settings) : settings_(settings) {}
   bool extend(EventSlot& slot, OpenEvent& event);
-  static void write_record(EventSlot& slot, ChunkHeader header, std::span<const std::byte> chunk);
 
   const Settings settings_;
   base::Arena arena_;

@@ -28,33 +28,20 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
     ++tally.duplicate_links;
 }
 
-std::size_t VerifyWork::verify_part(std::span<const std::byte> part, L1Id l1id, std::uint64_t first_word, Tally& tally) {
-  std::size_t at = 0;
-  while (part.size() - at >= sizeof(ChunkHeader)) {
-    ChunkHeader header;
-    std::memcpy(&header, part.data() + at, sizeof header);
-    const std::size_t padded = (std::size_t{header.size} + 3) / 4 * 4;
-    if (header.size < sizeof header || header.size == kLongChunk || padded > part.size() - at) break;
-    verify_chunk(header, part.subspan(at + sizeof header, header.size - sizeof header), l1id, first_word, tally);
-    at += padded;
-  }
-  return at;
-}
-
 void VerifyWork::process(Fragment& fragment) {
   links_.next_fragment();
   Tally tally;
   const formats::ProvableTrigger expected = provable_.trigger(fragment.l1id);
   const std::uint64_t first_word = provable_.header(fragment.l1id);
 
-  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode, long chunks), the general walk
+  // Chunks of a builder in GBT mode lie whole in their parts. Where one does not (FULL mode), the general walk
   // starts again.
   bool whole = true;
   for (const FragmentPart& part : fragment.all_parts()) {
-    if (verify_part({part.data, part.size}, fragment.l1id, first_word, tally) != part.size) {
-      whole = false;
-      break;
-    }
+    whole = for_each_whole_chunk(std::span(part.data, part.size), [&](const ChunkHeader& header, auto, auto bytes) {
+              verify_chunk(header, bytes, fragment.l1id, first_word, tally);
+            }) == part.size;
+    if (!whole) break;
   }
   if (!whole) {
     links_.next_fragment();

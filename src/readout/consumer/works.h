@@ -51,8 +51,6 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t chunks = 0;  ///< seen in this fragment
   };
 
-  /// Checks chunks from `at` of a part on while each lies whole in it; returns where it stopped.
-  std::size_t verify_part(std::span<const std::byte> part, L1Id l1id, std::uint64_t first_word, Tally& tally);
   void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
                     Tally& tally);
 
