@@ -152,18 +152,17 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
 }  // namespace
 
 Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file) {
-  const auto format = detect_block_format(file);
-  if (!format) return std::unexpected(format.error());
+  const auto format = RODEO_TRY(detect_block_format(file));
   BlockFileInfo info;
-  info.format = *format;
-  info.blocks = file.size() / format->block_bytes;
-  info.rest_bytes = file.size() % format->block_bytes;
-  const auto blocks = file.first(info.blocks * format->block_bytes);
+  info.format = format;
+  info.blocks = file.size() / format.block_bytes;
+  info.rest_bytes = file.size() % format.block_bytes;
+  const auto blocks = file.first(info.blocks * format.block_bytes);
   std::vector<std::uint64_t> blocks_of(kCardElinks);
   std::uint64_t bad_markers = 0;
-  for (std::size_t at = 0; at < blocks.size(); at += format->block_bytes) {
+  for (std::size_t at = 0; at < blocks.size(); at += format.block_bytes) {
     const BlockHeader header = BlockHeader::read(blocks.data() + at);
-    ++(header.marker() == format->marker() ? blocks_of[header.elink()] : bad_markers);
+    ++(header.marker() == format.marker() ? blocks_of[header.elink()] : bad_markers);
   }
   std::vector<std::uint16_t> unread;
   for (std::uint32_t elink = 0; elink < kCardElinks; ++elink) {
