@@ -63,9 +63,10 @@ class FragmentBuilder {
   struct Status {
     std::uint64_t fragments = 0;
     std::uint64_t incomplete = 0;
-    std::uint64_t events = 0;           ///< known to have been: in fragments, or skipped
-    std::uint64_t skipped = 0;          ///< of these, in no fragment: their numbers were left out by all links
-    std::uint64_t without_removed = 0;  ///< fragments, complete or not, that lack links which were removed
+    std::uint64_t events = 0;   ///< known to have been: in fragments, or skipped
+    std::uint64_t skipped = 0;  ///< of these, in no fragment: their numbers were left out by all links (of a group)
+    std::uint64_t first_event = ~std::uint64_t{0};  ///< global id; all ones: not known
+    std::uint64_t without_removed = 0;              ///< fragments, complete or not, that lack links which were removed
     std::uint64_t chunks_received = 0;
     std::uint64_t chunks_built = 0;
     std::uint64_t payload_bytes = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "readout/back_pressure.h"
+#include "readout/known_events.h"
 
 namespace rodeo::readout {
 namespace {
@@ -38,19 +39,20 @@ void add_robs(RunReport& report, const ReadoutStatus& status) {
   report.incomplete_by_reason = without_zeros(std::move(report.incomplete_by_reason));
 }
 
-/// ROBs of one input are of the same events: who lags the others when all is over has lost some, unless all its links were removed.
+/// ROBs of one input are of the same events, in each of their channels: who has fewer when all is over has lost some, unless all its links were removed.
 void add_skipped(RunReport& report, const ReadoutStatus& status, bool over) {
   const auto has_links = [](const RobStatus& rob) {
     return std::ranges::any_of(rob.builder.links, [](const FragmentBuilder::Link& link) {
       return link.left_out == 0 && link.state == LinkState::active;
     });
   };
-  std::uint64_t most = 0;
-  for (const RobStatus& rob : status.robs) most = std::max(most, rob.builder.events);
+  std::vector<KnownEvents> known;
+  for (const RobStatus& rob : status.robs) known.push_back({rob.builder.first_event, rob.builder.events});
+  const std::uint64_t events = events_of_all(known);
   for (const RobStatus& rob : status.robs) {
     report.skipped += rob.builder.skipped;
-    report.events += most;
-    if (over && has_links(rob)) report.skipped += most - rob.builder.events;
+    report.events += events * rob.channels;
+    if (over && has_links(rob)) report.skipped += (events - rob.builder.events) * rob.channels;
   }
 }
 

@@ -329,6 +329,19 @@ TEST(FullBuilder, L1IdsWrapWithoutAReset) {
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, 1500U);
   EXPECT_EQ(fixture.builder->status().incomplete, 0U);
+TEST(FullBuilder, GroupsThatLackEventsAtOtherEndsOfTheRunDoNotMakeUpForEachOther) {
+  FullFixture fixture(2, 2);
+  fixture.start();
+  fixture.push_events(0, 0, 400);
+  fixture.push_events(1, 100, 500);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 800U);
+  EXPECT_EQ(fixture.builder->status().first_event, 0U);
+  EXPECT_EQ(fixture.builder->status().events, 500U);
+  EXPECT_EQ(fixture.builder->status().skipped, 200U);
+}
+
   EXPECT_TRUE(fixture.empty.empty());
 }
 

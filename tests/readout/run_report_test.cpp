@@ -58,6 +58,36 @@ TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
   EXPECT_TRUE(report.adds_up());
 }
 
+TEST(RunReport, RobsThatHaveFewerEventsThanOthersHaveLostThem) {
+  const auto skipped = [](std::uint64_t first, std::uint64_t events, std::uint64_t other_first, std::uint64_t other_events,
+                          std::uint32_t channels = 1) {
+    ReadoutStatus status = status_of(100, 100, {});
+    status.phase = Phase::stopped;
+    status.robs.resize(2);
+    for (RobStatus& rob : status.robs) {
+      rob.builder.links.resize(1);
+      rob.channels = channels;
+    }
+    status.robs[0].builder.first_event = first;
+    status.robs[0].builder.events = events;
+    status.robs[1].builder.first_event = other_first;
+    status.robs[1].builder.events = other_events;
+    const RunReport report = make_report({}, status, "nothing", false);
+    EXPECT_EQ(report.condition, report.skipped == 0 ? Condition::good : Condition::incomplete);
+    EXPECT_EQ(report.losses().empty() ? "events in no fragment" : report.losses().front().what, "events in no fragment");
+    return std::pair(report.skipped, report.events);
+  };
+  constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  EXPECT_EQ(skipped(0, 1000, 0, 1000), std::pair(0UL, 2000UL));
+  EXPECT_EQ(skipped(0, 1000, 0, 990), std::pair(10UL, 2000UL));
+  EXPECT_EQ(skipped(0, 1000, kUnknown, 0), std::pair(1000UL, 2000UL)) << "it never brought anything";
+  EXPECT_EQ(skipped(0, 990, 10, 990), std::pair(20UL, 2000UL)) << "one lacks the first, the other the last";
+  EXPECT_EQ(skipped(10, 990, 0, 1000), std::pair(10UL, 2000UL));
+  EXPECT_EQ(skipped(0, 1000, 0, 990, 3), std::pair(30UL, 6000UL)) << "in each of its channels";
+  EXPECT_EQ(skipped(kUnknown, 1000, kUnknown, 990), std::pair(10UL, 2000UL)) << "a builder that does not say";
+  EXPECT_EQ(skipped(5, 1000, L1Id::of(1, 0).value, 900), std::pair(100UL, 2000UL));
+}
+
 TEST(RunReport, ADamagedRecordingIsNoGoodRun) {
   ReadoutStatus status = status_of(100, 100, {});
   status.input.push_back({"damaged", 2});

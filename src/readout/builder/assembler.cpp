@@ -199,6 +199,7 @@ void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const W
   if (named == nullptr) named = parts.front();  // all have skipped it
   fragment->l1id = named->l1id;
   fragment->global_id = global_ids_.of(named->l1id);
+  if (last_built_ == 0) first_event_.store(fragment->global_id, std::memory_order_relaxed);
   fragment->bcid = named->bcid;
   fragment->trigger_type = named->trigger_type;
   const bool not_triggered = settings_.trigger_list && !triggered;

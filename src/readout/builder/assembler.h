@@ -136,6 +136,8 @@ class Assembler final : public FragmentOwner {
   void reclaim(Fragment& fragment) noexcept override;
 
   const FragmentCounters& counters(std::uint32_t worker) const { return counters_[worker]; }
+  /// Global id of the run's first event; all ones before. Any thread.
+  std::uint64_t first_event() const { return first_event_.load(std::memory_order_relaxed); }
   /// Of one link of the ROB, any thread: events built without it, because it gave nothing or was removed.
   std::uint64_t missing(std::size_t link) const { return absences_[link].missing.get(); }
   std::uint64_t left_out(std::size_t link) const { return absences_[link].left_out.get(); }
@@ -168,6 +170,7 @@ class Assembler final : public FragmentOwner {
   RobSequence& rob_;
   FragmentConsumer& consumer_;
   Sequence last_built_ = 0;  // 0: none; by whoever assembles
+  std::atomic<std::uint64_t> first_event_{~std::uint64_t{0}};
   std::unique_ptr<Passed[]> passed_;
   std::vector<std::vector<WorkerPart>> parts_;      // of each worker, by slot; a worker writes its own alone
   std::vector<std::vector<std::uint32_t>> absent_;  // the same: both bitmaps of each event

@@ -86,13 +86,17 @@ FragmentBuilder::Status FullBuilder::status() const {
   std::vector<FullWorker::GroupEvents> groups;
   for (const auto& worker : workers_) {
     add_worker(status, *worker, worker->fragments());
-    const auto events = worker->group_events();
-    groups.insert(groups.end(), events.begin(), events.end());
+    for (const FullWorker::GroupEvents& group : worker->group_events()) {
+      groups.push_back(group);
+      known.push_back(group.known);
+      status.first_event = std::min(status.first_event, group.known.first);
+    }
+  std::vector<KnownEvents> known;
   }
-  // Groups carry the same events: who lags the others in the end has lost some, unless all its links were removed.
-  for (const auto& group : groups) status.events = std::max(status.events, group.built + group.skipped);
-  for (const auto& group : groups)
-    status.skipped += joined_ && group.has_links ? status.events - group.built : group.skipped;
+  // Groups carry the same events: who has fewer in the end has lost some, unless all its links were removed.
+  status.events = events_of_all(known);
+  for (const FullWorker::GroupEvents& group : groups)
+    status.skipped += group.skipped + (joined_ && group.has_links ? status.events - group.known.count : 0);
   return status;
 }
 

@@ -374,6 +374,8 @@ void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flag
 void FullWorker::push(Group& group, FullFragment& fragment, std::uint32_t flags) {
   group.built.add(1);
   fragment_counters_.add(FragmentCounter::built);
+  if (fragment.global_id < group.first_event.load(std::memory_order_relaxed))
+    group.first_event.store(fragment.global_id, std::memory_order_relaxed);
   if (fragment.removed != 0) fragment_counters_.add(FragmentCounter::without_removed);
   if (!fragment.complete()) {
     fragment_counters_.add(FragmentCounter::incomplete);
@@ -505,7 +507,9 @@ std::vector<FullWorker::GroupEvents> FullWorker::group_events() const {
   for (const auto& group : groups_) {
     const bool has_links = std::any_of(group->members.begin(), group->members.end(),
                                        [&](std::size_t link) { return !link_counters_[link].removed.get(); });
-    events.push_back({group->built.get(), group->sequencer.skipped(), has_links});
+    const std::uint64_t skipped = group->sequencer.skipped();
+    events.push_back(
+        {{group->first_event.load(std::memory_order_relaxed), group->built.get() + skipped}, skipped, has_links});
   }
   return events;
 }

@@ -15,6 +15,7 @@
 #include "readout/builder/global_id.h"
 #include "readout/builder/recycle_pool.h"
 #include "readout/builder/trigger_list_reader.h"
+#include "readout/known_events.h"
 #include "readout/sequence/sequencer.h"
 #include "readout/sequence/turns.h"
 
@@ -51,11 +52,11 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   const FragmentCounters& fragments() const { return fragment_counters_; }
   double pool_fill() const override { return static_cast<double>(pool_.in_use()) / static_cast<double>(pool_.total()); }
 
-  /// Events of one group that are in its fragments or were skipped; any thread.
+  /// Events of one group; any thread.
   struct GroupEvents {
-    std::uint64_t built = 0;
-    std::uint64_t skipped = 0;
-    bool has_links = false;  ///< that are not removed
+    KnownEvents known;
+    std::uint64_t skipped = 0;  ///< of these, in no fragment
+    bool has_links = false;     ///< that are not removed
   };
   std::vector<GroupEvents> group_events() const;
 
@@ -92,6 +93,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     std::uint64_t listed_at = 0;
     base::Gauge<std::uint64_t> built;
   };
+    std::atomic<std::uint64_t> first_event{~std::uint64_t{0}};  ///< global id
 
   struct LinkPlace {
     Group* group = nullptr;

@@ -124,6 +124,7 @@ bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(worker
 FragmentBuilder::Status GbtBuilder::status() const {
   Status status;
   status.window_events = window_;
+  status.first_event = assembler_->first_event();
   for (std::uint32_t index = 0; index < workers_.size(); ++index)
     add_worker(status, *workers_[index], assembler_->counters(index));
   status.skipped = rob_->sequencer.skipped();
