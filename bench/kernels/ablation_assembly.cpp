@@ -111,7 +111,7 @@ class Ours : public Common {
   Sequence events = 0;  // of this run
 
  private:
-  RobSequence rob_{Sequencer::Settings{}, nullptr, nullptr};  // not asked: no number is skipped
+  RobSequence rob_{Sequencer::Settings{}, nullptr};  // not asked: no number is skipped
   Assembler assembler_;
   std::atomic<bool> held_{false};
 };
@@ -137,7 +137,7 @@ class Alone : public Common {
   }
 
  private:
-  RobSequence rob_{Sequencer::Settings{}, nullptr, nullptr};
+  RobSequence rob_{Sequencer::Settings{}, nullptr};
   std::array<std::unique_ptr<Assembler>, kWorkers> assemblers_;
   std::array<Sequence, kWorkers> passed_{};
   std::atomic<bool> held_{false};

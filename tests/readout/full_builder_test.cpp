@@ -56,6 +56,20 @@ class FullFixture {
     for (std::uint32_t l1 = first; l1 < end; ++l1) input.push({event(group, L1Id::of(ecr, l1))});
   }
 
+  void push_triggers(std::uint32_t count) {
+    std::vector<std::vector<std::byte>> packets;
+    for (std::uint32_t l1 = 0; l1 < count; ++l1) {
+      const formats::ProvableTrigger trigger = provable.trigger(L1Id{l1});
+      formats::TtcPacket packet;
+      packet.l1id = L1Id{l1};
+      packet.bcid = trigger.bcid;
+      packet.trigger_type = trigger.trigger_type;
+      packets.emplace_back(packet.size_bytes());
+      packet.write(packets.back());
+    }
+    input.push_triggers(packets);
+  }
+
   std::uint64_t lost(std::string_view reason) const {
     for (const NamedCounter& counter : builder->status().lost) {
       if (counter.name == reason) return counter.value;
@@ -315,6 +329,19 @@ TEST(FullBuilder, AGroupThatDiesHasSkippedWhatTheOthersBring) {
   EXPECT_EQ(fixture.builder->status().skipped, 100U);
 }
 
+TEST(FullBuilder, GroupsThatLackEventsAtOtherEndsOfTheRunDoNotMakeUpForEachOther) {
+  FullFixture fixture(2, 2);
+  fixture.start();
+  fixture.push_events(0, 0, 400);
+  fixture.push_events(1, 100, 500);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 800U);
+  EXPECT_EQ(fixture.builder->status().first_event, 0U);
+  EXPECT_EQ(fixture.builder->status().events, 500U);
+  EXPECT_EQ(fixture.builder->status().skipped, 200U);
+}
+
 TEST(FullBuilder, L1IdsWrapWithoutAReset) {
   FullFixture fixture(3, 1);
   fixture.start();
@@ -329,19 +356,6 @@ TEST(FullBuilder, L1IdsWrapWithoutAReset) {
   fixture.sort_out();
   EXPECT_EQ(fixture.whole, 1500U);
   EXPECT_EQ(fixture.builder->status().incomplete, 0U);
-TEST(FullBuilder, GroupsThatLackEventsAtOtherEndsOfTheRunDoNotMakeUpForEachOther) {
-  FullFixture fixture(2, 2);
-  fixture.start();
-  fixture.push_events(0, 0, 400);
-  fixture.push_events(1, 100, 500);
-  fixture.finish();
-  fixture.sort_out();
-  EXPECT_EQ(fixture.whole, 800U);
-  EXPECT_EQ(fixture.builder->status().first_event, 0U);
-  EXPECT_EQ(fixture.builder->status().events, 500U);
-  EXPECT_EQ(fixture.builder->status().skipped, 200U);
-}
-
   EXPECT_TRUE(fixture.empty.empty());
 }
 
@@ -459,19 +473,38 @@ TEST(FullBuilder, AChunkAfterAGapIsBuiltWhenTheInputsTimeRunsOn) {
   EXPECT_EQ(fixture.empty, std::set{L1Id{100}});
 }
 
+TEST(FullBuilder, OneDecodedListServesAllWorkersHoweverFarApart) {
+  constexpr std::uint32_t kEvents = 20'000;  // more than the list lets its readers be apart
+  FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
+  EXPECT_EQ(fixture.input.trigger_lists(), 1U);
+  fixture.push_triggers(kEvents);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 32)});
+  while (fixture.builder->status().fragments < 5000) std::this_thread::yield();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(1, L1Id{l1}, 32)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 2 * kEvents);
+  EXPECT_TRUE(fixture.empty.empty());
+  EXPECT_EQ(fixture.builder->status().incomplete, 0U);
+}
+
+TEST(FullBuilder, AListThatIsAheadOfOneWorkerAtTheEndIsReadToItsEndByBoth) {
+  constexpr std::uint32_t kEvents = 20'000;
+  FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
+  fixture.push_triggers(kEvents);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 32)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, kEvents);
+  EXPECT_EQ(fixture.builder->status().incomplete, kEvents) << "the other group's, all of them empty";
+  EXPECT_EQ(fixture.builder->status().fragments, 2 * kEvents);
+}
+
 TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
   FullFixture fixture(2, 1, {.trigger_list = true});
-  std::vector<std::vector<std::byte>> packets;
-  for (std::uint32_t l1 = 0; l1 < 100; ++l1) {
-    const formats::ProvableTrigger trigger = fixture.provable.trigger(L1Id{l1});
-    formats::TtcPacket packet;
-    packet.l1id = L1Id{l1};
-    packet.bcid = trigger.bcid;
-    packet.trigger_type = trigger.trigger_type;
-    packets.emplace_back(packet.size_bytes());
-    packet.write(packets.back());
-  }
-  fixture.input.push_triggers(packets);
+  fixture.push_triggers(100);
   fixture.start();
   for (std::uint32_t l1 = 0; l1 < 100; ++l1) {
     ScriptedRun run = fixture.event(0, L1Id{l1});

@@ -39,6 +39,8 @@ class ScriptedInput final : public DataInput {
     const std::lock_guard lock(mutex_);
     for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
   }
+  /// So many are read.
+  std::size_t trigger_lists() const { return trigger_streams_.size(); }
   void set_clock(std::uint64_t ns) { clock_ns_.store(ns); }
 
   std::span<const Fid> links() const override { return links_; }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 
@@ -58,13 +59,13 @@ Error without_memory(Error error, std::string_view next) {
   return error;
 }
 
-std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context) {
+std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, std::size_t readers, std::size_t entries) {
   auto list = context.input->open_trigger_list();
   if (list == nullptr) {
     throw SetupError({"readout.no_trigger_list", "the input carries no list of triggers (TTC link)",
                       "readout.builder.trigger_list", "use an input that does, or set trigger_list = false"});
   }
-  return list;
+  return std::make_unique<TriggerList>(std::move(list), make_ttc_extractor(), readers, entries);
 }
 
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
+#include "readout/builder/trigger_list.h"
 #include "readout/builder/worker_counters.h"
 #include "readout/sequence/sequencer.h"
 #include "rodeo/builder.h"
@@ -27,8 +28,8 @@ void check_memory(double objects, double arenas, std::string_view purpose, std::
 /// The same error with what to do.
 Error without_memory(Error error, std::string_view next);
 
-/// The trigger's own list, with the error that says what to do if the input has none.
-std::unique_ptr<DataStream> open_trigger_list(const BuilderContext& context);
+/// The trigger's own list, for readers that may be `entries` apart. Throws SetupError if the input has none.
+std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, std::size_t readers, std::size_t entries);
 
 /// How a ROB, or a group of so many links that take turns, is sequenced: what its ids allow and its window has room for. Warns of what cannot be known.
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,

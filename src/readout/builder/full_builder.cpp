@@ -13,6 +13,8 @@ namespace {
 
 // Chunks of a link that may wait: each keeps a page of the input's memory.
 constexpr std::size_t kMostAside = 128;
+// What one worker may have read of the trigger's list ahead of another, in what each remembers of it.
+constexpr std::size_t kBooksApart = 4;
 
 }  // namespace
 
@@ -39,7 +41,7 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
     share.insert(share.end(), links.begin(), links.end());
   }
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
-    WorkerEquipment equipment = equip_worker(context, shares[index], settings.trigger_list);
+    WorkerEquipment equipment = equip_worker(context, shares[index]);
     std::size_t most = 0;
     for (const auto& [number, links] : groups) most = std::max(most, links.size());
     Sequencer::Settings rules = sequencing(equipment.extractor->fields(), window_, settings.step_limit, most,
@@ -57,8 +59,10 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
                                         .copies = std::min(settings.copies, settings.fragments),
                                         .copy_bytes = settings.copy_bytes,
                                         .copy_above = settings.copy_above};
-    workers_.push_back(
-        std::make_unique<FullWorker>(worker, full, rules, shares[index], std::move(equipment), *context.consumer));
+    if (settings.trigger_list && list_ == nullptr)
+      list_ = open_trigger_list(context, settings.workers, kBooksApart * rules.list_entries);
+    workers_.push_back(std::make_unique<FullWorker>(worker, full, rules, shares[index], std::move(equipment), list_.get(),
+                                                    *context.consumer));
   }
 }
 
@@ -84,6 +88,7 @@ FragmentBuilder::Status FullBuilder::status() const {
   Status status;
   status.window_events = window_;
   std::vector<FullWorker::GroupEvents> groups;
+  std::vector<KnownEvents> known;
   for (const auto& worker : workers_) {
     add_worker(status, *worker, worker->fragments());
     for (const FullWorker::GroupEvents& group : worker->group_events()) {
@@ -91,7 +96,6 @@ FragmentBuilder::Status FullBuilder::status() const {
       known.push_back(group.known);
       status.first_event = std::min(status.first_event, group.known.first);
     }
-  std::vector<KnownEvents> known;
   }
   // Groups carry the same events: who has fewer in the end has lost some, unless all its links were removed.
   status.events = events_of_all(known);

@@ -41,6 +41,7 @@ class FullBuilder final : public FragmentBuilder {
  private:
   std::uint64_t window_ = 0;
   std::atomic<bool> joined_{false};
+  std::unique_ptr<TriggerList> list_;  // null: none
   std::vector<std::unique_ptr<FullWorker>> workers_;
   std::vector<std::thread> threads_;
 };

@@ -19,10 +19,11 @@ constexpr std::uint32_t kNotListed = 0x20000;
 }  // namespace
 
 FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
-                       std::span<const BuilderLink> links, WorkerEquipment equipment, FragmentConsumer& consumer)
+                       std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list,
+                       FragmentConsumer& consumer)
     : BuilderWorker(settings, links, std::move(equipment)),
       full_(full),
-      list_(equipment_.trigger_list.get(), equipment_.trigger_extractor.get()),
+      list_(list),
       consumer_(consumer),
       has_bcid_(equipment_.extractor->fields().has_bcid),
       places_(links.size()),
@@ -373,9 +374,9 @@ void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flag
 
 void FullWorker::push(Group& group, FullFragment& fragment, std::uint32_t flags) {
   group.built.add(1);
-  fragment_counters_.add(FragmentCounter::built);
   if (fragment.global_id < group.first_event.load(std::memory_order_relaxed))
     group.first_event.store(fragment.global_id, std::memory_order_relaxed);
+  fragment_counters_.add(FragmentCounter::built);
   if (fragment.removed != 0) fragment_counters_.add(FragmentCounter::without_removed);
   if (!fragment.complete()) {
     fragment_counters_.add(FragmentCounter::incomplete);
@@ -405,21 +406,19 @@ void FullWorker::reclaim(Fragment& fragment) noexcept {
 // ---- the trigger's list, the clock and the end
 
 void FullWorker::poll_list() {
-  if (!list_.exists()) return;
+  if (list_ == nullptr) return;
+  const auto oldest = [](const Group& group) { return group.begun ? group.events.oldest() : 0; };
+  const auto room = [&](const auto& group) { return group->sequencer.has_room(oldest(*group)); };
   bool any = false;
-  for (;;) {
-    if (unread_.empty()) unread_ = list_.read(TriggerListReader::kBatch);
+  for (bool more = true; more;) {
+    const std::span<const ListedTrigger> unread = list_->unread(settings_.index);
     std::size_t read = 0;
-    const auto room = [&](const auto& group) {
-      return group->sequencer.has_room(group->begun ? group->events.oldest() : 0);
-    };
-    for (; read < unread_.size() && std::all_of(groups_.begin(), groups_.end(), room); ++read) {
-      for (const auto& group : groups_)
-        group->sequencer.announce(unread_[read], event_clock_, group->begun ? group->events.oldest() : 0);
+    for (; read < unread.size() && std::all_of(groups_.begin(), groups_.end(), room); ++read) {
+      for (const auto& group : groups_) group->sequencer.announce(unread[read], event_clock_, oldest(*group));
     }
-    unread_ = unread_.subspan(read);
+    list_->take(settings_.index, read);
     any = any || read != 0;
-    if (read == 0 || !unread_.empty()) break;
+    more = read != 0 && read == unread.size();
   }
   page_time_ns_ = base::steady_now_ns();
   for (const auto& group : groups_) {
@@ -468,11 +467,13 @@ void FullWorker::open_listed(Group& group) {
 }
 
 void FullWorker::finish() {
+  bool all_listed = true;
   do {
     poll_list();
+    all_listed = list_ == nullptr || list_->unread(settings_.index).empty();
     for (const auto& each : groups_) {
       Group& group = *each;
-      if (list_.exists() && unread_.empty()) group.sequencer.end_of_list();
+      if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
       for (int round = 0; round < 3; ++round) {
         for (std::size_t place = 0; place < group.members.size(); ++place) {
           if (round < 2)
@@ -487,7 +488,8 @@ void FullWorker::finish() {
         give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
                 slot_flag::kRunEnded);
     }
-  } while (!unread_.empty());
+  } while (!all_listed);
+  if (list_ != nullptr) list_->leave(settings_.index);
 }
 
 void FullWorker::set_removed(std::size_t position, bool removed) {

@@ -14,7 +14,7 @@
 #include "readout/builder/builder_worker.h"
 #include "readout/builder/global_id.h"
 #include "readout/builder/recycle_pool.h"
-#include "readout/builder/trigger_list_reader.h"
+#include "readout/builder/trigger_list.h"
 #include "readout/known_events.h"
 #include "readout/sequence/sequencer.h"
 #include "readout/sequence/turns.h"
@@ -43,9 +43,10 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     double copy_above = 0.75;    ///< fill of the input's memory above which chunks are copied
   };
 
-  /// `sequencing` is that of every group. Throws SetupError if there is no memory.
+  /// `sequencing` is that of every group; `list` has a reader of this worker's index, and is null where there is none. Throws SetupError if there
+  /// is no memory.
   FullWorker(const Settings& settings, const FullSettings& full, const Sequencer::Settings& sequencing,
-             std::span<const BuilderLink> links, WorkerEquipment equipment, FragmentConsumer& consumer);
+             std::span<const BuilderLink> links, WorkerEquipment equipment, TriggerList* list, FragmentConsumer& consumer);
 
   void reclaim(Fragment& fragment) noexcept override;
 
@@ -92,8 +93,8 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
     Sequence listed = 0;          ///< end of the list then
     std::uint64_t listed_at = 0;
     base::Gauge<std::uint64_t> built;
-  };
     std::atomic<std::uint64_t> first_event{~std::uint64_t{0}};  ///< global id
+  };
 
   struct LinkPlace {
     Group* group = nullptr;
@@ -129,8 +130,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   void push(Group& group, FullFragment& fragment, std::uint32_t flags);
 
   const FullSettings full_;
-  TriggerListReader list_;
-  std::span<const ListedTrigger> unread_;  // of the list: there was no room
+  TriggerList* const list_;  // null: none
   FragmentConsumer& consumer_;
   const bool has_bcid_;
   std::vector<std::unique_ptr<Group>> groups_;

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "readout/builder/builder_common.h"
-#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 namespace {
@@ -62,11 +61,8 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   Sequencer::Settings rules = sequencing(context.make_extractor()->fields(), window_, settings.step_limit, 1,
                                          settings.timeout, settings.trigger_list);
   rules.several_threads = settings.workers > 1;
-  if (settings.trigger_list) {
-    list_stream_ = open_trigger_list(context);
-    list_extractor_ = make_ttc_extractor();
-  }
-  rob_ = std::make_unique<RobSequence>(rules, list_stream_.get(), list_extractor_.get());
+  constexpr std::size_t kListed = 1024;
+  rob_ = std::make_unique<RobSequence>(rules, settings.trigger_list ? open_trigger_list(context, 1, kListed) : nullptr);
   const std::uint64_t buffers = buffers_of(settings);
   std::vector<std::uint32_t> link_ids;
   for (const BuilderLink& link : context.links) link_ids.push_back(link.link_id);
@@ -83,7 +79,7 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     const std::size_t first = assembler_->first_link(index);
     const auto links = context.links.subspan(first, assembler_->first_link(index + 1) - first);
-    WorkerEquipment equipment = equip_worker(context, links, false);  // the list is the ROB's
+    WorkerEquipment equipment = equip_worker(context, links);
     auto store = SliceStore::create({.buffer_bytes = buffer_bytes(settings, links.size()),
                                      .buffers = buffers,
                                      .max_extensions = settings.max_extensions});
@@ -124,11 +120,11 @@ bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(worker
 FragmentBuilder::Status GbtBuilder::status() const {
   Status status;
   status.window_events = window_;
-  status.first_event = assembler_->first_event();
   for (std::uint32_t index = 0; index < workers_.size(); ++index)
     add_worker(status, *workers_[index], assembler_->counters(index));
   status.skipped = rob_->sequencer.skipped();
   status.events = status.fragments + status.skipped;
+  status.first_event = assembler_->first_event();
   return status;
 }
 

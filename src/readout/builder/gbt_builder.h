@@ -49,8 +49,6 @@ class GbtBuilder final : public FragmentBuilder {
 
  private:
   std::unique_ptr<WorkerProgress[]> progress_;
-  std::unique_ptr<DataStream> list_stream_;
-  std::unique_ptr<TriggerExtractor> list_extractor_;
   std::unique_ptr<RobSequence> rob_;
   std::unique_ptr<Assembler> assembler_;
   std::vector<std::unique_ptr<GbtWorker>> workers_;

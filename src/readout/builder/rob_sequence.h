@@ -2,40 +2,35 @@
 // expected, and take turns.
 #pragma once
 
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "readout/builder/trigger_list_reader.h"
+#include "readout/builder/trigger_list.h"
 #include "readout/sequence/sequencer.h"
 
 namespace rodeo::readout {
 
 struct RobSequence {
-  RobSequence(const Sequencer::Settings& settings, DataStream* list_stream, TriggerExtractor* list_extractor)
-      : sequencer(settings), list(list_stream, list_extractor) {}
+  RobSequence(const Sequencer::Settings& settings, std::unique_ptr<TriggerList> trigger_list)
+      : sequencer(settings), list(std::move(trigger_list)) {}
 
   /// Reads what the list holds by now, as far as there is room behind `oldest`, the lowest number that some worker has still open. True if
-  /// there was something. A peer that is at it is waited for: what follows may need what it reads.
+  /// there was something.
   bool poll_list(std::uint64_t now, Sequence oldest) {
-    if (!list.exists()) return false;
-    const std::lock_guard reading(list_mutex);
+    const std::lock_guard lock(mutex);
     bool any = false;
-    for (;;) {
-      if (unread.empty()) unread = list.read(TriggerListReader::kBatch);
-      if (unread.empty()) break;
-      const std::lock_guard lock(mutex);
+    for (bool more = true; more;) {
+      const std::span<const ListedTrigger> unread = list->unread(0);
       std::size_t read = 0;
       while (read < unread.size() && sequencer.announce(unread[read], now, oldest)) ++read;
-      unread = unread.subspan(read);
+      list->take(0, read);
       any = any || read != 0;
-      if (!unread.empty()) break;
+      more = read != 0 && read == unread.size();
     }
-    if (!any) {
-      const std::lock_guard lock(mutex);
-      sequencer.settle_list(now);
-    }
+    if (!any) sequencer.settle_list(now);
     return any;
   }
 
@@ -45,9 +40,7 @@ struct RobSequence {
   bool assembling = false;                 ///< the assembler knows the run's first number; with the mutex
 
  private:
-  std::mutex list_mutex;  // taken before the other
-  TriggerListReader list;
-  std::span<const ListedTrigger> unread;
+  const std::unique_ptr<TriggerList> list;  // null: there is none
 };
 
 }  // namespace rodeo::readout

@@ -14,9 +14,8 @@ Result<std::unique_ptr<SliceStore>> SliceStore::create(const Settings& settings)
   // An odd number of cache lines from buffer to buffer keeps equal offsets of neighbouring events out of the same cache set.
   const std::size_t lines = (settings.buffer_bytes + kStoreSlack + kLine - 1) / kLine | 1;
   const std::size_t stride = lines * kLine;
-  auto arena = base::Arena::create(stride * settings.buffers);
-  if (!arena) return std::unexpected(arena.error().within("slice buffers of a builder's worker"));
-  store->arena_ = std::move(*arena);
+  auto arena = RODEO_TRY_WITHIN(base::Arena::create(stride * settings.buffers), "slice buffers of a builder's worker");
+  store->arena_ = std::move(arena);
   store->slices_ = std::make_unique<Slice[]>(settings.buffers);
   for (std::size_t i = settings.buffers; i-- > 0;) {
     Slice& slice = store->slices_[i];

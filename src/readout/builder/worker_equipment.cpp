@@ -3,19 +3,14 @@
 #include <exception>
 
 #include "readout/builder/builder_common.h"
-#include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
 
-WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links, bool trigger_list) {
+WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links) {
   WorkerEquipment equipment;
   equipment.links.reserve(links.size());
   for (const BuilderLink& link : links) equipment.links.push_back(link.fid);
   equipment.stream = context.input->open(equipment.links);
-  if (trigger_list) {
-    equipment.trigger_list = open_trigger_list(context);
-    equipment.trigger_extractor = make_ttc_extractor();
-  }
   equipment.extractor = context.make_extractor();
   if (context.make_checker) equipment.checker = context.make_checker();
   equipment.extractor_name = context.extractor_name.empty() ? "extractor" : context.extractor_name;

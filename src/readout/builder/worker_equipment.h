@@ -18,17 +18,15 @@ namespace rodeo::readout {
 
 struct WorkerEquipment {
   std::unique_ptr<DataStream> stream;
-  std::unique_ptr<DataStream> trigger_list;  ///< may be null
   std::unique_ptr<TriggerExtractor> extractor;
-  std::unique_ptr<TriggerExtractor> trigger_extractor;  ///< with trigger_list
-  std::unique_ptr<IntegrityChecker> checker;            ///< may be null
-  std::vector<Fid> links;                               ///< by LinkIndex
+  std::unique_ptr<IntegrityChecker> checker;  ///< may be null
+  std::vector<Fid> links;                     ///< by LinkIndex
   std::string extractor_name;
   std::string checker_name;
 };
 
 /// Opens the streams of one worker's links and makes its plug-ins. Throws SetupError, and what input and plug-ins throw.
-WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links, bool trigger_list);
+WorkerEquipment equip_worker(const BuilderContext& context, std::span<const BuilderLink> links);
 
 /// What a look at the first `asked` of some chunks found: `read` have trigger information, of these the first `good` are intact as well. Where
 /// good < read, the next one is corrupt; else, where read < asked, it is lost.
