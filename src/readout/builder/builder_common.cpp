@@ -95,11 +95,6 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
           .list_entries = trigger_list ? std::bit_ceil(2 * window + 1024) : 0};
 }
 
-base::IdlePolicy idle_policy(const Parameters& parameters) {
-  const std::string& idle = parameters.text("idle");
-  return idle == "spin" ? base::IdlePolicy::spin : idle == "yield" ? base::IdlePolicy::yield : base::IdlePolicy::sleep;
-}
-
 std::vector<int> cpu_list(const Parameters& parameters) {
   std::vector<int> cpus;
   for (const std::string& text : parameters.list("cpus")) {
@@ -112,38 +107,6 @@ std::vector<int> cpu_list(const Parameters& parameters) {
     cpus.push_back(cpu);
   }
   return cpus;
-}
-
-std::vector<Key> common_builder_keys() {
-  return {
-      {.name = "timeout",
-       .type = KeyType::duration,
-       .fallback = "10ms",
-       .help = "Age at which an open event is closed without the links that have not delivered. It runs on the input's "
-               "clock, only while the input is drained. Where one link or card alone has come (GBT), the others must also "
-               "have stood still for ten times as long, at least 100 ms.",
-       .minimum = 1000},
-      {.name = "workers",
-       .type = KeyType::integer,
-       .fallback = "1",
-       .help = "Threads that read and build; links (FULL mode: groups) are split evenly over them.",
-       .minimum = 1,
-       .maximum = 256},
-      {.name = "idle",
-       .type = KeyType::choice,
-       .fallback = "sleep",
-       .help =
-           "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency.",
-       .choices = {"sleep", "yield", "spin"}},
-      {.name = "cpus",
-       .type = KeyType::text_list,
-       .fallback = "[]",
-       .help = "CPUs that the workers are pinned to, one each; empty leaves them free."},
-      {.name = "trigger_list",
-       .type = KeyType::boolean,
-       .fallback = "false",
-       .help = "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, "
-               "flagged, empty."}};
 }
 
 void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value) {

@@ -13,6 +13,7 @@
 #include "readout/sequence/sequencer.h"
 #include "rodeo/builder.h"
 #include "rodeo/parameters.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 
@@ -35,11 +36,35 @@ std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, st
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 
-base::IdlePolicy idle_policy(const Parameters& parameters);
+/// The CPUs of the key "cpus". Throws SetupError.
 std::vector<int> cpu_list(const Parameters& parameters);
 
-/// The keys that every builder has: timeout, workers, idle, cpus, trigger_list.
-std::vector<Key> common_builder_keys();
+/// What every builder's struct of settings has.
+template <typename S>
+typename Settings<S>::Lines common_builder_settings() {
+  return Settings<S>{
+      setting(&S::timeout, "timeout",
+              "Age at which an open event is closed without the links that have not delivered. It runs on the input's "
+              "clock, only while the input is drained. Where one link or card alone has come (GBT), the others must also "
+              "have stood still for ten times as long, at least 100 ms.",
+              {.minimum = 1000}),
+      setting(&S::workers, "workers", "Threads that read and build; links (FULL mode: groups) are split evenly over them.",
+              {.minimum = 1, .maximum = 256}),
+      setting(
+          &S::idle, "idle",
+          {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
+          "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
+      {{.key = {.name = "cpus",
+                .type = KeyType::text_list,
+                .fallback = "[]",
+                .help = "CPUs that the workers are pinned to, one each; empty leaves them free."},
+        .get = [](const S&) { return std::vector<std::string>{}; },
+        .set = [](S& to, const Parameters& from) { to.cpus = cpu_list(from); }}},
+      setting(&S::trigger_list, "trigger_list",
+              "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, "
+              "flagged, empty.")}
+      .list();
+}
 
 /// Adds to the counter of this name, making it if need be.
 void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value);

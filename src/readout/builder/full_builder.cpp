@@ -105,67 +105,34 @@ FragmentBuilder::Status FullBuilder::status() const {
 }
 
 void register_full_builder(Registry& registry) {
-  std::vector<Key> keys = common_builder_keys();
-  const std::vector<Key> own = {
-      {.name = "window",
-       .type = KeyType::integer,
-       .fallback = "16384",
-       .help = "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full "
-               "window gives up its oldest gap.",
-       .minimum = 64,
-       .maximum = 1 << 24},
-      {.name = "step_limit",
-       .type = KeyType::integer,
-       .fallback = "8",
-       .help =
-           "Chunks that a link may leave out and be believed if its next one agrees; where it leaves out more, the other "
-           "links must be there, too.",
-       .minimum = 1,
-       .maximum = 4096},
-      {.name = "fragments",
-       .type = KeyType::integer,
-       .fallback = "4096",
-       .help = "Fragments of each worker that consumers can hold at once.",
-       .minimum = 16,
-       .maximum = 1 << 24},
-      {.name = "copies",
-       .type = KeyType::integer,
-       .fallback = "256",
-       .help = "Of these, fragments that have memory for a copy of their chunk; 0 never copies.",
-       .minimum = 0,
-       .maximum = 1 << 20},
-      {.name = "copy_size",
-       .type = KeyType::size,
-       .fallback = "16KiB",
-       .help = "Largest chunk that is copied.",
-       .minimum = 64,
-       .maximum = 1 << 26},
-      {.name = "copy_above",
-       .type = KeyType::real,
-       .fallback = "0.75",
-       .help = "Fill of the input's memory above which chunks are copied out of it, so that consumers which keep fragments "
-               "do not block it.",
-       .minimum = 0,
-       .maximum = 1}};
-  keys.insert(keys.end(), own.begin(), own.end());
+  using S = FullSettings;
+  static const Settings<S> settings{
+      common_builder_settings<S>(),
+      setting(&S::window, "window",
+              "Events of a group between the oldest that has not come and the newest; rounded up to a power of two. A full "
+              "window gives up its oldest gap.",
+              {.minimum = 64, .maximum = 1 << 24}),
+      setting(&S::step_limit, "step_limit",
+              "Chunks that a link may leave out and be believed if its next one agrees; where it leaves out more, the other "
+              "links must be there, too.",
+              {.minimum = 1, .maximum = 4096}),
+      setting(&S::fragments, "fragments", "Fragments of each worker that consumers can hold at once.",
+              {.minimum = 16, .maximum = 1 << 24}),
+      setting(&S::copies, "copies", "Of these, fragments that have memory for a copy of their chunk; 0 never copies.",
+              {.maximum = 1 << 20}),
+      setting(&S::copy_bytes, "copy_size", "Largest chunk that is copied.",
+              {.minimum = 64, .maximum = 1 << 26, .unit = Unit::bytes}),
+      setting(&S::copy_above, "copy_above",
+              "Fill of the input's memory above which chunks are copied out of it, so that consumers which keep fragments "
+              "do not block it.",
+              {.minimum = 0, .maximum = 1}),
+  };
   registry.add_builder({.name = "full",
                         .help = "Few links with large chunks: each chunk is a fragment that refers to the input's memory; "
                                 "links of a group take turns",
-                        .keys = keys},
+                        .keys = settings.keys()},
                        [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
-                         FullSettings settings;
-                         settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
-                         settings.timeout = parameters.duration("timeout");
-                         settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
-                         settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
-                         settings.fragments = static_cast<std::size_t>(parameters.integer("fragments"));
-                         settings.copies = static_cast<std::size_t>(parameters.integer("copies"));
-                         settings.copy_bytes = parameters.bytes("copy_size");
-                         settings.copy_above = parameters.real("copy_above");
-                         settings.idle = idle_policy(parameters);
-                         settings.cpus = cpu_list(parameters);
-                         settings.trigger_list = parameters.boolean("trigger_list");
-                         return std::make_unique<FullBuilder>(settings, context);
+                         return std::make_unique<FullBuilder>(settings.read(parameters), context);
                        });
 }
 

@@ -31,6 +31,35 @@ std::uint64_t buffers_of(const GbtSettings& settings) {
 constexpr std::string_view kSmaller =
     "make readout.builder.window, readout.builder.buffers or readout.builder.chunk_size smaller, or end other programs";
 
+const Settings<GbtSettings>& gbt_settings() {
+  using S = GbtSettings;
+  static const Settings<S> settings{
+      common_builder_settings<S>(),
+      setting(&S::window, "window",
+              "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window "
+              "closes its oldest event as incomplete. Of several cards that one worker reads, none gets half of it ahead "
+              "of another.",
+              {.minimum = 256, .maximum = 1 << 24}),
+      setting(&S::chunk_bytes, "chunk_size",
+              "Size of a typical chunk: an event's first buffer has room for one from each link.",
+              {.minimum = 1, .maximum = 1 << 20, .unit = Unit::bytes}),
+      setting(
+          &S::buffers, "buffers",
+          "Slice buffers of each worker; 0 takes the window and a quarter more. Fragments that consumers keep hold theirs.",
+          {.maximum = 1 << 24}),
+      setting(&S::max_extensions, "max_extensions",
+              "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.",
+              {.maximum = 64}),
+      setting(&S::step_limit, "step_limit",
+              "Events that a link may leave out from one chunk to the next and be believed; where it leaves out more, the "
+              "other links must be there, too.",
+              {.minimum = 1, .maximum = 128}),
+      setting(&S::sort_links, "sort_links",
+              "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."),
+  };
+  return settings;
+}
+
 // All of it, before anything is touched: slots and fragments on plain memory, slices in arenas.
 void check_all_memory(const GbtSettings& settings, std::size_t links) {
   const std::uint64_t parts = std::uint64_t{settings.workers} * (1 + settings.max_extensions);
@@ -128,70 +157,13 @@ FragmentBuilder::Status GbtBuilder::status() const {
   return status;
 }
 
-GbtSettings GbtSettings::from(const Parameters& parameters) {
-  GbtSettings settings;
-  settings.workers = static_cast<std::uint32_t>(parameters.integer("workers"));
-  settings.timeout = parameters.duration("timeout");
-  settings.window = static_cast<std::uint64_t>(parameters.integer("window"));
-  settings.chunk_bytes = static_cast<std::uint32_t>(parameters.bytes("chunk_size"));
-  settings.buffers = static_cast<std::uint64_t>(parameters.integer("buffers"));
-  settings.max_extensions = static_cast<std::uint32_t>(parameters.integer("max_extensions"));
-  settings.step_limit = static_cast<std::uint32_t>(parameters.integer("step_limit"));
-  settings.idle = idle_policy(parameters);
-  settings.cpus = cpu_list(parameters);
-  settings.trigger_list = parameters.boolean("trigger_list");
-  settings.sort_links = parameters.boolean("sort_links");
-  return settings;
-}
+GbtSettings GbtSettings::from(const Parameters& parameters) { return gbt_settings().read(parameters); }
 
 void register_gbt_builder(Registry& registry) {
-  std::vector<Key> keys = common_builder_keys();
-  const std::vector<Key> own = {
-      {.name = "window",
-       .type = KeyType::integer,
-       .fallback = "16384",
-       .help = "Events that may be open at once, at least rate x timeout; rounded up to a power of two. A full window "
-               "closes its oldest event as incomplete. Of several cards that one worker reads, none gets half of it ahead "
-               "of another.",
-       .minimum = 256,
-       .maximum = 1 << 24},
-      {.name = "chunk_size",
-       .type = KeyType::size,
-       .fallback = "64",
-       .help = "Size of a typical chunk: an event's first buffer has room for one from each link.",
-       .minimum = 1,
-       .maximum = 1 << 20},
-      {.name = "buffers",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help =
-           "Slice buffers of each worker; 0 takes the window and a quarter more. Fragments that consumers keep hold theirs.",
-       .minimum = 0,
-       .maximum = 1 << 24},
-      {.name = "max_extensions",
-       .type = KeyType::integer,
-       .fallback = "4",
-       .help = "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.",
-       .minimum = 0,
-       .maximum = 64},
-      {.name = "step_limit",
-       .type = KeyType::integer,
-       .fallback = "8",
-       .help = "Events that a link may leave out from one chunk to the next and be believed; where it leaves out more, the "
-               "other "
-               "links must be there, too.",
-       .minimum = 1,
-       .maximum = 128}};
-  keys.insert(keys.end(), own.begin(), own.end());
-  keys.push_back(
-      {.name = "sort_links",
-       .type = KeyType::boolean,
-       .fallback = "false",
-       .help = "Put the chunks of a fragment in the order of their link ids. Without it their order is not defined."});
   registry.add_builder({.name = "gbt",
                         .help = "Many small chunks of many links: each worker copies its links' chunks into slices, which "
                                 "are assembled without copying",
-                        .keys = keys},
+                        .keys = gbt_settings().keys()},
                        [](const Parameters& parameters, const BuilderContext& context) -> std::unique_ptr<FragmentBuilder> {
                          return std::make_unique<GbtBuilder>(GbtSettings::from(parameters), context);
                        });

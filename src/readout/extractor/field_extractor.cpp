@@ -8,6 +8,7 @@
 #include <isa-l/crc.h>
 
 #include "formats/ttc_packet.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 namespace {
@@ -109,10 +110,20 @@ std::unique_ptr<TriggerExtractor> make_per_chunk_extractor(std::uint32_t bits) {
   return std::make_unique<detail::ExtractorOfFunction>(fields, function);
 }
 
-std::uint32_t l1id_bits_of(const Parameters& parameters) {
-  const std::int64_t bits = parameters.integer("l1id_bits");
-  if (bits > 24 && bits != 32) throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
-  return static_cast<std::uint32_t>(bits);
+const Settings<FieldLayout>::Lines& l1id_bits() {
+  static const auto line = setting(
+      &FieldLayout::l1id_bits, "l1id_bits",
+      "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
+      {.minimum = 4, .maximum = 32});
+  return line;
+}
+
+// The defaults, where the parameters do not say.
+FieldLayout layout_of(const Settings<FieldLayout>& settings, const Parameters& parameters) {
+  const FieldLayout layout = settings.read(parameters);
+  if (layout.l1id_bits > 24 && layout.l1id_bits != 32)
+    throw std::runtime_error("l1id_bits is 32 (with the ECR counter) or 4 to 24");
+  return layout;
 }
 
 class Crc32Checker final : public IntegrityChecker {
@@ -140,47 +151,27 @@ std::unique_ptr<TriggerExtractor> make_ttc_extractor() { return std::make_unique
 std::unique_ptr<IntegrityChecker> make_crc32_checker() { return std::make_unique<Crc32Checker>(); }
 
 void register_extractors(Registry& registry) {
-  const Key l1id_bits{
-      .name = "l1id_bits",
-      .type = KeyType::integer,
-      .fallback = "32",
-      .help =
-          "Bits of the L1 id that chunks carry. 32: ECR counter and 24-bit L1 id; 4 to 24: that many low bits of the L1 id.",
-      .minimum = 4,
-      .maximum = 32};
+  using L = FieldLayout;
+  constexpr double kFarthest = 65535;
+  static const Settings<L> everywhere{
+      setting(&L::l1id_offset, "l1id_offset", "Byte at which the L1 id begins.", {.maximum = kFarthest}),
+      l1id_bits(),
+      setting(&L::bcid_offset, "bcid_offset", "Byte at which the 16 bits with the BCID begin; -1 if there is none.",
+              {.minimum = -1, .maximum = kFarthest}),
+      setting(&L::trigger_type_offset, "trigger_type_offset", "Byte of the trigger type; -1 if there is none.",
+              {.minimum = -1, .maximum = kFarthest}),
+  };
+  static const Settings<L> in_place{l1id_bits()};
   registry.add_extractor(
       {.name = "rodeo",
        .help = "L1 id, BCID and trigger type at fixed places of the chunk; the defaults are those of the provable payload",
-       .keys = {{.name = "l1id_offset",
-                 .type = KeyType::integer,
-                 .fallback = "0",
-                 .help = "Byte at which the L1 id begins.",
-                 .minimum = 0,
-                 .maximum = 65535},
-                l1id_bits,
-                {.name = "bcid_offset",
-                 .type = KeyType::integer,
-                 .fallback = "4",
-                 .help = "Byte at which the 16 bits with the BCID begin; -1 if there is none.",
-                 .minimum = -1,
-                 .maximum = 65535},
-                {.name = "trigger_type_offset",
-                 .type = KeyType::integer,
-                 .fallback = "6",
-                 .help = "Byte of the trigger type; -1 if there is none.",
-                 .minimum = -1,
-                 .maximum = 65535}}},
-      [](const Parameters& parameters) -> std::unique_ptr<TriggerExtractor> {
-        return make_field_extractor(
-            {.l1id_offset = static_cast<std::uint32_t>(parameters.integer("l1id_offset")),
-             .l1id_bits = l1id_bits_of(parameters),
-             .bcid_offset = static_cast<std::int32_t>(parameters.integer("bcid_offset")),
-             .trigger_type_offset = static_cast<std::int32_t>(parameters.integer("trigger_type_offset"))});
-      });
-  registry.add_extractor({.name = "rodeo_per_chunk",
-                          .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",
-                          .keys = {l1id_bits}},
-                         [](const Parameters& parameters) { return make_per_chunk_extractor(l1id_bits_of(parameters)); });
+       .keys = everywhere.keys()},
+      [](const Parameters& parameters) { return make_field_extractor(layout_of(everywhere, parameters)); });
+  registry.add_extractor(
+      {.name = "rodeo_per_chunk",
+       .help = "What `rodeo` does by default, as a plain function per chunk: what such a function costs",
+       .keys = in_place.keys()},
+      [](const Parameters& parameters) { return make_per_chunk_extractor(layout_of(in_place, parameters).l1id_bits); });
   registry.add_checker({.name = "crc32", .help = "CRC-32 (IEEE 802.3, as zlib's) in the last four bytes of each chunk"},
                        [](const Parameters&) { return make_crc32_checker(); });
 }
