@@ -3,93 +3,123 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace rodeo::formats::vfio_user {
 namespace {
 
 constexpr std::uint16_t kSparseMmap = 1;
-constexpr std::size_t kVersionBytes = 4;
-constexpr std::size_t kDmaMapBytes = 32;
-constexpr std::size_t kDmaUnmapBytes = 24;
-constexpr std::size_t kInfoBytes = 16;
-constexpr std::size_t kSetIrqsBytes = 20;
-constexpr std::size_t kDmaAccessBytes = 16;
-constexpr std::size_t kFeatureBytes = 8;
 
-/// Fields in order; the caller has checked the length. Host-endian, as the protocol is.
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : at_(bytes.data()) {}
-  template <typename T>
-  Reader& operator>>(T& value) {
-    std::memcpy(&value, at_, sizeof value);
-    at_ += sizeof value;
-    return *this;
-  }
-
- private:
-  const std::byte* at_;
+/// A DMA_MAP as it stands on the wire.
+struct SizedDmaMap : DmaMap {
+  std::uint32_t argsz = 32;
 };
 
-class Writer {
- public:
-  explicit Writer(std::span<std::byte> bytes) : at_(bytes.data()) {}
-  template <typename T>
-  Writer& operator<<(T value) {
-    std::memcpy(at_, &value, sizeof value);
-    at_ += sizeof value;
-    return *this;
-  }
-  void bytes(std::span<const std::byte> data) {
-    if (!data.empty()) std::memcpy(at_, data.data(), data.size());
-    at_ += data.size();
-  }
+/// A message's fields in order, host-endian as the protocol is: both directions go by this.
+template <typename M>
+auto fields(M& m) {
+  using T = std::remove_const_t<M>;
+  if constexpr (std::is_integral_v<T>)
+    return std::tie(m);
+  else if constexpr (std::is_same_v<T, DeviceReset>)
+    return std::tuple<>();
+  else if constexpr (std::is_same_v<T, Header>)
+    return std::tie(m.id, m.command, m.size, m.flags, m.error);
+  else if constexpr (std::is_same_v<T, Version>)
+    return std::tie(m.major, m.minor);
+  else if constexpr (std::is_same_v<T, SizedDmaMap>)
+    return std::tie(m.argsz, m.flags, m.offset, m.address, m.size);
+  else if constexpr (std::is_same_v<T, DmaUnmap>)
+    return std::tie(m.argsz, m.flags, m.address, m.size);
+  else if constexpr (std::is_same_v<T, DeviceInfo>)
+    return std::tie(m.argsz, m.flags, m.regions, m.irqs);
+  else if constexpr (std::is_same_v<T, RegionInfo>)
+    return std::tie(m.argsz, m.flags, m.index, m.cap_offset, m.size, m.offset);
+  else if constexpr (std::is_same_v<T, SetIrqs>)
+    return std::tie(m.argsz, m.flags, m.index, m.start, m.count);
+  else if constexpr (std::is_same_v<T, SmallWrite>)
+    return std::tie(m.offset, m.region, m.count, m.value);
+  else if constexpr (std::is_base_of_v<RegionAccess, T>)
+    return std::tie(m.offset, m.region, m.count);
+  else if constexpr (std::is_same_v<T, DmaAccess>)
+    return std::tie(m.address, m.count);
+  else if constexpr (std::is_same_v<T, Area>)
+    return std::tie(m.offset, m.size);
+  else if constexpr (std::is_same_v<T, DeviceFeature>)
+    return std::tie(m.argsz, m.flags);
+  else  // RegionIoFds, IrqInfo
+    return std::tie(m.argsz, m.flags, m.index, m.count);
+}
 
- private:
-  std::byte* at_;
-};
+template <typename... T>
+constexpr std::size_t sum_of_sizes(std::type_identity<std::tuple<T&...>>) {
+  return (std::size_t{0} + ... + sizeof(T));
+}
+template <typename M>
+constexpr std::size_t kBytes = sum_of_sizes(std::type_identity<decltype(fields(std::declval<M&>()))>{});
+
+/// The caller has checked that kBytes<M> are there.
+template <typename M>
+M get(std::span<const std::byte> bytes) {
+  M m;
+  const std::byte* at = bytes.data();
+  std::apply([&](auto&... field) { ((std::memcpy(&field, at, sizeof field), at += sizeof field), ...); }, fields(m));
+  return m;
+}
+
+/// Returns what is behind it.
+template <typename M>
+std::span<std::byte> put(std::span<std::byte> out, const M& m, std::span<const std::byte> data = {}) {
+  std::byte* at = out.data();
+  std::apply([&](const auto&... field) { ((std::memcpy(at, &field, sizeof field), at += sizeof field), ...); }, fields(m));
+  if (!data.empty()) std::memcpy(at, data.data(), data.size());
+  return out.subspan(kBytes<M> + data.size());
+}
 
 using Invalid = std::unexpected<int>;
 
+/// A message that is long enough, also by what it says itself.
+template <typename M>
+std::expected<M, int> decode(std::span<const std::byte> payload) {
+  if (payload.size() < kBytes<M>) return Invalid(EINVAL);
+  const M m = get<M>(payload);
+  if constexpr (requires { m.argsz; }) {
+    if (m.argsz < kBytes<M>) return Invalid(EINVAL);
+  }
+  return m;
+}
+
+template <typename M>
+std::optional<M> decode_reply(std::span<const std::byte> payload) {
+  return payload.size() < kBytes<M> ? std::nullopt : std::optional(get<M>(payload));
+}
+
 std::expected<Request, int> decode_set_irqs(std::span<const std::byte> payload) {
-  if (payload.size() < kSetIrqsBytes) return Invalid(EINVAL);
-  SetIrqs irqs;
-  Reader(payload) >> irqs.argsz >> irqs.flags >> irqs.index >> irqs.start >> irqs.count;
-  if (irqs.argsz < kSetIrqsBytes) return Invalid(EINVAL);
-  if ((irqs.flags & SetIrqs::kDataBool) != 0) {
-    if (payload.size() - kSetIrqsBytes < irqs.count) return Invalid(EINVAL);
-    irqs.data = payload.subspan(kSetIrqsBytes, irqs.count);
+  auto irqs = decode<SetIrqs>(payload);
+  if (irqs && (irqs->flags & SetIrqs::kDataBool) != 0) {
+    if (payload.size() - kBytes<SetIrqs> < irqs->count) return Invalid(EINVAL);
+    irqs->data = payload.subspan(kBytes<SetIrqs>, irqs->count);
   }
   return irqs;
 }
 
+std::expected<Request, int> decode_region_write(std::span<const std::byte> payload) {
+  auto write = decode<RegionWrite>(payload);
+  if (!write) return Invalid(write.error());
+  const auto data = payload.subspan(RegionAccess::kBytes);
+  if (data.size() < write->count) return Invalid(EINVAL);
+  write->data = data.first(write->count);
+  return write;
+}
+
 std::expected<Request, int> decode_write_multi(std::span<const std::byte> payload) {
-  std::uint64_t count = 0;
-  if (payload.size() < sizeof count) return Invalid(EINVAL);
-  Reader(payload) >> count;
-  const auto rest = payload.subspan(sizeof count);
-  if (count > rest.size() / SmallWrite::kBytes) return Invalid(EINVAL);
-  return WriteMulti{rest.first(count * SmallWrite::kBytes)};
-}
-
-/// The four messages of {argsz, flags, index, count} and their like.
-template <typename T>
-std::expected<Request, int> decode_sixteen(std::span<const std::byte> payload) {
-  if (payload.size() < kInfoBytes) return Invalid(EINVAL);
-  T info;
-  if constexpr (std::is_same_v<T, DeviceInfo>) {
-    Reader(payload) >> info.argsz >> info.flags >> info.regions >> info.irqs;
-  } else {
-    Reader(payload) >> info.argsz >> info.flags >> info.index >> info.count;
-  }
-  if (info.argsz < kInfoBytes) return Invalid(EINVAL);
-  return info;
-}
-
-RegionAccess read_access(std::span<const std::byte> payload) {
-  RegionAccess access;
-  Reader(payload) >> access.offset >> access.region >> access.count;
-  return access;
+  const auto count = decode<std::uint64_t>(payload);
+  if (!count) return Invalid(count.error());
+  const auto rest = payload.subspan(sizeof *count);
+  if (*count > rest.size() / SmallWrite::kBytes) return Invalid(EINVAL);
+  return WriteMulti{rest.first(*count * SmallWrite::kBytes)};
 }
 
 }  // namespace
@@ -115,81 +145,38 @@ std::string_view command_name(std::uint16_t command) {
   return "unknown";
 }
 
-Header read_header(std::span<const std::byte> bytes) {
-  Header header;
-  Reader(bytes) >> header.id >> header.command >> header.size >> header.flags >> header.error;
-  return header;
-}
+Header read_header(std::span<const std::byte> bytes) { return get<Header>(bytes); }
 
-SmallWrite WriteMulti::operator[](std::size_t i) const {
-  SmallWrite write;
-  Reader(bytes.subspan(i * SmallWrite::kBytes)) >> write.offset >> write.region >> write.count >> write.value;
-  return write;
-}
+SmallWrite WriteMulti::operator[](std::size_t i) const { return get<SmallWrite>(bytes.subspan(i * SmallWrite::kBytes)); }
 
 std::expected<Version, int> decode_version(std::span<const std::byte> payload) {
-  if (payload.size() < kVersionBytes) return Invalid(EINVAL);
-  Version version;
-  Reader(payload) >> version.major >> version.minor;
-  const auto rest = payload.subspan(kVersionBytes);
-  if (rest.empty()) return version;
+  auto version = decode<Version>(payload);
+  if (!version || payload.size() == kBytes<Version>) return version;
+  const auto rest = payload.subspan(kBytes<Version>);
   const std::string_view all(reinterpret_cast<const char*>(rest.data()), rest.size());
   const auto end = all.find('\0');
   if (end == std::string_view::npos) return Invalid(EPROTO);
   const auto capabilities = parse_version_text(all.substr(0, end));
   if (!capabilities) return Invalid(capabilities.error());
-  version.capabilities = *capabilities;
+  version->capabilities = *capabilities;
   return version;
 }
 
 std::expected<Request, int> decode_request(const Header& header, std::span<const std::byte> payload) {
   switch (static_cast<Command>(header.command)) {
     case Command::version: return decode_version(payload);
-    case Command::dma_map: {
-      if (payload.size() < kDmaMapBytes) return Invalid(EINVAL);
-      DmaMap map;
-      std::uint32_t argsz = 0;
-      Reader(payload) >> argsz >> map.flags >> map.offset >> map.address >> map.size;
-      if (argsz < kDmaMapBytes) return Invalid(EINVAL);
-      return map;
-    }
-    case Command::dma_unmap: {
-      if (payload.size() < kDmaUnmapBytes) return Invalid(EINVAL);
-      DmaUnmap unmap;
-      Reader(payload) >> unmap.argsz >> unmap.flags >> unmap.address >> unmap.size;
-      if (unmap.argsz < kDmaUnmapBytes) return Invalid(EINVAL);
-      return unmap;
-    }
-    case Command::device_get_info: return decode_sixteen<DeviceInfo>(payload);
-    case Command::device_get_region_info: {
-      if (payload.size() < RegionInfo::kBytes) return Invalid(EINVAL);
-      RegionInfo info;
-      Reader(payload) >> info.argsz >> info.flags >> info.index >> info.cap_offset >> info.size >> info.offset;
-      if (info.argsz < RegionInfo::kBytes) return Invalid(EINVAL);
-      return info;
-    }
-    case Command::device_get_region_io_fds: return decode_sixteen<RegionIoFds>(payload);
-    case Command::device_get_irq_info: return decode_sixteen<IrqInfo>(payload);
+    case Command::dma_map: return decode<SizedDmaMap>(payload);
+    case Command::dma_unmap: return decode<DmaUnmap>(payload);
+    case Command::device_get_info: return decode<DeviceInfo>(payload);
+    case Command::device_get_region_info: return decode<RegionInfo>(payload);
+    case Command::device_get_region_io_fds: return decode<RegionIoFds>(payload);
+    case Command::device_get_irq_info: return decode<IrqInfo>(payload);
     case Command::device_set_irqs: return decode_set_irqs(payload);
-    case Command::region_read: {
-      if (payload.size() < RegionAccess::kBytes) return Invalid(EINVAL);
-      return RegionRead{read_access(payload)};
-    }
-    case Command::region_write: {
-      if (payload.size() < RegionAccess::kBytes) return Invalid(EINVAL);
-      const RegionAccess access = read_access(payload);
-      const auto data = payload.subspan(RegionAccess::kBytes);
-      if (data.size() < access.count) return Invalid(EINVAL);
-      return RegionWrite{access, data.first(access.count)};
-    }
+    case Command::region_read: return decode<RegionRead>(payload);
+    case Command::region_write: return decode_region_write(payload);
     case Command::device_reset: return DeviceReset{};
     case Command::region_write_multi: return decode_write_multi(payload);
-    case Command::device_feature: {
-      if (payload.size() < kFeatureBytes) return Invalid(EINVAL);
-      DeviceFeature feature;
-      Reader(payload) >> feature.argsz >> feature.flags;
-      return feature;
-    }
+    case Command::device_feature: return decode<DeviceFeature>(payload);
     case Command::dma_read:
     case Command::dma_write: break;  // the server's own
   }
@@ -197,61 +184,45 @@ std::expected<Request, int> decode_request(const Header& header, std::span<const
 }
 
 std::optional<DeviceInfo> decode_device_info(std::span<const std::byte> payload) {
-  if (payload.size() < kInfoBytes) return std::nullopt;
-  DeviceInfo info;
-  Reader(payload) >> info.argsz >> info.flags >> info.regions >> info.irqs;
-  return info;
+  return decode_reply<DeviceInfo>(payload);
 }
 
-std::optional<IrqInfo> decode_irq_info(std::span<const std::byte> payload) {
-  if (payload.size() < kInfoBytes) return std::nullopt;
-  IrqInfo info;
-  Reader(payload) >> info.argsz >> info.flags >> info.index >> info.count;
-  return info;
-}
+std::optional<IrqInfo> decode_irq_info(std::span<const std::byte> payload) { return decode_reply<IrqInfo>(payload); }
 
 std::optional<RegionInfoReply> decode_region_info(std::span<const std::byte> payload) {
   if (payload.size() < RegionInfo::kBytes) return std::nullopt;
-  RegionInfoReply reply;
-  RegionInfo& info = reply.info;
-  Reader(payload) >> info.argsz >> info.flags >> info.index >> info.cap_offset >> info.size >> info.offset;
+  RegionInfoReply reply{.info = get<RegionInfo>(payload), .areas = {}};
+  const RegionInfo& info = reply.info;
   if ((info.flags & RegionInfo::kCaps) == 0 || info.argsz > payload.size()) return reply;
   // Offsets must grow, so that a chain ends.
   std::uint32_t at = info.cap_offset, before = 0;
   while (at != 0) {
     if (at <= before || at < RegionInfo::kBytes || at > payload.size() || payload.size() - at < 8) return std::nullopt;
-    std::uint16_t id = 0, version = 0;
-    std::uint32_t next = 0;
-    Reader(payload.subspan(at)) >> id >> version >> next;
-    if (id == kSparseMmap) {
-      if (payload.size() - at < 16) return std::nullopt;
-      std::uint32_t count = 0;
-      Reader(payload.subspan(at + 8)) >> count;
-      if (count > (payload.size() - at - 16) / 16) return std::nullopt;
-      reply.areas.emplace(count);
-      Reader reader(payload.subspan(at + 16));
-      for (Area& area : *reply.areas) reader >> area.offset >> area.size;
+    const auto capability = payload.subspan(at);  // id and version, offset of the next, then its own
+    if (get<std::uint16_t>(capability) == kSparseMmap) {
+      if (capability.size() < 16) return std::nullopt;
+      const auto count = get<std::uint32_t>(capability.subspan(8));
+      if (count > (capability.size() - 16) / kBytes<Area>) return std::nullopt;
+      reply.areas.emplace();
+      for (std::size_t i = 0; i < count; ++i) reply.areas->push_back(get<Area>(capability.subspan(16 + i * kBytes<Area>)));
     }
     before = at;
-    at = next;
+    at = get<std::uint32_t>(capability.subspan(4));
   }
   return reply;
 }
 
 std::optional<std::span<const std::byte>> decode_region_data(std::span<const std::byte> payload) {
-  if (payload.size() < RegionAccess::kBytes) return std::nullopt;
-  const RegionAccess access = read_access(payload);
-  if (payload.size() - RegionAccess::kBytes < access.count) return std::nullopt;
-  return payload.subspan(RegionAccess::kBytes, access.count);
+  const auto access = decode_reply<RegionAccess>(payload);
+  if (!access || payload.size() - RegionAccess::kBytes < access->count) return std::nullopt;
+  return payload.subspan(RegionAccess::kBytes, access->count);
 }
 
 std::optional<DmaAccess> decode_dma_access(std::span<const std::byte> payload, bool with_data) {
-  if (payload.size() < kDmaAccessBytes) return std::nullopt;
-  DmaAccess access;
-  Reader(payload) >> access.address >> access.count;
-  if (with_data) {
-    if (payload.size() - kDmaAccessBytes < access.count) return std::nullopt;
-    access.data = payload.subspan(kDmaAccessBytes, access.count);
+  auto access = decode_reply<DmaAccess>(payload);
+  if (access && with_data) {
+    if (payload.size() - kBytes<DmaAccess> < access->count) return std::nullopt;
+    access->data = payload.subspan(kBytes<DmaAccess>, access->count);
   }
   return access;
 }
@@ -262,8 +233,7 @@ std::span<std::byte> MessageWriter::message(std::uint16_t id, std::uint16_t comm
   const std::size_t size = kHeaderBytes + payload_bytes;
   bytes_.resize(at + size);
   const std::span<std::byte> room(bytes_.data() + at, size);
-  Writer(room) << id << command << static_cast<std::uint32_t>(size) << flags << std::uint32_t{0};
-  return room.subspan(kHeaderBytes);
+  return put(room, Header{.id = id, .command = command, .size = static_cast<std::uint32_t>(size), .flags = flags});
 }
 
 std::span<std::byte> MessageWriter::reply_room(const Header& to, std::size_t payload_bytes) {
@@ -279,64 +249,46 @@ struct Overloaded : T... {
 template <typename... T>
 Overloaded(T...) -> Overloaded<T...>;
 
-std::uint16_t number(Command command) { return static_cast<std::uint16_t>(command); }
+std::span<const std::byte> with_nul(const std::string& text) {
+  return std::as_bytes(std::span(text.c_str(), text.size() + 1));
+}
 
 }  // namespace
 
 void MessageWriter::request(std::uint16_t id, const Request& request, std::uint32_t flags) {
-  const auto room = [&](Command command, std::size_t bytes) { return Writer(message(id, number(command), flags, bytes)); };
+  constexpr Command kCommands[] = {Command::version,
+                                   Command::dma_map,
+                                   Command::dma_unmap,
+                                   Command::device_get_info,
+                                   Command::device_get_region_info,
+                                   Command::device_get_region_io_fds,
+                                   Command::device_get_irq_info,
+                                   Command::device_set_irqs,
+                                   Command::region_read,
+                                   Command::region_write,
+                                   Command::device_reset,
+                                   Command::region_write_multi,
+                                   Command::device_feature};
+  static_assert(std::size(kCommands) == std::variant_size_v<Request>);
+  const auto command = static_cast<std::uint16_t>(kCommands[request.index()]);
+  const auto send = [&]<typename M>(const M& m, std::span<const std::byte> data = {}) {
+    put(message(id, command, flags, kBytes<M> + data.size()), m, data);
+  };
   std::visit(
-      Overloaded{
-          [&](const Version& m) {
-            const std::string text = version_text(m.capabilities);
-            Writer out = room(Command::version, kVersionBytes + text.size() + 1);
-            out << m.major << m.minor;
-            out.bytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
-          },
-          [&](const DmaMap& m) {
-            room(Command::dma_map, kDmaMapBytes)
-                << static_cast<std::uint32_t>(kDmaMapBytes) << m.flags << m.offset << m.address << m.size;
-          },
-          [&](const DmaUnmap& m) { room(Command::dma_unmap, kDmaUnmapBytes) << m.argsz << m.flags << m.address << m.size; },
-          [&](const DeviceInfo& m) {
-            room(Command::device_get_info, kInfoBytes) << m.argsz << m.flags << m.regions << m.irqs;
-          },
-          [&](const RegionInfo& m) {
-            room(Command::device_get_region_info, RegionInfo::kBytes)
-                << m.argsz << m.flags << m.index << m.cap_offset << m.size << m.offset;
-          },
-          [&](const RegionIoFds& m) {
-            room(Command::device_get_region_io_fds, kInfoBytes) << m.argsz << m.flags << m.index << m.count;
-          },
-          [&](const IrqInfo& m) {
-            room(Command::device_get_irq_info, kInfoBytes) << m.argsz << m.flags << m.index << m.count;
-          },
-          [&](const SetIrqs& m) {
-            Writer out = room(Command::device_set_irqs, kSetIrqsBytes + m.data.size());
-            out << m.argsz << m.flags << m.index << m.start << m.count;
-            out.bytes(m.data);
-          },
-          [&](const RegionRead& m) { room(Command::region_read, RegionAccess::kBytes) << m.offset << m.region << m.count; },
-          [&](const RegionWrite& m) {
-            Writer out = room(Command::region_write, RegionAccess::kBytes + m.data.size());
-            out << m.offset << m.region << static_cast<std::uint32_t>(m.data.size());
-            out.bytes(m.data);
-          },
-          [&](const DeviceReset&) { room(Command::device_reset, 0); },
-          [&](const WriteMulti& m) {
-            Writer out = room(Command::region_write_multi, 8 + m.bytes.size());
-            out << std::uint64_t{m.size()};
-            out.bytes(m.bytes);
-          },
-          [&](const DeviceFeature& m) { room(Command::device_feature, kFeatureBytes) << m.argsz << m.flags; },
-      },
+      Overloaded{[&](const Version& m) { send(m, with_nul(version_text(m.capabilities))); },
+                 [&](const DmaMap& m) { send(SizedDmaMap{m}); }, [&](const SetIrqs& m) { send(m, m.data); },
+                 [&](RegionWrite m) {
+                   m.count = static_cast<std::uint32_t>(m.data.size());
+                   send(m, m.data);
+                 },
+                 [&](const WriteMulti& m) { send(std::uint64_t{m.size()}, m.bytes); }, [&](const auto& m) { send(m); }},
       request);
 }
 
 void MessageWriter::write_multi(std::uint16_t id, std::span<const SmallWrite> writes, std::uint32_t flags) {
-  Writer out(message(id, number(Command::region_write_multi), flags, 8 + writes.size() * SmallWrite::kBytes));
-  out << std::uint64_t{writes.size()};
-  for (const SmallWrite& write : writes) out << write.offset << write.region << write.count << write.value;
+  const auto command = static_cast<std::uint16_t>(Command::region_write_multi);
+  auto out = put(message(id, command, flags, 8 + writes.size() * SmallWrite::kBytes), std::uint64_t{writes.size()});
+  for (const SmallWrite& write : writes) out = put(out, write);
 }
 
 void MessageWriter::reply(const Header& to) { reply_room(to, 0); }
@@ -350,26 +302,16 @@ void MessageWriter::error(const Header& to, int error) {
 
 void MessageWriter::reply(const Header& to, const Version& version) {
   const std::string text = version_text(version.capabilities);
-  Writer out(reply_room(to, kVersionBytes + text.size() + 1));
-  out << version.major << version.minor;
-  out.bytes(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+  put(reply_room(to, kBytes<Version> + text.size() + 1), version, with_nul(text));
 }
 
-void MessageWriter::reply(const Header& to, const DmaUnmap& unmap) {
-  Writer(reply_room(to, kDmaUnmapBytes)) << unmap.argsz << unmap.flags << unmap.address << unmap.size;
-}
+void MessageWriter::reply(const Header& to, const DmaUnmap& unmap) { put(reply_room(to, kBytes<DmaUnmap>), unmap); }
 
-void MessageWriter::reply(const Header& to, const DeviceInfo& info) {
-  Writer(reply_room(to, kInfoBytes)) << info.argsz << info.flags << info.regions << info.irqs;
-}
+void MessageWriter::reply(const Header& to, const DeviceInfo& info) { put(reply_room(to, kBytes<DeviceInfo>), info); }
 
-void MessageWriter::reply(const Header& to, const RegionIoFds& fds) {
-  Writer(reply_room(to, kInfoBytes)) << fds.argsz << fds.flags << fds.index << fds.count;
-}
+void MessageWriter::reply(const Header& to, const RegionIoFds& fds) { put(reply_room(to, kBytes<RegionIoFds>), fds); }
 
-void MessageWriter::reply(const Header& to, const IrqInfo& info) {
-  Writer(reply_room(to, kInfoBytes)) << info.argsz << info.flags << info.index << info.count;
-}
+void MessageWriter::reply(const Header& to, const IrqInfo& info) { put(reply_room(to, kBytes<IrqInfo>), info); }
 
 void MessageWriter::reply(const Header& to, const RegionInfo& info, std::span<const Area> areas, std::uint32_t room) {
   const std::uint32_t needed = region_info_bytes(areas.size());
@@ -379,24 +321,19 @@ void MessageWriter::reply(const Header& to, const RegionInfo& info, std::span<co
   if (!areas.empty()) out.flags |= RegionInfo::kCaps;
   // Also where there is no room for what is there: QEMU takes an offset of 0 for a fault.
   out.cap_offset = areas.empty() ? 0 : RegionInfo::kBytes;
-  Writer writer(reply_room(to, with_areas ? needed : RegionInfo::kBytes));
-  writer << out.argsz << out.flags << out.index << out.cap_offset << out.size << out.offset;
+  auto rest = put(reply_room(to, with_areas ? needed : RegionInfo::kBytes), out);
   if (!with_areas) return;
-  writer << kSparseMmap << std::uint16_t{1} << std::uint32_t{0} << static_cast<std::uint32_t>(areas.size())
-         << std::uint32_t{0};
-  for (const Area& area : areas) writer << area.offset << area.size;
+  rest = put(rest, std::uint64_t{1 << 16 | kSparseMmap});  // version 1 of the capability, and no other behind it
+  rest = put(rest, std::uint64_t{areas.size()});
+  for (const Area& area : areas) rest = put(rest, area);
 }
 
-void MessageWriter::reply(const Header& to, const RegionAccess& write) {
-  Writer(reply_room(to, RegionAccess::kBytes)) << write.offset << write.region << write.count;
-}
+void MessageWriter::reply(const Header& to, const RegionAccess& write) { put(reply_room(to, RegionAccess::kBytes), write); }
 
-void MessageWriter::reply_write_multi(const Header& to, std::uint64_t count) { Writer(reply_room(to, 8)) << count; }
+void MessageWriter::reply_write_multi(const Header& to, std::uint64_t count) { put(reply_room(to, sizeof count), count); }
 
 std::span<std::byte> MessageWriter::reply_read(const Header& to, const RegionAccess& read) {
-  const auto room = reply_room(to, RegionAccess::kBytes + read.count);
-  Writer(room) << read.offset << read.region << read.count;
-  return room.subspan(RegionAccess::kBytes);
+  return put(reply_room(to, RegionAccess::kBytes + read.count), read);
 }
 
 }  // namespace rodeo::formats::vfio_user
