@@ -1,5 +1,5 @@
 // Random runs of some links with one kind of fault each, the decisions of a Sequencer on them, and an oracle that knows which event every
-// chunk was of. Times are in events: one event a microsecond.
+// chunk was of. Times are in events: one event a microsecond. The links may be of several readers, which stand still and go on at random.
 #pragma once
 
 #include <algorithm>
@@ -58,9 +58,11 @@ struct Scenario {
   bool listed = false;
   bool bcid = false;
   std::size_t links = 1;
+  std::size_t readers = 1;
   LinkFault fault = LinkFault::none;
   std::uint64_t reach = 16;
   std::uint64_t window = 256;
+  std::size_t aside = 1024;
   std::uint64_t timeout = 200;       // events
   std::vector<std::uint32_t> truth;  // extended L1 ids
   std::vector<std::uint16_t> bcids;
@@ -75,7 +77,7 @@ inline std::uint32_t id_of(std::uint32_t truth, std::uint32_t bits) {
   return bits == 32 ? truth : truth & 0xffffffU & ((1U << bits) - 1);
 }
 
-inline Scenario make_scenario(std::uint32_t seed) {
+inline Scenario make_scenario(std::uint32_t seed, bool several_readers = false) {
   std::mt19937 engine(seed);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(engine() % n); };
   const auto between = [&](std::uint32_t a, std::uint32_t b) { return a + below(b - a + 1); };
@@ -86,18 +88,21 @@ inline Scenario make_scenario(std::uint32_t seed) {
   Scenario s;
   s.seed = seed;
   s.bits = pick({8, 16, 24, 32});
-  s.full = chance(.4);
+  s.full = chance(.4) && !several_readers;
   s.listed = chance(.4);
   s.bcid = chance(.5);
   const bool visible = s.bits == 32;
-  s.links = between(1, s.full ? 4 : 6);
+  s.links = between(several_readers ? 2 : 1, s.full ? 4 : 6);
+  if (several_readers) s.readers = between(2, std::min<std::uint32_t>(3, static_cast<std::uint32_t>(s.links)));
   s.fault = static_cast<LinkFault>(below(static_cast<std::uint32_t>(LinkFault::count)));
   s.reach = s.bits == 8 ? pick({4, 8}) : pick({4, 8, 16});
   if (s.full) s.reach = std::max<std::uint64_t>(s.reach, 2 * s.links);
   s.window = std::bit_ceil(std::max<std::uint64_t>(64, 4 * s.reach + 2 * kScenarioStep * (s.full ? s.links : 1)));
+  if (several_readers) s.window = std::bit_ceil(std::max<std::uint64_t>(128, 12 * s.reach));
+  s.aside = several_readers ? 4 * s.reach + 2 * kScenarioStep + 64 : 4 * s.window;
   s.timeout = 8 * s.reach + 40;
   const auto skew = static_cast<std::uint32_t>(s.reach / 2);
-  const std::uint32_t events = between(150, 500);
+  const std::uint32_t events = between(150, 500) * (several_readers ? 4 : 1);
   std::vector<std::uint32_t> lengths;
   std::uint32_t sum = 0;
   const auto add = [&](std::uint32_t n) {
@@ -191,7 +196,7 @@ struct Judged {
                 wrong = 0;
   std::uint64_t lost = 0, good_lost = 0, others_lost = 0, without_fate = 0;
   std::uint64_t silent = 0, head = 0, tail = 0, deficit = 0, spurious = 0, empty = 0, skipped = 0, period = 0, lied = 0,
-                chance = 0, others_of_group = 0, others_of_two = 0, repeats = 0;
+                chance = 0, others_of_group = 0, others_of_two = 0, others_read_later = 0, repeats = 0, standstills = 0;
   std::map<std::string, std::uint64_t> by_reason;
 
   void add(const Judged& o) {
@@ -219,7 +224,9 @@ struct Judged {
     chance += o.chance;
     others_of_group += o.others_of_group;
     others_of_two += o.others_of_two;
+    others_read_later += o.others_read_later;
     repeats += o.repeats;
+    standstills += o.standstills;
     for (const auto& [reason, n] : o.by_reason) by_reason[reason] += n;
   }
 };
@@ -233,45 +240,36 @@ class ScenarioRun {
         links_(scenario.links),
         events_(scenario.window),
         turns_(scenario.links),
-        waiting_(scenario.links) {
+        waiting_(scenario.links),
+        readers_(scenario.readers),
+        engine_(scenario.seed) {
     for (auto& link : links_) link = std::make_unique<readout::LinkSequence>();
-    for (std::size_t i = 0; i < s_.links; ++i)
-      sequencer_.add(*links_[i], s_.full ? static_cast<std::uint16_t>(s_.links) : 1);
+    for (std::size_t i = 0; i < s_.links; ++i) {
+      sequencer_.add(*links_[i], s_.full ? static_cast<std::uint16_t>(s_.links) : 1, reader_of(i), reader_of(i));
+      reader(i).links.push_back(i);
+    }
+    for (std::size_t i = 0; i < readers_.size(); ++i) readers_[i].index = i;
     if (s_.full) sequencer_.set_events(events_);
   }
 
   Judged run() {
-    std::size_t c = 0;
-    std::size_t l = 0;
-    while (c < s_.chunks.size() || l < s_.list.size()) {
-      const bool from_list = l < s_.list.size() && (c == s_.chunks.size() || s_.list[l].at <= s_.chunks[c].at);
-      now_ = from_list ? s_.list[l].at : s_.chunks[c].at;
-      if (from_list) {
-        const SentChunk& entry = s_.list[l++];
-        if (!sequencer_.announce({entry.id, entry.bcid, 0}, now_, oldest_)) ++list_refused_;
-      } else {
-        offer(c++);
-      }
-      if (s_.listed) sequencer_.settle_list(now_);
-      if (sequencer_.version() != version_ || (c + l) % 16 == 0) settle();
-      close(false);
-    }
+    if (readers_.size() == 1)
+      read_in_order();
+    else
+      read_at_random();
     if (s_.listed) sequencer_.end_of_list();
     for (int round = 0; round < 3; ++round) {
-      settle();
-      close(false);
+      for (Reader& of : readers_) settle(of);
+      for (Reader& of : readers_) close(of, false);
     }
     for (int round = 0; round < 2; ++round) {
-      for (std::size_t i = 0; i < s_.links; ++i) {
-        sequencer_.finish(i, now_, oldest_, decisions_);
-        apply(i);
-      }
+      for (Reader& of : readers_) finish(of);
     }
     for (std::size_t i = 0; i < s_.links; ++i) {
       sequencer_.give_up(i, decisions_);
       apply(i);
     }
-    close(true);
+    for (Reader& of : readers_) close(of, true);
     return judge();
   }
 
@@ -286,6 +284,24 @@ class ScenarioRun {
     Event event;
     L1Id l1id;
     std::uint64_t resets;
+    readout::TriggerBook::Entry listed = {};  // what the list said when its last part was closed
+  };
+  /// A worker: its window, and what it reads.
+  struct Reader {
+    std::size_t index = 0;
+    std::vector<std::size_t> links;
+    std::vector<std::size_t> chunks;
+    std::size_t next = 0;           // chunk
+    std::uint64_t now = 0;          // its event clock, which stands while there is something to read
+    std::uint64_t looked_at = 0;    // when it last had nothing to read
+    std::uint64_t returned = 1000;  // when its links were last all silent
+    std::uint64_t rests_until = 0;  // the machine is busy elsewhere
+    std::uint64_t version = 0;
+    bool over = false;
+    Sequence oldest = 0;
+    Sequence head = 0;
+    std::map<Sequence, Event> open;
+    std::vector<std::pair<std::uint64_t, Sequence>> listed_at;
   };
 
   static readout::Sequencer::Settings settings(const Scenario& s) {
@@ -298,23 +314,142 @@ class ScenarioRun {
             .step = kScenarioStep,
             .window = s.window,
             .timeout_ns = s.timeout * 1000,
-            .aside = 4 * s.window,
+            .aside = s.aside,
             .listed = s.listed,
-            .several_threads = false,
+            .several_threads = s.readers > 1,
             .list_entries = s.listed ? std::bit_ceil(2 * s.window + 1024) : 0};
+  }
+
+  std::size_t reader_of(std::size_t link) const { return link * s_.readers / s_.links; }
+  Reader& reader(std::size_t link) { return readers_[reader_of(link)]; }
+
+  // One reader: everything in the order of its coming.
+  void read_in_order() {
+    Reader& one = readers_.front();
+    std::size_t c = 0;
+    std::size_t l = 0;
+    while (c < s_.chunks.size() || l < s_.list.size()) {
+      const bool from_list = l < s_.list.size() && (c == s_.chunks.size() || s_.list[l].at <= s_.chunks[c].at);
+      now_ = one.now = from_list ? s_.list[l].at : s_.chunks[c].at;
+      if (from_list) {
+        if (!announce(s_.list[l++])) ++list_refused_;
+      } else {
+        offer(c++);
+      }
+      if (s_.listed) sequencer_.settle_list(now_);
+      if (sequencer_.version() != one.version || (c + l) % 16 == 0) settle(one);
+      close(one, false);
+    }
+  }
+
+  // Several: each reads what has come by now, unless it rests, or has to wait for another.
+  void read_at_random() {
+    for (std::size_t c = 0; c < s_.chunks.size(); ++c) reader(s_.chunks[c].link).chunks.push_back(c);
+    std::size_t l = 0;
+    std::uint32_t idle = 0;
+    std::vector<Reader*> order;
+    for (Reader& of : readers_) order.push_back(&of);
+    while (!std::all_of(readers_.begin(), readers_.end(), [](const Reader& of) { return of.over; })) {
+      now_ += 8'000;
+      bool went_on = false;
+      while (l < s_.list.size() && s_.list[l].at <= now_ && announce(s_.list[l])) {
+        ++l;
+        went_on = true;
+      }
+      if (s_.listed) sequencer_.settle_list(now_);
+      std::shuffle(order.begin(), order.end(), engine_);
+      for (Reader* const of : order) {
+        if (of->over) follow(*of);
+        if (of->over || of->rests_until > now_) continue;
+        if (engine_() % 20 == 0) of->rests_until = now_ + engine_() % (3 * s_.window) * 1000;
+        went_on = read(*of) || went_on;
+      }
+      const bool all_came = s_.chunks.empty() || now_ > s_.chunks.back().at + 4 * s_.window * 1000 + s_.timeout * 1000;
+      idle = went_on || !all_came ? 0 : idle + 1;
+      if (idle > 1000) {
+        ++standstills_;
+        return;
+      }
+    }
+    while (l < s_.list.size() && announce(s_.list[l])) ++l;
+  }
+
+  // True if the reader has gone on.
+  bool read(Reader& of) {
+    bool any = false;
+    settle(of);
+    close(of, false);
+    while (!drained(of)) {
+      const std::size_t with = waits_with(of, s_.chunks[of.chunks[of.next]].link);
+      if (with == readout::Sequencer::kNothing)
+        sequencer_.read_on(of.index);
+      else
+        sequencer_.wait(of.index, with, of.oldest);
+      if (with != readout::Sequencer::kNothing) return any;
+      offer(of.chunks[of.next++]);
+      any = true;
+      if (sequencer_.version() != of.version || of.next % 16 == 0) settle(of);
+      close(of, false);
+    }
+    of.now += std::min(now_ - of.looked_at, s_.timeout * 1000 / 4);
+    of.looked_at = now_;
+    sequencer_.looked(of.index, of.now);
+    settle(of);
+    close(of, false);
+    if (of.next == of.chunks.size()) {
+      of.over = true;
+      finish(of);
+      any = true;
+    }
+    return any;
+  }
+
+  // What the others pass.
+  void follow(Reader& of) {
+    settle(of);
+    if (std::any_of(of.links.begin(), of.links.end(), [&](std::size_t link) { return !waiting_[link].empty(); })) return;
+    begin(of);
+    for (const Reader& other : readers_) raise(of, other.oldest);
+    while (of.oldest < of.head) close_oldest(of);
+  }
+
+  bool drained(const Reader& of) const { return of.next == of.chunks.size() || s_.chunks[of.chunks[of.next]].at > now_; }
+
+  // There is little room for its waiting chunks, or they reach over many events, and others may tell; or it is far ahead of the others.
+  std::size_t waits_with(const Reader& of, std::size_t link) const {
+    for (const Reader& other : readers_) {
+      if (&other != &of && !other.over && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
+    }
+    const bool presses = !waiting_[link].empty() && (waiting_[link].size() > s_.aside / 4 || sequencer_.reaches_far(link));
+    const bool may_be_told =
+        presses && (sequencer_.may_be_told(link, 0, of.index) || sequencer_.may_be_told(link, of.index + 1, s_.readers));
+    return may_be_told ? link : readout::Sequencer::kNothing;
+  }
+
+  void finish(const Reader& of) {
+    for (const std::size_t link : of.links) {
+      sequencer_.finish(link, of.now, of.oldest, decisions_);
+      apply(link);
+    }
+  }
+
+  bool announce(const SentChunk& entry) {
+    Sequence oldest = readers_.front().oldest;
+    for (const Reader& of : readers_) oldest = std::min(oldest, of.oldest);
+    if (sequencer_.begun()) oldest = std::max(oldest, sequencer_.run_first());
+    return sequencer_.announce({entry.id, entry.bcid, 0}, now_, oldest);
   }
 
   void offer(std::size_t chunk) {
     const SentChunk& sent = s_.chunks[chunk];
     readout::LinkSequence& link = *links_[sent.link];
+    Reader& of = reader(sent.link);
     waiting_[sent.link].push_back(chunk);
-    if (std::all_of(links_.begin(), links_.end(),
-                    [&](const auto& of) { return now_ > std::max(of->seen.load(), returned_) + s_.timeout * 1000; }))
-      returned_ = now_;  // all were silent: they may return together
-    if (sent.id == link.expected && link.position() < link.end && link.position() < oldest_ + s_.window && !s_.full) {
+    if (!anything_lives(of)) of.returned = of.now;  // all were silent: they may return together
+    if (sent.id == link.expected && link.position() < link.end && link.position() < of.oldest + s_.window && !s_.full) {
       // As the fast path does.
-      link.seen.store(now_);
-      const readout::Decision taken{.verdict = link.position() < oldest_ ? readout::Verdict::late : readout::Verdict::take,
+      link.seen.store(of.now);
+      const readout::Decision taken{.verdict = link.position() < of.oldest ? readout::Verdict::late : readout::Verdict::take,
                                     .doubtful = false,
                                     .sequence = link.position(),
                                     .from = link.position(),
@@ -323,24 +458,24 @@ class ScenarioRun {
       link.advance(1, settings(s_).format);
       decisions_.push_back(taken);
     } else {
-      sequencer_.offer(sent.link, sent.id, sent.bcid, now_, oldest_, decisions_);
+      sequencer_.offer(sent.link, sent.id, sent.bcid, of.now, of.oldest, decisions_);
     }
     apply(sent.link);
   }
 
-  void settle() {
-    version_ = sequencer_.version();
-    for (std::size_t i = 0; i < s_.links; ++i) {
-      sequencer_.settle(i, now_, oldest_, decisions_);
-      apply(i);
+  void settle(Reader& of) {
+    of.version = sequencer_.version();
+    for (const std::size_t link : of.links) {
+      sequencer_.settle(link, of.now, of.oldest, decisions_);
+      apply(link);
     }
   }
 
   void apply(std::size_t link) {
-    if (oldest_ == 0 && sequencer_.begun()) {
-      oldest_ = head_ = sequencer_.run_first();
-      events_.begin(oldest_);
-    }
+    Reader& of = reader(link);
+    if (sequencer_.begun() && !events_begun_) events_.begin(sequencer_.run_first());
+    events_begun_ = sequencer_.begun();
+    begin(of);
     for (const readout::Decision& decision : decisions_) {
       const std::size_t chunk = waiting_[link].front();
       waiting_[link].erase(waiting_[link].begin());
@@ -349,13 +484,13 @@ class ScenarioRun {
         lose(chunk, kReasons[static_cast<std::size_t>(decision.verdict)]);
         continue;
       }
-      if (decision.sequence < oldest_) {
+      if (decision.sequence < of.oldest) {
         lose(chunk, "late");
         continue;
       }
-      while (decision.sequence >= oldest_ + s_.window) close_oldest();
-      raise(decision.sequence + 1);
-      Event& event = open_[decision.sequence];
+      while (decision.sequence >= of.oldest + s_.window) close_oldest(of);
+      raise(of, decision.sequence + 1);
+      Event& event = of.open[decision.sequence];
       if (s_.full && turns_.strays(link, decision.sequence)) {
         if (event.chunks.empty() && strays_.count(decision.sequence) == 0)
           strays_[decision.sequence] = {link, chunk};
@@ -380,8 +515,12 @@ class ScenarioRun {
     decisions_.clear();
   }
 
-  void raise(Sequence head) {
-    for (; head_ < head; ++head_) open_[head_].opened = now_;
+  void begin(Reader& of) const {
+    if (of.oldest == 0 && sequencer_.begun()) of.oldest = of.head = sequencer_.run_first();
+  }
+
+  void raise(Reader& of, Sequence head) const {
+    for (; of.head < head; ++of.head) of.open[of.head].opened = of.now;
   }
 
   void lose(std::size_t chunk, const char* reason) {
@@ -389,66 +528,80 @@ class ScenarioRun {
     fate_[chunk] = reason;
   }
 
-  bool done(Sequence number, const Event& event) const {
+  bool lives(const Reader& of, std::size_t link) const {
+    return of.now <= std::max(links_[link]->seen.load(), of.returned) + s_.timeout * 1000;
+  }
+  bool anything_lives(const Reader& of) const {
+    return std::any_of(of.links.begin(), of.links.end(), [&](std::size_t link) { return lives(of, link); });
+  }
+
+  bool done(const Reader& of, Sequence number, const Event& event) const {
     if (s_.listed && number >= sequencer_.book().end() && !ended_) return false;
     if (s_.full && !event.chunks.empty()) return true;
-    for (std::size_t i = 0; i < s_.links; ++i) {
+    for (const std::size_t i : of.links) {
       if (event.chunks.count(i) != 0) continue;
       const readout::LinkSequence& link = *links_[i];
-      if (now_ > std::max(link.seen.load(), returned_) + s_.timeout * 1000) continue;  // silent
+      if (!lives(of, i)) continue;
       const Sequence passed = s_.full ? link.position() - link.stride : link.position() - 1;
       if (!link.here.load() || passed < number) return false;
     }
     return true;
   }
 
-  void close(bool all) {
-    if (oldest_ == 0) return;
+  void close(Reader& of, bool all) {
+    begin(of);
+    if (of.oldest == 0) return;
     ended_ = all;
+    // What another has passed are events.
+    for (const Reader& other : readers_) raise(of, std::min(other.oldest, of.oldest + s_.window));
     // With the list, events exist that nobody has come to.
     if (s_.listed) {
-      listed_at_.emplace_back(now_, sequencer_.book().end());
-      while (listed_at_.size() > 1 && listed_at_.front().first + s_.timeout * 1000 < now_) {
-        // Who is alive comes to them.
-        const bool alive = std::any_of(links_.begin(), links_.end(), [&](const auto& link) {
-          return now_ <= std::max(link->seen.load(), returned_) + s_.timeout * 1000;
-        });
-        if (!alive) raise(std::max(head_, listed_at_.front().second));
-        listed_at_.erase(listed_at_.begin());
+      of.listed_at.emplace_back(of.now, sequencer_.book().end());
+      while (of.listed_at.size() > 1 && of.listed_at.front().first + s_.timeout * 1000 < of.now) {
+        if (!anything_lives(of)) raise(of, std::max(of.head, of.listed_at.front().second));  // who is alive comes to them
+        of.listed_at.erase(of.listed_at.begin());
       }
-      if (all) raise(std::max(head_, sequencer_.book().end()));
+      if (all) raise(of, std::max(of.head, sequencer_.book().end()));
     }
-    while (oldest_ < head_) {
-      const Event& event = open_[oldest_];
-      const bool old = now_ > event.opened + s_.timeout * 1000;
-      if (!all && !old && !done(oldest_, event)) return;
-      close_oldest();
+    while (of.oldest < of.head) {
+      const Event& event = of.open[of.oldest];
+      const bool old = of.now > event.opened + s_.timeout * 1000 && (readers_.size() == 1 || drained(of));
+      if (!all && !old && !done(of, of.oldest, event)) return;
+      close_oldest(of);
     }
   }
 
-  void close_oldest() {
-    raise(oldest_ + 1);
-    if (const auto stray = strays_.find(oldest_); stray != strays_.end()) {
-      open_[oldest_].chunks[stray->second.first] = stray->second.second;
-      open_[oldest_].doubtful = true;
+  void close_oldest(Reader& of) {
+    raise(of, of.oldest + 1);
+    if (const auto stray = strays_.find(of.oldest); stray != strays_.end()) {
+      of.open[of.oldest].chunks[stray->second.first] = stray->second.second;
+      of.open[of.oldest].doubtful = true;
       fate_[stray->second.second] = "event";
       strays_.erase(stray);
-      events_.add(oldest_);
+      events_.add(of.oldest);
     }
-    const readout::Segment& segment = sequencer_.segment_of(oldest_);
-    closed_.push_back({oldest_, std::move(open_[oldest_]), segment.l1id(oldest_), segment.resets});
-    open_.erase(oldest_);
-    if (s_.full && events_.oldest() == oldest_ && !events_.came(oldest_)) {
-      events_.raise(oldest_ + 1);
+    // The parts of all readers are one event.
+    const readout::Segment& segment = sequencer_.segment_of(of.oldest);
+    Closed& closed =
+        closed_.try_emplace(of.oldest, Closed{of.oldest, {}, segment.l1id(of.oldest), segment.resets}).first->second;
+    if (s_.listed && of.oldest < sequencer_.book().end()) closed.listed = sequencer_.book().at(of.oldest);
+    Event& event = closed.event;
+    Event& part = of.open[of.oldest];
+    event.chunks.merge(part.chunks);
+    event.doubtful = event.doubtful || part.doubtful;
+    of.open.erase(of.oldest);
+    if (s_.full && events_.oldest() == of.oldest && !events_.came(of.oldest)) {
+      events_.raise(of.oldest + 1);
       events_.pass();
     }
-    ++oldest_;
+    ++of.oldest;
   }
 
   Judged judge() {
     Judged j;
     j.chunks = s_.chunks.size();
     j.without_fate = two_fates_;
+    j.standstills = standstills_;
     for (std::size_t c = 0; c < s_.chunks.size(); ++c) {
       const auto fate = fate_.find(c);
       if (fate == fate_.end()) {
@@ -462,8 +615,10 @@ class ScenarioRun {
           const bool lies = s_.fault != LinkFault::dead && s_.fault != LinkFault::silent;
           if (lies && s_.full && !(s_.listed && s_.bcid))
             ++j.others_of_group;  // in a group each event comes once: nothing tells whose chunk is the wrong one
-          else if (lies && s_.links == 2)
+          else if ((lies || (s_.readers > 1 && !s_.listed)) && s_.links == 2)
             ++j.others_of_two;  // two links that contradict each other
+          else if (lies && s_.readers > 1 && !s_.listed)
+            ++j.others_read_later;  // those that could contradict it had not been read
           else
             ++j.others_lost;
         }
@@ -475,16 +630,14 @@ class ScenarioRun {
     std::vector<const Closed*> pending;
     bool begun = false;
     Sequence base = 0;
-    for (const Closed& closed : closed_) {
+    for (const auto& [number, closed] : closed_) {
       const readout::Segment& segment = sequencer_.segment_of(closed.number);
       if (segment.base != base || segment.first == closed.number) {
         pending.clear();
         base = segment.base;
       }
       if (s_.listed) {
-        if (closed.event.chunks.empty() && (closed.number >= sequencer_.book().end() ||
-                                            sequencer_.book().at(closed.number).state == readout::TriggerBook::kNot))
-          continue;
+        if (closed.event.chunks.empty() && closed.listed.state == readout::TriggerBook::kNot) continue;
         real.push_back(&closed);
       } else if (!closed.event.chunks.empty()) {
         if (begun) real.insert(real.end(), pending.begin(), pending.end());
@@ -510,15 +663,10 @@ class ScenarioRun {
       std::set<std::uint16_t> bcids;
       if (s_.bcid) {
         for (const auto& [link, chunk] : event.chunks) bcids.insert(s_.chunks[chunk].bcid);
-        if (s_.listed && closed->number < sequencer_.book().end()) {
-          const auto& entry = sequencer_.book().at(closed->number);
-          if (entry.state == readout::TriggerBook::kListed) bcids.insert(entry.bcid);
-        }
+        if (s_.listed && closed->listed.state == readout::TriggerBook::kListed) bcids.insert(closed->listed.bcid);
         flag = flag || bcids.size() > 1;
       }
-      if (s_.listed && (closed->number >= sequencer_.book().end() ||
-                        sequencer_.book().at(closed->number).state == readout::TriggerBook::kNot))
-        flag = true;
+      flag = flag || (s_.listed && closed->listed.state == readout::TriggerBook::kNot);
       for (const auto& [link, chunk] : event.chunks) {
         const SentChunk& c = s_.chunks[chunk];
         const std::uint32_t truth = s_.truth[c.event];
@@ -536,18 +684,19 @@ class ScenarioRun {
               apart = std::min(apart, g > c.event ? g - c.event : c.event - g);
           }
           const bool compared = s_.bcid && (s_.listed || (!s_.full && s_.links > 1));
-          if (compared && (c.fault == 'j' || c.fault == 'f')) {
-            ++j.chance;  // a wrong id is found out by its BCID, but for one in 3564
+          if (compared && (c.fault == 'j' || c.fault == 'f' || s_.readers > 1)) {
+            ++j.chance;  // a wrong id, or a link in a wrong epoch, is found out by its BCID, but for one in 3564
           } else if (c.fault == 'j' && (s_.links == 1 || s_.full || (s_.links == 2 && !s_.listed) ||
-                                        apart <= s_.window + kScenarioStep || (s_.listed && !visible))) {
+                                        apart <= apart_at_most() || (s_.listed && !visible))) {
             ++j.lies;  // nothing contradicts a lone counter, nor one that lies by less than links may be apart
           } else if (c.fault == 'f') {
             ++j.unknowable;  // an id that the link, or another of its group, has just lost
           } else if (!visible && !s_.bcid && id == id_of(truth, s_.bits) &&
-                     (s_.links == 1 || longest_silence() > kScenarioStep || s_.fault == LinkFault::jump_alone ||
-                      s_.fault == LinkFault::restart_alone || (s_.fault == LinkFault::short_epochs && s_.full))) {
-            // Another epoch has the id, too: a lone link, one that was silent or one that lied may go on there; so may the links of a group
-            // in epochs that are shorter than links may be apart.
+                     (s_.links == 1 || (s_.readers > 1 && !s_.listed) || longest_silence() > kScenarioStep ||
+                      s_.fault == LinkFault::jump_alone || s_.fault == LinkFault::restart_alone ||
+                      (s_.fault == LinkFault::short_epochs && s_.full))) {
+            // Another epoch has the id, too: a lone link, one that was silent or one that lied may go on there, and one that is read later than the
+            // others where it takes a flipped id for a reset; so may the links of a group in epochs that are shorter than links may be apart.
             ++j.repeats;
           } else {
             ++j.wrong;
@@ -601,6 +750,9 @@ class ScenarioRun {
     return j;
   }
 
+  // Events between what two links bring: the window, and where they have several readers what one of these may be ahead.
+  std::size_t apart_at_most() const { return (s_.readers > 1 ? 4 : 1) * s_.window + kScenarioStep; }
+
   // Events in a row of which a link has brought nothing that was taken, at most.
   std::size_t longest_silence() const {
     std::size_t longest = 0;
@@ -622,17 +774,15 @@ class ScenarioRun {
   std::map<Sequence, std::pair<std::size_t, std::size_t>> strays_;  // link, chunk
   std::vector<std::vector<std::size_t>> waiting_;
   std::vector<readout::Decision> decisions_;
-  std::map<Sequence, Event> open_;
-  std::vector<Closed> closed_;
+  std::vector<Reader> readers_;
+  std::mt19937 engine_;
+  std::map<Sequence, Closed> closed_;
   std::map<std::size_t, std::string> fate_;
-  std::vector<std::pair<std::uint64_t, Sequence>> listed_at_;
   std::uint64_t now_ = 0;
-  std::uint64_t returned_ = 1000;
-  std::uint64_t version_ = 0;
   std::uint64_t two_fates_ = 0;
   std::uint64_t list_refused_ = 0;
-  Sequence oldest_ = 0;
-  Sequence head_ = 0;
+  std::uint64_t standstills_ = 0;
+  bool events_begun_ = false;
   bool ended_ = false;
 };
 

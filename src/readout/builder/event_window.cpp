@@ -52,10 +52,9 @@ void EventWindow::open_to(Sequence to) {
   }
 }
 
-// For consumers, or for peers: these must not wait for this worker meanwhile.
 void EventWindow::set_waiting(bool waiting) {
   held_.store(waiting, std::memory_order_relaxed);
-  progress_.waiting.store(waiting, std::memory_order_relaxed);
+  host_.set_waiting(waiting);
 }
 
 bool EventWindow::make_buffer(Sequence wanted_by) {

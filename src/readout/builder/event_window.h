@@ -27,6 +27,8 @@ class EventWindowHost {
  public:
   /// Fills in what the first chunk of an event, which this link brings, tells of it; returns slot flags.
   virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
+  /// The worker waits for consumers, or for peers, which must not wait for it meanwhile; or goes on.
+  virtual void set_waiting(bool waiting) = 0;
 
  protected:
   ~EventWindowHost() = default;

@@ -21,6 +21,27 @@ inline void ask_ahead(const ChunkRun& run) {
 }
 
 constexpr std::uint32_t kStraysTold = 16;  // in a row, to name the link in the log
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+
+// Of a worker that waits for its peers, as long as one of them goes on.
+class Patience {
+ public:
+  explicit Patience(std::span<const WorkerProgress> peers) : peers_(peers) {}
+
+  bool over() {
+    Sequence passed = 0;
+    for (const WorkerProgress& peer : peers_) passed += peer.passed.load(std::memory_order_relaxed);
+    const std::uint64_t now = base::steady_now_ns();
+    if (since_ == 0 || passed != passed_) since_ = now;
+    passed_ = passed;
+    return now - since_ >= kPatienceNs;
+  }
+
+ private:
+  const std::span<const WorkerProgress> peers_;
+  Sequence passed_ = 0;
+  std::uint64_t since_ = 0;
+};
 
 std::unique_ptr<GbtLink[]> make_links(std::span<const BuilderLink> links) {
   auto made = std::make_unique<GbtLink[]>(links.size());
@@ -47,7 +68,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::uint64_t window, std::span<c
   first_reader_ = rob.first_readers.empty() ? 0 : rob.first_readers.back();
   for (std::size_t i = 0; i < links.size(); ++i) {
     const std::size_t source = balance_.several() ? equipment_.stream->source_of(static_cast<LinkIndex>(i)) : 0;
-    members_.push_back(rob.sequencer.add(links_[i], 1, first_reader_ + source));
+    members_.push_back(rob.sequencer.add(links_[i], 1, first_reader_ + source, settings_.index));
   }
   if (rob.first_readers.empty()) rob.first_readers.push_back(0);
   rob.first_readers.push_back(first_reader_ + balance_.sources());
@@ -81,24 +102,22 @@ bool GbtWorker::presses(std::size_t link) {
   return rob_.sequencer.reaches_far(members_[link]);
 }
 
-// Peers whose streams have ended have told what they can. So have those that wait, if they are not behind: of two that wait for each other, who is
-// behind goes on.
-void GbtWorker::note_peers() {
-  const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
+// Its sources are not read while it waits, nor those that are parked.
+void GbtWorker::set_waiting(bool waiting, std::size_t member) {
+  progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
+  if (rob_.sequencer.readers() == 1) return;
   const std::lock_guard lock(rob_.mutex);
-  for (std::size_t i = 0; i < progress_.size(); ++i) {
-    const WorkerProgress& peer = progress_[i];
-    if (i == settings_.index) continue;
-    const bool waits = peer.drained.load(std::memory_order_relaxed) ||
-                       (peer.waiting.load(std::memory_order_relaxed) && peer.passed.load(std::memory_order_relaxed) >= mine);
-    for (std::size_t reader = rob_.first_readers[i]; reader < rob_.first_readers[i + 1]; ++reader)
-      rob_.sequencer.set_waits(reader, waits);
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
+    const ChunkRun* const parked = balance_.parked_run(source);
+    if (waiting || parked != nullptr)
+      rob_.sequencer.wait(first_reader_ + source, waiting ? member : members_[parked->link], oldest());
+    else
+      rob_.sequencer.read_on(first_reader_ + source);
   }
 }
 
 // A link is away, and links that peers have not read so far may tell where its chunks belong.
 bool GbtWorker::peers_may_tell(std::size_t link) {
-  note_peers();
   const std::lock_guard lock(rob_.mutex);
   return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
          rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
@@ -113,24 +132,32 @@ bool GbtWorker::sources_may_tell(std::size_t link) {
 
 // Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are, while they go on.
 void GbtWorker::wait_for_peers(std::size_t link) {
-  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   if (!presses(link)) return;
   poll_list();
   if (progress_.size() == 1 || !peers_may_tell(link)) return;
-  WorkerProgress& mine = progress_[settings_.index];
-  mine.busy.store(false, std::memory_order_relaxed);
-  mine.waiting.store(true, std::memory_order_relaxed);
+  progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
+  set_waiting(true, members_[link]);
   base::Backoff backoff;
-  const std::uint64_t until = base::steady_now_ns() + kPatienceNs;
+  Patience patience(progress_);
   do {
+    if (patience.over()) stop_waiting_for_peers();
     backoff.idle();
     poll_list();
     settle_all();
     follow_peers();
     window_.tell();
-  } while (presses(link) && peers_may_tell(link) && base::steady_now_ns() < until);
-  mine.waiting.store(false, std::memory_order_relaxed);
-  mine.busy.store(true, std::memory_order_relaxed);
+  } while (presses(link) && peers_may_tell(link));
+  set_waiting(false);
+  progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
+}
+
+// They stand still, and so would this worker: what waits is judged without what their links may tell.
+void GbtWorker::stop_waiting_for_peers() {
+  if (const auto turn = impatience_.turn())
+    base::log_warning("a worker has not gone on for {} s: chunks of its peers are judged without what its links may tell{}",
+                      kPatienceNs / 1'000'000'000, turn.suffix());
+  const std::lock_guard lock(rob_.mutex);
+  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.looked(reader);
 }
 
 // There is nothing more to read for now.
@@ -183,6 +210,7 @@ bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
       if (waiting_.total() != 0) n = sources_may_tell(run.link) && !forced ? 0 : std::min(n, kBatch);
       if (n == 0) {
         balance_.park(source, at, event_clock_);
+        set_waiting(false);
         return any;
       }
       any = true;
@@ -215,6 +243,7 @@ bool GbtWorker::go_on() {
   }
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
+  set_waiting(false);
   if (resumed->forced) {  // nobody else has anything to tell
     const std::lock_guard lock(rob_.mutex);
     for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);
@@ -566,16 +595,13 @@ void GbtWorker::finish() {
   finish_links(false);
   mine.drained.store(true, std::memory_order_release);
   // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
-  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
   base::Backoff backoff;
-  Sequence passed = 0;
-  for (std::uint64_t until = 0; waits() && !all(&WorkerProgress::drained);) {
-    const Sequence now_passed = passed_by_peers();
-    if (until == 0 || now_passed != passed) until = base::steady_now_ns() + kPatienceNs;
-    if (base::steady_now_ns() >= until) break;
-    passed = now_passed;
+  Patience patience(progress_);
+  bool patient = true;
+  while (patient && waits() && !all(&WorkerProgress::drained)) {
+    patient = !patience.over();
+    if (!patient) stop_waiting_for_peers();
     backoff.idle();
-    note_peers();
     poll_list();
     finish_links(false);
   }

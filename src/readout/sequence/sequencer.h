@@ -7,8 +7,8 @@
 //
 //   e: the number expected of the link, or the oldest that is open if that is closed; x: the number of this chunk's id; y: that of the link's following chunk
 //   near: at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
-//   reachable: x is near after e, or at most `reach` events beyond the foremost of the other links; and it fits into the window, or
-//              more links have passed what it would close than are still to come to it
+//   reachable: x is near after e, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into the
+//              window, or more of the window's links have passed what it would close than are still to come to it
 //
 //   | # | a link that is here                               | decision                                                             |
 //   |---|---------------------------------------------------|----------------------------------------------------------------------|
@@ -38,18 +38,23 @@
 //
 //   Followed: two chunks aside or more, and more than half of the live links have gone there; or more of them than go on beyond where
 //   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over, and no other reader is still to read so far.
+//   Who is followed, or has come near those who are, is here as soon as the window has room.
 //   A link that left while most others went on is contradicted: it is neither followed nor counted, until the others come to it.
+//
+//   A reader is still to read so far if it has live links, none of which has come beyond where the link left, and it has not had nothing to read
+//   since then. Whose chunks press waits for such a reader. Of readers that wait for each other in a circle the one that is furthest behind does not.
 //
 //   |   | with the trigger's list                           |                                                                      |
 //   |16 | x = e                                             | take (FULL: once the list has come to it)                            |
 //   |17 | x listed from e on and reachable, and its BCID    | take; flagged if the list has the id twice                           |
 //   |   | agrees, or y goes on after x, or none will come   |                                                                      |
 //   |18 | the link has delivered x                          | duplicate                                                            |
-//   |19 | y near after e, x not listed or farther ahead     | not listed; out of sequence                                          |
-//   |20 | x not listed                                      | wait until the list has gone on for 2 reach entries, or a time-out;  |
-//   |   |                                                   | then not listed                                                      |
-//   |21 | x listed, not reachable, y goes on after x        | wait until more than half of the live links are there, or a time-out;|
-//   |   |                                                   | then out of sequence                                                 |
+//   |19 | y near after e, x not listed or farther than near | not listed; out of sequence                                          |
+//   |20 | x not listed                                      | wait until the list has gone on for 2 reach entries, or a time-out   |
+//   |   |                                                   | in which nobody held it up; then not listed                          |
+//   |21 | x listed, not reachable, y goes on after x        | wait until more than half of the live links are there, or a time-out |
+//   |   |                                                   | and no other reader is to tell; then out of sequence                 |
+//   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                   |
 #pragma once
 
 #include <atomic>
@@ -125,8 +130,8 @@ class Sequencer {
 
   /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and `came` knows what they have brought.
   /// `reader`: links of one reader come in the order in which they were read, and share its event clock; those of others may not have been
-  /// read so far.
-  std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0);
+  /// read so far. `window`: of its caller, whose oldest open event the calls for this link give.
+  std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0, std::size_t window = 0);
   void set_events(const EventSet& events) { events_ = &events; }
 
   /// True once the lowest number of the run is known.
@@ -158,8 +163,16 @@ class Sequencer {
     readers_[reader].now = std::max(readers_[reader].now, now);
     looked(reader);
   }
-  /// It cannot read on, or can again.
-  void set_waits(std::size_t reader, bool waits) { readers_[reader].waits = waits; }
+  /// It does not read on until the others have told where this link's chunks belong; kRoom: until those that have older events open have closed them.
+  /// Of readers that wait for each other who is furthest behind goes on: for that one the others have told what they can. `oldest`: the lowest
+  /// number that it has open.
+  void wait(std::size_t reader, std::size_t link, Sequence oldest) {
+    readers_[reader].waits_with = link;
+    readers_[reader].oldest = std::max(readers_[reader].oldest, oldest);
+  }
+  void read_on(std::size_t reader) { readers_[reader].waits_with = kNothing; }
+  static constexpr std::size_t kNothing = ~std::size_t{0};
+  static constexpr std::size_t kRoom = kNothing - 1;
   std::size_t readers() const { return readers_.size(); }
 
   /// What waits of this link reaches over many events.
@@ -198,11 +211,12 @@ class Sequencer {
 
  private:
   struct Reader {
-    std::uint64_t now = 0;      ///< its event clock
-    std::uint64_t started = 0;  ///< the same when the first chunk of all came
-    std::uint64_t looked = 0;   ///< departures of links until it last had nothing more to read
-    bool waits = false;         ///< for another reader: it does not read until that has gone on
-    bool over = false;          ///< finish() was called: it reads no more
+    std::uint64_t now = 0;              ///< its event clock
+    std::uint64_t started = 0;          ///< the same when the first chunk of all came
+    std::uint64_t looked = 0;           ///< departures of links until it last had nothing more to read
+    Sequence oldest = 0;                ///< the lowest number that it had open when it last waited or asked
+    std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
+    bool over = false;                  ///< finish() was called: it reads no more
   };
   enum class Fate : std::uint8_t { undecided, aside, decided };
   struct Waiting {
@@ -218,23 +232,28 @@ class Sequencer {
   struct State {
     LinkSequence* link = nullptr;
     std::size_t reader = 0;
+    std::size_t window = 0;
     std::unique_ptr<Waiting[]> ring;
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t placed = 0;  ///< of these, aside or decided
     bool away = false;
-    bool unsure = false;           ///< with the list: its events may be those of another epoch
-    bool left_known = false;       ///< it was here before it went
-    Place left;                    ///< where it left
-    Place going;                   ///< what it brings next, there
-    std::uint64_t away_since = 0;  ///< on its reader's clock
-    std::uint64_t departure = 0;   ///< counts those of all links
-    bool blocked = false;          ///< it goes on as it should, and the window has no room
-    Sequence then = kNoEnd;        ///< where it was when the last of the others went away or was blocked
-    Sequence stalled = kNoEnd;     ///< it stood still there while one that was blocked came far
-    Sequence others_at = 0;        ///< the foremost link's, then
-    bool alone = false;            ///< others have gone on from there, and it has brought nothing of theirs since
-    Sequence far = 0;              ///< with the list: where its next chunk would be, which is too far for one alone
+    bool followed = false;           ///< to where it is: it comes when there is room
+    bool unsure = false;             ///< with the list: its events may be those of another epoch
+    bool left_known = false;         ///< it was here before it went
+    Place left;                      ///< where it left
+    Place going;                     ///< what it brings next, there
+    std::uint64_t away_since = 0;    ///< on its reader's clock
+    std::uint64_t departure = 0;     ///< counts those of all links
+    bool blocked = false;            ///< it goes on as it should, and the window has no room
+    std::uint64_t offered = 0;       ///< chunks
+    std::uint64_t offered_then = 0;  ///< and until its departure
+    Sequence then = kNoEnd;          ///< where it was when the last of all links went away or was blocked
+    std::uint64_t moved = 0;         ///< the departure until which it had come there
+    Sequence stalled = kNoEnd;       ///< it stood still there while one that was blocked came far
+    Sequence others_at = 0;          ///< the foremost link's, then
+    bool alone = false;              ///< others have gone on from there, and it has brought nothing of theirs since
+    Sequence far = 0;                ///< with the list: where its next chunk would be, which is too far for one alone
     std::uint64_t chunks_there = 0;
     Sequence last_step = 0;  ///< FULL: of its last two chunks
   };
@@ -253,6 +272,7 @@ class Sequencer {
   Step judge_listed(State& state, const Waiting& x, const Waiting* y, bool final);
 
   bool comes_back(const State& state, const Place& next, std::uint32_t stride) const;
+  Sequence listed_after(Sequence number, std::uint64_t events) const;
   bool followed_in_list(State& state, Sequence number);
 
   Step end(State& state, Verdict verdict);
@@ -271,14 +291,23 @@ class Sequencer {
   bool untold(const State& state, const Place& left, std::size_t first, std::size_t end) const;
   void set(bool& flag, bool to);
   bool told(const State& state, std::size_t reader) const;
-  Step wait_for_room(State& state);
-  Step wait_to_be_told(State& state);
+  bool untold_by(const State& state, const Place& left, std::size_t reader) const;
+  std::optional<Place> asks(const State& state) const;
+  bool waits_for(std::size_t reader, std::size_t other) const;
+  bool gives_way(std::size_t reader, std::size_t other) const;
+  bool behind(std::size_t reader, std::size_t other) const;
+  Sequence front_of(std::size_t reader) const;
+  bool finds_room(State& state, Sequence number);
+  bool makes_room(State& state, Sequence number);
+  bool others_may_tell(State& state);
+  Step wait_for_list(State& state);
   void note_departure(State& state);
   bool open(const State& state, const Place& lowest);
   void begin(const Place& lowest);
   void settle_aside(State& state);
   void refresh(State& state) const;
 
+  static Place extended(const Place& from, std::uint32_t id);
   Place resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const;
   Place nearest(const Place& from, std::uint32_t id) const;
   std::uint32_t spread(const LinkSequence& link) const;
@@ -290,16 +319,24 @@ class Sequencer {
   bool delivered(const State& state, Sequence number) const;
   bool was_delivered(const State& state, std::uint32_t id) const;
   std::optional<Sequence> reachable(const State& state, const Place& place) const;
-  bool in_window(Sequence number) const;
+  bool in_window(const State& state, Sequence number) const;
+  // Numbers start well above zero, so that "before the first event" is still a number.
+  static constexpr Sequence kOrigin = Sequence{1} << 32;
+  static constexpr std::uint64_t kResetsOrigin = 256;  // a reset counter of 8 bits may be found one round below
+  static constexpr std::uint64_t kHistory = 64;
+  static constexpr std::size_t kSegments = 64;
+  static constexpr std::size_t kListedSegments = 4096;
   static Place place_of(const LinkSequence& link) {
     return {link.resets, static_cast<std::int64_t>(link.position() - link.base)};
   }
   // Numbers that stay free between two segments of the list: peers may be beyond where this thread saw them.
   std::uint64_t gap() const { return settings_.several_threads ? settings_.reach : 0; }
-  Sequence front(const State* without) const;
+  Sequence front() const;
+  Sequence front_beside(const State& of) const;
+  bool is_here(const State& state) const;
   Sequence foremost() const;
   bool live(const State& state) const;
-  bool may_close(Sequence oldest) const;
+  bool may_close(const State& of, Sequence oldest) const;
   std::uint64_t clock(const State& state) const { return readers_[state.reader].now; }
   std::optional<Sequence> find_listed(Sequence from, Sequence to, std::uint32_t id, const std::uint16_t* bcid) const;
   void list(const ListedTrigger& trigger, const ListedTrigger* following, bool final);
@@ -307,7 +344,8 @@ class Sequencer {
   const Settings settings_;
   std::vector<State> states_;
   std::vector<Reader> readers_;
-  std::vector<Sequence> reached_;  // by open(), of each link that is followed
+  mutable std::vector<std::size_t> reached_readers_;  // by gives_way()
+  std::vector<Sequence> reached_;                     // by open(), of each link that is followed
   Segments segments_;
   TriggerBook book_;
   const EventSet* events_ = nullptr;  // FULL mode
@@ -316,7 +354,8 @@ class Sequencer {
   std::optional<ListedTrigger> list_pending_;
   std::uint64_t list_pending_since_ = 0;
   bool list_ended_ = false;
-  bool over_ = false;  // of all readers
+  bool list_held_ = false;  // somebody is behind: it has no room to go on
+  bool over_ = false;       // of all readers
   bool started_ = false;
   std::uint64_t departures_ = 0;
   Sequence oldest_ = 0;

@@ -1,0 +1,151 @@
+// What an id means to a link, and which numbers it may come to.
+#include "readout/sequence/sequencer.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+
+// The place of an extended L1 id: of its resets the nearest round, of its 24 bits the next, unless it lies a little behind.
+Place Sequencer::extended(const Place& from, std::uint32_t id) {
+  const auto resets = static_cast<std::int8_t>(static_cast<std::uint8_t>((id >> 24) - from.resets));
+  const std::int64_t low = id & 0xffffffU;
+  if (resets != 0) return {from.resets + static_cast<std::uint64_t>(std::int64_t{resets}), low};
+  constexpr std::int64_t kPeriod = 1 << 24;  // without a reset the L1 id goes on from 0 after its last
+  constexpr std::int64_t kBehind = 1 << 20;
+  const std::int64_t ahead = (low - from.index) & (kPeriod - 1);
+  return {from.resets, from.index + (ahead < kPeriod - kBehind ? ahead : ahead - kPeriod)};
+}
+
+// The place that an id means to a link which is at `from`.
+Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stride) const {
+  const IdFormat& format = settings_.format;
+  if (format.has_ecr()) {
+    return extended(from, id);
+  }
+  const std::uint64_t period = format.period();
+  const std::uint64_t ahead = (id - static_cast<std::uint64_t>(from.index)) & format.low_mask();
+  const std::uint64_t back = std::min<std::uint64_t>(kHistory * stride, period / 4);
+  if (ahead >= period - back) return {from.resets, from.index + static_cast<std::int64_t>(ahead - period)};
+  if (format.shows_restarts()) {
+    const bool low = id <= settings_.step * stride && ahead > settings_.reach;
+    if (low || ahead > period / 2) return {from.resets + 1, id};
+  }
+  return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
+}
+
+// The same where nothing is known of the link: it may be behind by a window.
+Place Sequencer::nearest(const Place& from, std::uint32_t id) const {
+  const IdFormat& format = settings_.format;
+  if (format.has_ecr()) return resolve(from, id, 1);
+  const std::uint64_t period = format.period();
+  const std::uint64_t ahead = (id - static_cast<std::uint64_t>(from.index)) & format.low_mask();
+  if (ahead >= period - std::min<std::uint64_t>(settings_.window, period / 4))
+    return {from.resets, from.index + static_cast<std::int64_t>(ahead - period)};
+  if (format.shows_restarts() && ahead > period / 2) return {from.resets + 1, id};
+  return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
+}
+
+// Events from one chunk of a link to the next, where links take turns or are dealt events as they come.
+std::uint32_t Sequencer::spread(const LinkSequence& link) const {
+  return events_ == nullptr ? 1 : std::max<std::uint32_t>(link.stride, static_cast<std::uint32_t>(states_.size()));
+}
+
+bool Sequencer::near(const Place& from, const Place& to, std::uint32_t stride) const {
+  const std::int64_t steps = std::int64_t{settings_.step} * stride;
+  if (to.resets == from.resets) return to.index >= from.index && to.index - from.index <= steps;
+  return to.resets == from.resets + 1 && to.index <= steps;
+}
+
+bool Sequencer::follows(const Place& from, const Place& to, std::uint32_t stride) const {
+  return near({from.resets, from.index + 1}, to, stride);
+}
+
+// The same where x lies elsewhere: a counter that starts again, where resets do not show, says nothing of what was before.
+bool Sequencer::confirms(const Place& from, const Place& to, std::uint32_t stride) const {
+  return follows(from, to, stride) && (to.resets == from.resets || settings_.format.has_ecr());
+}
+
+// The same, but an id near zero that the next goes on after is a counter that has started again, where resets show in no other way.
+Place Sequencer::resolve_restart(const Place& from, const Waiting& x, const Waiting* y, std::uint32_t stride) const {
+  const Place place = resolve(from, x.id, stride);
+  const std::int64_t steps = std::int64_t{settings_.step} * stride;
+  if (y == nullptr || place >= from || from.index - place.index <= steps || settings_.format.has_ecr() ||
+      !settings_.format.shows_restarts() || x.id > steps)
+    return place;
+  const std::uint32_t on = (y->id - x.id) & settings_.format.low_mask();
+  return on >= 1 && on <= steps ? Place{from.resets + 1, x.id} : place;
+}
+
+bool Sequencer::delivered(const State& state, Sequence number) const {
+  if (events_ != nullptr) return events_->came(number);
+  const Sequence next = state.link->position();
+  return number < next && next - 1 - number < kHistory && (state.link->history >> (next - 1 - number) & 1U) != 0;
+}
+
+bool Sequencer::in_window(const State& state, Sequence number) const {
+  return over_ || number < oldest_ + settings_.window || may_close(state, number - settings_.window);
+}
+
+std::optional<Sequence> Sequencer::reachable(const State& state, const Place& place) const {
+  const auto number = segments_.number(place);
+  if (!number) return std::nullopt;
+  const LinkSequence& link = *state.link;
+  const bool here = link.here.load(std::memory_order_relaxed);
+  if (!here && *number <= believed_ + settings_.reach) return number;  // the window moves for most
+  if (!in_window(state, *number)) return std::nullopt;
+  if (here && near(place_of(link), place, spread(link))) return number;
+  if (*number <= (here ? front_beside(state) : front()) + settings_.reach) return number;
+  return std::nullopt;
+}
+
+// Where the foremost of the links is that are here, and of the others that are read with this one, if there are such: it has come no further.
+Sequence Sequencer::front() const {
+  Sequence front = 0;
+  for (const State& state : states_) {
+    if (is_here(state)) front = std::max(front, state.link->position());
+  }
+  return front;
+}
+
+Sequence Sequencer::front_beside(const State& of) const {
+  Sequence front = 0;
+  for (const State& state : states_) {
+    if (&state != &of && state.reader == of.reader && is_here(state)) front = std::max(front, state.link->position());
+  }
+  return front != 0 ? front : this->front();
+}
+
+// The lowest number that no link has come to.
+Sequence Sequencer::foremost() const {
+  Sequence foremost = std::max({oldest_, believed_, run_first_});
+  for (const State& state : states_) foremost = std::max(foremost, state.link->position() - state.link->stride + 1);
+  return events_ == nullptr ? foremost : std::max(foremost, events_->head());
+}
+
+bool Sequencer::is_here(const State& state) const {
+  return state.link->here.load(std::memory_order_relaxed) && !state.link->removed.load(std::memory_order_relaxed) &&
+         live(state);
+}
+
+bool Sequencer::live(const State& state) const {
+  const std::uint64_t seen = std::max(state.link->seen.load(std::memory_order_relaxed), readers_[state.reader].started);
+  return clock(state) <= seen + settings_.timeout_ns;
+}
+
+// More of its links have passed this event than are still to come to it: the window may move past it.
+bool Sequencer::may_close(const State& of, Sequence oldest) const {
+  std::uint32_t passed = 0;
+  std::uint32_t behind = 0;
+  for (const State& state : states_) {
+    const LinkSequence& link = *state.link;
+    if (state.window != of.window || link.removed.load(std::memory_order_relaxed)) continue;
+    const auto gone_to = state.away ? segments_.number(state.going) : std::nullopt;
+    if (std::max({link.position(), state.far, gone_to.value_or(0)}) > oldest)
+      ++passed;
+    else if (!state.away && live(state) && link.position() != state.stalled)
+      ++behind;
+  }
+  return passed > behind;
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,145 @@
+// Who waits for whom: for what other readers may tell, and for room in the window.
+#include "readout/sequence/sequencer.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace rodeo::readout {
+
+// Another reader has live links, none of which has gone beyond where this one left, or elsewhere: it may not have read so far.
+bool Sequencer::untold_by(const State& state, const Place& left, std::size_t reader) const {
+  if (told(state, reader)) return false;
+  bool lives = false;
+  for (const State& other : states_) {
+    if (other.reader != reader || other.link->removed.load(std::memory_order_relaxed) || !live(other)) continue;
+    lives = true;
+    const Place goes_on{left.resets, left.index + std::int64_t{settings_.step} * other.link->stride};
+    const bool known = other.away || other.link->here.load(std::memory_order_relaxed);
+    if (known && (other.away ? other.going : place_of(*other.link)) > goes_on) return false;
+  }
+  return lives;
+}
+
+bool Sequencer::untold(const State& state, const Place& left, std::size_t first, std::size_t end) const {
+  for (std::size_t reader = first; reader < end; ++reader) {
+    if (untold_by(state, left, reader) && !gives_way(reader, state.reader)) return true;
+  }
+  return false;
+}
+
+// What the links of this reader have not brought by now, they will not bring for the time being.
+bool Sequencer::told(const State& state, std::size_t reader) const {
+  const Reader& of = readers_[reader];
+  return reader == state.reader || of.over || of.looked >= state.departure;
+}
+
+// What a link waits to be told: who has gone beyond this place.
+std::optional<Place> Sequencer::asks(const State& state) const {
+  if (state.blocked) return place_of(*state.link);
+  if (!state.away || state.alone || contradicted(state)) return std::nullopt;
+  // Where it has gone the others are on their way, too, or nobody knows yet.
+  if (begun() && segments_.number(first_aside(state)))
+    return Place{state.going.resets, state.going.index - static_cast<std::int64_t>(settings_.reach + settings_.step)};
+  return state.left_known ? state.left : Place{};
+}
+
+bool Sequencer::waits_for(std::size_t reader, std::size_t other) const {
+  const Reader& of = readers_[reader];
+  if (of.waits_with == kNothing || reader == other) return false;
+  if (of.waits_with == kRoom) return !readers_[other].over && readers_[other].oldest < of.oldest;
+  const State& state = states_[of.waits_with];
+  const auto place = asks(state);
+  return place && untold_by(state, *place, other);
+}
+
+// A reader waits for the other, or for one that does, and is ahead of it.
+bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
+  if (!behind(other, reader)) return false;
+  reached_readers_.assign(1, reader);
+  for (std::size_t i = 0; i < reached_readers_.size(); ++i) {
+    if (waits_for(reached_readers_[i], other)) return true;
+    for (std::size_t next = 0; next < readers_.size(); ++next) {
+      if (waits_for(reached_readers_[i], next) && std::ranges::find(reached_readers_, next) == reached_readers_.end())
+        reached_readers_.push_back(next);
+    }
+  }
+  return false;
+}
+
+// An order of all readers, so that among any that wait for each other there is one that goes on.
+bool Sequencer::behind(std::size_t reader, std::size_t other) const {
+  const auto order = [&](std::size_t of) { return std::tuple(readers_[of].oldest, front_of(of), of); };
+  return order(reader) < order(other);
+}
+
+// So far its links have come.
+Sequence Sequencer::front_of(std::size_t reader) const {
+  Sequence front = 0;
+  for (const State& state : states_) {
+    if (state.reader == reader && !state.link->removed.load(std::memory_order_relaxed))
+      front = std::max(front, state.link->position());
+  }
+  return front;
+}
+
+bool Sequencer::reaches_far(std::size_t link) const {
+  const State& state = states_[link];
+  if (state.blocked) return state.count > settings_.step;
+  return state.away && state.going.index - first_aside(state).index > static_cast<std::int64_t>(settings_.reach);
+}
+
+bool Sequencer::may_be_told(std::size_t link, std::size_t first, std::size_t end) const {
+  const auto place = asks(states_[link]);
+  return place && untold(states_[link], *place, first, end);
+}
+
+// Where the window has no room for this number the link waits.
+bool Sequencer::finds_room(State& state, Sequence number) {
+  if (in_window(state, number)) return true;
+  others_may_tell(state);
+  return makes_room(state, number);
+}
+
+// When it has waited long, those of the others who have not moved since then are not waited for any more.
+bool Sequencer::makes_room(State& state, Sequence number) {
+  if (in_window(state, number)) return true;
+  if (state.offered - state.offered_then < 2 * settings_.reach + settings_.step) return false;
+  for (State& other : states_) {
+    const Sequence position = other.link->position();
+    if (position == other.then && other.moved <= state.departure && told(state, other.reader)) other.stalled = position;
+  }
+  return in_window(state, number);
+}
+
+// Others who have not been read so far may hold up the list, too.
+Sequencer::Step Sequencer::wait_for_list(State& state) {
+  others_may_tell(state);
+  return Step::wait;
+}
+
+// From now on it waits for what links that have not been read so far tell, if there are such.
+bool Sequencer::others_may_tell(State& state) {
+  if (!state.blocked) {
+    set(state.blocked, true);
+    note_departure(state);
+  }
+  return untold(state, place_of(*state.link), 0, readers_.size());
+}
+
+void Sequencer::note_departure(State& state) {
+  state.departure = ++departures_;
+  state.offered_then = state.offered;
+  for (State& other : states_) {
+    if (other.then == other.link->position()) continue;
+    other.then = other.link->position();
+    other.moved = departures_;
+  }
+}
+
+// Of away and blocked links.
+void Sequencer::set(bool& flag, bool to) {
+  if (flag != to) held_up_.fetch_add(to ? 1U : ~0U, std::memory_order_relaxed);
+  flag = to;
+}
+
+}  // namespace rodeo::readout
