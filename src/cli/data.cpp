@@ -9,10 +9,10 @@
 #include "base/units.h"
 #include "cli/data_file.h"
 #include "cli/verbs.h"
-#include "formats/block_file.h"
 #include "formats/checksum.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
+#include "formats/recording_info.h"
 #include "formats/rob.h"
 #include "formats/superpage_dump.h"
 #include "readout/run/run_record.h"
@@ -145,7 +145,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   return p;
 }
 
-Properties describe_recording(const DataFile& file, const BlockFileInfo& info) {
+Properties describe_recording(const DataFile& file, const RecordingInfo& info) {
   std::uint64_t flagged = 0;
   std::uint64_t by_card = 0;
   for (const auto& elink : info.elinks) {
@@ -210,7 +210,7 @@ Result<ExitCode> info(const FileOptions& options) {
   auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
     const auto file = RODEO_TRY(open_data_file(path));
     if (file.kind == FileKind::block_recording) {
-      const auto recording = inspect_block_file(file.bytes());
+      const auto recording = inspect_recording(file.bytes());
       RODEO_TRY(file.mapped.check());
       if (!recording) return std::unexpected(recording.error().within(path));
       show(describe_recording(file, *recording));
@@ -341,7 +341,7 @@ Table page_link_table() {
 }
 
 Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
-  const auto recording = RODEO_TRY_WITHIN(inspect_block_file(file.bytes()), file.path);
+  const auto recording = RODEO_TRY_WITHIN(inspect_recording(file.bytes()), file.path);
   for (const auto& elink : recording.elinks) {
     table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
                    elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,

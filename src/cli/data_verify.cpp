@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/data.h"
 #include "cli/data_file.h"
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 #include "formats/superpage_dump.h"
 #include "readout/run/run_record.h"
 #include "storage/file_recover.h"
@@ -31,7 +31,7 @@ struct Outcome {
   std::uint64_t adler32 = 0;
   bool sound = false;
   std::optional<EventFileReport> events;
-  std::optional<BlockFileInfo> recording;
+  std::optional<RecordingInfo> recording;
   std::optional<SuperpageDumpInfo> dump;
   std::vector<Finding> findings;
   std::uint64_t findings_total = 0;
@@ -42,7 +42,7 @@ struct Outcome {
 
 bool from_a_card(const Outcome& outcome) { return outcome.kind == "block_recording" || outcome.kind == "superpage_dump"; }
 
-std::vector<Finding> findings_of(const BlockFileInfo& info) {
+std::vector<Finding> findings_of(const RecordingInfo& info) {
   std::vector<Finding> findings;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
     const auto counter = static_cast<BlockCounter>(i);
@@ -73,7 +73,7 @@ Outcome check(const DataFile& file, std::uint64_t seed) {
     outcome.unprotected = outcome.events->unprotected();
   } else if (file.kind == FileKind::block_recording) {
     outcome.kind = "block_recording";
-    if (auto info = inspect_block_file(file.bytes())) {
+    if (auto info = inspect_recording(file.bytes())) {
       outcome.recording = std::move(*info);
       outcome.findings = findings_of(*outcome.recording);
     } else {
@@ -102,7 +102,7 @@ Outcome check(const DataFile& file, std::uint64_t seed) {
   return outcome;
 }
 
-std::uint64_t card_flagged(const BlockFileInfo& info) {
+std::uint64_t card_flagged(const RecordingInfo& info) {
   std::uint64_t chunks = 0;
   for (const auto& elink : info.elinks) chunks += elink.card_flagged_chunks;
   return chunks;
@@ -172,7 +172,7 @@ Json json_of(const Outcome& outcome) {
 std::vector<std::string> good_news(const Outcome& outcome) {
   std::vector<std::string> lines;
   if (outcome.recording) {
-    const BlockFileInfo& info = *outcome.recording;
+    const RecordingInfo& info = *outcome.recording;
     lines.push_back(fmt::format("{}, {}, {}", counted(info.blocks, "block"), counted(info.elinks.size(), "E-link"),
                                 counted(info.counter(BlockCounter::chunks), "chunk")));
     if (card_flagged(info) > 0) lines.push_back(fmt::format("{} flagged by the card", counted(card_flagged(info), "chunk")));

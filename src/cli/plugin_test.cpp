@@ -15,7 +15,7 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-Properties recording_properties(const Options& options, const formats::BlockFileInfo& info) {
+Properties recording_properties(const Options& options, const formats::RecordingInfo& info) {
   std::uint32_t smallest = ~0U;
   std::uint32_t largest = 0;
   std::uint64_t flagged = 0;

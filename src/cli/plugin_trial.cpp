@@ -227,7 +227,7 @@ bool Trial::all_accepted() const {
 Result<Trial> try_plugin(readout::Library& library, const TrialSettings& settings) {
   auto subjects = RODEO_TRY(subjects_of(library, settings));
   const auto file = RODEO_TRY(base::MappedFile::open(settings.recording.string()));
-  auto info = formats::inspect_block_file(file.bytes());
+  auto info = formats::inspect_recording(file.bytes());
   if (!info) {
     info.error().where = settings.recording.string();
     return std::unexpected(info.error());

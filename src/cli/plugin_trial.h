@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 #include "readout/library.h"
 #include "rodeo/trigger.h"
 
@@ -52,7 +52,7 @@ struct ChunkSample {
 };
 
 struct Trial {
-  formats::BlockFileInfo recording;
+  formats::RecordingInfo recording;
   std::vector<ComponentTrial> components;
   std::vector<ChunkSample> samples;
 

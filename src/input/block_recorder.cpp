@@ -18,14 +18,14 @@ namespace {
 constexpr std::size_t kFileBuffer = 1U << 20;
 
 // Writes blocks to FILE.part, which becomes FILE when all is written.
-class BlockFile {
+class RecordingFile {
  public:
-  static Result<BlockFile> create(const std::filesystem::path& path) {
+  static Result<RecordingFile> create(const std::filesystem::path& path) {
     if (std::filesystem::exists(path)) {
       return std::unexpected(
           Error{"file.exists", "there is a file of this name already", path.string(), "move it away, or give another name"});
     }
-    BlockFile file;
+    RecordingFile file;
     file.path_ = path;
     file.part_ = path.string() + ".part";
     file.file_.reset(std::fopen(file.part_.c_str(), "wb"));
@@ -37,9 +37,9 @@ class BlockFile {
     return file;
   }
 
-  BlockFile(BlockFile&&) = default;
-  BlockFile& operator=(BlockFile&&) = delete;
-  ~BlockFile() {
+  RecordingFile(RecordingFile&&) = default;
+  RecordingFile& operator=(RecordingFile&&) = delete;
+  ~RecordingFile() {
     if (file_ == nullptr) return;
     file_.reset();
     std::error_code ignored;
@@ -74,7 +74,7 @@ class BlockFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
-  BlockFile() = default;
+  RecordingFile() = default;
 
   std::filesystem::path path_;
   std::filesystem::path part_;
@@ -89,7 +89,7 @@ class ElinkWriter {
   ElinkWriter(const formats::BlockFormat& format, std::uint16_t elink)
       : encoder_(format, elink), block_(std::make_unique<std::byte[]>(format.block_bytes)), bytes_(format.block_bytes) {}
 
-  void add(std::span<const std::byte> chunk, std::uint8_t status, BlockFile& file) {
+  void add(std::span<const std::byte> chunk, std::uint8_t status, RecordingFile& file) {
     while (!encoder_.push(chunk, status)) {
       write(file);
       encoder_.begin({block_.get(), bytes_});
@@ -99,13 +99,13 @@ class ElinkWriter {
   }
 
   // A last block that is not full ends with a time-out, as on a card.
-  void finish(BlockFile& file) {
+  void finish(RecordingFile& file) {
     if (!encoder_.full()) encoder_.timeout();
     write(file);
   }
 
  private:
-  void write(BlockFile& file) {
+  void write(RecordingFile& file) {
     if (begun_) file.write({block_.get(), bytes_});
     begun_ = false;
   }
@@ -137,7 +137,7 @@ Result<std::vector<ElinkWriter>> writers_for(std::span<const Fid> links, const f
   return writers;
 }
 
-std::uint64_t add_page(const Page& page, std::span<ElinkWriter> writers, BlockFile& file) {
+std::uint64_t add_page(const Page& page, std::span<ElinkWriter> writers, RecordingFile& file) {
   std::uint64_t chunks = 0;
   for (const ChunkRun& run : page.runs) {
     for (std::uint32_t i = 0; i < run.count; ++i) writers[run.link].add(run.chunk(i), run.chunk_status(i), file);
@@ -153,7 +153,7 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   const std::span<const Fid> links = input.links();
   auto writers = writers_for(links, settings.format);
   if (!writers) return std::unexpected(std::move(writers.error()));
-  auto file = BlockFile::create(path);
+  auto file = RecordingFile::create(path);
   if (!file) return std::unexpected(std::move(file.error()));
 
   const std::unique_ptr<DataStream> data = input.open(links);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "formats/block_decoder.h"
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 
 namespace rodeo::input {
 namespace {

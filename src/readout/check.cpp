@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "formats/block_file.h"
 #include "formats/fid.h"
+#include "formats/recording_info.h"
 #include "input/card_input.h"
 #include "input/file_input.h"
 #include "input/generator_settings.h"

@@ -1,14 +1,14 @@
 // Recordings of FELIX blocks: any file is refused or described, and the description adds up.
 #include <vector>
 
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 #include "fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rodeo::formats;
   const std::vector<std::byte> file(reinterpret_cast<const std::byte*>(data),
                                     reinterpret_cast<const std::byte*>(data) + size);
-  const auto info = inspect_block_file(file);
+  const auto info = inspect_recording(file);
   if (!info) {
     FUZZ_CHECK(!info.error().what.empty());
     return 0;

@@ -1,4 +1,4 @@
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 
 #include <algorithm>
 #include <bitset>
@@ -86,7 +86,7 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
 
 namespace {
 
-void add_up(const DecodeBuffer& found, BlockFileInfo::Elink& elink) {
+void add_up(const DecodeBuffer& found, RecordingInfo::Elink& elink) {
   constexpr std::uint8_t kCardFlags =
       chunk_status::kFirmwareTruncated | chunk_status::kFirmwareMalformed | chunk_status::kFirmwareCrc;
   for (const ChunkRun& run : found.runs()) {
@@ -103,20 +103,20 @@ void add_up(const DecodeBuffer& found, BlockFileInfo::Elink& elink) {
 }
 
 struct ElinkReader {
-  ElinkReader(BlockFileInfo::Elink& to, const BlockDecoder::Options& options)
+  ElinkReader(RecordingInfo::Elink& to, const BlockDecoder::Options& options)
       : elink(to), decoder(options, std::span(&to.elink, 1)) {}
 
-  BlockFileInfo::Elink& elink;
+  RecordingInfo::Elink& elink;
   BlockDecoder decoder;
 };
 
 // Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
 std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std::vector<std::uint16_t> elinks,
-                                          std::uint32_t longest, BlockFileInfo& info) {
+                                          std::uint32_t longest, RecordingInfo& info) {
   std::vector<std::unique_ptr<ElinkReader>> readers(kCardElinks);
   BlockDecoder::Options options{.format = info.format, .max_chunk_bytes = 1};
   DecodeBuffer::Capacity room;
-  for (BlockFileInfo::Elink& elink : info.elinks) {
+  for (RecordingInfo::Elink& elink : info.elinks) {
     if (!std::ranges::binary_search(elinks, elink.elink)) continue;
     options.max_chunk_bytes =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, elink.blocks * info.format.block_bytes));
@@ -151,9 +151,9 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
 
 }  // namespace
 
-Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file) {
+Result<RecordingInfo> inspect_recording(std::span<const std::byte> file) {
   const auto format = RODEO_TRY(detect_block_format(file));
-  BlockFileInfo info;
+  RecordingInfo info;
   info.format = format;
   info.blocks = file.size() / format.block_bytes;
   info.rest_bytes = file.size() % format.block_bytes;
@@ -179,13 +179,13 @@ Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file) {
   }
   info.counters[static_cast<std::size_t>(BlockCounter::blocks)] = info.blocks;
   info.counters[static_cast<std::size_t>(BlockCounter::bad_marker)] = bad_markers;
-  for (BlockFileInfo::Elink& elink : info.elinks) {
+  for (RecordingInfo::Elink& elink : info.elinks) {
     if (elink.chunks == 0) elink.smallest_chunk_bytes = 0;
   }
   return info;
 }
 
-bool BlockFileInfo::whole() const {
+bool RecordingInfo::whole() const {
   if (rest_bytes != 0) return false;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
     if (is_anomaly(static_cast<BlockCounter>(i)) && counters[i] != 0) return false;
@@ -193,11 +193,11 @@ bool BlockFileInfo::whole() const {
   return true;
 }
 
-bool BlockFileInfo::sound() const {
+bool RecordingInfo::sound() const {
   return whole() && std::ranges::all_of(kBlockFlags, [this](BlockCounter flag) { return counter(flag) == 0; });
 }
 
-std::uint32_t BlockFileInfo::largest_chunk_bytes() const {
+std::uint32_t RecordingInfo::largest_chunk_bytes() const {
   std::uint32_t largest = 0;
   for (const Elink& elink : elinks) largest = std::max(largest, elink.largest_chunk_bytes);
   return largest;

@@ -14,7 +14,7 @@
 
 namespace rodeo::formats {
 
-struct BlockFileInfo {
+struct RecordingInfo {
   struct Elink {
     std::uint16_t elink = 0;  ///< the card's 11-bit number
     std::uint64_t blocks = 0;
@@ -51,6 +51,6 @@ std::vector<std::uint16_t> elinks_of(std::span<const std::byte> file, const Bloc
 
 /// Decodes the whole file and adds up what is in it; a chunk may be as long as what its E-link has in the file. Damage is counted,
 /// not an error; errors are those of detect_block_format(). Reads every byte a few times: put a mapped file behind it.
-Result<BlockFileInfo> inspect_block_file(std::span<const std::byte> file);
+Result<RecordingInfo> inspect_recording(std::span<const std::byte> file);
 
 }  // namespace rodeo::formats

@@ -1,4 +1,4 @@
-#include "formats/block_file.h"
+#include "formats/recording_info.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Bytes recording(BlockFormat format, const std::vector<std::uint16_t>& elinks, st
   return file;
 }
 
-TEST(BlockFile, FamilyAndSizeAreFoundForEveryFormat) {
+TEST(RecordingInfo, FamilyAndSizeAreFoundForEveryFormat) {
   std::vector<BlockFormat> formats{{BlockFamily::trailer16, 1024}};
   for (const std::uint32_t n : {1U, 2U, 4U, 5U, 64U}) {
     formats.push_back({BlockFamily::trailer32, n * 1024});
@@ -41,16 +41,16 @@ TEST(BlockFile, FamilyAndSizeAreFoundForEveryFormat) {
   }
 }
 
-TEST(BlockFile, SizeIsFoundWhereSomeMarkersAreDamaged) {
+TEST(RecordingInfo, SizeIsFoundWhereSomeMarkersAreDamaged) {
   const BlockFormat format{BlockFamily::trailer32, 2048};
   Bytes file = recording(format, {1, 2}, 20, 100);
   for (const std::size_t block : {1, 7, 21}) file[block * 2048 + 3] = std::byte{0};
   EXPECT_EQ(detect_block_format(file), format);
-  EXPECT_EQ(inspect_block_file(file)->counter(BlockCounter::bad_marker), 3U);
+  EXPECT_EQ(inspect_recording(file)->counter(BlockCounter::bad_marker), 3U);
 }
 
-TEST(BlockFile, SoundRecordingIsDescribedByElink) {
-  const auto info = inspect_block_file(recording({BlockFamily::trailer16, 1024}, {0x7c3, 5, 70}, 42, 40));
+TEST(RecordingInfo, SoundRecordingIsDescribedByElink) {
+  const auto info = inspect_recording(recording({BlockFamily::trailer16, 1024}, {0x7c3, 5, 70}, 42, 40));
   ASSERT_TRUE(info.has_value());
   EXPECT_TRUE(info->sound());
   EXPECT_EQ(info->blocks, 126U);
@@ -66,13 +66,13 @@ TEST(BlockFile, SoundRecordingIsDescribedByElink) {
   EXPECT_LE(info->counter(BlockCounter::unfinished), 3U);
 }
 
-TEST(BlockFile, ChunksOfAnyLengthAreReadWhole) {
+TEST(RecordingInfo, ChunksOfAnyLengthAreReadWhole) {
   for (const std::uint32_t size : {65'536U, 65'537U, 1'048'577U, 3'000'000U}) {
     const std::size_t blocks = 3 * size / 2000;
     Bytes file = recording({BlockFamily::trailer16, 1024}, {9}, blocks, size);
     const Bytes others = recording({BlockFamily::trailer16, 1024}, {1, 2, 10, 11}, 20, 40);
     file.insert(file.end(), others.begin(), others.end());
-    const auto info = inspect_block_file(file);
+    const auto info = inspect_recording(file);
     ASSERT_TRUE(info.has_value());
     EXPECT_TRUE(info->sound()) << size;
     EXPECT_EQ(info->largest_chunk_bytes(), size);
@@ -85,7 +85,7 @@ TEST(BlockFile, ChunksOfAnyLengthAreReadWhole) {
   }
 }
 
-TEST(BlockFile, WhatTheCardFlaggedIsCountedAndNotSound) {
+TEST(RecordingInfo, WhatTheCardFlaggedIsCountedAndNotSound) {
   struct Case {
     std::uint8_t status;
     BlockCounter counter;
@@ -103,7 +103,7 @@ TEST(BlockFile, WhatTheCardFlaggedIsCountedAndNotSound) {
       ASSERT_TRUE(encoder.push(chunk, i % 2 == 1 ? flag.status : std::uint8_t{0}));
     }
     encoder.timeout();
-    const auto info = inspect_block_file(file);
+    const auto info = inspect_recording(file);
     ASSERT_TRUE(info.has_value());
     EXPECT_TRUE(info->whole());
     EXPECT_FALSE(info->sound());
@@ -112,36 +112,36 @@ TEST(BlockFile, WhatTheCardFlaggedIsCountedAndNotSound) {
   }
 }
 
-TEST(BlockFile, RecordingThatBeginsInsideAChunkIsSound) {
+TEST(RecordingInfo, RecordingThatBeginsInsideAChunkIsSound) {
   const Bytes file = recording({BlockFamily::phase2, 2048}, {5}, 10, 10000);
-  const auto info = inspect_block_file(std::span{file}.subspan(2 * 2048));
+  const auto info = inspect_recording(std::span{file}.subspan(2 * 2048));
   ASSERT_TRUE(info.has_value());
   EXPECT_TRUE(info->sound());
   EXPECT_EQ(info->counter(BlockCounter::before_join), 3U);
 }
 
-TEST(BlockFile, CutRecordingIsReadAsFarAsItIsWholeAndSaysWhatIsLeft) {
+TEST(RecordingInfo, CutRecordingIsReadAsFarAsItIsWholeAndSaysWhatIsLeft) {
   Bytes file = recording({BlockFamily::trailer16, 1024}, {5}, 10, 40);
   file.resize(file.size() - 300);
-  const auto info = inspect_block_file(file);
+  const auto info = inspect_recording(file);
   ASSERT_TRUE(info.has_value());
   EXPECT_EQ(info->blocks, 9U);
   EXPECT_EQ(info->rest_bytes, 724U);
   EXPECT_FALSE(info->sound());
 }
 
-TEST(BlockFile, ARemovedBlockIsCountedAsAGap) {
+TEST(RecordingInfo, ARemovedBlockIsCountedAsAGap) {
   Bytes file = recording({BlockFamily::trailer32, 2048}, {5}, 10, 40);
   file.erase(file.begin() + 3 * 2048, file.begin() + 4 * 2048);
-  const auto info = inspect_block_file(file);
+  const auto info = inspect_recording(file);
   ASSERT_TRUE(info.has_value());
   EXPECT_FALSE(info->sound());
   EXPECT_EQ(info->counter(BlockCounter::sequence_gaps), 1U);
   EXPECT_EQ(info->counter(BlockCounter::lost_blocks), 1U);
 }
 
-TEST(BlockFile, WhatIsNoRecordingIsRefusedWithTheReason) {
-  const auto code = [](const Bytes& file) { return inspect_block_file(file).error().code; };
+TEST(RecordingInfo, WhatIsNoRecordingIsRefusedWithTheReason) {
+  const auto code = [](const Bytes& file) { return inspect_recording(file).error().code; };
   EXPECT_EQ(code({}), "formats.empty_recording");
   EXPECT_EQ(code(Bytes(1 << 20)), "formats.zero_recording");
   EXPECT_EQ(code(Bytes(3)), "formats.short_recording");
@@ -151,10 +151,10 @@ TEST(BlockFile, WhatIsNoRecordingIsRefusedWithTheReason) {
   EXPECT_EQ(code(cut), "formats.short_recording");
 }
 
-TEST(BlockFile, ZerosBehindTheFirstBlockAreBadBlocks) {
+TEST(RecordingInfo, ZerosBehindTheFirstBlockAreBadBlocks) {
   Bytes file = recording({BlockFamily::trailer16, 1024}, {5}, 1, 40);
   file.resize(10 * 1024);
-  const auto info = inspect_block_file(file);
+  const auto info = inspect_recording(file);
   ASSERT_TRUE(info.has_value());
   EXPECT_EQ(info->counter(BlockCounter::bad_marker), 9U);
   EXPECT_FALSE(info->sound());
