@@ -151,86 +151,66 @@ void Assembler::build_skipped(std::uint32_t worker, Sequence before, std::span<c
   }
 }
 
-void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
-                      std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
-  BuiltFragment* fragment = pools_[worker]->take();
-  if (fragment == nullptr) {
-    // Every fragment is with the consumers: wait for one, which is back-pressure.
-    held.store(true, std::memory_order_relaxed);
-    base::Backoff backoff;
-    while ((fragment = pools_[worker]->take()) == nullptr) backoff.idle();
-    held.store(false, std::memory_order_relaxed);
-  }
-
-  fragment->sequence = sequence;
-  fragment->writable = true;
-  fragment->chunks = 0;
-  fragment->missing = 0;
-  fragment->removed = 0;
-  fragment->handed_over_ns = 0;
-  fragment->slice_count = 0;
-  fragment->part_count = 0;
-  fragment->parts = fragment->storage.data();
-  std::uint32_t flags = 0;
-  std::uint32_t difference = 0;
-  std::size_t bytes = 0;
+struct Assembler::Gathered {
   const WorkerPart* named = nullptr;  // the part that names the event: the first with data, or with the trigger's word
+  std::uint32_t flags = 0;
+  std::uint32_t difference = 0;  // of BCIDs
+  std::size_t bytes = 0;
   bool triggered = true;
+};
+
+inline Assembler::Gathered Assembler::gather(BuiltFragment& fragment, std::span<const WorkerPart* const> parts,
+                                             std::span<const std::uint32_t* const> absent) {
+  Gathered all;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const WorkerPart& part = *parts[i];
-    if ((part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0) && named == nullptr) named = &part;
-    if ((part.flags & slot_flag::kBcidKnown) != 0 && named != nullptr && (named->flags & slot_flag::kBcidKnown) != 0) {
-      difference |= part.bcid ^ named->bcid;
-    }
-    triggered = triggered && (part.flags & slot_flag::kTriggered) != 0;
-    flags |= part.flags;
-    difference |= part.bcid_difference;
-    fragment->chunks += part.chunks;
-    if ((part.flags & slot_flag::kLinksAbsent) != 0) add_absent(*fragment, static_cast<std::uint32_t>(i), absent[i]);
-    if (part.handed_over_ns > fragment->handed_over_ns) fragment->handed_over_ns = part.handed_over_ns;
+    if (all.named == nullptr && (part.slice != nullptr || (part.flags & slot_flag::kTriggered) != 0)) all.named = &part;
+    if (all.named != nullptr && (part.flags & all.named->flags & slot_flag::kBcidKnown) != 0)
+      all.difference |= part.bcid ^ all.named->bcid;
+    all.triggered = all.triggered && (part.flags & slot_flag::kTriggered) != 0;
+    all.flags |= part.flags;
+    all.difference |= part.bcid_difference;
+    fragment.chunks += part.chunks;
+    if ((part.flags & slot_flag::kLinksAbsent) != 0) add_absent(fragment, static_cast<std::uint32_t>(i), absent[i]);
+    fragment.handed_over_ns = std::max(fragment.handed_over_ns, part.handed_over_ns);
     if (part.slice == nullptr) continue;
-    fragment->slices[fragment->slice_count++] = part.slice;
+    fragment.slices[fragment.slice_count++] = part.slice;
     for (Slice* slice = part.slice; slice != nullptr; slice = slice->extension) {
-      fragment->parts[fragment->part_count++] = {slice->data, slice->used};
-      bytes += slice->used;
+      fragment.parts[fragment.part_count++] = {slice->data, slice->used};
+      all.bytes += slice->used;
     }
   }
-  if (settings_.sort_links) sort_by_link(*fragment);
-  if (named == nullptr) named = parts.front();  // all have skipped it
-  fragment->l1id = named->l1id;
-  fragment->global_id = global_ids_.of(named->l1id);
-  if (last_built_ == 0) first_event_.store(fragment->global_id, std::memory_order_relaxed);
-  fragment->bcid = named->bcid;
-  fragment->trigger_type = named->trigger_type;
-  const bool not_triggered = settings_.trigger_list && !triggered;
-  if (!has_bcid_) difference = 0;
-  if (difference != 0) mark_bcids(*fragment, (named->flags & slot_flag::kTriggered) != 0);
-  fragment->status = status_of(flags, *fragment, difference != 0, not_triggered);
-  fragment->references.store(1, std::memory_order_relaxed);
+  return all;
+}
 
-  FragmentCounters& counters = counters_[worker];
-  counters.add(FragmentCounter::built);
-  counters.add(FragmentCounter::chunks, fragment->chunks);
-  counters.add(FragmentCounter::payload_bytes, bytes);
-  if (fragment->removed != 0) counters.add(FragmentCounter::without_removed);
-  if (!fragment->complete()) {
-    counters.add(FragmentCounter::incomplete);
-    if ((flags & slot_flag::kTimedOut) != 0)
-      counters.add(FragmentCounter::timeout);
-    else if ((flags & slot_flag::kRingFull) != 0)
-      counters.add(FragmentCounter::ring_full);
-    else if ((flags & slot_flag::kRunEnded) != 0)
-      counters.add(FragmentCounter::run_ended);
-    else if (fragment->missing != 0)
-      counters.add(FragmentCounter::missing);
-    if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) counters.add(FragmentCounter::corrupt);
-    if ((flags & slot_flag::kTruncated) != 0) counters.add(FragmentCounter::truncated);
-    if (difference != 0) counters.add(FragmentCounter::bcid_mismatch);
-    if (not_triggered) counters.add(FragmentCounter::not_triggered);
-    if ((flags & slot_flag::kDoubtfulId) != 0) counters.add(FragmentCounter::doubtful_id);
-    if (fragment->chunks == 0) counters.add(FragmentCounter::empty);
+void Assembler::build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
+                      std::span<const std::uint32_t* const> absent, std::atomic<bool>& held) {
+  BuiltFragment& fragment = *take_or_wait(*pools_[worker], held);
+  fragment.sequence = sequence;
+  fragment.writable = true;
+  fragment.chunks = 0;
+  fragment.missing = 0;
+  fragment.removed = 0;
+  fragment.handed_over_ns = 0;
+  fragment.slice_count = 0;
+  fragment.part_count = 0;
+  fragment.parts = fragment.storage.data();
+  const Gathered all = gather(fragment, parts, absent);
+  if (settings_.sort_links) sort_by_link(fragment);
+  const WorkerPart& named = all.named == nullptr ? *parts.front() : *all.named;  // the first, where all have skipped it
+  fragment.l1id = named.l1id;
+  fragment.global_id = global_ids_.of(named.l1id);
+  if (last_built_ == 0) first_event_.store(fragment.global_id, std::memory_order_relaxed);
+  fragment.bcid = named.bcid;
+  fragment.trigger_type = named.trigger_type;
+  std::uint32_t flags = all.flags;
+  if (settings_.trigger_list && !all.triggered) flags |= event_flag::kNotListed;
+  if (has_bcid_ && all.difference != 0) {
+    flags |= event_flag::kBcidDiffers;
+    mark_bcids(fragment, (named.flags & slot_flag::kTriggered) != 0);
   }
-  consumer_.insert(FragmentPtr::adopt(fragment));
+  finish_fragment(fragment, flags, all.bytes, counters_[worker]);
+  consumer_.insert(FragmentPtr::adopt(&fragment));
 }
 
 // Only the assembling worker writes here, which is one at a time.
@@ -250,39 +230,44 @@ void Assembler::add_absent(BuiltFragment& fragment, std::uint32_t worker, const 
   }
 }
 
+void Assembler::read_bcids(const BuiltFragment& fragment) {
+  bcids_.clear();
+  for (const FragmentPart& part : fragment.all_parts()) {
+    for_each_whole_chunk(std::span(part.data, part.size), [&](auto&, auto record, auto chunk) {
+      const auto size = static_cast<std::uint32_t>(chunk.size());
+      std::uint32_t id = 0;
+      std::uint16_t bcid = 0;
+      try {
+        if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
+          bcids_.emplace_back(record.data(), bcid);
+      } catch (...) {  // it has thrown at a worker already, which counts and logs it
+      }
+    });
+  }
+}
+
+// Of several the lowest; true if more than half of the chunks have it.
+bool Assembler::most_frequent_bcid(BuiltFragment& fragment) {
+  sorted_bcids_.clear();
+  for (const auto& [record, bcid] : bcids_) sorted_bcids_.push_back(bcid);
+  std::ranges::sort(sorted_bcids_);
+  std::size_t most = 0;
+  for (auto at = sorted_bcids_.begin(); at != sorted_bcids_.end();) {
+    const auto same = std::ranges::equal_range(at, sorted_bcids_.end(), *at);
+    if (same.size() > most) {
+      most = same.size();
+      fragment.bcid = *at;
+    }
+    at = same.end();
+  }
+  return 2 * most > bcids_.size();
+}
+
 // The chunks do not agree on the BCID. That of the trigger's list is the event's (`listed`), else that of more than half of the chunks.
 // Where there is neither nobody knows, and all are marked.
 void Assembler::mark_bcids(BuiltFragment& fragment, bool listed) {
-  bcids_.clear();
-  for (const FragmentPart& part : fragment.all_parts()) {
-    for_each_whole_chunk(
-        std::span(part.data, part.size), [&](auto&, std::span<std::byte> record, std::span<std::byte> chunk) {
-          const auto size = static_cast<std::uint32_t>(chunk.size());
-          std::uint32_t id = 0;
-          std::uint16_t bcid = 0;
-          try {
-            if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
-              bcids_.emplace_back(record.data(), bcid);
-          } catch (...) {  // it has thrown at a worker already, which counts and logs it
-          }
-        });
-  }
-  bool known = listed;
-  if (!listed) {
-    sorted_bcids_.clear();
-    for (const auto& [record, bcid] : bcids_) sorted_bcids_.push_back(bcid);
-    std::ranges::sort(sorted_bcids_);
-    std::size_t most = 0;
-    for (auto at = sorted_bcids_.begin(); at != sorted_bcids_.end();) {
-      const auto same = std::ranges::equal_range(at, sorted_bcids_.end(), *at);
-      if (same.size() > most) {
-        most = same.size();
-        fragment.bcid = *at;
-      }
-      at = same.end();
-    }
-    known = 2 * most > bcids_.size();
-  }
+  read_bcids(fragment);
+  const bool known = listed || most_frequent_bcid(fragment);
   for (const auto& [record, bcid] : bcids_) {
     if (!known || bcid != fragment.bcid) record[offsetof(ChunkHeader, rodeo_status)] |= std::byte{chunk_flag::kBcidMismatch};
   }
@@ -302,19 +287,6 @@ void Assembler::sort_by_link(BuiltFragment& fragment) {
             [&](const FragmentPart& a, const FragmentPart& b) { return link_of(a) < link_of(b); });
   fragment.parts = fragment.sorted.data();
   fragment.part_count = records;
-}
-
-std::uint32_t Assembler::status_of(std::uint32_t flags, const BuiltFragment& fragment, bool bcid_mismatch,
-                                   bool not_triggered) {
-  std::uint32_t status = 0;
-  if (bcid_mismatch) status |= fragment_status::kBcidMismatch;
-  if (not_triggered || (flags & slot_flag::kDoubtfulId) != 0) status |= fragment_status::kL1IdMismatch;
-  if (fragment.missing != 0) status |= fragment_status::kTimeout;
-  if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) status |= fragment_status::kDataCorruption;
-  if ((flags & slot_flag::kTruncated) != 0) status |= fragment_status::kOverflow;
-  if (fragment.chunks == 0) status |= fragment_status::kDummy;
-  if (fragment.removed != 0) status |= fragment_status::kLinksRemoved;
-  return status;
 }
 
 void Assembler::reclaim(Fragment& fragment) noexcept {

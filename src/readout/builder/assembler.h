@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/counters.h"
-#include "readout/builder/event_slot.h"
+#include "readout/builder/finished_fragment.h"
 #include "readout/builder/global_id.h"
 #include "readout/builder/recycle_pool.h"
 #include "readout/builder/rob_sequence.h"
@@ -32,48 +32,6 @@ struct WorkerPart {
   std::uint8_t trigger_type = 0;
 };
 static_assert(sizeof(WorkerPart) <= 32);
-
-enum class FragmentCounter : std::size_t {
-  built,
-  chunks,
-  payload_bytes,
-  incomplete,
-  without_removed,
-  timeout,
-  ring_full,
-  run_ended,
-  missing,
-  corrupt,
-  truncated,
-  bcid_mismatch,
-  not_triggered,
-  doubtful_id,
-  empty,
-  count
-};
-
-inline constexpr base::CounterInfo kFragmentInfo[] = {
-    {"built", "fragments", "Fragments pushed to the first consumer"},
-    {"chunks", "chunks", "Chunks in these fragments"},
-    {"payload_bytes", "bytes", "ROD data of these fragments"},
-    {"incomplete", "fragments", "Fragments with a link missing or any status bit set; removed links are not missed"},
-    {"without_removed", "fragments", "Fragments, complete or not, that lack links which were removed from the build"},
-    {"timeout", "fragments", "Incomplete: closed by the clock"},
-    {"ring_full", "fragments", "Incomplete: closed to make room in the window or the pool"},
-    {"run_ended", "fragments", "Incomplete: still open when the run ended"},
-    {"missing", "fragments", "Incomplete: links skipped the event, nothing had to be forced"},
-    {"corrupt", "fragments", "A chunk failed the integrity check or carries a link error"},
-    {"truncated", "fragments", "A chunk was cut"},
-    {"bcid_mismatch", "fragments", "The chunks do not agree on the BCID"},
-    {"not_triggered", "fragments", "The event is not in the trigger's own list"},
-    {"doubtful_id", "fragments",
-     "A narrow L1 id restarted near zero and there is no trigger list: a reset, or a jump; L1 ids from here on may be "
-     "wrong"},
-    {"empty", "fragments", "No link delivered: in the trigger's own list, or skipped by all links"},
-};
-static_assert(std::size(kFragmentInfo) == static_cast<std::size_t>(FragmentCounter::count));
-
-using FragmentCounters = base::CounterBlock<FragmentCounter>;
 
 /// A fragment over slices.
 struct BuiltFragment : Fragment {
@@ -158,12 +116,16 @@ class Assembler final : public FragmentOwner {
                      std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
   void build(std::uint32_t worker, Sequence sequence, std::span<const WorkerPart* const> parts,
              std::span<const std::uint32_t* const> absent, std::atomic<bool>& held);
+  struct Gathered;
+  Gathered gather(BuiltFragment& fragment, std::span<const WorkerPart* const> parts,
+                  std::span<const std::uint32_t* const> absent);
   void add_absent(BuiltFragment& fragment, std::uint32_t worker, const std::uint32_t* absent);
+  void read_bcids(const BuiltFragment& fragment);
+  bool most_frequent_bcid(BuiltFragment& fragment);
   void mark_bcids(BuiltFragment& fragment, bool listed);
   Sequence passed_by_all() const;
   void ask_ahead(Sequence sequence, Sequence end) const;
   static void sort_by_link(BuiltFragment& fragment);
-  static std::uint32_t status_of(std::uint32_t flags, const BuiltFragment& fragment, bool bcid_mismatch, bool not_triggered);
 
   const Settings settings_;
   const std::uint64_t mask_;

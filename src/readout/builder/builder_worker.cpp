@@ -95,6 +95,16 @@ bool BuilderWorker::continues(bool& continuing, const ChunkRun& run) {
   return continued;
 }
 
+bool BuilderWorker::trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type) {
+  try {
+    type = equipment_.extractor->trigger_type(chunk);
+    return true;
+  } catch (...) {
+    plugin_threw(equipment_.extractor_name, equipment_.links[link], plugin_errors_);
+    return false;
+  }
+}
+
 void BuilderWorker::wait(const ChunkView& chunk) {
   if (!waiting_.push(chunk)) lose(chunk.link, LostCounter::out_of_sequence);
 }

@@ -77,6 +77,8 @@ class BuilderWorker {
   void lose(std::size_t link, Verdict verdict);
   /// A part of a chunk whose first part has come already: counted, not built. Else `continuing` says whether more follows.
   bool continues(bool& continuing, const ChunkRun& run);
+  /// Asks the extractor for a chunk's trigger type; false, and a warning, if it throws.
+  bool trigger_type(std::size_t link, std::span<const std::byte> chunk, std::uint8_t& type);
   /// Puts a chunk behind those of its link that wait for a decision.
   void wait(const ChunkView& chunk);
 

@@ -66,18 +66,11 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
   }
 }
 
-FullBuilder::~FullBuilder() {
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
 void FullBuilder::start() {
   for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
 }
 
 void FullBuilder::join() {
-  for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   joined_ = true;
 }

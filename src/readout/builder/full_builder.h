@@ -31,7 +31,6 @@ class FullBuilder final : public FragmentBuilder {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   FullBuilder(const FullSettings& settings, const BuilderContext& context);
-  ~FullBuilder() override;
 
   void start() override;
   void join() override;
@@ -43,7 +42,7 @@ class FullBuilder final : public FragmentBuilder {
   std::atomic<bool> joined_{false};
   std::unique_ptr<TriggerList> list_;  // null: none
   std::vector<std::unique_ptr<FullWorker>> workers_;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 /// Registers the builder "full".

@@ -11,10 +11,6 @@ namespace rodeo::readout {
 namespace {
 
 constexpr std::size_t kAskedBytes = 256;
-constexpr std::size_t kMostStrays = 256;  // of one group
-// Beside slot_flag: what the trigger's own list says.
-constexpr std::uint32_t kBcidDiffers = 0x10000;
-constexpr std::uint32_t kNotListed = 0x20000;
 
 }  // namespace
 
@@ -55,19 +51,6 @@ FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const
     if (i < full.copies) fragment.copy = copy_memory_.data() + i * full.copy_bytes;
     pool_.add(&fragment);
   }
-}
-
-FullWorker::Group::Group(std::uint32_t group_number, std::vector<std::size_t> positions, const Sequencer::Settings& settings)
-    : number(group_number),
-      members(std::move(positions)),
-      events(settings.window),
-      sequencer(settings),
-      turns(members.size()),
-      links(std::make_unique<LinkSequence[]>(members.size())) {
-  for (std::size_t place = 0; place < members.size(); ++place)
-    sequencer.add(links[place], static_cast<std::uint16_t>(members.size()));
-  sequencer.set_events(events);
-  strays.reserve(kMostStrays);
 }
 
 // ---- chunks
@@ -166,66 +149,16 @@ void FullWorker::deliver(Group& group, Sequence sequence, const ChunkView& chunk
     return lose(chunk.link, group.events.came(sequence) ? LostCounter::duplicate : LostCounter::late);
   if (group.events.came(sequence)) return lose(chunk.link, LostCounter::duplicate);
   while (group.events.beyond(sequence)) give_up(group, group.events.oldest() + 1, slot_flag::kRingFull);
-  Stretch& stretch = group.stretches.front();
-  if (const Segment& segment = segment_of(group, sequence); segment.base != stretch.base) {
-    note_segment(group, segment, sequence);
-  } else {
-    stretch.last = std::max(stretch.last, sequence);
-  }
+  group.note(sequence);
   const bool strays = group.turns.strays(place, sequence);
-  if (strays && keep_stray(group, sequence, chunk)) return;
+  if (strays && group.keep_stray(sequence, chunk)) return;
   if (strays) return lose(chunk.link, LostCounter::out_of_sequence);
-  drop_stray(group, sequence);
-  group.events.add(sequence);
-  build(group, sequence, chunk, flags);
-}
-
-// ---- what is in no order
-
-void FullWorker::note_segment(Group& group, const Segment& segment, Sequence sequence) {
-  for (Stretch& known : group.stretches) {
-    if (known.base != segment.base || known.last == 0) continue;
-    known.last = std::max(known.last, sequence);
-    return;
-  }
-  const bool first_of_run = group.stretches.front().last == 0;
-  std::shift_right(group.stretches.begin(), group.stretches.end(), 1);
-  group.stretches.front() = {segment.base, first_of_run ? sequence : segment.first, sequence};
-}
-
-// An event that nobody brings exists if the list has it or, without a list, if a later one of its segment has come.
-bool FullWorker::is_event(const Group& group, Sequence sequence) const {
-  if (group.sequencer.settings().listed) return entry_of(group, sequence).state != TriggerBook::kNot;
-  return std::any_of(group.stretches.begin(), group.stretches.end(),
-                     [&](const Stretch& stretch) { return sequence >= stretch.first && sequence < stretch.last; });
-}
-
-// A chunk of another's turn waits until that link has passed the event.
-bool FullWorker::keep_stray(Group& group, Sequence sequence, const ChunkView& chunk) {
-  const bool there =
-      std::any_of(group.strays.begin(), group.strays.end(), [&](const auto& stray) { return stray.first == sequence; });
-  if (there || group.strays.size() == kMostStrays) return false;
-  chunk.page->references.fetch_add(1, std::memory_order_relaxed);
-  group.strays.emplace_back(sequence, chunk);
-  group.events.raise(sequence + 1);
-  return true;
-}
-
-std::optional<ChunkView> FullWorker::take_stray(Group& group, Sequence sequence) {
-  const auto found =
-      std::find_if(group.strays.begin(), group.strays.end(), [&](const auto& stray) { return stray.first == sequence; });
-  if (found == group.strays.end()) return std::nullopt;
-  const ChunkView chunk = found->second;
-  group.strays.erase(found);
-  return chunk;
-}
-
-void FullWorker::drop_stray(Group& group, Sequence sequence) {
-  if (group.strays.empty()) return;
-  if (const auto stray = take_stray(group, sequence)) {
+  if (const auto stray = group.take_stray(sequence)) {
     lose(stray->link, LostCounter::out_of_sequence);
     stray->page->drop();
   }
+  group.events.add(sequence);
+  build(group, sequence, chunk, flags);
 }
 
 // Gives up the gaps below `bound`: what strayed into them is built, flagged; events that nobody has brought are built empty.
@@ -233,56 +166,27 @@ void FullWorker::give_up(Group& group, Sequence bound, std::uint32_t reason) {
   if (bound > group.events.head()) group.events.raise(bound);
   while (group.events.has_gap() && group.events.oldest() < bound) {
     const Sequence sequence = group.events.oldest();
-    if (const auto stray = take_stray(group, sequence)) {
+    if (const auto stray = group.take_stray(sequence)) {
       group.events.add(sequence);
       build(group, sequence, *stray, slot_flag::kDoubtfulId);
       stray->page->drop();
       continue;
     }
-    if (is_event(group, sequence)) build_empty(group, sequence, reason);
+    if (group.is_event(sequence)) build_empty(group, sequence, reason);
     group.events.pass();
   }
 }
 
-// The first number that some link which is not removed has still to come to.
-Sequence FullWorker::passed_by_all(const Group& group) const {
-  Sequence passed = group.events.head();
-  for (std::size_t place = 0; place < group.members.size(); ++place) {
-    const LinkSequence& link = group.links[place];
-    if (link.removed.load(std::memory_order_relaxed)) continue;
-    if (!link.here.load(std::memory_order_relaxed)) return 0;
-    passed = std::min(passed, link.position() - link.stride + 1);
-  }
-  return passed;
-}
-
 // ---- fragments
-
-// Nearly always that of the event before.
-const Segment& FullWorker::segment_of(Group& group, Sequence sequence) {
-  Segment& last = group.segment;
-  if (sequence < last.first || sequence >= last.end || group.segment_version != group.sequencer.version()) {
-    last = group.sequencer.segment_of(sequence);
-    group.segment_version = group.sequencer.version();
-  }
-  return last;
-}
-
-// What the trigger's own list says of an event.
-TriggerBook::Entry FullWorker::entry_of(const Group& group, Sequence sequence) {
-  const TriggerBook& book = group.sequencer.book();
-  return group.sequencer.settings().listed && sequence < book.end() ? book.at(sequence) : TriggerBook::Entry{};
-}
 
 FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
   FullFragment& fragment = *take_or_wait(pool_, held_);
   fragment.sequence = sequence;
-  fragment.l1id = segment_of(group, sequence).l1id(sequence);
+  fragment.l1id = group.segment_of(sequence).l1id(sequence);
   fragment.global_id = group.global_ids.of(fragment.l1id);
   fragment.source_id = SourceId{full_.source_id.value + group.number};
   fragment.bcid = 0;
   fragment.trigger_type = 0;
-  fragment.status = 0;
   fragment.missing = fragment.removed = 0;
   fragment.handed_over_ns = page_time_ns_;
   fragment.page = nullptr;
@@ -291,62 +195,47 @@ FullFragment& FullWorker::make_fragment(Group& group, Sequence sequence) {
 
 void FullWorker::build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags) {
   FullFragment& fragment = make_fragment(group, sequence);
+  fragment.chunks = 1;
   fragment.bcid = chunk.bcid;
-  if (group.sequencer.settings().listed) {
-    const TriggerBook::Entry listed = entry_of(group, sequence);
-    if (listed.state == TriggerBook::kNot) flags |= kNotListed;
+  if (group.listed()) {
+    const TriggerBook::Entry listed = group.entry_of(sequence);
+    if (listed.state == TriggerBook::kNot) flags |= event_flag::kNotListed;
     if (has_bcid_ && listed.state == TriggerBook::kListed) fragment.bcid = listed.bcid;
   }
-  const bool bcid_differs = fragment.bcid != chunk.bcid;
-  if (has_trigger_type_) {
-    try {
-      fragment.trigger_type = equipment_.extractor->trigger_type(chunk.bytes());
-    } catch (...) {
-      plugin_threw(equipment_.extractor_name, equipment_.links[chunk.link], plugin_errors_);
-      flags |= slot_flag::kWorkFailed;
-    }
+  std::uint8_t rodeo_status = chunk.rodeo_status;
+  if (fragment.bcid != chunk.bcid) {
+    rodeo_status |= chunk_flag::kBcidMismatch;
+    flags |= event_flag::kBcidDiffers;
   }
-  fragment.chunks = 1;
-  const std::size_t size = chunk.size;
-  const std::size_t header_bytes = chunk_header_bytes(size);
+  if (has_trigger_type_ && !trigger_type(chunk.link, chunk.bytes(), fragment.trigger_type)) flags |= slot_flag::kWorkFailed;
+  if ((chunk.rodeo_status & chunk_flag::kCorrupt) != 0 || (chunk.felix_status & ~chunk_status::kBusy) != 0) {
+    flags |= slot_flag::kCorrupt;
+    counters_.add(WorkerCounter::corrupt);
+  }
+  if ((chunk.rodeo_status & chunk_flag::kTruncated) != 0) flags |= slot_flag::kTruncated;
+  refer_to(fragment, chunk, rodeo_status);
+  push(group, fragment, flags);
+}
+
+// The chunk where it lies, or a copy.
+void FullWorker::refer_to(FullFragment& fragment, const ChunkView& chunk, std::uint8_t rodeo_status) {
   store_chunk_header(
       fragment.header,
-      {.felix_status = chunk.felix_status,
-       .rodeo_status = static_cast<std::uint8_t>(chunk.rodeo_status | (bcid_differs ? chunk_flag::kBcidMismatch : 0)),
-       .link_id = builder_links_[chunk.link].link_id},
-      size);
+      {.felix_status = chunk.felix_status, .rodeo_status = rodeo_status, .link_id = builder_links_[chunk.link].link_id},
+      chunk.size);
   std::byte* bytes = const_cast<std::byte*>(chunk.data);  // handed out as not writable
-  fragment.writable = false;
-  if (copying_ && fragment.copy != nullptr && size <= full_.copy_bytes) {
-    std::memcpy(fragment.copy, chunk.data, size);
+  fragment.writable = copying_ && fragment.copy != nullptr && chunk.size <= full_.copy_bytes;
+  if (fragment.writable) {
+    std::memcpy(fragment.copy, chunk.data, chunk.size);
     bytes = fragment.copy;
-    fragment.writable = true;
   } else {
     chunk.page->references.fetch_add(1, std::memory_order_relaxed);
     fragment.page = chunk.page;
   }
-  fragment.storage[0] = {fragment.header, header_bytes};
-  fragment.storage[1] = {bytes, size};
-  fragment.storage[2] = {fragment.padding, chunk_padding_bytes(size)};
+  fragment.storage[0] = {fragment.header, chunk_header_bytes(chunk.size)};
+  fragment.storage[1] = {bytes, chunk.size};
+  fragment.storage[2] = {fragment.padding, chunk_padding_bytes(chunk.size)};
   fragment.part_count = fragment.storage[2].size == 0 ? 2 : 3;
-
-  if (chunk.rodeo_status & chunk_flag::kCorrupt || (chunk.felix_status & ~chunk_status::kBusy) != 0) {
-    flags |= slot_flag::kCorrupt;
-    counters_.add(WorkerCounter::corrupt);
-  }
-  if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) fragment.status |= fragment_status::kDataCorruption;
-  if ((chunk.rodeo_status & chunk_flag::kTruncated) != 0) {
-    flags |= slot_flag::kTruncated;
-    fragment.status |= fragment_status::kOverflow;
-  }
-  if (bcid_differs) {
-    flags |= kBcidDiffers;
-    fragment.status |= fragment_status::kBcidMismatch;
-  }
-  if ((flags & (slot_flag::kDoubtfulId | kNotListed)) != 0) fragment.status |= fragment_status::kL1IdMismatch;
-  fragment_counters_.add(FragmentCounter::chunks);
-  fragment_counters_.add(FragmentCounter::payload_bytes, chunk_record_bytes(size));
-  push(group, fragment, flags);
 }
 
 void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flags) {
@@ -357,7 +246,6 @@ void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flag
   const std::size_t place = group.turns.likely_link(sequence);
   LinkCounters& counters = link_counters_[group.members[place]];
   const bool removed = counters.removed.get();
-  fragment.status = fragment_status::kDummy | (removed ? fragment_status::kLinksRemoved : fragment_status::kTimeout);
   (removed ? fragment.removed : fragment.missing) = 1;
   const std::size_t words = (group.link_ids.size() + 31) / 32;
   std::ranges::fill(fragment.absent, 0U);
@@ -366,7 +254,7 @@ void FullWorker::build_empty(Group& group, Sequence sequence, std::uint32_t flag
   fragment.removed_links = std::span(fragment.absent).subspan(words, words);
   fragment.absent[place / 32 + (removed ? words : 0)] |= 1U << (place % 32);
   (removed ? counters.left_out : counters.missing).add(1);
-  const TriggerBook::Entry listed = entry_of(group, sequence);
+  const TriggerBook::Entry listed = group.entry_of(sequence);
   fragment.bcid = listed.bcid;
   fragment.trigger_type = listed.type;
   push(group, fragment, flags);
@@ -376,24 +264,8 @@ void FullWorker::push(Group& group, FullFragment& fragment, std::uint32_t flags)
   group.built.add(1);
   if (fragment.global_id < group.first_event.load(std::memory_order_relaxed))
     group.first_event.store(fragment.global_id, std::memory_order_relaxed);
-  fragment_counters_.add(FragmentCounter::built);
-  if (fragment.removed != 0) fragment_counters_.add(FragmentCounter::without_removed);
-  if (!fragment.complete()) {
-    fragment_counters_.add(FragmentCounter::incomplete);
-    if (fragment.chunks == 0) {
-      fragment_counters_.add((flags & slot_flag::kTimedOut) != 0   ? FragmentCounter::timeout
-                             : (flags & slot_flag::kRunEnded) != 0 ? FragmentCounter::run_ended
-                             : (flags & slot_flag::kRingFull) != 0 ? FragmentCounter::ring_full
-                                                                   : FragmentCounter::missing);
-      fragment_counters_.add(FragmentCounter::empty);
-    }
-    if ((flags & (slot_flag::kCorrupt | slot_flag::kWorkFailed)) != 0) fragment_counters_.add(FragmentCounter::corrupt);
-    if ((flags & slot_flag::kTruncated) != 0) fragment_counters_.add(FragmentCounter::truncated);
-    if ((flags & slot_flag::kDoubtfulId) != 0) fragment_counters_.add(FragmentCounter::doubtful_id);
-    if ((flags & kBcidDiffers) != 0) fragment_counters_.add(FragmentCounter::bcid_mismatch);
-    if ((flags & kNotListed) != 0) fragment_counters_.add(FragmentCounter::not_triggered);
-  }
-  fragment.references.store(1, std::memory_order_relaxed);
+  const std::size_t bytes = fragment.chunks == 0 ? 0 : chunk_record_bytes(fragment.storage[1].size);
+  finish_fragment(fragment, flags, bytes, fragment_counters_);
   consumer_.insert(FragmentPtr::adopt(&fragment));
 }
 
@@ -407,14 +279,13 @@ void FullWorker::reclaim(Fragment& fragment) noexcept {
 
 void FullWorker::poll_list() {
   if (list_ == nullptr) return;
-  const auto oldest = [](const Group& group) { return group.begun ? group.events.oldest() : 0; };
-  const auto room = [&](const auto& group) { return group->sequencer.has_room(oldest(*group)); };
+  const auto room = [](const auto& group) { return group->sequencer.has_room(group->oldest()); };
   bool any = false;
   for (bool more = true; more;) {
     const std::span<const ListedTrigger> unread = list_->unread(settings_.index);
     std::size_t read = 0;
     for (; read < unread.size() && std::all_of(groups_.begin(), groups_.end(), room); ++read) {
-      for (const auto& group : groups_) group->sequencer.announce(unread[read], event_clock_, oldest(*group));
+      for (const auto& group : groups_) group->sequencer.announce(unread[read], event_clock_, group->oldest());
     }
     list_->take(settings_.index, read);
     any = any || read != 0;
@@ -438,10 +309,10 @@ void FullWorker::look(bool drained) {
         (group.sequencer.version() != group.version || event_clock_ >= group.looked_at + settings_.timeout_ns / 8))
       settle(group);
     if (!group.begun) continue;
-    if (drained && group.sequencer.settings().listed) open_listed(group);
+    if (drained && group.listed()) open_listed(group);
     if (!group.events.has_gap()) continue;
     page_time_ns_ = base::steady_now_ns();
-    give_up(group, passed_by_all(group), 0);
+    give_up(group, group.passed_by_all(), 0);
     if (!group.events.has_gap()) continue;
     if (group.gap_at != group.events.oldest()) {
       group.gap_at = group.events.oldest();
@@ -460,9 +331,9 @@ void FullWorker::open_listed(Group& group) {
   const Sequence end = group.sequencer.book().end();
   if (event_clock_ < group.listed_at + settings_.timeout_ns) return;
   group.sequencer.looked(0, event_clock_);
-  if (group.listed > group.events.head() && !group.sequencer.anything_lives())
-    group.events.raise(std::min(group.listed, group.events.oldest() + group.events.size()));
-  group.listed = end;
+  if (group.list_end > group.events.head() && !group.sequencer.anything_lives())
+    group.events.raise(std::min(group.list_end, group.events.oldest() + group.events.size()));
+  group.list_end = end;
   group.listed_at = event_clock_;
 }
 
@@ -483,7 +354,7 @@ void FullWorker::finish() {
           apply(group.members[place]);
         }
       }
-      const Sequence end = group.sequencer.settings().listed ? group.sequencer.book().end() : group.events.head();
+      const Sequence end = group.listed() ? group.sequencer.book().end() : group.events.head();
       while (group.begun && group.events.oldest() < std::max(end, group.events.head()))
         give_up(group, std::min(std::max(end, group.events.head()), group.events.oldest() + group.events.size()),
                 slot_flag::kRunEnded);

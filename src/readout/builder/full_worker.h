@@ -1,23 +1,19 @@
 // One worker of the FULL-mode builder: turns each chunk of its groups into a fragment that refers to the input's own memory.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/arena.h"
-#include "readout/builder/assembler.h"
 #include "readout/builder/builder_worker.h"
-#include "readout/builder/global_id.h"
+#include "readout/builder/finished_fragment.h"
+#include "readout/builder/full_group.h"
 #include "readout/builder/recycle_pool.h"
 #include "readout/builder/trigger_list.h"
 #include "readout/known_events.h"
 #include "readout/sequence/sequencer.h"
-#include "readout/sequence/turns.h"
 
 namespace rodeo::readout {
 
@@ -62,40 +58,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   std::vector<GroupEvents> group_events() const;
 
  private:
-  /// A number of events of one segment: what lies beyond the last that came is none.
-  struct Stretch {
-    Sequence base = 0;
-    Sequence first = 0;
-    Sequence last = 0;
-  };
-
-  struct Group {
-    Group(std::uint32_t group_number, std::vector<std::size_t> positions, const Sequencer::Settings& settings);
-
-    const std::uint32_t number;
-    const std::vector<std::size_t> members;  ///< positions of its links
-    EventSet events;
-    Sequencer sequencer;
-    Turns turns;
-    std::unique_ptr<LinkSequence[]> links;
-    std::vector<std::uint32_t> link_ids;  ///< of its links
-    GlobalIds global_ids;
-    std::vector<std::pair<Sequence, ChunkView>> strays;  ///< of events whose turn was another's; bounded
-    std::array<Stretch, 4> stretches{};                  ///< the last segments, newest first
-    Segment segment{};                                   ///< of the last event that was built, as of `segment_version`
-    std::uint64_t segment_version = 0;
-    bool begun = false;
-    std::uint64_t version = 0;
-    std::uint64_t looked_at = 0;
-    Sequence gap_at = 0;          ///< the oldest gap when the clock was last looked at
-    Sequence gap_head = 0;        ///< what was newest then
-    std::uint64_t gap_since = 0;  ///< on the event clock
-    Sequence listed = 0;          ///< end of the list then
-    std::uint64_t listed_at = 0;
-    base::Gauge<std::uint64_t> built;
-    std::atomic<std::uint64_t> first_event{~std::uint64_t{0}};  ///< global id
-  };
-
+  using Group = FullGroup;
   struct LinkPlace {
     Group* group = nullptr;
     std::size_t place = 0;  ///< within the group
@@ -114,19 +77,12 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   void apply(std::size_t link);
   void settle(Group& group);
   void deliver(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags);
-  void note_segment(Group& group, const Segment& segment, Sequence sequence);
-  bool keep_stray(Group& group, Sequence sequence, const ChunkView& chunk);
-  std::optional<ChunkView> take_stray(Group& group, Sequence sequence);
-  void drop_stray(Group& group, Sequence sequence);
-  bool is_event(const Group& group, Sequence sequence) const;
   void give_up(Group& group, Sequence bound, std::uint32_t reason);
-  Sequence passed_by_all(const Group& group) const;
   void open_listed(Group& group);
   void build(Group& group, Sequence sequence, const ChunkView& chunk, std::uint32_t flags);
   void build_empty(Group& group, Sequence sequence, std::uint32_t flags);
-  static const Segment& segment_of(Group& group, Sequence sequence);
-  static TriggerBook::Entry entry_of(const Group& group, Sequence sequence);
   FullFragment& make_fragment(Group& group, Sequence sequence);
+  void refer_to(FullFragment& fragment, const ChunkView& chunk, std::uint8_t rodeo_status);
   void push(Group& group, FullFragment& fragment, std::uint32_t flags);
 
   const FullSettings full_;

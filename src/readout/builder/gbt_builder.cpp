@@ -129,20 +129,11 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   }
 }
 
-GbtBuilder::~GbtBuilder() {
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
 void GbtBuilder::start() {
   for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
 }
 
-void GbtBuilder::join() {
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-}
+void GbtBuilder::join() { threads_.clear(); }
 
 bool GbtBuilder::set_link(Fid fid, LinkState state) { return command_link(workers_, fid, state); }
 

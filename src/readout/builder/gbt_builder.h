@@ -40,7 +40,6 @@ class GbtBuilder final : public FragmentBuilder {
  public:
   /// Opens the streams and takes all memory. Throws SetupError.
   GbtBuilder(const GbtSettings& settings, const BuilderContext& context);
-  ~GbtBuilder() override;
 
   void start() override;
   void join() override;
@@ -52,7 +51,7 @@ class GbtBuilder final : public FragmentBuilder {
   std::unique_ptr<RobSequence> rob_;
   std::unique_ptr<Assembler> assembler_;
   std::vector<std::unique_ptr<GbtWorker>> workers_;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
   std::uint64_t window_ = 0;
 };
 

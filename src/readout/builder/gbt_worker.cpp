@@ -469,14 +469,8 @@ void GbtWorker::begin_window() {
 std::uint16_t GbtWorker::name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) {
   event.l1id = L1Id::of(named_resets_ & 0xffU, static_cast<std::uint32_t>(sequence - named_base_));
   event.trigger_type = 0;
-  if (!has_trigger_type_) return 0;
-  try {
-    event.trigger_type = equipment_.extractor->trigger_type(chunk);
-    return 0;
-  } catch (...) {
-    plugin_threw(equipment_.extractor_name, equipment_.links[position_of(link)], plugin_errors_);
-    return slot_flag::kWorkFailed;
-  }
+  if (!has_trigger_type_ || trigger_type(position_of(link), chunk, event.trigger_type)) return 0;
+  return slot_flag::kWorkFailed;
 }
 
 // ---- the trigger's list
@@ -485,7 +479,8 @@ void GbtWorker::poll_list() {
   if (!rob_.sequencer.settings().listed) return;
   Sequence least = kNoEnd;
   for (const WorkerProgress& peer : progress_) least = std::min(least, peer.passed.load(std::memory_order_relaxed) + 1);
-  if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0)) {
+  const bool needed = waiting_.total() != 0 || !window_.begun() || window_.head() + 1 >= rob_.sequencer.book().end();
+  if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0, needed)) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
     settle_all();
   }
