@@ -479,7 +479,8 @@ void GbtWorker::poll_list() {
   if (!rob_.sequencer.settings().listed) return;
   Sequence least = kNoEnd;
   for (const WorkerProgress& peer : progress_) least = std::min(least, peer.passed.load(std::memory_order_relaxed) + 1);
-  const bool needed = waiting_.total() != 0 || !window_.begun() || window_.head() + 1 >= rob_.sequencer.book().end();
+  const bool needed = waiting_.total() != 0 || window_.head() + 1 >= rob_.sequencer.book().end() ||
+                      !progress_[settings_.index].busy.load(std::memory_order_relaxed);
   if (rob_.poll_list(event_clock_, rob_.sequencer.begun() ? std::max(least, rob_.sequencer.run_first()) : 0, needed)) {
     window_.set_clocks(event_clock_, base::steady_now_ns());
     settle_all();

@@ -18,9 +18,13 @@ struct RobSequence {
       : sequencer(settings), list(std::move(trigger_list)) {}
 
   /// Reads what the list holds by now, as far as there is room behind `oldest`, the lowest number that some worker has still open. True if
-  /// there was something.
-  bool poll_list(std::uint64_t now, Sequence oldest) {
-    const std::lock_guard lock(mutex);
+  /// there was something. `needed`: what the list may have by now; else a peer that is at it is not waited for.
+  bool poll_list(std::uint64_t now, Sequence oldest, bool needed) {
+    std::unique_lock lock(mutex, std::defer_lock);
+    if (needed)
+      lock.lock();
+    else if (!lock.try_lock())
+      return false;
     bool any = false;
     for (bool more = true; more;) {
       const std::span<const ListedTrigger> unread = list->unread(0);
