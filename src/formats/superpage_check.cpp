@@ -291,10 +291,8 @@ void SuperpageCheck::check_internal(Link& link, std::uint8_t number, std::span<c
     const std::uint32_t expected = link.pattern_known ? link.pattern : first;
     const bool matches = page_number % settings_.every != 0 || cru_internal_matches(page, expected);
     if (!matches) {
-      found_other(number, static_cast<std::uint32_t>(at), page, page.size() / 32 * 32, [&](std::span<std::byte> bytes) {
-        for (std::size_t i = 0; i + 4 <= bytes.size(); i += 4)
-          put_word(bytes, i, expected + static_cast<std::uint32_t>(i / 32));
-      });
+      found_other(number, static_cast<std::uint32_t>(at), page, page.size() / 32 * 32,
+                  [&](std::span<std::byte> bytes) { write_cru_internal(bytes, expected); });
     }
     link.pattern_known = true;
     const std::uint32_t from = matches || !settings_.resynchronise ? expected : first;

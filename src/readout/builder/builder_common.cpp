@@ -109,14 +109,4 @@ std::vector<int> cpu_list(const Parameters& parameters) {
   return cpus;
 }
 
-void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value) {
-  for (NamedCounter& counter : list) {
-    if (counter.name == name) {
-      counter.value += value;
-      return;
-    }
-  }
-  list.push_back({std::string(name), value});
-}
-
 }  // namespace rodeo::readout

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/named_counters.h"
 #include "base/thread.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/trigger_list.h"
@@ -66,9 +67,6 @@ typename Settings<S>::Lines common_builder_settings() {
       .list();
 }
 
-/// Adds to the counter of this name, making it if need be.
-void add_named(std::vector<NamedCounter>& list, std::string_view name, std::uint64_t value);
-
 /// Adds one worker's counters to the status of its builder.
 template <typename Worker>
 void add_worker(FragmentBuilder::Status& status, const Worker& worker, const FragmentCounters& fragments) {
@@ -78,10 +76,11 @@ void add_worker(FragmentBuilder::Status& status, const Worker& worker, const Fra
   status.chunks_built += fragments.read(FragmentCounter::chunks);
   status.payload_bytes += fragments.read(FragmentCounter::payload_bytes);
   for (std::size_t i = static_cast<std::size_t>(FragmentCounter::timeout); i < FragmentCounters::kCount; ++i) {
-    add_named(status.incomplete_by_reason, kFragmentInfo[i].name, fragments.read(static_cast<FragmentCounter>(i)));
+    base::counter_named(status.incomplete_by_reason, kFragmentInfo[i].name) +=
+        fragments.read(static_cast<FragmentCounter>(i));
   }
   for (std::size_t i = 0; i < LostCounters::kCount; ++i) {
-    add_named(status.lost, kLostInfo[i].name, worker.lost(static_cast<LostCounter>(i)));
+    base::counter_named(status.lost, kLostInfo[i].name) += worker.lost(static_cast<LostCounter>(i));
   }
   status.open_events += worker.open_events();
   status.pool_fill = std::max(status.pool_fill, worker.pool_fill());

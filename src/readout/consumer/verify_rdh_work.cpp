@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::uint32_t kL1IdMask = 0xffffff;
 
-void add(std::atomic<std::uint64_t>& cell, std::uint64_t n = 1) {
-  cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-}
-
 // Of a chunk header's link id as FIDs make it: bits 47..16 of the FID, of which the link number are bits 34..22.
 std::uint32_t link_number(std::uint32_t link_id) { return link_id >> 6 & 0x1fffU; }
 
@@ -22,36 +18,35 @@ void VerifyRdhWork::process(Fragment& fragment) {
   std::uint32_t chunks = 0;
   const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
     ++chunks;
-    if (!links_.add(header.link_id)) add(duplicate_links_);
+    if (!links_.add(header.link_id)) duplicate_links_.add(1);
     if (header.felix_status != 0 || header.rodeo_status != 0) {
-      add(flagged_chunks_);
+      flagged_chunks_.add(1);
       return;
     }
     const auto finding =
         formats::verify_rdh_frame(provable_, bytes, link_number(header.link_id), settings_.orbits_per_frame);
     if (finding != formats::RdhFrameFinding::good && finding != formats::RdhFrameFinding::fewer_orbits) {
-      add(wrong_chunks_);
+      wrong_chunks_.add(1);
       return;
     }
     const std::uint32_t orbit = formats::Rdh::read(bytes.data()).orbit();
     if (((orbit / settings_.orbits_per_frame) & kL1IdMask) != (fragment.l1id.value & kL1IdMask)) {
-      add(wrong_triggers_);
+      wrong_triggers_.add(1);
     } else {
-      add(verified_chunks_);
+      verified_chunks_.add(1);
     }
   });
-  if (!sound || chunks != fragment.chunks) add(broken_fragments_);
+  if (!sound || chunks != fragment.chunks) broken_fragments_.add(1);
 }
 
 std::vector<NamedCounter> VerifyRdhWork::counters() const {
-  const auto get = [](const std::atomic<std::uint64_t>& cell) { return cell.load(std::memory_order_relaxed); };
-  return {{"verified_chunks", get(verified_chunks_)},
-          {"mismatches", get(wrong_chunks_) + get(duplicate_links_) + get(wrong_triggers_) + get(broken_fragments_)},
-          {"flagged_chunks", get(flagged_chunks_)},
-          {"wrong_chunks", get(wrong_chunks_)},
-          {"duplicate_links", get(duplicate_links_)},
-          {"wrong_triggers", get(wrong_triggers_)},
-          {"broken_fragments", get(broken_fragments_)}};
+  return {{"verified_chunks", verified_chunks_.get()},
+          {"mismatches", wrong_chunks_.get() + duplicate_links_.get() + wrong_triggers_.get() + broken_fragments_.get()},
+          {"flagged_chunks", flagged_chunks_.get()},
+          {"wrong_chunks", wrong_chunks_.get()},
+          {"duplicate_links", duplicate_links_.get()},
+          {"wrong_triggers", wrong_triggers_.get()},
+          {"broken_fragments", broken_fragments_.get()}};
 }
 
 namespace {

@@ -1,10 +1,10 @@
 // The work `verify_rdh`: proves every byte of frames of RDH pages from emulated cards.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "base/counters.h"
 #include "formats/provable.h"
 #include "readout/consumer/link_table.h"
 #include "rodeo/consumer.h"
@@ -36,8 +36,8 @@ class VerifyRdhWork final : public FragmentWork {
   const Settings settings_;
   const formats::Provable provable_;
   LinkTable links_;
-  std::atomic<std::uint64_t> verified_chunks_{0}, flagged_chunks_{0}, wrong_chunks_{0}, duplicate_links_{0},
-      wrong_triggers_{0}, broken_fragments_{0};
+  base::Gauge<std::uint64_t> verified_chunks_, flagged_chunks_, wrong_chunks_, duplicate_links_, wrong_triggers_,
+      broken_fragments_;
 };
 
 }  // namespace rodeo::readout

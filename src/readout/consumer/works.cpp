@@ -4,14 +4,6 @@
 #include <cstring>
 
 namespace rodeo::readout {
-namespace {
-
-void add(std::atomic<std::uint64_t>& cell, std::uint64_t n) {
-  cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id,
                               std::uint64_t first_word, Tally& tally) {
   ++tally.chunks;
@@ -64,29 +56,28 @@ void VerifyWork::process(Fragment& fragment) {
 
   const std::uint64_t mismatches =
       tally.wrong_chunks + tally.duplicate_links + tally.wrong_triggers + tally.broken_fragments + tally.missing_but_present;
-  add(published_.verified_chunks, tally.verified_chunks);
-  add(published_.flagged_chunks, tally.flagged_chunks);
+  published_.verified_chunks.add(tally.verified_chunks);
+  published_.flagged_chunks.add(tally.flagged_chunks);
   if (mismatches == 0) return;
-  add(published_.mismatches, mismatches);
-  add(published_.mismatching_fragments, 1);
-  add(published_.wrong_chunks, tally.wrong_chunks);
-  add(published_.duplicate_links, tally.duplicate_links);
-  add(published_.wrong_triggers, tally.wrong_triggers);
-  add(published_.broken_fragments, tally.broken_fragments);
-  add(published_.missing_but_present, tally.missing_but_present);
+  published_.mismatches.add(mismatches);
+  published_.mismatching_fragments.add(1);
+  published_.wrong_chunks.add(tally.wrong_chunks);
+  published_.duplicate_links.add(tally.duplicate_links);
+  published_.wrong_triggers.add(tally.wrong_triggers);
+  published_.broken_fragments.add(tally.broken_fragments);
+  published_.missing_but_present.add(tally.missing_but_present);
 }
 
 std::vector<NamedCounter> VerifyWork::counters() const {
-  const auto get = [](const std::atomic<std::uint64_t>& cell) { return cell.load(std::memory_order_relaxed); };
-  return {{"verified_chunks", get(published_.verified_chunks)},
-          {"mismatches", get(published_.mismatches)},
-          {"mismatching_fragments", get(published_.mismatching_fragments)},
-          {"flagged_chunks", get(published_.flagged_chunks)},
-          {"wrong_chunks", get(published_.wrong_chunks)},
-          {"duplicate_links", get(published_.duplicate_links)},
-          {"wrong_triggers", get(published_.wrong_triggers)},
-          {"broken_fragments", get(published_.broken_fragments)},
-          {"missing_but_present", get(published_.missing_but_present)}};
+  return {{"verified_chunks", published_.verified_chunks.get()},
+          {"mismatches", published_.mismatches.get()},
+          {"mismatching_fragments", published_.mismatching_fragments.get()},
+          {"flagged_chunks", published_.flagged_chunks.get()},
+          {"wrong_chunks", published_.wrong_chunks.get()},
+          {"duplicate_links", published_.duplicate_links.get()},
+          {"wrong_triggers", published_.wrong_triggers.get()},
+          {"broken_fragments", published_.broken_fragments.get()},
+          {"missing_but_present", published_.missing_but_present.get()}};
 }
 
 namespace {
@@ -145,12 +136,10 @@ void ReadWork::process(Fragment& fragment) {
     sum ^= xor_of({part.data, part.size});
     bytes += part.size;
   }
-  add(bytes_, bytes);
-  sum_.store(sum_.load(std::memory_order_relaxed) ^ sum, std::memory_order_relaxed);
+  bytes_.add(bytes);
+  sum_.set(sum_.get() ^ sum);
 }
 
-std::vector<NamedCounter> ReadWork::counters() const {
-  return {{"read_bytes", bytes_.load(std::memory_order_relaxed)}, {"read_sum", sum_.load(std::memory_order_relaxed)}};
-}
+std::vector<NamedCounter> ReadWork::counters() const { return {{"read_bytes", bytes_.get()}, {"read_sum", sum_.get()}}; }
 
 }  // namespace rodeo::readout

@@ -1,11 +1,11 @@
 // The works of the default library: verify, read, release.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "base/counters.h"
 #include "formats/provable.h"
 #include "readout/consumer/link_table.h"
 #include "rodeo/consumer.h"
@@ -58,8 +58,8 @@ class VerifyWork final : public FragmentWork {
   const formats::Provable provable_;
   LinkTable links_;
   struct Published {
-    std::atomic<std::uint64_t> verified_chunks{0}, mismatches{0}, mismatching_fragments{0}, flagged_chunks{0},
-        wrong_chunks{0}, duplicate_links{0}, wrong_triggers{0}, broken_fragments{0}, missing_but_present{0};
+    base::Gauge<std::uint64_t> verified_chunks, mismatches, mismatching_fragments, flagged_chunks, wrong_chunks,
+        duplicate_links, wrong_triggers, broken_fragments, missing_but_present;
   } published_;
 };
 
@@ -73,8 +73,8 @@ class ReadWork final : public FragmentWork {
   std::vector<NamedCounter> counters() const override;
 
  private:
-  std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> sum_{0};
+  base::Gauge<std::uint64_t> bytes_;
+  base::Gauge<std::uint64_t> sum_;
 };
 
 /// Does nothing: the fragment is let go at the end of the list.

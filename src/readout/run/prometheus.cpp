@@ -12,7 +12,7 @@ namespace {
 
 using process::PrometheusText;
 
-void add_robs(PrometheusText& out, const readout::ReadoutStatus& status) {
+void add_robs(PrometheusText& out, const ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs)
@@ -48,7 +48,7 @@ void add_robs(PrometheusText& out, const readout::ReadoutStatus& status) {
               &Status::incomplete_by_reason);
 }
 
-void add_links(PrometheusText& out, const readout::ReadoutStatus& status) {
+void add_links(PrometheusText& out, const ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
@@ -70,7 +70,7 @@ void add_links(PrometheusText& out, const readout::ReadoutStatus& status) {
        [](const Link& l) { return l.bad; });
 }
 
-void add_consumers(PrometheusText& out, const readout::ReadoutStatus& status) {
+void add_consumers(PrometheusText& out, const ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
     for (const auto& consumer : status.consumers) out.sample(value(consumer), {{"consumer", consumer.name}});
@@ -94,7 +94,7 @@ void add_consumers(PrometheusText& out, const readout::ReadoutStatus& status) {
 
 }  // namespace
 
-std::string prometheus_text(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& status) {
+std::string prometheus_text(const ReadoutSettings& settings, const ReadoutStatus& status) {
   PrometheusText out(process::Labels{{"readout", settings.name}});
   out.metric("rodeo_run_number", "gauge", "Number of the run.");
   out.sample(settings.run.run_number);

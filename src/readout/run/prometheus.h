@@ -9,6 +9,6 @@
 namespace rodeo::readout {
 
 /// Text format 0.0.4: every metric with HELP and TYPE, base units in names. Names and labels: docs/reference/metrics.md.
-std::string prometheus_text(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& status);
+std::string prometheus_text(const ReadoutSettings& settings, const ReadoutStatus& status);
 
 }  // namespace rodeo::readout

@@ -19,12 +19,12 @@ namespace {
 constexpr ControlledProcess kReadout{
     .noun = "readout", .extension = ".control", .which_code = "control.which_readout", .start = "rodeo readout CONFIG"};
 
-Json status_of(readout::Application& application) {
-  const readout::ReadoutStatus status = application.status();
-  return status_json(readout::make_report(application.settings(), status, application.limited_by(), false), status);
+Json status_of(Application& application) {
+  const ReadoutStatus status = application.status();
+  return status_json(make_report(application.settings(), status, application.limited_by(), false), status);
 }
 
-std::string change_link(readout::Application& application, const Json& request, LinkState state) {
+std::string change_link(Application& application, const Json& request, LinkState state) {
   const auto fid = settings::parse_fid(text_of(request, "fid"));
   if (!fid) return refusal(fid.error());
   if (const auto done = application.set_link(*fid, state); !done) return refusal(done.error());
@@ -33,7 +33,7 @@ std::string change_link(readout::Application& application, const Json& request, 
 
 }  // namespace
 
-std::string answer_request(readout::Application& application, const std::string& line) {
+std::string answer_request(Application& application, const std::string& line) {
   return answer_line(line, [&](const Json& request) {
     const std::string command = text_of(request, "command");
     if (command == "status") return reply(status_of(application));

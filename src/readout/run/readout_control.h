@@ -12,7 +12,7 @@ namespace rodeo::readout {
 using settings::Json;
 
 /// The answer to one line; never throws. Called between two steps of the application, by its thread.
-std::string answer_request(readout::Application& application, const std::string& request);
+std::string answer_request(Application& application, const std::string& request);
 
 /// Sends a request to the readout of this name - empty: the only one that runs - and returns the `reply` member of its answer.
 /// Errors: control.unreachable, control.which_readout, and what the readout refuses with the code it gives.

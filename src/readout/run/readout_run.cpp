@@ -12,28 +12,28 @@ namespace {
 // How often a run is looked after; also how long a request on the control socket may wait.
 constexpr std::chrono::milliseconds kStep{50};
 
-bool limit_reached(const RunLimits& limits, const readout::ReadoutStatus& status) {
+bool limit_reached(const RunLimits& limits, const ReadoutStatus& status) {
   if (limits.seconds && status.seconds >= *limits.seconds) return true;
   return limits.fragments && status.fragments >= *limits.fragments;
 }
 
 }  // namespace
 
-readout::RunReport run_readout(readout::Application& application, RunLimits limits, process::LineServer* control,
-                               const StatusObserver& observe, const StatusAmender& amend) {
+RunReport run_readout(Application& application, RunLimits limits, process::LineServer* control,
+                      const StatusObserver& observe, const StatusAmender& amend) {
   const process::StopSignals signals;
   RunView view(application.settings());
   application.start();
   bool told_to_stop = false;
   bool told_to_wait = false;
-  while (application.phase() != readout::Phase::stopped && !signals.abort_requested()) {
+  while (application.phase() != Phase::stopped && !signals.abort_requested()) {
     if (control != nullptr) {
       control->serve(kStep, [&](const std::string& request) { return answer_request(application, request); });
     } else {
       std::this_thread::sleep_for(kStep);
     }
     application.step();
-    readout::ReadoutStatus status = application.status();
+    ReadoutStatus status = application.status();
     if (amend) amend(status, false);
     if (signals.stop_requested() && !told_to_stop) {
       told_to_stop = true;
@@ -48,11 +48,10 @@ readout::RunReport run_readout(readout::Application& application, RunLimits limi
     view.show(status);
     if (observe) observe(status);
   }
-  readout::ReadoutStatus last = application.status();
+  ReadoutStatus last = application.status();
   if (amend) amend(last, true);
   view.finish();
-  return readout::make_report(application.settings(), last, application.limited_by(),
-                              application.phase() != readout::Phase::stopped);
+  return make_report(application.settings(), last, application.limited_by(), application.phase() != Phase::stopped);
 }
 
 }  // namespace rodeo::readout

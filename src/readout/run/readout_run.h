@@ -19,15 +19,15 @@ struct RunLimits {
 };
 
 /// Told of every status that the run takes, some twenty times a second, on the thread that runs.
-using StatusObserver = std::function<void(const readout::ReadoutStatus&)>;
+using StatusObserver = std::function<void(const ReadoutStatus&)>;
 
 /// Adds what another process knows of the run (the emulator of its cards) to a status. `last`: the run has ended.
-using StatusAmender = std::function<void(readout::ReadoutStatus&, bool last)>;
+using StatusAmender = std::function<void(ReadoutStatus&, bool last)>;
 
 /// Runs until a limit, the end of the input, a failure, a signal, or a request on `control` (may be nullptr). The first Ctrl-C (or
 /// SIGTERM) ends the run in order; a second changes nothing; after the third the function returns a report of condition ABORTED while threads still
 /// work, and the caller must leave by std::quick_exit or _exit.
-readout::RunReport run_readout(readout::Application& application, RunLimits limits, process::LineServer* control,
-                               const StatusObserver& observe = {}, const StatusAmender& amend = {});
+RunReport run_readout(Application& application, RunLimits limits, process::LineServer* control,
+                      const StatusObserver& observe = {}, const StatusAmender& amend = {});
 
 }  // namespace rodeo::readout

@@ -32,7 +32,7 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
   std::vector<NamedCounter> unwritten;
   std::vector<NamedCounter> failed;
   std::uint64_t events = 0;
-  for (const NamedCounter& counter : readout::losses_of(consumer)) {
+  for (const NamedCounter& counter : losses_of(consumer)) {
     if (!counter.name.starts_with(kPrefix)) {
       failed.push_back(counter);
       continue;
@@ -48,14 +48,14 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 }
 
 /// The last line of a report: what was lost, and whether that is too much.
-std::string verdict_text(const readout::RunReport& report) {
-  const std::vector<readout::Loss> losses = report.losses();
+std::string verdict_text(const RunReport& report) {
+  const std::vector<Loss> losses = report.losses();
   if (losses.empty()) {
-    if (report.condition == readout::Condition::good) return "nothing was lost";
+    if (report.condition == Condition::good) return "nothing was lost";
     return fmt::format("{}, though nothing that came was lost", name_of(report.condition));
   }
   std::string out;
-  for (const readout::Loss& loss : losses) {
+  for (const Loss& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
     if (loss.of > 0) out += fmt::format(" of {} ({:.3g} %)", loss.of, loss.fraction() * 100);
   }
@@ -64,9 +64,9 @@ std::string verdict_text(const readout::RunReport& report) {
   return out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
 }
 
-Json losses_json(const readout::RunReport& report) {
+Json losses_json(const RunReport& report) {
   Json what = Json::array();
-  for (const readout::Loss& loss : report.losses()) {
+  for (const Loss& loss : report.losses()) {
     what.push_back(Json::object({{"what", loss.what}, {"lost", loss.lost}, {"of", loss.of > 0 ? Json(loss.of) : Json()}}));
   }
   return Json::object({{"fraction", report.loss_fraction()},
@@ -76,8 +76,8 @@ Json losses_json(const readout::RunReport& report) {
 }
 
 /// The links that most events lack, missing or removed; which they are says what to look at.
-std::string absent_text(std::string_view what, const readout::RunReport& report,
-                        const std::vector<FragmentBuilder::Link>& links, std::uint64_t FragmentBuilder::Link::* events) {
+std::string absent_text(std::string_view what, const RunReport& report, const std::vector<FragmentBuilder::Link>& links,
+                        std::uint64_t FragmentBuilder::Link::* events) {
   constexpr std::size_t kNamed = 4;
   if (links.empty()) return {};
   std::string out =
@@ -102,17 +102,17 @@ Json link_json(const FragmentBuilder::Link& link) {
 
 }  // namespace
 
-const char* phase_name(readout::Phase phase) {
+const char* phase_name(Phase phase) {
   switch (phase) {
-    case readout::Phase::prepared: return "prepared";
-    case readout::Phase::running: return "running";
-    case readout::Phase::draining: return "draining";
-    case readout::Phase::stopped: return "stopped";
+    case Phase::prepared: return "prepared";
+    case Phase::running: return "running";
+    case Phase::draining: return "draining";
+    case Phase::stopped: return "stopped";
   }
   return "";
 }
 
-Json report_json(const readout::RunReport& report) {
+Json report_json(const RunReport& report) {
   Json cpu = Json::object();
   for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
   Json consumers = Json::object();
@@ -128,7 +128,7 @@ Json report_json(const readout::RunReport& report) {
   out["run"] = Json::object({{"name", report.name},
                              {"number", report.run_number},
                              {"seconds", report.seconds},
-                             {"condition", readout::name_of(report.condition)},
+                             {"condition", name_of(report.condition)},
                              {"failure", report.failure}});
   out["links"] = report.links;
   const auto or_null = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
@@ -161,7 +161,7 @@ Json report_json(const readout::RunReport& report) {
   return out;
 }
 
-Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus& status) {
+Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   Json out = report_json(so_far);
   out["phase"] = phase_name(status.phase);
   out["limited_by_now"] = status.limited_by;
@@ -182,9 +182,9 @@ Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus&
   return out;
 }
 
-std::string report_text(const readout::RunReport& report) {
-  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
-                                readout::name_of(report.condition), report.seconds);
+std::string report_text(const RunReport& report) {
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name, name_of(report.condition),
+                                report.seconds);
   if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
   out += fmt::format("\n  triggers    {} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
   if (report.offered_rate_hz && report.dead_time_fraction) {
@@ -218,10 +218,10 @@ std::string report_text(const readout::RunReport& report) {
   if (const auto losses = report.input_losses(); !losses.empty())
     out +=
         fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
-  if (const std::uint64_t silent = readout::counter_value(report.input, "cards_silent"); silent > 0)
+  if (const std::uint64_t silent = counter_value(report.input, "cards_silent"); silent > 0)
     out += fmt::format("\n  input       {} had brought nothing for a second or longer at the end, while others had",
                        base::counted(silent, "card"));
-  if (const std::uint64_t damaged = readout::counter_value(report.input, "damaged"); damaged > 0)
+  if (const std::uint64_t damaged = counter_value(report.input, "damaged"); damaged > 0)
     out += fmt::format("\n  input       the recording is damaged in {}; `rodeo data verify` says where",
                        base::counted(damaged, "place"));
   out += fmt::format("\n  limited by  {}", report.limited_by);

@@ -11,15 +11,15 @@ namespace rodeo::readout {
 
 using settings::Json;
 
-const char* phase_name(readout::Phase phase);
+const char* phase_name(Phase phase);
 
 /// As docs/reference/run-report.md describes it.
-Json report_json(const readout::RunReport& report);
+Json report_json(const RunReport& report);
 
 /// A running readout, for `rodeo readout status` and the control socket: the report so far, and every link and fill level.
-Json status_json(const readout::RunReport& so_far, const readout::ReadoutStatus& status);
+Json status_json(const RunReport& so_far, const ReadoutStatus& status);
 
 /// Some lines to read on a terminal, without colours.
-std::string report_text(const readout::RunReport& report);
+std::string report_text(const RunReport& report);
 
 }  // namespace rodeo::readout

@@ -17,11 +17,6 @@
 namespace rodeo::readout {
 namespace {
 
-using readout::counter_value;
-using readout::find_counter;
-using readout::Phase;
-using readout::ReadoutStatus;
-
 constexpr double kTerminalIntervalSeconds = 1;
 constexpr double kPlainIntervalSeconds = 5;
 constexpr int kBarCells = 12;
@@ -159,7 +154,7 @@ void add_line(std::vector<std::string>& lines, std::string line, const std::vect
 std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedCounter> FragmentBuilder::Status::* member) {
   std::vector<NamedCounter> out;
   for (const auto& rob : status.robs) {
-    for (const NamedCounter& counter : rob.builder.*member) readout::add_counter(out, counter);
+    for (const NamedCounter& counter : rob.builder.*member) add_counter(out, counter);
   }
   return out;
 }
@@ -189,8 +184,8 @@ bool for_people(const std::string& counter) {
 
 }  // namespace
 
-std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const ReadoutStatus& before,
-                                    const ReadoutStatus& now, ViewStyle style) {
+std::vector<std::string> view_lines(const ReadoutSettings& settings, const ReadoutStatus& before, const ReadoutStatus& now,
+                                    ViewStyle style) {
   const Painter paint(style);
   const Rates rates = rates_between(before, now);
   const std::uint64_t lost = lost_chunks(now);
@@ -246,7 +241,7 @@ std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
                      count(now.incomplete()), count(lost_chunks(now)), dead_time_text(rates), now.limited_by);
 }
 
-RunView::RunView(const readout::ReadoutSettings& settings) : settings_(settings) {
+RunView::RunView(const ReadoutSettings& settings) : settings_(settings) {
   const char* term = std::getenv("TERM");
   terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string(term) != "dumb";
   const char* no_color = std::getenv("NO_COLOR");

@@ -18,19 +18,19 @@ struct ViewStyle {
 
 /// The block for a terminal: rates between two looks, totals, fill levels, what limits the run. No line is wider than the
 /// terminal: what does not fit goes on in the next, and no number is cut.
-std::vector<std::string> view_lines(const readout::ReadoutSettings& settings, const readout::ReadoutStatus& before,
-                                    const readout::ReadoutStatus& now, ViewStyle style);
+std::vector<std::string> view_lines(const ReadoutSettings& settings, const ReadoutStatus& before, const ReadoutStatus& now,
+                                    ViewStyle style);
 
 /// The same in one line, for logs.
-std::string view_line(const readout::ReadoutStatus& before, const readout::ReadoutStatus& now);
+std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now);
 
 /// Shows a run on stderr. One thread.
 class RunView {
  public:
-  explicit RunView(const readout::ReadoutSettings& settings);
+  explicit RunView(const ReadoutSettings& settings);
 
   /// Draws if it is time to.
-  void show(const readout::ReadoutStatus& now);
+  void show(const ReadoutStatus& now);
 
   /// Says something that stays on the screen, above the block.
   void say(const std::string& line);
@@ -40,15 +40,15 @@ class RunView {
 
  private:
   void erase();
-  void draw(const readout::ReadoutStatus& now);
+  void draw(const ReadoutStatus& now);
 
-  const readout::ReadoutSettings& settings_;
+  const ReadoutSettings& settings_;
   bool terminal_ = false;
   ViewStyle style_;
   double interval_s_ = 1;
   double shown_s_ = 0;
   bool drawn_ = false;
-  readout::ReadoutStatus before_;
+  ReadoutStatus before_;
 };
 
 }  // namespace rodeo::readout
