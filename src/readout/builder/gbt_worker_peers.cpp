@@ -1,0 +1,228 @@
+// A worker among its peers: who waits for whom, who follows whom, and how all of them end.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "readout/builder/gbt_worker.h"
+
+namespace rodeo::readout {
+namespace {
+
+constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+
+// Of a worker that waits for its peers, as long as one of them goes on.
+class Patience {
+ public:
+  explicit Patience(std::span<const WorkerProgress> peers) : peers_(peers) {}
+
+  bool over() {
+    Sequence passed = 0;
+    for (const WorkerProgress& peer : peers_) passed += peer.passed.load(std::memory_order_relaxed);
+    const std::uint64_t now = base::steady_now_ns();
+    if (since_ == 0 || passed != passed_) since_ = now;
+    passed_ = passed;
+    return now - since_ >= kPatienceNs;
+  }
+
+ private:
+  const std::span<const WorkerProgress> peers_;
+  Sequence passed_ = 0;
+  std::uint64_t since_ = 0;
+};
+
+}  // namespace
+
+// A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
+// memory leave the cache. A peer that is drained is not waited for - its links may be silent.
+bool GbtWorker::holds_back() {
+  constexpr std::uint64_t kFar = 128;
+  if (progress_.size() == 1) return false;
+  const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
+  return std::any_of(progress_.begin(), progress_.end(), [&](const WorkerProgress& peer) {
+    const Sequence passed = peer.passed.load(std::memory_order_relaxed);
+    return passed != 0 && mine > passed + kFar && peer.busy.load(std::memory_order_relaxed) &&
+           !peer.waiting.load(std::memory_order_relaxed);
+  });
+}
+
+// ---- what only the links of others can tell
+
+// There is little room left for its waiting chunks, or they reach over many events.
+bool GbtWorker::presses(std::size_t link) {
+  if (waiting_.size(static_cast<LinkIndex>(link)) == 0) return false;
+  if (waiting_.crowded(static_cast<LinkIndex>(link))) return true;
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.reaches_far(members_[link]);
+}
+
+// Its sources are not read while it waits, nor those that are parked.
+void GbtWorker::set_waiting(bool waiting, std::size_t member) {
+  progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
+  if (rob_.sequencer.readers() == 1) return;
+  const std::lock_guard lock(rob_.mutex);
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
+    const ChunkRun* const parked = balance_.parked_run(source);
+    if (waiting || parked != nullptr)
+      rob_.sequencer.wait(first_reader_ + source, waiting ? member : members_[parked->link], oldest());
+    else
+      rob_.sequencer.read_on(first_reader_ + source);
+  }
+}
+
+// A link is away, and links that peers have not read so far may tell where its chunks belong.
+bool GbtWorker::peers_may_tell(std::size_t link) {
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.may_be_told(members_[link], 0, first_reader_) ||
+         rob_.sequencer.may_be_told(members_[link], rob_.first_readers[settings_.index + 1], rob_.sequencer.readers());
+}
+
+// The same of this worker's own sources.
+bool GbtWorker::sources_may_tell(std::size_t link) {
+  if (!presses(link)) return false;
+  const std::lock_guard lock(rob_.mutex);
+  return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
+}
+
+// Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are, while they go on.
+void GbtWorker::wait_for_peers(std::size_t link) {
+  if (!presses(link)) return;
+  poll_list();
+  if (progress_.size() == 1 || !peers_may_tell(link)) return;
+  progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
+  set_waiting(true, members_[link]);
+  base::Backoff backoff;
+  Patience patience(progress_);
+  do {
+    if (patience.over()) stop_waiting_for_peers();
+    backoff.idle();
+    poll_list();
+    settle_all();
+    follow_peers();
+    window_.tell();
+  } while (presses(link) && peers_may_tell(link));
+  set_waiting(false);
+  progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
+}
+
+// They stand still, and so would this worker: what waits is judged without what their links may tell.
+void GbtWorker::stop_waiting_for_peers() {
+  if (const auto turn = impatience_.turn())
+    base::log_warning("a worker has not gone on for {} s: chunks of its peers are judged without what its links may tell{}",
+                      kPatienceNs / 1'000'000'000, turn.suffix());
+  const std::lock_guard lock(rob_.mutex);
+  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.looked(reader);
+}
+
+// There is nothing more to read for now.
+void GbtWorker::tell_looked() {
+  const std::lock_guard lock(rob_.mutex);
+  for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
+    if (balance_.parked_run(source) == nullptr) rob_.sequencer.looked(first_reader_ + source, event_clock_);
+  }
+}
+
+Sequence GbtWorker::passed_by_peers() const {
+  Sequence passed = 0;
+  for (const WorkerProgress& worker : progress_) passed = std::max(passed, worker.passed.load(std::memory_order_acquire));
+  return passed;
+}
+
+// Events that none of this worker's links has delivered exist all the same if a peer has passed them.
+void GbtWorker::follow_peers() {
+  if (!window_.begun()) {
+    if (!rob_.sequencer.begun()) return;
+    begin_window();
+  }
+  if (progress_.size() == 1) return;
+  const Sequence passed = passed_by_peers();
+  const Sequence to = std::min(passed, window_.full() - 1);
+  if (to > window_.head() && passed != 0) window_.advance(to);
+}
+
+void GbtWorker::close_all() {
+  while (window_.open_events() != 0) window_.force_oldest(slot_flag::kRunEnded);
+}
+
+// ---- the end
+
+// No more comes from this worker's links. `give_up`: nor is anything waited for.
+void GbtWorker::finish_links(bool give_up) {
+  for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+    {
+      const std::lock_guard lock(rob_.mutex);
+      if (give_up)
+        rob_.sequencer.give_up(members_[i], decisions_);
+      else
+        rob_.sequencer.finish(members_[i], event_clock_, oldest(), decisions_);
+    }
+    apply(i);
+  }
+  follow_peers();
+  window_.publish_ready();
+  window_.tell();
+}
+
+void GbtWorker::finish() {
+  WorkerProgress& mine = progress_[settings_.index];
+  const auto waits = [&] {
+    for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+      if (waiting_.size(static_cast<LinkIndex>(i)) != 0) return true;
+    }
+    return false;
+  };
+  const auto all = [&](auto flag) {
+    return std::all_of(progress_.begin(), progress_.end(),
+                       [&](const WorkerProgress& peer) { return (peer.*flag).load(std::memory_order_acquire); });
+  };
+  mine.busy.store(false, std::memory_order_relaxed);
+  window_.set_clocks(event_clock_, base::steady_now_ns());
+  poll_list();
+  finish_links(false);
+  mine.drained.store(true, std::memory_order_release);
+  // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
+  base::Backoff backoff;
+  Patience patience(progress_);
+  bool patient = true;
+  while (patient && waits() && !all(&WorkerProgress::drained)) {
+    patient = !patience.over();
+    if (!patient) stop_waiting_for_peers();
+    backoff.idle();
+    poll_list();
+    finish_links(false);
+  }
+  if (rob_.sequencer.settings().listed && all(&WorkerProgress::drained)) {
+    const std::lock_guard lock(rob_.mutex);
+    rob_.sequencer.end_of_list();
+  }
+  for (int round = 0; round < 3; ++round) finish_links(round == 2);
+  follow_peers();
+  do {
+    if (window_.begun() && rob_.sequencer.settings().listed) {
+      while (window_.head() + 1 < rob_.sequencer.book().end()) {
+        window_.advance(std::min(rob_.sequencer.book().end() - 1, window_.full() - 1));
+        close_all();
+      }
+    }
+    window_.publish_ready();
+    window_.tell();
+    close_all();
+    poll_list();
+  } while (window_.begun() && rob_.sequencer.settings().listed && window_.head() + 1 < rob_.sequencer.book().end());
+  mine.ended.store(true, std::memory_order_release);
+  // Peers may still be at work: pass what they pass, so that their events can be assembled.
+  for (;;) {
+    const bool all_ended = all(&WorkerProgress::ended);
+    const Sequence before = window_.head();
+    follow_peers();
+    close_all();
+    if (window_.head() != before) {
+      backoff.reset();
+    } else if (all_ended) {
+      break;
+    } else {
+      backoff.idle();
+    }
+  }
+}
+
+}  // namespace rodeo::readout
