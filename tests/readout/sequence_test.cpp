@@ -656,6 +656,19 @@ TEST(SequencerWithList, AListedIdWhoseBcidAgreesIsTakenAtOnce) {
   EXPECT_EQ(rob.got(0), "unlisted 13");
 }
 
+TEST(SequencerWithList, ALinkWhoseBcidsAreAllOthersIsTakenByItsIds) {
+  Sequencer::Settings of = listed();
+  of.has_bcid = true;
+  Rob rob(2, of);
+  rob.list_run(0, 40);
+  for (std::uint32_t id = 0; id < 8; ++id) {
+    rob.offer(0, id, static_cast<std::uint16_t>(id));
+    if (id != 5) rob.offer(1, id, static_cast<std::uint16_t>(1000 + id));
+  }
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 6 7");
+  EXPECT_EQ(rob.got(1), "0 1 2 3 4 6 7");
+}
+
 TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
   Rob rob(2, listed());
   rob.list_run(0, 30);

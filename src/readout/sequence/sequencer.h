@@ -47,7 +47,8 @@
 //   |   | with the trigger's list                           |                                                                      |
 //   |16 | x = e                                             | take (FULL: once the list has come to it)                            |
 //   |17 | x listed from e on and reachable, and its BCID    | take; flagged if the list has the id twice                           |
-//   |   | agrees, or y goes on after x, or none will come   |                                                                      |
+//   |   | agrees, or y goes on after x, or none will come;  |                                                                      |
+//   |   | or no BCID of the link ever agreed, and y goes on |                                                                      |
 //   |18 | the link has delivered x                          | duplicate                                                            |
 //   |19 | y near after e, x not listed or farther than near | not listed; out of sequence                                          |
 //   |20 | x not listed                                      | wait until the list has gone on for 2 reach entries, or a time-out   |
@@ -239,6 +240,7 @@ class Sequencer {
     std::size_t placed = 0;  ///< of these, aside or decided
     bool away = false;
     bool followed = false;           ///< to where it is: it comes when there is room
+    bool agreed = false;           ///< with the list: a BCID of the link was the list's
     bool unsure = false;             ///< with the list: its events may be those of another epoch
     bool left_known = false;         ///< it was here before it went
     Place left;                      ///< where it left

@@ -29,6 +29,7 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
     if (events_ != nullptr && e >= book_.end() && !passed) return wait_for_list(state);
     if (no_room(e)) return too_early();
     if (e == segments_.of(e).first) state.unsure = false;
+    state.agreed = state.agreed || (e < book_.end() && book_.at(e).state == TriggerBook::kListed && book_.at(e).bcid == x.bcid);
     return take(state, e, state.unsure);
   }
   e = listed_after(e, 0);  // its segment may be over
@@ -37,7 +38,7 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
   const Sequence lowest =
       events_ != nullptr ? oldest_ : std::max({e, run_first_, oldest_});  // what is closed came without it
   const Sequence limit = std::max({front_beside(state), lowest, e, believed_}) + settings_.reach + steps;
-  const auto k = find_listed(lowest, book_.end(), x.id, &x.bcid);
+  auto k = find_listed(lowest, book_.end(), x.id, &x.bcid);
   const bool exact = k && settings_.has_bcid && book_.at(*k).state == TriggerBook::kListed;
   // It does not come alone: what waits after it is held against what waits of the others.
   std::uint64_t waiting = 0;
@@ -46,13 +47,20 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
   const bool far = k && (*k > limit || (*k > soon_after && *k + after > limit + waiting));
   if (exact && !far && !no_room(*k)) {
     state.unsure = false;
+    state.agreed = true;
     return take(state, *k);  // 17
   }
   if (y == nullptr && !passed && !final) return Step::wait;
+  bool compares = true;
   const auto find_on = [&](Sequence from, Sequence to) {
-    return y == nullptr ? std::nullopt : find_listed(from, std::min(to, book_.end()), y->id, &y->bcid);
+    return y == nullptr ? std::nullopt : find_listed(from, std::min(to, book_.end()), y->id, compares ? &y->bcid : nullptr);
   };
   const auto without = find_on(e, soon_after + 1);
+  if (!k && !without && y != nullptr && settings_.has_bcid && !state.agreed) {  // its BCIDs are others, and its ids go on
+    k = find_listed(lowest, std::min(limit, book_.end()), x.id, nullptr);
+    compares = !k || !find_listed(*k + 1, std::min(listed_after(*k, steps) + 1, book_.end()), y->id, nullptr);
+    if (compares) k.reset();
+  }
   if (!k) {
     if (!passed && !without) return wait_for_list(state);                                      // 20
     return end(state, was_delivered(state, x.id) ? Verdict::duplicate : Verdict::not_listed);  // 18, 19
