@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/nearest.h"
 #include "cli/system.h"
@@ -134,8 +135,17 @@ void print_words(const std::vector<Word>& words, OutputFormat format) {
     if (format == OutputFormat::table) {
       print(fmt::format("{}    {}{}\n\n  {}\n", styled(word.word, Style::strong, colours_on_stdout()), word.kind,
                         word.unit.empty() ? "" : fmt::format(" [{}]", word.unit), help_text(word.text)));
+      for (const auto& [head, text] : {std::pair("usually", word.cause), std::pair("what to do", word.next)}) {
+        if (!text.empty())
+          print(fmt::format("\n  {}\n  {}\n", styled(head, Style::strong, colours_on_stdout()), help_text(text)));
+      }
     }
-    list.push_back(Json::object({{"word", word.word}, {"kind", word.kind}, {"unit", word.unit}, {"text", word.text}}));
+    list.push_back(Json::object({{"word", word.word},
+                                 {"kind", word.kind},
+                                 {"unit", word.unit},
+                                 {"text", word.text},
+                                 {"cause", word.cause},
+                                 {"next", word.next}}));
   }
   if (format != OutputFormat::table) print(list.dump() + "\n");
 }

@@ -1,5 +1,7 @@
 #include "cli/vocabulary.h"
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "card/dma/channel.h"
@@ -33,7 +35,7 @@ constexpr Word kWords[] = {
      "says which; "
      "`rodeo data recover` saves what files hold that were not closed."},
 
-    {"nothing", kLimit, "", "No trigger was held back by the readout."},
+    {"nothing", kLimit, "", "No trigger was held back by the readout, and no fragment left out because a queue was full."},
     {"builder", kLimit, "",
      "The builder's workers have not enough time, or no room for open events. More workers (readout.builder.workers), a "
      "larger window, "
@@ -42,7 +44,8 @@ constexpr Word kWords[] = {
      "A hundredth of the triggers or more found the input busy, though nothing behind it was full: it, or the emulated card "
      "that feeds it, had not enough of the machine. Also if no chunk came at all."},
     {"a consumer's name", kLimit, "",
-     "That consumer's queue was full more often than anything behind it. It needs more threads or a faster disk, or a "
+     "That consumer's queue was full more often than anything behind it, so that the run waited or, with full_queue = skip, "
+     "fragments were left out. It needs more threads or a faster disk, or a "
      "smaller share of "
      "the events (fraction, full_queue = skip)."},
 
@@ -169,8 +172,135 @@ constexpr Word kWords[] = {
     {"bad_messages", "counter of a trigger authority", "messages", "Messages that are not of the trigger protocol."},
 };
 
+// What usually lies behind a counter that says that something is not as it should be, and what to do: one table for all counters, for
+// whoever counts them. A word may be that of several counters.
+struct Advice {
+  std::string_view word, cause, next;
+};
+constexpr Advice kAdvice[] = {
+    {"late",
+     "The event waited for the time-out and this link was slower, or the ring was full; a card or a network that lags "
+     "behind the others, or a busy machine.",
+     "See which links lag (rodeo readout status: missing). Raise readout.builder.timeout or readout.builder.window if they "
+     "are slow by design; give the readout more of the machine if `limited by` names the builder."},
+    {"duplicate",
+     "A front end that sends an event twice, two FIDs for one link, or FULL-mode links read by the gbt builder.",
+     "Look at the links that are `bad` in the report; check readout.rob.links and the builder's type against how the "
+     "detector sends."},
+    {"out_of_sequence", "A bit flipped in an L1 id, chunks out of order, or a link that counts for itself since a reset.",
+     "If one link has them, look at its fibre and front end; if all have them, the extractor does not fit the detector: "
+     "readout.extractor and its keys."},
+    {"malformed", "The extractor is not the detector's, or the chunks were damaged on their way.",
+     "Compare readout.extractor with the detector's format; record some chunks (rodeo data record) and look at them (rodeo "
+     "data dump)."},
+    {"link_removed", "The link was removed by hand (rodeo readout link) or by the policy, and still sends.",
+     "Take it back with `rodeo readout link`, or set readout.link_policy.restore."},
+    {"overflow", "Chunks are larger than the configuration allows for one event.",
+     "Raise chunk_size or max_extensions of readout.builder."},
+    {"plugin_threw", "A defect of the plug-in, or data that it does not expect.",
+     "The log names plug-in and link; `rodeo plugin test` calls it with recorded chunks, outside of a run."},
+    {"not_listed",
+     "A chunk of an event that the trigger did not send: a flipped bit, or a trigger list that belongs to another "
+     "partition.",
+     "Check that the list's link is that of the detector's own trigger; without a list, set readout.builder.trigger_list = "
+     "false."},
+    {"corrupt", "Errors on a link (its light, its clock), or an integrity check that does not fit the detector.",
+     "The report names the links that are `bad`: look at their fibres and at `rodeo card status`; compare readout.checker "
+     "with what the front end sends."},
+    {"truncated", "A chunk was larger than its slice, or was cut by the card.",
+     "Raise chunk_size or max_extensions of readout.builder; look for busy links in the report."},
+    {"timeout",
+     "A link brought nothing for this event for the whole time-out: switched off, slower than the others, or lost.",
+     "The report names the links that are missing. Switch off in the configuration what shall not be read, let "
+     "readout.link_policy remove what is dead, or raise readout.builder.timeout."},
+    {"ring_full",
+     "More events were open than readout.builder.window has room for: one link is far behind the others, or a consumer "
+     "holds many fragments.",
+     "Look at the missing links first; then raise readout.builder.window (rate x time-out at least), or remove what "
+     "`limited by` names."},
+    {"run_ended", "The run ended while links had still to bring these events.",
+     "Nothing, if they are few. Stop the triggers before the readout if every event counts."},
+    {"missing", "Links skipped the event: their front end did not send it, or the chunk was lost before the readout.",
+     "The report names the links; compare with what the card counts (rodeo card status) and with the counters of the "
+     "input."},
+    {"bcid_mismatch", "A front end that lost its place, or an event counter reset that not all of them got.",
+     "The chunks that differ are marked in the event (rodeo data dump); resynchronise the front ends."},
+    {"not_triggered", "The event is in the data and not in the trigger's own list.",
+     "See whether the list itself has gaps; else as for `not_listed`."},
+    {"doubtful_id", "L1 ids of few bits cannot tell a reset from a jump.",
+     "Set readout.builder.trigger_list = true if the detector has the trigger's list."},
+    {"empty", "All links were silent for a trigger that the list has.",
+     "Look at the detector's busy and at its links' status."},
+    {"vetoed",
+     "Something behind the input had no room: then `limited by` names it. Or the generator itself had not enough of the "
+     "machine.",
+     "Remove what `limited by` names; dead time is no loss of data."},
+    {"overdue", "The machine had too little time for the generator.",
+     "Lower the rate or the number of links, or leave it a core."},
+    {"card_lost_packets", "The readout gave memory back too slowly, and the card does not hold back its trigger.",
+     "Read `limited by`; give more memory to the card (rodeo doctor checks huge pages), or a faster consumer."},
+    {"card_links_down", "A fibre that is not plugged in, has no light, or a front end that is off.",
+     "`rodeo card status` shows the links; switch off those that shall not be read."},
+    {"sequence_gaps", "Blocks were lost between the card and the readout, or the recording lacks some.",
+     "Compare with card_lost_packets; verify a recording with `rodeo data verify`."},
+    {"lost_blocks", "Blocks were lost between the card and the readout, or the recording lacks some.",
+     "Compare with card_lost_packets; verify a recording with `rodeo data verify`."},
+    {"bad_marker", "What lies where a block should begin is none: another block size, or damaged memory.",
+     "Compare the block size of firmware and configuration (rodeo card status)."},
+    {"bad_trailer", "A block is damaged, or of another format than its header says.",
+     "`rodeo data verify` of a recording says where; compare firmware and block format."},
+    {"packet_gaps", "Pages of a link were lost between the card and the readout.",
+     "Compare with card_lost_packets; read `limited by`."},
+    {"lost_pages", "Pages of a link were lost between the card and the readout.",
+     "Compare with card_lost_packets; read `limited by`."},
+    {"bad_rdh", "What lies where a header should be is none: another RDH version, or damaged memory.",
+     "Compare the header version and page size of firmware and configuration."},
+    {"skipped_bytes", "The decoder had to search for the next header behind damaged data.",
+     "`rodeo data verify` of a recording says where."},
+    {"damaged", "The file was cut, or is not what was written.",
+     "`rodeo data verify FILE` says where; `rodeo data recover` saves whole events of event files."},
+    {"chunks_cut_off", "The run ended while the emulated card had data that nobody took.",
+     "Read `limited by`: a readout that keeps up leaves nothing."},
+    {"triggers_cut_off", "The emulated card had too little of the machine.",
+     "Lower the rate or the number of links, or leave the emulator a core."},
+    {"triggers_missed", "A card ended before it took the triggers that it was given.",
+     "Stop the readout before the emulator."},
+    {"cards_cut_off", "The card's generator or trigger went on when the readout was told to stop.",
+     "Stop the source of triggers first."},
+    {"cards_silent", "A card that gets no triggers, or whose links are off.",
+     "`rodeo card status` of the card that the warning names."},
+    {"exceptions", "A defect of the consumer, or of what it uses.",
+     "The log has the words; tell the author of the consumer."},
+    {"work_threw", "A defect of the work's plug-in, or data that it does not expect.",
+     "The log names the work; `rodeo plugin test` calls it outside of a run."},
+    {"too_large_for_work", "Fragments are larger than the configuration expects.", "Raise max_payload of the processor."},
+    {"waited_for_copy", "Fragments that were copied are held by a slow consumer behind the processor.",
+     "Raise `copies`, or give that consumer more threads."},
+    {"disk_waits", "The disk is slower than the events for a while.",
+     "Nothing while `limited by` does not name the writer; else raise `buffers`, write a fraction, or use a faster disk."},
+    {"unwritten_queue_full", "The disk is slower than the events, and full_queue = skip asks not to wait for it.",
+     "A longer queue helps with bursts; else a faster disk, several writers, a fraction, or full_queue = wait, which holds "
+     "back the run."},
+    {"unwritten_disk_full", "The file system is full, or failed; `failure` in the report says which.",
+     "Free space, or give the writer another directory; files are closed whole, and `min_free` keeps some space."},
+    {"mismatches", "Seed, L1 id bits or CRC of sender and processor differ; else a defect of what lies between them.",
+     "Compare the keys of the input (or of the emulator) with those of the processor; then keep the files and report it."},
+    {"wrong_chunks", "Seed, L1 id bits or CRC of sender and processor differ; else a defect of what lies between them.",
+     "Compare the keys of the input (or of the emulator) with those of the processor; then keep the files and report it."},
+    {"duplicate_links", "Two links have one id, or a defect of the builder.", "Check readout.rob.links and link_ids."},
+    {"wrong_triggers", "The chunk format carries no BCID, or the trigger is not the emulated one.",
+     "Set check_trigger = false for such formats."},
+    {"broken_fragments", "A plug-in that changes payloads, or a defect.",
+     "Leave out works that change fragments before the one that verifies."},
+    {"missing_but_present", "A defect of the builder.", "Keep the files and report it."},
+    {"samples_skipped_queue_full", "The sampler copies slower than it is asked to.",
+     "Raise `prescale` or lower `max_rate` of the sampler; the run is not touched."},
+    {"samples_missed_by_readers", "A reader is slower than its samples.", "Raise `prescale`; the run is not touched."},
+};
+
 void add(std::vector<Word>& words, std::span<const base::CounterInfo> counters, std::string_view kind) {
-  for (const base::CounterInfo& counter : counters) words.push_back({counter.name, kind, counter.unit, counter.help});
+  for (const base::CounterInfo& counter : counters)
+    words.push_back({.word = counter.name, .kind = kind, .unit = counter.unit, .text = counter.help});
 }
 
 }  // namespace
@@ -186,6 +316,12 @@ std::vector<Word> vocabulary() {
   add(words, formats::kSuperpageCounterInfo, "counter of a superpage check");
   add(words, card::kDmaCounters, "counter of a DMA channel");
   add(words, emulator::kServerCounters, "counter of an emulated card");
+  for (Word& word : words) {
+    const auto advice = std::ranges::find(kAdvice, word.word, &Advice::word);
+    if (advice == std::end(kAdvice) || !word.kind.starts_with("counter")) continue;
+    word.cause = advice->cause;
+    word.next = advice->next;
+  }
   return words;
 }
 

@@ -11,6 +11,8 @@ struct Word {
   std::string_view kind;  ///< what it is, and of whom: "counter, chunks lost"
   std::string_view unit;  ///< of a counter
   std::string_view text;
+  std::string_view cause = {};  ///< what usually lies behind it; of what is no more than a number, empty
+  std::string_view next = {};   ///< what to do about it, likewise
 };
 
 /// Every counter that a part of Rodeo counts by name, every condition of a run, every reason of `limited_by`. One word may stand for several

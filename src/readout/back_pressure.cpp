@@ -8,16 +8,22 @@ namespace {
 // A queue or pool this full leaves no room for the next burst, even if nobody was seen waiting.
 constexpr double kFull = 0.95;
 
+/// How often a consumer was not ready: somebody waited for it, or it left a fragment out, as it may.
 std::uint64_t stalls_of(const ReadoutStatus& status, std::size_t consumer) {
-  return consumer < status.consumers.size() ? status.consumers[consumer].stalls : 0;
+  if (consumer >= status.consumers.size()) return 0;
+  return status.consumers[consumer].stalls + skipped_by(status.consumers[consumer]);
 }
 
 }  // namespace
 
+std::uint64_t skipped_by(const FragmentConsumer::Status& consumer) {
+  return counter_value(consumer.counters, "unwritten_queue_full");
+}
+
 std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now) {
   for (std::size_t i = now.consumers.size(); i-- > 0;) {
     const FragmentConsumer::Status& consumer = now.consumers[i];
-    if (consumer.stalls > stalls_of(before, i) || consumer.queue_fill >= kFull) return consumer.name;
+    if (stalls_of(now, i) > stalls_of(before, i) || consumer.queue_fill >= kFull) return consumer.name;
   }
   const bool vetoed = counter_value(now.input, "vetoed") > counter_value(before.input, "vetoed");
   const bool pool_full = std::ranges::any_of(now.robs, [](const RobStatus& rob) { return rob.builder.pool_fill >= kFull; });

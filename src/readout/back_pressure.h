@@ -13,6 +13,9 @@ namespace rodeo::readout {
 inline constexpr const char* kLimitedByNothing = "nothing";
 inline constexpr const char* kLimitedByInput = "input";  ///< triggers were refused though nothing behind the input was full
 
+/// Fragments that a consumer left out because its queue was full: where it may (full_queue = skip), nobody waits for it.
+std::uint64_t skipped_by(const FragmentConsumer::Status& consumer);
+
 /// The first cause of back-pressure between two looks at the same run: the name of a consumer, "builder", or "nothing".
 std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now);
 

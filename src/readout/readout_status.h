@@ -31,6 +31,7 @@ struct Latency {
   double p50_us = 0;
   double p99_us = 0;
   double max_us = 0;
+  bool measured() const { return max_us > 0; }  ///< some event was complete
 };
 
 struct RobStatus {

@@ -66,11 +66,13 @@ void add_consumers(RunReport& report, const ReadoutStatus& status) {
   }
 }
 
-/// A trigger at a fixed rate of which none was vetoed was not held back: what pushed back for a moment was absorbed by buffers.
+/// A trigger at a fixed rate of which none was vetoed was not held back: what pushed back for a moment was absorbed by buffers, unless a
+/// consumer left fragments out.
 bool kept_up(const ReadoutSettings& settings, const ReadoutStatus& status) {
   const Parameters& input = settings.input.parameters;
   const bool paced = input.has("rate") && input.rate_hz("rate") > 0;
-  return paced && counter_value(status.input, "vetoed", 1) == 0;
+  return paced && counter_value(status.input, "vetoed", 1) == 0 &&
+         std::ranges::all_of(status.consumers, [](const auto& consumer) { return skipped_by(consumer) == 0; });
 }
 
 /// Triggers found the input busy, though nothing behind it was full: it, or what feeds it, had not enough of the machine.
@@ -117,8 +119,7 @@ std::vector<NamedCounter> named(const std::vector<NamedCounter>& counters, std::
 Condition condition_of(const RunReport& report, bool over, bool aborted) {
   if (aborted || !report.failure.empty()) return Condition::aborted;
   if (report.mismatches > 0 || (over && !report.adds_up())) return Condition::wrong;
-  const bool no_data = over && report.chunks_sent == 0;
-  return report.losses().empty() && !no_data ? Condition::good : Condition::incomplete;
+  return report.losses().empty() ? Condition::good : Condition::incomplete;
 }
 
 }  // namespace
@@ -156,18 +157,18 @@ std::vector<Loss> RunReport::losses() const {
   add("events in no fragment", skipped, events);
   for (const FragmentConsumer::Status& consumer : consumers) {
     std::uint64_t unwritten = 0;
-    std::uint64_t offered = consumer.consumed;
     for (const NamedCounter& counter : losses_of(consumer)) {
       if (counter.name.starts_with("unwritten_")) {
         unwritten += counter.value;
-        if (counter.name == "unwritten_queue_full") offered += counter.value;  // they never came into the queue
       } else {
         add(counter.name + " (" + consumer.name + ")", counter.value, consumer.consumed);
       }
     }
-    add("events not written by " + consumer.name, unwritten, offered);
+    // What was skipped never came into the queue.
+    add("events not written by " + consumer.name, unwritten, consumer.consumed + skipped_by(consumer));
   }
   for (const NamedCounter& counter : input_losses()) add(counter.name, counter.value, 0);
+  add("input that brought nothing", no_data ? 1 : 0, 1);
   return out;
 }
 
@@ -213,12 +214,14 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.latency = status.latency;
   report.input = status.input;
   report.consumers = status.consumers;
-  report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
+  // A card, or an emulator of another process, takes no time of this one.
+  if (status.input_cpu_seconds > 0) report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
   const bool over = status.phase == Phase::stopped;
   add_robs(report, status);
   add_skipped(report, status, over);
   add_consumers(report, status);
-  if (over && report.chunks_sent == 0 && report.limited_by == kLimitedByNothing) report.limited_by = kLimitedByInput;
+  report.no_data = over && report.chunks_sent == 0;
+  if (report.no_data && report.limited_by == kLimitedByNothing) report.limited_by = kLimitedByInput;
   report.condition = condition_of(report, over, aborted);
   return report;
 }

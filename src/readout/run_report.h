@@ -47,6 +47,7 @@ struct RunReport {
 
   /// By the sources, where they say what was lost on the way to the input; else by the input.
   std::uint64_t chunks_sent = 0;
+  bool no_data = false;  ///< the run is over, and no chunk came
   std::uint64_t chunks_built = 0;
   std::vector<NamedCounter> chunks_lost;  ///< by reason, zeros left out
   std::uint64_t lost() const;

@@ -315,6 +315,21 @@ TEST_F(Writer, LeavesFragmentsOutRatherThanWaitIfAskedTo) {
   EXPECT_EQ(end_.size(), 20'000u);
 }
 
+TEST_F(Writer, EventsThatItSkipsAreNoneOfItsLargestNumberOfBytes) {
+  auto settings = defaults();
+  settings.wait_when_full = false;
+  settings.queue.capacity = 2;
+  settings.share.max_bytes = 1'000'000;
+  start(settings);
+  // Far more than the limit is offered, in bursts that the queue cannot hold, until the limit is reached.
+  for (Sequence i = 0; i < 1'000'000 && count("unwritten_beyond_bytes") == 0; ++i) insert(i, 1);
+  writer_->stop();
+  EXPECT_GT(count("unwritten_queue_full"), 0u);
+  ASSERT_GT(count("unwritten_beyond_bytes"), 0u);
+  EXPECT_LE(fs::file_size(files().at(0)), 1'000'000u);
+  EXPECT_GE(fs::file_size(files().at(0)), 990'000u);
+}
+
 TEST_F(Writer, StopsBeforeTheLastFreeSpaceIsUsed) {
   auto settings = defaults();
   settings.files.disk.min_free_bytes = std::uint64_t{1} << 60;

@@ -49,6 +49,17 @@ TEST(RunReport, ARunWithoutDataIsNotGoodOnceItIsOver) {
   const RunReport report = make_report({}, status, "nothing", false);
   EXPECT_EQ(report.condition, Condition::incomplete);
   EXPECT_EQ(report.limited_by, "input");
+  EXPECT_FALSE(report.lost_too_much()) << "without a limit";
+  ReadoutSettings limited;
+  limited.fail_on_loss = 0.5;
+  EXPECT_TRUE(make_report(limited, status, "nothing", false).lost_too_much());
+}
+
+TEST(RunReport, AnInputThatTakesNoTimeOfThisProcessIsNotShownToHaveTakenNone) {
+  ReadoutStatus status = status_of(1, 1, {});
+  EXPECT_EQ(make_report({}, status, "nothing", false).cpu_seconds.front().first, "readout");
+  status.input_cpu_seconds = 0.5;
+  EXPECT_EQ(make_report({}, status, "nothing", false).cpu_seconds.front().first, "emulator");
 }
 
 TEST(RunReport, ALostChunkMakesTheRunIncomplete) {
@@ -187,6 +198,19 @@ TEST(RunReport, ATriggerThatWasNeverVetoedWasNotHeldBack) {
   status.input = {{"sent", 1}, {"triggers", 1}, {"vetoed", 0}};
   EXPECT_EQ(make_report(paced, status, "processor", false).limited_by, "nothing");
   EXPECT_EQ(make_report({}, status, "processor", false).limited_by, "processor");
+}
+
+TEST(RunReport, AConsumerThatSkipsLimitsThoughNoTriggerWaits) {
+  ReadoutSettings paced;
+  paced.input.parameters.set("rate", 100e3);
+  ReadoutStatus status = status_of(1, 1, {});
+  status.input = {{"sent", 1}, {"triggers", 1}, {"vetoed", 0}};
+  status.consumers.resize(1);
+  status.consumers[0].name = "disk";
+  const ReadoutStatus before = status;
+  status.consumers[0].counters = {{"unwritten_queue_full", 5}};
+  EXPECT_EQ(first_cause(before, status), "disk");
+  EXPECT_EQ(make_report(paced, status, "disk", false).limited_by, "disk");
 }
 
 TEST(RunReport, AFailureAborts) {

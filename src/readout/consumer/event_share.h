@@ -12,7 +12,7 @@ namespace rodeo::readout {
 
 enum class ShareVerdict : std::uint8_t { taken, beyond_fraction, beyond_rate, beyond_bytes };
 
-/// Any thread may call take().
+/// Any thread may call these.
 class EventShare {
  public:
   struct Settings {
@@ -36,8 +36,13 @@ class EventShare {
     if (settings_.max_bytes == 0) return ShareVerdict::taken;
     if (bytes_.load(std::memory_order_relaxed) + bytes > settings_.max_bytes) return ShareVerdict::beyond_bytes;
     if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= settings_.max_bytes) return ShareVerdict::taken;
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread was first
+    give_back(bytes);  // another thread was first
     return ShareVerdict::beyond_bytes;
+  }
+
+  /// What was taken with so many `bytes` is left out after all.
+  void give_back(std::uint64_t bytes) {
+    if (settings_.max_bytes != 0) bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
  private:

@@ -114,6 +114,7 @@ void FileWriter::insert(FragmentPtr fragment) {
       if (settings_.wait_when_full) {
         enqueue(std::move(fragment));
       } else if (!try_enqueue(fragment)) {
+        share_.give_back(bytes);
         leave_out(Unwritten::queue_full, std::move(fragment));
       }
       return;

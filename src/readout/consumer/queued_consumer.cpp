@@ -150,10 +150,12 @@ FragmentConsumer::Status QueuedConsumer::status() const {
     out.cpu_seconds += seat->cpu.seconds();
     seat->latency.add_to(latency);
   }
-  out.counters = {{"exceptions", exceptions},
-                  {"latency_p50_us", us_of(latency.percentile_ns(0.50))},
-                  {"latency_p99_us", us_of(latency.percentile_ns(0.99))},
-                  {"latency_max_us", us_of(latency.max_ns())}};
+  out.counters = {{"exceptions", exceptions}};
+  if (latency.max_ns() > 0) {
+    out.counters.insert(out.counters.end(), {{"latency_p50_us", us_of(latency.percentile_ns(0.50))},
+                                             {"latency_p99_us", us_of(latency.percentile_ns(0.99))},
+                                             {"latency_max_us", us_of(latency.max_ns())}});
+  }
   {
     const std::lock_guard lock(failure_mutex_);
     out.failure = failure_;

@@ -107,9 +107,11 @@ std::string prometheus_text(const ReadoutSettings& settings, const ReadoutStatus
   out.sample(status.input_cpu_seconds);
   out.metric("rodeo_latency_seconds", "gauge",
              "From the hand-over of an event's last data to its first consumer, over the run.");
-  out.sample(status.latency.p50_us * 1e-6, {{"quantile", "0.5"}});
-  out.sample(status.latency.p99_us * 1e-6, {{"quantile", "0.99"}});
-  out.sample(status.latency.max_us * 1e-6, {{"quantile", "1"}});
+  if (status.latency.measured()) {
+    out.sample(status.latency.p50_us * 1e-6, {{"quantile", "0.5"}});
+    out.sample(status.latency.p99_us * 1e-6, {{"quantile", "0.99"}});
+    out.sample(status.latency.max_us * 1e-6, {{"quantile", "1"}});
+  }
   out.metric("rodeo_limited_by", "gauge", "1 for the stage whose back-pressure the others feel now.");
   out.sample(1, {{"stage", status.limited_by}});
   add_robs(out, status);

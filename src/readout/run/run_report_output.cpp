@@ -50,10 +50,7 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 /// The last line of a report: what was lost, and whether that is too much.
 std::string verdict_text(const RunReport& report) {
   const std::vector<Loss> losses = report.losses();
-  if (losses.empty()) {
-    if (report.condition == Condition::good) return "nothing was lost";
-    return fmt::format("{}, though nothing that came was lost", name_of(report.condition));
-  }
+  if (losses.empty()) return "nothing was lost";
   std::string out;
   for (const Loss& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
@@ -112,6 +109,12 @@ const char* phase_name(Phase phase) {
   return "";
 }
 
+std::string latency_text(const Latency& latency, std::string_view between) {
+  if (!latency.measured()) return "not measured: no event was complete";
+  return fmt::format("p50 {:.0f} us{}p99 {:.0f} us{}max {:.0f} us", latency.p50_us, between, latency.p99_us, between,
+                     latency.max_us);
+}
+
 Json report_json(const RunReport& report) {
   Json cpu = Json::object();
   for (const auto& [stage, seconds] : report.cpu_seconds) cpu[stage] = seconds;
@@ -149,8 +152,10 @@ Json report_json(const RunReport& report) {
                     {"rate_hz", report.seconds > 0 ? static_cast<double>(report.fragments) / report.seconds : 0.0}});
   out["bytes"] =
       Json::object({{"in", report.bytes_in}, {"payload", report.bytes_payload}, {"written", report.bytes_written}});
-  out["latency_us"] =
-      Json::object({{"p50", report.latency.p50_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}});
+  const auto latency = [&](double us) { return report.latency.measured() ? Json(us) : Json(); };
+  out["latency_us"] = Json::object({{"p50", latency(report.latency.p50_us)},
+                                    {"p99", latency(report.latency.p99_us)},
+                                    {"max", latency(report.latency.max_us)}});
   out["cpu_seconds"] = cpu;
   out["verified"] = Json::object({{"chunks", report.verified_chunks}, {"mismatches", report.mismatches}});
   out["files"] = Json::array();
@@ -204,14 +209,13 @@ std::string report_text(const RunReport& report) {
   out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
   out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
                      count(report.bytes_payload), count(report.bytes_written));
-  out += fmt::format("\n  latency     p50 {:.0f} us, p99 {:.0f} us, max {:.0f} us", report.latency.p50_us,
-                     report.latency.p99_us, report.latency.max_us);
+  out += "\n  latency     " + latency_text(report.latency, ", ");
   out += "\n  CPU         ";
   for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
     out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
   }
   for (const auto& consumer : report.consumers) out += losses_text(consumer);
-  if (report.chunks_sent == 0)
+  if (report.no_data)
     out +=
         "\n  input       no data came: see that the sources are on and triggers come (rodeo card status, rodeo emulate "
         "status)";

@@ -213,8 +213,7 @@ std::vector<std::string> view_lines(const ReadoutSettings& settings, const Reado
              [&](const std::string& part) { return now.incomplete() > 0 ? paint.warn(part) : part; }));
   add(fmt::format("  payload    {:>12}", base::format_quantity(rates.payload_bytes_s, "B/s")),
       {"   written " + base::format_quantity(rates.written_bytes_s, "B/s")});
-  add(fmt::format("  latency    {:>12}", fmt::format("p50 {:.0f} us", now.latency.p50_us)),
-      {fmt::format("   p99 {:.0f} us", now.latency.p99_us), fmt::format("   max {:.0f} us", now.latency.max_us)});
+  add("  latency    " + latency_text(now.latency, "   "));
   add("  links     ", links_text(now, paint));
   for (const auto& rob : now.robs) {
     add(fmt::format("  {:<15} {}", fmt::format("ROB {:#010x}", rob.source_id.value), bar(rob.builder.pool_fill)),
