@@ -1,7 +1,8 @@
-// Every error code of Rodeo with what it means and the exit status it ends in: the texts behind `rodeo explain CODE`.
+// Every error code of Rodeo with what it means and the exit status it ends in, as explain/error_codes.md has them.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace rodeo::cli {
@@ -19,18 +20,18 @@ enum class ExitCode : int {
 };
 
 struct ErrorCode {
-  std::string_view code;  ///< "room.reason"
+  std::string code;  ///< "room.reason"
   ExitCode exit = ExitCode::failed;
-  std::string_view text;  ///< cause and remedy, whole sentences
+  std::string text;  ///< cause and remedy, whole sentences
 };
 
 /// Sorted by code.
 std::span<const ErrorCode> error_codes();
 
-/// nullptr if there is no such code.
+/// nullptr if there is no such code; else valid for ever.
 const ErrorCode* find_error_code(std::string_view code);
 
-/// The status that an error ends in; codes that are not in the table end in ExitCode::failed.
+/// The status that an error ends in; codes that are not in the file end in ExitCode::failed.
 ExitCode exit_code_of(std::string_view code);
 
 }  // namespace rodeo::cli

@@ -16,9 +16,9 @@
 #include "card_registers/felix.h"
 #include "cli/demo_directory.h"
 #include "cli/emulator_process.h"
-#include "cli/examples.h"
 #include "cli/readout_action.h"
 #include "cli/system.h"
+#include "cli/texts.h"
 #include "cli/verbs.h"
 #include "emulator/chunk_books.h"
 #include "storage/file_verify.h"
@@ -223,7 +223,7 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
 Result<std::filesystem::path> write_configuration(const DemoDirectory& directory) {
   std::filesystem::path path = directory.path() / "demo.toml";
   std::ofstream file(path);
-  file << example_text("demo.toml");
+  file << built_in_text("demo.toml");
   file.close();
   if (!file)
     return std::unexpected(
@@ -272,7 +272,7 @@ Result<ExitCode> run(const DemoOptions& options) {
                             .log = directory.path() / "emulator.log"});
   RODEO_TRY(card.enable_links());
   auto plan =
-      load_readout_text(example_text("demo.toml"),
+      load_readout_text(built_in_text("demo.toml"),
                         {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;

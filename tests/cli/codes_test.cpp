@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
 #include <string>
+
+#include "cli/texts.h"
+#include "cli/vocabulary.h"
 
 using namespace rodeo::cli;
 
@@ -35,7 +39,15 @@ TEST(ErrorCodes, EveryCodeThatTheSourcesUseIsExplained) {
   EXPECT_TRUE(used.contains("base.plugin_abi"));
   EXPECT_TRUE(used.contains("base.bad_size"));
   for (const std::string& code : used) {
-    EXPECT_NE(find_error_code(code), nullptr) << code << " has no entry in src/cli/codes.cpp";
+    EXPECT_NE(find_error_code(code), nullptr) << code << " has no entry in src/cli/explain/error_codes.md";
+  }
+}
+
+TEST(ErrorCodes, AreSortedAndEndInAStatusOfTheirOwn) {
+  EXPECT_TRUE(std::ranges::is_sorted(error_codes(), std::ranges::less_equal{}, &ErrorCode::code)) << "or one is there twice";
+  for (const Word& entry : words_of(built_in_text("error_codes.md"))) {
+    EXPECT_TRUE(std::regex_match(entry.unit, std::regex("exit [1-7]"))) << entry.word << ": " << entry.unit;
+    EXPECT_TRUE(entry.cause.empty() && entry.next.empty()) << entry.word;
   }
 }
 

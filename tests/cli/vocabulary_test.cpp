@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+#include "cli/texts.h"
+
 namespace rodeo::cli {
 namespace {
 
@@ -37,12 +39,39 @@ TEST(Vocabulary, EveryCounterThatTheSourcesNameIsExplained) {
   const std::set<std::string> used = counters_in_sources();
   for (const char* found : {"samples_taken", "mismatches", "card_lost_packets", "frames_dropped", "exceptions"})
     EXPECT_TRUE(used.contains(found)) << found << ": the search has lost its way";
-  for (const std::string& name : used) EXPECT_TRUE(known(name)) << name << " has no entry in src/cli/vocabulary.cpp";
+  for (const std::string& name : used) EXPECT_TRUE(known(name)) << name << " has no entry in src/cli/explain/words.md";
 }
 
 TEST(Vocabulary, ConditionsAndStagesAreExplained) {
   for (const char* word : {"GOOD", "INCOMPLETE", "WRONG", "ABORTED", "nothing", "builder", "input"})
     EXPECT_TRUE(known(word)) << word;
+}
+
+TEST(Vocabulary, EveryAdviceIsOnAWordThatSomebodyCounts) {
+  const std::vector<Word> all = vocabulary();
+  for (const Word& one : words_of(built_in_text("words.md"))) {
+    EXPECT_EQ(one.cause.empty(), one.next.empty()) << one.word << ": a cause and what to do about it go together";
+    if (!one.text.empty()) continue;
+    EXPECT_TRUE(std::ranges::any_of(all, [&](const Word& word) { return word.word == one.word && word.next == one.next; }))
+        << one.word << " has a cause and no counter";
+  }
+}
+
+TEST(Vocabulary, WhatAFileSaysOfAWordIsReadInParts) {
+  const std::vector<Word> words = words_of(
+      "# Title\n\nPreface.\n\n## counter of tests\n\n### late (chunks)\n\nCame\nlate.\n\nUsually: slow.\n\nWhat to do: "
+      "wait,\nor\n"
+      "not.\n\n### a stage\n\nText.");
+  ASSERT_EQ(words.size(), 2u);
+  EXPECT_EQ(words[0].word, "late");
+  EXPECT_EQ(words[0].kind, "counter of tests");
+  EXPECT_EQ(words[0].unit, "chunks");
+  EXPECT_EQ(words[0].text, "Came late.");
+  EXPECT_EQ(words[0].cause, "slow.");
+  EXPECT_EQ(words[0].next, "wait, or not.");
+  EXPECT_EQ(words[1].word, "a stage");
+  EXPECT_EQ(words[1].unit, "");
+  EXPECT_EQ(words[1].text, "Text.");
 }
 
 TEST(Vocabulary, EveryWordHasAText) {

@@ -1,5 +1,5 @@
-// The demo's configuration is the file that a reader finds in examples/.
-#include "cli/examples.h"
+// The texts that are built in are the files that a reader finds.
+#include "cli/texts.h"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 namespace rodeo::cli {
 namespace {
 
-TEST(Examples, TheDemoIsExamplesDemoToml) {
+TEST(Texts, TheDemoIsExamplesDemoToml) {
   std::ifstream file(std::string(SOURCE_DIRECTORY) + "/examples/demo.toml");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   ASSERT_FALSE(text.empty());
-  EXPECT_EQ(example_text("demo.toml"), text);
+  EXPECT_EQ(built_in_text("demo.toml"), text);
 }
 
-TEST(Examples, OthersAreNotBuiltIn) { EXPECT_TRUE(example_text("no-such.toml").empty()); }
+TEST(Texts, OthersAreNotBuiltIn) { EXPECT_TRUE(built_in_text("no-such.toml").empty()); }
 
 }  // namespace
 }  // namespace rodeo::cli

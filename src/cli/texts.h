@@ -1,0 +1,11 @@
+// Files of the source tree that are built into the command: what it says without a file is what the file says.
+#pragma once
+
+#include <string_view>
+
+namespace rodeo::cli {
+
+/// The text of "demo.toml" (examples/), "error_codes.md" or "words.md" (explain/); empty if there is none of this name.
+std::string_view built_in_text(std::string_view file_name);
+
+}  // namespace rodeo::cli
