@@ -19,17 +19,17 @@ namespace rodeo::storage {
 namespace {
 
 std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + BlockFile::kAlign - 1) / BlockFile::kAlign * BlockFile::kAlign;
+  return (bytes + DirectFile::kAlign - 1) / DirectFile::kAlign * DirectFile::kAlign;
 }
 
 /// What is free now, and what is kept free.
-std::string space_text(const BlockFile& file, std::uint64_t min_free_bytes) {
+std::string space_text(const DirectFile& file, std::uint64_t min_free_bytes) {
   std::string text = fmt::format("{} free", base::format_size(file.free_bytes()));
   if (min_free_bytes > 0) text += fmt::format(", of which `min_free` keeps {}", base::format_size(min_free_bytes));
   return text;
 }
 
-std::string full_text(const BlockFile& file, const std::string& closed_path, std::uint64_t min_free_bytes) {
+std::string full_text(const DirectFile& file, const std::string& closed_path, std::uint64_t min_free_bytes) {
   return fmt::format("the disk is full ({}): {} was closed with the events that fit; free space there, or {}",
                      space_text(file, min_free_bytes), closed_path,
                      min_free_bytes > 0 ? "give the consumer another `directory` or a smaller `min_free`"
@@ -49,7 +49,7 @@ struct EventFileSequence::Buffer {
 };
 
 struct EventFileSequence::OpenFile {
-  BlockFile file;
+  DirectFile file;
   std::string closed_path;
   std::size_t header_bytes = 0;
   std::size_t crc_offset = 0;
@@ -91,7 +91,7 @@ EventFileSequence::EventFileSequence(Settings settings)
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
   // A file is really made, since permissions, read-only mounts and quotas speak only then.
   const std::string probe = path_of(fmt::format(".{}.{}.probe", core, ::getpid()));
-  Result<BlockFile> made = BlockFile::create(probe, settings_.disk);
+  Result<DirectFile> made = DirectFile::create(probe, settings_.disk);
   if (!made) throw SetupError(made.error());
   ::unlink(probe.c_str());
 
@@ -117,7 +117,7 @@ void EventFileSequence::start() {
 Result<void> EventFileSequence::open_file() {
   const std::uint32_t events_before = encoder_.blocks_in_sequence();
   const auto header = encoder_.begin_file(std::time(nullptr), make_guid());
-  Result<BlockFile> made = BlockFile::create(path_of(encoder_.writing_name()), settings_.disk);
+  Result<DirectFile> made = DirectFile::create(path_of(encoder_.writing_name()), settings_.disk);
   if (!made) return std::unexpected(made.error());
   file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(*made),
                                               .closed_path = path_of(encoder_.file_name()),
@@ -271,7 +271,7 @@ void EventFileSequence::write(Job& job) {
     const std::uint64_t before = file.digest.bytes();
     const std::size_t padded = static_cast<std::size_t>(aligned(buffer.used));
     std::memset(buffer.memory + buffer.used, 0, padded - buffer.used);
-    const BlockFile::Written written = file.file.write({buffer.memory, padded});
+    const DirectFile::Written written = file.file.write({buffer.memory, padded});
     if (written.error != 0) {
       disk_failed_ = true;
       const std::string why = means_full(written.error)

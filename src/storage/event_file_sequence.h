@@ -18,7 +18,7 @@
 #include "base/thread.h"
 #include "formats/file_marks.h"
 #include "rodeo/consumer.h"
-#include "storage/block_file.h"
+#include "storage/direct_file.h"
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::storage {
@@ -29,8 +29,8 @@ class EventFileSequence {
   struct Settings {
     std::filesystem::path directory;
     EventFileSettings files = {};
-    BlockFile::Settings disk = {};
-    std::size_t buffer_bytes = 4 << 20;  ///< rounded up to BlockFile::kAlign
+    DirectFile::Settings disk = {};
+    std::size_t buffer_bytes = 4 << 20;  ///< rounded up to DirectFile::kAlign
     unsigned buffers = 4;
     std::string thread_name = "file-io";
   };

@@ -424,11 +424,11 @@ TEST_F(Writer, TakesWhatIsLeftOfADiskInAFewSteps) {
   fs::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0) GTEST_SKIP() << "needs the right to mount a small tmpfs";
   {
-    auto file = storage::BlockFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
+    auto file = storage::DirectFile::create(disk / "file", {.direct = false});  // it would have 64 MiB in advance
     ASSERT_TRUE(file);
     std::set<std::int64_t> steps;
-    std::uint64_t bytes = storage::BlockFile::kAlign;
-    for (; file->make_room(bytes) == storage::Room::reserved; bytes += storage::BlockFile::kAlign) {
+    std::uint64_t bytes = storage::DirectFile::kAlign;
+    for (; file->make_room(bytes) == storage::Room::reserved; bytes += storage::DirectFile::kAlign) {
       struct stat held{};
       ASSERT_EQ(::fstat(file->descriptor(), &held), 0);
       steps.insert(held.st_blocks);

@@ -178,7 +178,7 @@ const Settings<FileWriterKeys>& file_writer_settings() {
   using Share = EventShare::Settings;
   using Files = storage::EventFileSequence::Settings;
   using File = storage::EventFileSettings;
-  using Disk = storage::BlockFile::Settings;
+  using Disk = storage::DirectFile::Settings;
   using Frame = formats::EventFrameSettings;
   using formats::ChecksumType;
   using formats::StatusPosition;

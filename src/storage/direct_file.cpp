@@ -1,4 +1,4 @@
-#include "storage/block_file.h"
+#include "storage/direct_file.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>
@@ -24,7 +24,7 @@ int open_new(const std::string& path, int flags) {
 
 bool means_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
-Result<BlockFile> BlockFile::create(const std::string& path, const Settings& settings) {
+Result<DirectFile> DirectFile::create(const std::string& path, const Settings& settings) {
   bool direct = settings.direct;
   int fd = open_new(path, direct ? O_DIRECT : 0);
   if (fd < 0 && direct && errno == EINVAL) {
@@ -39,10 +39,10 @@ Result<BlockFile> BlockFile::create(const std::string& path, const Settings& set
                                  error == EEXIST ? "this run was written here before: choose another run number or directory"
                                                  : "name a directory that you may write to"});
   }
-  return BlockFile(path, fd, direct, settings);
+  return DirectFile(path, fd, direct, settings);
 }
 
-BlockFile::BlockFile(BlockFile&& other) noexcept
+DirectFile::DirectFile(DirectFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       direct_(other.direct_),
@@ -53,11 +53,11 @@ BlockFile::BlockFile(BlockFile&& other) noexcept
       written_(other.written_),
       flushed_(other.flushed_) {}
 
-BlockFile::~BlockFile() {
+DirectFile::~DirectFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Room BlockFile::make_room(std::uint64_t bytes) {
+Room DirectFile::make_room(std::uint64_t bytes) {
   if (bytes <= reserved_) return can_reserve_ ? Room::reserved : Room::unknown;
   std::uint64_t most = ~std::uint64_t{0};
   if (settings_.min_free_bytes > 0) {
@@ -82,12 +82,12 @@ Room BlockFile::make_room(std::uint64_t bytes) {
   return Room::unknown;
 }
 
-std::uint64_t BlockFile::free_bytes() const {
+std::uint64_t DirectFile::free_bytes() const {
   struct statvfs disk{};
   return ::fstatvfs(fd_, &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : ~std::uint64_t{0};
 }
 
-BlockFile::Written BlockFile::write(std::span<const std::byte> block) {
+DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
   Written out;
   while (out.bytes < block.size()) {
     const ssize_t n = ::pwrite(fd_, block.data() + out.bytes, block.size() - out.bytes, static_cast<off_t>(written_));
@@ -120,7 +120,7 @@ BlockFile::Written BlockFile::write(std::span<const std::byte> block) {
   return out;
 }
 
-int BlockFile::finish(std::uint64_t size) {
+int DirectFile::finish(std::uint64_t size) {
   if (direct_) {
     ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT);
     direct_ = false;
@@ -128,7 +128,7 @@ int BlockFile::finish(std::uint64_t size) {
   return ::ftruncate(fd_, static_cast<off_t>(size)) == 0 ? 0 : errno;
 }
 
-int BlockFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
+int DirectFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;

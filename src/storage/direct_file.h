@@ -20,7 +20,7 @@ enum class Room : std::uint8_t {
 /// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was
 /// written pushed to the disk at once and dropped from the page cache, so that neither the cache nor a late flush stalls
 /// anybody. One thread at a time; everything blocks.
-class BlockFile {
+class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;
 
@@ -31,11 +31,11 @@ class BlockFile {
   };
 
   /// Fails if the file is there already or cannot be made (readout.cannot_write).
-  static Result<BlockFile> create(const std::string& path, const Settings& settings);
+  static Result<DirectFile> create(const std::string& path, const Settings& settings);
 
-  BlockFile(BlockFile&& other) noexcept;
-  BlockFile& operator=(BlockFile&&) = delete;
-  ~BlockFile();
+  DirectFile(DirectFile&& other) noexcept;
+  DirectFile& operator=(DirectFile&&) = delete;
+  ~DirectFile();
 
   const std::string& path() const { return path_; }
   bool direct() const { return direct_; }
@@ -63,7 +63,7 @@ class BlockFile {
   int descriptor() const { return fd_; }
 
  private:
-  BlockFile(std::string path, int fd, bool direct, const Settings& settings)
+  DirectFile(std::string path, int fd, bool direct, const Settings& settings)
       : path_(std::move(path)),
         fd_(fd),
         direct_(direct),
