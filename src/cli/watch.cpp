@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "cli/command.h"
 #include "process/stop_signals.h"
 
 namespace rodeo::cli {

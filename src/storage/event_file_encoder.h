@@ -1,5 +1,5 @@
-// Event files as bytes: the records around events, block numbers, totals, names and rollover of a sequence of files. Whoever
-// writes the bytes to disk is free in how (event_file_writer.h does it plainly). Specified in docs/formats/eventstorage-file.md.
+// Event files as bytes: the records around events, block numbers, totals, names and rollover of a sequence of files. Specified
+// in docs/formats/eventstorage-file.md.
 #pragma once
 
 #include <array>

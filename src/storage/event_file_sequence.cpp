@@ -13,7 +13,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "formats/file_marks.h"
-#include "storage/event_file_writer.h"
+#include "storage/file_seal.h"
 
 namespace rodeo::storage {
 namespace {
@@ -29,11 +29,9 @@ std::string space_text(const DirectFile& file, std::uint64_t min_free_bytes) {
   return text;
 }
 
-std::string full_text(const DirectFile& file, const std::string& closed_path, std::uint64_t min_free_bytes) {
-  return fmt::format("the disk is full ({}): {} was closed with the events that fit; free space there, or {}",
-                     space_text(file, min_free_bytes), closed_path,
-                     min_free_bytes > 0 ? "give the consumer another `directory` or a smaller `min_free`"
-                                        : "give the consumer another `directory`");
+std::string full_text(const DirectFile& file, const std::string& closed_path, const EventFileSequence::Settings& settings) {
+  return fmt::format("the disk is full ({}): {}{}{}", space_text(file, settings.disk.min_free_bytes), closed_path,
+                     settings.when_full.empty() ? "" : " ", settings.when_full);
 }
 
 // The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any
@@ -81,12 +79,14 @@ EventFileSequence::EventFileSequence(Settings settings)
   if (error) refuse(fmt::format("cannot make the directory: {}", error.message()), "name a directory that you may write to");
   const std::string core = core_file_name(settings_.files);
   for (const auto& entry : std::filesystem::directory_iterator(settings_.directory, error)) {
-    if (entry.path().filename().string().starts_with(core + "._")) {
-      refuse(
-          fmt::format("run {} has files here already: {}", settings_.files.run.run_number, entry.path().filename().string()),
-          "leave run.number out, or --set run.number=0, to take the next free number; or give the consumer another "
-          "`directory`");
-    }
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(core + "._")) continue;
+    if (!settings_.files.simple_name.empty())
+      throw SetupError(
+          Error{"file.exists", "is there already", entry.path().string(), "remove it, or name another directory"});
+    refuse(fmt::format("run {} has files here already: {}", settings_.files.run.run_number, name),
+           "leave run.number out, or --set run.number=0, to take the next free number; or give the consumer another "
+           "`directory`");
   }
   if (error) refuse(fmt::format("cannot read the directory: {}", error.message()), "name a directory that you may write to");
   // A file is really made, since permissions, read-only mounts and quotas speak only then.
@@ -133,7 +133,7 @@ Result<void> EventFileSequence::open_file() {
   if (file_->file.make_room(aligned(header.size() + formats::kFileEndBytes)) == Room::full) {
     Error error{"readout.disk_full",
                 fmt::format("no space for another file ({})", space_text(file_->file, settings_.disk.min_free_bytes)),
-                settings_.directory.string(), "free space there, or give the consumer another `directory` or `min_free`"};
+                settings_.directory.string(), "free space there, or name another directory"};
     ::unlink(file_->file.path().c_str());
     file_.reset();
     return std::unexpected(std::move(error));
@@ -155,7 +155,7 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   // Room for the event and for the end record after it, so that the file can be closed whatever comes.
   const std::uint64_t end = encoder_.file_bytes() + formats::kSeparatorBytes + bytes;
   if (file_->file.make_room(aligned(end + formats::kFileEndBytes)) == Room::full) {
-    give_up(full_text(file_->file, file_->closed_path, settings_.disk.min_free_bytes));
+    give_up(full_text(file_->file, file_->closed_path, settings_));
     close_file(true);
     return Outcome::refused;
   }
@@ -275,7 +275,7 @@ void EventFileSequence::write(Job& job) {
     if (written.error != 0) {
       disk_failed_ = true;
       const std::string why = means_full(written.error)
-                                  ? full_text(file.file, file.closed_path, settings_.disk.min_free_bytes)
+                                  ? full_text(file.file, file.closed_path, settings_)
                                   : fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error));
       salvage(file, buffer, before + std::min(written.bytes, buffer.used), true);
       const std::lock_guard lock(mutex_);

@@ -33,6 +33,7 @@ class EventFileSequence {
     std::size_t buffer_bytes = 4 << 20;  ///< rounded up to DirectFile::kAlign
     unsigned buffers = 4;
     std::string thread_name = "file-io";
+    std::string when_full = {};  ///< what Status::failure says of a full disk besides: what became of the file, what to do
   };
 
   /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;

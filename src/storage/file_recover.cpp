@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
 #include "storage/event_file_reader.h"
+#include "storage/event_file_sequence.h"
 #include "storage/file_verify.h"
 
 namespace rodeo::storage {
@@ -348,20 +350,38 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
         "header of any event, so all are marked");
   }
 
-  EventFileWriter writer(directory, settings_like(result, name, run_number));
+  const EventFileSettings settings = settings_like(result, name, run_number);
   const bool compressed = result.scan.header && result.scan.header->compressed_blocks();
-  std::uint64_t number = 0;
-  const auto saved = scan_events(file, [&](const FoundEvent& event) {
-    if (!mark_all && !marked.contains(number++)) return writer.add(event.stored);
-    if (!compressed) return writer.add(marked_event(event.stored));
-    return writer.add(zlib_compress(marked_event(zlib_decompress_all(event.stored, kLargestEventBytes)), 1));
-  });
-  Result<void> done = saved ? writer.close() : std::unexpected(saved.error());
-  if (!done) {
-    writer.discard();
-    return std::unexpected(done.error());
+  EventFileSequence::Status status;
+  try {
+    // Nothing is reserved: a file that cannot be written to its end is removed.
+    EventFileSequence writer(
+        {.directory = directory, .files = settings, .disk = {.reserve_step = 0}, .buffer_bytes = 1 << 20, .buffers = 2});
+    writer.start();
+    std::uint64_t number = 0;
+    (void)scan_events(file, [&](const FoundEvent& event) -> Result<void> {
+      std::vector<std::byte> changed;
+      std::span<const std::byte> bytes = event.stored;
+      if (mark_all || marked.contains(number++)) {
+        changed = compressed ? zlib_compress(marked_event(zlib_decompress_all(bytes, kLargestEventBytes)), 1)
+                             : marked_event(bytes);
+        bytes = changed;
+      }
+      if (writer.append({&bytes, 1}, bytes.size()) == EventFileSequence::Outcome::taken) return {};
+      return std::unexpected(Error{"file.write", "the disk is full, or failed"});
+    });
+    writer.close();
+    status = writer.status();
+  } catch (const SetupError& failure) {
+    return std::unexpected(failure.error());
   }
-  result.written = writer.files().front();
+  if (!status.failure.empty()) {
+    std::error_code ignored;
+    for (const char* ending : {".data", ".writing"})
+      std::filesystem::remove(std::filesystem::path(directory) / (core_file_name(settings) + "._0001" + ending), ignored);
+    return std::unexpected(Error{"file.write", status.failure, directory, "free space there, or name another directory"});
+  }
+  result.written = status.files.front();
   return result;
 }
 

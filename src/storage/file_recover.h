@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "formats/event_file_records.h"
 #include "formats/findings.h"
-#include "storage/event_file_writer.h"
+#include "rodeo/consumer.h"
 
 namespace rodeo::storage {
 
@@ -42,7 +42,7 @@ struct RecoverResult {
   std::uint64_t marked = 0;  ///< events that were marked (kHeaderNotProven)
   bool headers_proven =
       false;  ///< the CRC-32 over the whole file says that the headers of all others are as they were written
-  std::optional<ClosedFile> written;  ///< none if there was no whole event
+  std::optional<FragmentConsumer::File> written;  ///< none if there was no whole event
 };
 
 /// Writes the whole events of a file to a new closed file `<directory>/<name>.recovered._0001.data`. Records and free strings are

@@ -8,7 +8,7 @@
 #include "formats/rod_data.h"
 #include "formats/stream_tags.h"
 #include "rodeo/chunk.h"
-#include "storage/event_file_writer.h"
+#include "storage/event_file_sequence.h"
 
 namespace {
 
@@ -62,7 +62,8 @@ std::vector<std::byte> make_data(std::uint32_t number, bool faulty, Fragment& fr
   return data;
 }
 
-rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
+/// Why it could not, or nothing.
+std::string write(const std::string& directory, const Kind& kind) {
   EventFileSettings settings;
   settings.project = kind.name;
   settings.application = "sample";
@@ -71,7 +72,8 @@ rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
   settings.max_blocks = kind.max_blocks;
   settings.free_strings = {"Site=test bench"};
   settings.provable = ProvableMark{.seed = kSeed, .crc = true};
-  EventFileWriter writer(directory, settings, [] { return std::time_t{1795231845}; });
+  EventFileSequence writer({.directory = directory, .files = settings});
+  writer.start();
   const EventFrame frame(kind.frame);
   ZlibCompressor compressor(1);
   const Provable provable(kSeed, true);
@@ -101,9 +103,11 @@ rodeo::Result<void> write(const std::string& directory, const Kind& kind) {
       append_bytes(event, data);
       append_bytes(event, ends.tail);
     }
-    if (auto done = writer.add(event); !done) return done;
+    const std::span<const std::byte> whole = event;
+    (void)writer.append({&whole, 1}, whole.size());
   }
-  return writer.close();
+  writer.close();
+  return writer.status().failure;
 }
 
 }  // namespace
@@ -121,7 +125,7 @@ int main(int argc, char** argv) {
   with_rob_checksum.status_position = StatusPosition::after_data;
   for (const Kind& kind : {Kind{"sound", false, frame, false, 3}, Kind{"faulty", true, with_rob_checksum, false, 0},
                            Kind{"compressed", false, with_rob_checksum, true, 0}}) {
-    if (const auto done = write(argv[1], kind); !done) return std::fputs(done.error().message().c_str(), stderr), 1;
+    if (const auto failure = write(argv[1], kind); !failure.empty()) return std::fputs(failure.c_str(), stderr), 1;
   }
   return 0;
 }

@@ -25,6 +25,13 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
   return share;
 }
 
+storage::EventFileSequence::Settings files_for(const FileWriterSettings& settings) {
+  storage::EventFileSequence::Settings files = settings.files;
+  files.when_full = "was closed with the events that fit; free space there, or give the consumer another `directory`";
+  if (files.disk.min_free_bytes > 0) files.when_full += " or a smaller `min_free`";
+  return files;
+}
+
 QueueSettings with_defaults(QueueSettings queue) {
   if (queue.threads == 0) queue.threads = 1;  // never in the builder's thread: a disk may stall
   return queue;
@@ -89,7 +96,7 @@ FileWriter::FileWriter(FileWriterSettings settings)
       settings_(std::move(settings)),
       frame_(settings_.frame),
       share_(share_for(settings_)),
-      files_(settings_.files) {}
+      files_(files_for(settings_)) {}
 
 FileWriter::~FileWriter() { FileWriter::stop(); }
 

@@ -10,7 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/sha256.h"
 #include "settings/text_file.h"
-#include "storage/event_file_writer.h"
+#include "storage/file_seal.h"
 
 namespace rodeo::readout {
 

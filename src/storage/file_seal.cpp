@@ -1,4 +1,4 @@
-#include "storage/event_file_writer.h"
+#include "storage/file_seal.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,7 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
+
+#include "formats/file_marks.h"
 
 namespace rodeo::storage {
 
@@ -74,76 +75,8 @@ Result<void> seal_event_file(const std::string& writing, const std::string& clos
   const int error = !written || ::fsync(fd) != 0 ? errno : 0;
   ::close(fd);
   if (error != 0) return failed(writing, "cannot close the file", error);
-  if (auto renamed = rename_new(writing, closed); !renamed) return renamed;
+  RODEO_TRY(rename_new(writing, closed));
   return flush_directory_of(closed);
-}
-
-EventFileWriter::EventFileWriter(std::string directory, EventFileSettings settings, std::function<std::time_t()> clock)
-    : directory_(std::move(directory)), encoder_(std::move(settings)), clock_(std::move(clock)) {}
-
-EventFileWriter::~EventFileWriter() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-void EventFileWriter::discard() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (std::exchange(unsealed_, false)) ::unlink(path_of(encoder_.writing_name()).c_str());
-}
-
-Result<void> EventFileWriter::put(std::span<const std::byte> bytes) {
-  digest_.update(bytes);
-  return write_all(fd_, bytes, path_of(encoder_.writing_name()));
-}
-
-Result<void> EventFileWriter::open_file() {
-  const auto header = encoder_.begin_file(clock_(), make_guid());
-  const std::string path = path_of(encoder_.writing_name());
-  const std::string closed = path_of(encoder_.file_name());
-  if (::access(closed.c_str(), F_OK) == 0) {
-    return std::unexpected(
-        Error{"file.exists", "is there already", closed, "remove it or name another directory or run number"});
-  }
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd_ < 0 && errno == EEXIST) {
-    return std::unexpected(Error{"file.exists", "is there already, left by a writer that did not close it", path,
-                                 "save its events: rodeo data recover " + path});
-  }
-  if (fd_ < 0) return failed(path, "cannot make the file", errno);
-  unsealed_ = true;
-  digest_ = {};
-  return put(header);
-}
-
-Result<void> EventFileWriter::close_file(bool last) {
-  if (auto done = put(encoder_.end_file(clock_(), last)); !done) return done;
-  ::close(std::exchange(fd_, -1));
-  const std::string closed = path_of(encoder_.file_name());
-  if (auto done = seal_event_file(path_of(encoder_.writing_name()), closed, encoder_.crc_offset(), digest_.crc32()); !done) {
-    return done;
-  }
-  unsealed_ = false;
-  files_.push_back(
-      {closed, encoder_.file_bytes(), encoder_.blocks_in_file(), digest_.adler32_when_sealed(encoder_.crc_offset())});
-  return {};
-}
-
-Result<void> EventFileWriter::add(std::span<const std::byte> event) {
-  if (fd_ >= 0 && encoder_.must_roll_over(event.size())) {
-    if (auto done = close_file(false); !done) return done;
-  }
-  if (fd_ < 0) {
-    if (auto done = open_file(); !done) return done;
-  }
-  if (auto done = put(encoder_.separator(static_cast<std::uint32_t>(event.size()))); !done) return done;
-  return put(event);
-}
-
-Result<void> EventFileWriter::close() {
-  if (fd_ < 0) {
-    if (!files_.empty()) return {};
-    if (auto done = open_file(); !done) return done;
-  }
-  return close_file(true);
 }
 
 }  // namespace rodeo::storage
