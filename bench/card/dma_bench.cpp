@@ -98,9 +98,8 @@ class Run {
         cpu_begin_ = base::process_cpu_seconds();
       }
       last_data_ns_ = now;
-    } else if (auto alive = look_for_life(now); !alive) {
-      return alive;
-    }
+    } else
+      RODEO_TRY(look_for_life(now));
     if (enough_) over_ = true;
     if (!over_ && settings_.time.count() != 0 && now - begin_ns_ >= static_cast<std::uint64_t>(settings_.time.count()))
       over_ = time_is_over_ = true;

@@ -196,7 +196,7 @@ Result<ExitCode> config(Options& options) {
     }
     const auto settings = RODEO_TRY(wanted(card, options, file));
     if (!options.no_firmware_check) {
-      if (auto known = card::check_firmware(card, firmware); !known) return known;
+      RODEO_TRY(card::check_firmware(card, firmware));
     }
     const auto differences = RODEO_TRY(
         options.dry_run ? card::compare(card, settings)

@@ -86,13 +86,12 @@ struct Rows {
 /// Reads groups of all cards that are meant and prints a table of each group; CSV is one table, with the columns of all
 /// groups. `first`: nothing was printed before.
 Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& groups, bool first) {
-  const auto links = link_mask(options.links, 23);  // a FELIX has 24, no card more
-  if (!links) return std::unexpected(links.error());
+  const std::uint32_t links = RODEO_TRY(link_mask(options.links, 23));  // a FELIX has 24, no card more
   auto cards = RODEO_TRY(AskedCards::open(options.ids));
   std::vector<std::vector<std::vector<Measurement>>> measured(cards.size());  // by card and group
   cards.ask([&](std::size_t number, const card::CardEntry&, card::Card& card) -> Result<void> {
     for (const Group group : groups) {
-      measured[number].push_back(RODEO_TRY(card::measure(card, group, *links)));
+      measured[number].push_back(RODEO_TRY(card::measure(card, group, links)));
     }
     return {};
   });

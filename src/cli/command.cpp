@@ -64,7 +64,7 @@ Result<void> read(std::string_view text, std::string& value) {
 }
 Result<void> read(std::string_view text, double& value) {
   double number = 0;
-  if (auto done = read_number(text, number, "a number"); !done) return done;
+  RODEO_TRY(read_number(text, number, "a number"));
   if (!std::isfinite(number)) return std::unexpected(bad_value(text, "a finite number"));
   value = number;
   return {};

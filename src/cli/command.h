@@ -122,14 +122,14 @@ Result<void> read(std::string_view text, unsigned& value);
 template <typename T>
 Result<void> read(std::string_view text, std::optional<T>& value) {
   T one{};
-  if (auto done = read(text, one); !done) return done;
+  RODEO_TRY(read(text, one));
   value = std::move(one);
   return {};
 }
 template <typename T>
 Result<void> read(std::string_view text, std::vector<T>& values) {
   T one{};
-  if (auto done = read(text, one); !done) return done;
+  RODEO_TRY(read(text, one));
   values.push_back(std::move(one));
   return {};
 }

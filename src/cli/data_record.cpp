@@ -121,26 +121,26 @@ Result<ExitCode> record(const Options& options) {
   settings.ends = keys.has("events") ? keys.integer("events") != 0 : keys.has("loop") && !keys.boolean("loop");
   const process::StopSignals signals;
   const std::uint64_t begin = base::steady_now_ns();
-  const auto summary = input::record_blocks(*input, options.file, settings, [&] { return signals.stop_requested(); });
-  if (!summary) return std::unexpected(summary.error());
+  const auto summary =
+      RODEO_TRY(input::record_blocks(*input, options.file, settings, [&] { return signals.stop_requested(); }));
   const double seconds = static_cast<double>(base::steady_now_ns() - begin) * 1e-9;
 
   Properties p;
-  p.add("file", "file", summary->file.string());
-  p.add("links", "links", summary->links);
-  p.add("chunks", "chunks", summary->chunks);
-  p.add("blocks", "blocks", summary->blocks);
-  p.add("size", "size_bytes", Cell(summary->bytes, base::format_size(summary->bytes)));
+  p.add("file", "file", summary.file.string());
+  p.add("links", "links", summary.links);
+  p.add("chunks", "chunks", summary.chunks);
+  p.add("blocks", "blocks", summary.blocks);
+  p.add("size", "size_bytes", Cell(summary.bytes, base::format_size(summary.bytes)));
   p.add("time [s]", "seconds", Cell(seconds, fmt::format("{:.2f}", seconds)));
   for (const NamedCounter& counter : input->counters()) {
     if (counter.value != 0 && counter.name != "sent") p.add(counter.name, counter.name, counter.value);
   }
   p.print(options.format);
-  if (!summary->part) return ExitCode::done;
+  if (!summary.part) return ExitCode::done;
   return std::unexpected(
       Error{"readout.recording_interrupted",
             fmt::format("interrupted after {} chunks: what was recorded until then is sound, and stays in {}",
-                        summary->chunks, summary->file.string()),
+                        summary.chunks, summary.file.string()),
             {},
             "rename it to use it, or remove it and record again"});
 }

@@ -98,7 +98,7 @@ Result<void> apply(const Options& options, Settings& settings) {
     if (!given.shared_bytes) scenario.buffer.dedicated_bytes_per_port = 0;
   }
   for (const auto& [name, text] : options.network.given()) {
-    if (auto done = network::find_scenario_setting(name)->assign(scenario, text); !done) return done;
+    RODEO_TRY(network::find_scenario_setting(name)->assign(scenario, text));
     if (name == "readout_link") settings.limit_readout_links = true;
   }
   for (const std::uint32_t bytes : {scenario.buffer.cell_bytes, scenario.buffer.first_cell_metadata_bytes}) {
@@ -251,10 +251,8 @@ Result<ExitCode> run_lab(const Options& options) {
   auto laboratory = RODEO_TRY(open_laboratory(options, report, driver.get(), stop));
   report.switch_description = "not driven: buffers as they are, drops unknown";
   if (laboratory->driver() != nullptr) report.switch_description = RODEO_TRY(laboratory->driver()->describe());
-  auto point = laboratory->measure(report.settings, report.rule, stop,
-                                   [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); });
-  if (!point) return std::unexpected(point.error());
-  report.point = std::move(*point);
+  report.point = RODEO_TRY(laboratory->measure(report.settings, report.rule, stop,
+                                               [](const Run& run) { fmt::print(stderr, "{}\n", run_line(run)); }));
   RODEO_TRY(add_metrics(options, report));
   fmt::print(stderr, "{}", scaling_text(report));
   if (!options.json.empty()) RODEO_TRY(write_json(options.json, json_of(report)));

@@ -301,7 +301,7 @@ Result<Scenario> scenario_of(const NamedTexts& given) {
                                      base::did_you_mean(name, known)});
       }
       if (setting->is_preset() != presets) continue;
-      if (auto done = setting->assign(scenario, text); !done) return std::unexpected(done.error());
+      RODEO_TRY(setting->assign(scenario, text));
     }
   }
   return scenario;

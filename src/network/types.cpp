@@ -207,14 +207,14 @@ Result<void> check(const Topology& topology, const Traffic& traffic) {
        }) {
     if (!result) return result;
   }
-  if (auto checked = check_sizes(topology, traffic); !checked) return checked;
-  if (auto checked = check_shape(topology); !checked) return checked;
+  RODEO_TRY(check_sizes(topology, traffic));
+  RODEO_TRY(check_shape(topology));
   const double rate = traffic.event_rate_hz;
   const double bits = 8 * wire_bytes_per_event(topology, traffic);
   const std::uint32_t whole_nodes_per_rack = topology.nodes / topology.racks;
   const double nodes_per_rack = whole_nodes_per_rack;
-  if (auto ok = carries("a rack's uplink", topology.uplink_bps, rate * bits, rate); !ok) return ok;
-  if (auto ok = carries("a node's link", topology.node_link_bps, rate * bits / nodes_per_rack, rate); !ok) return ok;
+  RODEO_TRY(carries("a rack's uplink", topology.uplink_bps, rate * bits, rate));
+  RODEO_TRY(carries("a node's link", topology.node_link_bps, rate * bits / nodes_per_rack, rate));
   if (auto ok =
           carries("a readout's link", topology.readout_link_bps, rate * topology.racks * bits / topology.readouts, rate);
       !ok) {

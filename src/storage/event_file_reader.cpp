@@ -1,5 +1,6 @@
 #include "storage/event_file_reader.h"
 
+#include "base/error.h"
 #include "formats/words.h"
 #include "formats/zlib_stream.h"
 
@@ -8,9 +9,7 @@ namespace rodeo::storage {
 using namespace formats;
 
 Decoded<EventFileReader> EventFileReader::open(std::span<const std::byte> file) {
-  Decoded<DecodedFileHeader> header = decode_file_header(file);
-  if (!header) return std::unexpected(header.error());
-  return EventFileReader(file, std::move(*header));
+  return EventFileReader(file, RODEO_TRY(decode_file_header(file)));
 }
 
 Decoded<std::optional<EventBlock>> EventFileReader::next() {

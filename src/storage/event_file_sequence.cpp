@@ -117,9 +117,8 @@ void EventFileSequence::start() {
 Result<void> EventFileSequence::open_file() {
   const std::uint32_t events_before = encoder_.blocks_in_sequence();
   const auto header = encoder_.begin_file(std::time(nullptr), make_guid());
-  Result<DirectFile> made = DirectFile::create(path_of(encoder_.writing_name()), settings_.disk);
-  if (!made) return std::unexpected(made.error());
-  file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(*made),
+  DirectFile made = RODEO_TRY(DirectFile::create(path_of(encoder_.writing_name()), settings_.disk));
+  file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(made),
                                               .closed_path = path_of(encoder_.file_name()),
                                               .header_bytes = header.size(),
                                               .crc_offset = encoder_.crc_offset(),

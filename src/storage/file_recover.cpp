@@ -63,7 +63,7 @@ class Scanner {
         break;
       }
       std::size_t next = 0;
-      if (auto taken = take(at, next); !taken) return std::unexpected(taken.error());
+      RODEO_TRY(take(at, next));
       at = next != 0 ? next : skip_to(at, search_.next(at + 1));
     }
     if (!totals_.closed) totals_.findings.add(file_.size(), "the file ends without an end record");

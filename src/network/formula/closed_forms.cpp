@@ -44,7 +44,7 @@ double back_to_back(double event_bytes, double ratio) {
 }  // namespace
 
 Result<ClosedForms> closed_forms(const FormulaInput& input) {
-  if (auto good = check(input); !good) return std::unexpected(good.error());
+  RODEO_TRY(check(input));
   const double size = input.event_bytes;
   const double rate = input.event_rate_hz;
   const double in = input.input_bps / 8;
@@ -134,7 +134,7 @@ Result<ClosedForms> closed_forms(const FormulaInput& input) {
 Result<std::optional<double>> highest_rate_hz(const FormulaInput& input, double buffer_bytes) {
   FormulaInput probe = input;
   probe.event_rate_hz = 1;
-  if (auto good = check(probe); !good) return std::unexpected(good.error());
+  RODEO_TRY(check(probe));
   const double limit = std::min(input.input_bps, input.ports * input.output_bps) / 8 / input.event_bytes;
   const auto need = [&](double rate) {
     probe.event_rate_hz = rate;

@@ -42,7 +42,7 @@ Result<void> check(std::span<const Burst> bursts, const SuperpositionSettings& s
 }  // namespace
 
 Result<Superposition> superpose(std::span<const Burst> bursts, const SuperpositionSettings& settings) {
-  if (auto good = check(bursts, settings); !good) return std::unexpected(good.error());
+  RODEO_TRY(check(bursts, settings));
   const double in = settings.input_bps / 8;
   const double out = settings.output_bps / 8;
   std::vector<Burst> ordered(bursts.begin(), bursts.end());

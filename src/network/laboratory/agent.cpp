@@ -105,7 +105,7 @@ class Agent {
     }
     if (line.verb() == "counters" && readout_) return report_counters();
     if (line.verb() == "node") {
-      if (auto connected = node_.connect(split(line.text("readouts")), line.text("tcp")); !connected) return connected;
+      RODEO_TRY(node_.connect(split(line.text("readouts")), line.text("tcp")));
       return ok(Line("ok"));
     }
     if (line.verb() == "run") return run_node(line);

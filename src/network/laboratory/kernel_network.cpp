@@ -43,7 +43,7 @@ Result<void> KernelNetwork::make_namespaces() {
     return {};
   };
   switch_ = RODEO_TRY(NetworkNamespace::make());
-  if (auto added = add(readouts_, settings_.topology.readouts); !added) return added;
+  RODEO_TRY(add(readouts_, settings_.topology.readouts));
   return add(nodes_, settings_.topology.nodes);
 }
 
@@ -84,33 +84,29 @@ Result<void> KernelNetwork::make_switch() {
   links += up + "link set core up\n";
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
     queues += fmt::format("qdisc add dev n{} {}\n", i, shaper(settings_.topology.node_link_bps, kNoLimit));
-  auto done = switch_.inside([] {
+  RODEO_TRY(switch_.inside([] {
     (void)write_setting("ipv6/conf/default/disable_ipv6", "1");  // a kernel without IPv6 has no such setting
     return Result<void>{};
-  });
-  if (!done) return done;
-  if (done = switch_.batch("ip", links); !done) return done;
-  if (done = switch_.batch("tc", queues); !done) return done;
+  }));
+  RODEO_TRY(switch_.batch("ip", links));
+  RODEO_TRY(switch_.batch("tc", queues));
   return switch_.inside([&names]() -> Result<void> {
-    for (const std::string& link : names) {
-      if (auto off = no_large_packets(link); !off) return off;
-    }
+    for (const std::string& link : names) RODEO_TRY(no_large_packets(link));
     return {};
   });
 }
 
 Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_readout, std::uint32_t number) {
-  auto done = host.inside([]() -> Result<void> {
+  RODEO_TRY(host.inside([]() -> Result<void> {
     (void)write_setting("ipv6/conf/default/disable_ipv6", "1");
     (void)write_setting("ipv6/conf/all/disable_ipv6", "1");
     for (const auto& [name, value] :
          {std::pair{"ipv4/tcp_slow_start_after_idle", "0"}, std::pair{"ipv4/tcp_no_metrics_save", "1"},
           std::pair{"ipv4/tcp_rmem", "4096 2097152 33554432"}, std::pair{"ipv4/tcp_wmem", "4096 2097152 33554432"}}) {
-      if (auto set = write_setting(name, value); !set) return set;
+      RODEO_TRY(write_setting(name, value));
     }
     return no_large_packets("eth0");
-  });
-  if (!done) return done;
+  }));
   using std::chrono::milliseconds;
   const auto timeout = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(settings_.smallest_retransmission_timeout));
   std::string links = fmt::format(
@@ -121,7 +117,8 @@ Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_read
   for (std::uint32_t i = 0; i < peers; ++i)
     links += fmt::format("neigh add {} lladdr {} dev eth0 nud permanent\n", address(!is_readout, i),
                          hardware_address(!is_readout, i));
-  if (done = host.batch("ip", links); !done || !is_readout || !settings_.limit_readout_links) return done;
+  RODEO_TRY(host.batch("ip", links));
+  if (!is_readout || !settings_.limit_readout_links) return {};
   return host.batch("tc", fmt::format("qdisc add dev eth0 {}\n", shaper(settings_.topology.readout_link_bps, kNoLimit)));
 }
 
@@ -129,18 +126,15 @@ Result<void> KernelNetwork::attach_pools() {
   for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack)
     pools_.push_back(RODEO_TRY(SharedPool::make(nodes_per_rack())));
   const auto pool_of = [this](std::uint32_t node) -> SharedPool& { return pools_[node / nodes_per_rack()]; };
-  auto done = switch_.inside([&]() -> Result<void> {
-    for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-      if (auto attached = attach_classifier(port_name(false, i), Hook::egress, pool_of(i).admit(i % nodes_per_rack()));
-          !attached)
-        return attached;
-    }
+  RODEO_TRY(switch_.inside([&]() -> Result<void> {
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+      RODEO_TRY(attach_classifier(port_name(false, i), Hook::egress, pool_of(i).admit(i % nodes_per_rack())));
     return {};
-  });
-  for (std::uint32_t i = 0; done && i < nodes_.size(); ++i)
-    done =
-        nodes_[i].inside([&] { return attach_classifier("eth0", Hook::ingress, pool_of(i).release(i % nodes_per_rack())); });
-  return done;
+  }));
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i)
+    RODEO_TRY(nodes_[i].inside(
+        [&] { return attach_classifier("eth0", Hook::ingress, pool_of(i).release(i % nodes_per_rack())); }));
+  return {};
 }
 
 Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
@@ -150,17 +144,12 @@ Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
     drops += queue.drops;
     return {};
   };
-  auto uplinks = switch_.inside([&]() -> Result<void> {
-    for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) {
-      if (auto added = add(uplink_of(rack)); !added) return added;
-    }
+  RODEO_TRY(switch_.inside([&]() -> Result<void> {
+    for (std::uint32_t rack = 0; rack < settings_.topology.racks; ++rack) RODEO_TRY(add(uplink_of(rack)));
     return {};
-  });
-  if (!uplinks) return std::unexpected(uplinks.error());
+  }));
   if (!settings_.limit_readout_links) return drops;
-  for (const NetworkNamespace& readout : readouts_) {
-    if (auto done = readout.inside([&] { return add("eth0"); }); !done) return std::unexpected(done.error());
-  }
+  for (const NetworkNamespace& readout : readouts_) RODEO_TRY(readout.inside([&] { return add("eth0"); }));
   return drops;
 }
 
@@ -175,9 +164,7 @@ Result<void> KernelNetwork::set_buffer(const SwitchBuffer& buffer) {
   if (!pools_.empty() && buffered_by_shapers(buffer))
     return std::unexpected(
         Error{"network.unsupported", "this network was made with a shared buffer", "", "make another one"});
-  for (SharedPool& pool : pools_) {
-    if (auto set = pool.set(buffer); !set) return set;
-  }
+  for (SharedPool& pool : pools_) RODEO_TRY(pool.set(buffer));
   if (!pools_.empty()) return {};
   std::string queues;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i)
@@ -187,9 +174,7 @@ Result<void> KernelNetwork::set_buffer(const SwitchBuffer& buffer) {
 }
 
 Result<void> KernelNetwork::start() {
-  for (SharedPool& pool : pools_) {
-    if (auto forgotten = pool.forget_maximum(); !forgotten) return forgotten;
-  }
+  for (SharedPool& pool : pools_) RODEO_TRY(pool.forget_maximum());
   return {};
 }
 
@@ -200,14 +185,13 @@ Result<SwitchCounters> KernelNetwork::counters() {
     sum.drops += drops;
   };
   if (pools_.empty()) {
-    auto done = switch_.inside([&]() -> Result<void> {
+    RODEO_TRY(switch_.inside([&]() -> Result<void> {
       for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
         auto queue = RODEO_TRY(queue_counters(port_name(false, i)));
         add(i, queue.drops);
       }
       return {};
-    });
-    if (!done) return std::unexpected(done.error());
+    }));
     return sum;
   }
   sum.max_buffer_bytes = sum.max_buffer_cell_bytes = 0;

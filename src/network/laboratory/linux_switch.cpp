@@ -54,10 +54,9 @@ class LinuxSwitch final : public SwitchDriver {
   explicit LinuxSwitch(LinuxSwitchSettings settings) : settings_(std::move(settings)) {}
 
   Result<std::string> describe() override {
-    auto name = output_of(words({"uname", "-sr"}));
-    if (!name) return name;
-    while (!name->empty() && name->back() == '\n') name->pop_back();
-    return fmt::format("{}, {} ports by tc: {}", *name, settings_.ports.size(), joined(settings_.ports));
+    std::string name = RODEO_TRY(output_of(words({"uname", "-sr"})));
+    while (!name.empty() && name.back() == '\n') name.pop_back();
+    return fmt::format("{}, {} ports by tc: {}", name, settings_.ports.size(), joined(settings_.ports));
   }
 
   Result<void> set_buffer(const SwitchBuffer& buffer) override {

@@ -212,9 +212,9 @@ Result<void> SharedPool::set(const SwitchBuffer& buffer) {
 Result<void> SharedPool::forget_maximum() {
   std::vector<Port> cpus(possible_cpus());
   for (std::uint32_t i = 0; i < ports_; ++i) {
-    if (auto read = read_map(counters_.get(), i, cpus.data()); !read) return read;
+    RODEO_TRY(read_map(counters_.get(), i, cpus.data()));
     for (Port& cpu : cpus) cpu.max_pool_bytes = cpu.max_cell_bytes = 0;
-    if (auto written = write_map(counters_.get(), i, cpus.data()); !written) return written;
+    RODEO_TRY(write_map(counters_.get(), i, cpus.data()));
   }
   return {};
 }

@@ -57,7 +57,7 @@ Result<void> check(const Settings& settings) {
         "network.unsupported",
         fmt::format("{} readouts and {} nodes are more than the laboratory makes", topology.readouts, topology.nodes),
         fmt::format("use at most {} of each", kMostHosts));
-  if (auto good = network::check(topology, traffic); !good) return good;
+  RODEO_TRY(network::check(topology, traffic));
   if (traffic.event_bytes / topology.readouts > kLargestFragment)
     return refuse("network.unsupported", "a fragment would be larger than 1 GiB", "give a smaller --event-size");
   if (traffic.assignment == Assignment::least_loaded)
@@ -68,8 +68,8 @@ Result<void> check(const Settings& settings) {
     return refuse("network.zero", "events in flight, repeats and duration are at least 1, 1 and more than 0", "");
   if (settings.seconds > 86'400)
     return refuse("network.unsupported", "a run of more than a day", "give a shorter --duration");
-  if (auto good = network::check(settings.buffer, traffic); !good) return good;
-  if (auto good = check_buffer(settings.buffer); !good) return good;
+  RODEO_TRY(network::check(settings.buffer, traffic));
+  RODEO_TRY(check_buffer(settings.buffer));
   const auto wire = RODEO_TRY(wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts));
   const double offered = static_cast<double>(wire.wire_bytes) * 8 * traffic.event_rate_hz;
   if (auto good = check_load(offered, static_cast<double>(topology.uplink_bps), "the uplink", traffic.event_rate_hz); !good)

@@ -59,12 +59,10 @@ Result<base::UniqueFd> listen_at(const std::string& address, std::uint16_t port,
   if (!where)
     return std::unexpected(Error{"network.hosts", fmt::format("`{}` is no IPv4 address", address), "",
                                  "give the address of the data network: 10.0.0.1"});
-  auto socket = tcp_socket(congestion_control);
-  if (!socket) return socket;
+  auto socket = RODEO_TRY(tcp_socket(congestion_control));
   const int on = 1;
-  setsockopt(socket->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(socket->get(), reinterpret_cast<const sockaddr*>(&*where), sizeof *where) != 0 ||
-      listen(socket->get(), 1024) != 0)
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&*where), sizeof *where) != 0 || listen(socket.get(), 1024) != 0)
     return failed(fmt::format("cannot listen at {}:{}", address, port), errno, "is that an address of this host?");
   return socket;
 }
@@ -83,25 +81,24 @@ Result<base::UniqueFd> connect_to(const std::string& endpoint, const std::string
   const auto where = address_of(endpoint.substr(0, std::min(colon, endpoint.size())), port);
   if (!where || port == 0)
     return std::unexpected(Error{"network.agent", fmt::format("`{}` is no address with a port", endpoint)});
-  auto socket = tcp_socket(congestion_control);
-  if (!socket) return socket;
-  if (connect(socket->get(), reinterpret_cast<const sockaddr*>(&*where), sizeof *where) != 0) {
+  auto socket = RODEO_TRY(tcp_socket(congestion_control));
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&*where), sizeof *where) != 0) {
     int reason = errno;
     if (reason == EINPROGRESS) {
-      pollfd waiting{socket->get(), POLLOUT, 0};
+      pollfd waiting{socket.get(), POLLOUT, 0};
       socklen_t size = sizeof reason;
       if (poll(&waiting, 1, kConnectPatienceMs) <= 0)
         reason = ETIMEDOUT;
       else
-        getsockopt(socket->get(), SOL_SOCKET, SO_ERROR, &reason, &size);
+        getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
     }
     if (reason != 0)
       return failed(fmt::format("cannot reach readout {}", endpoint), reason,
                     "is the address that of the data network, and no firewall in between?");
   }
-  no_delay(socket->get());
+  no_delay(socket.get());
   const linger reset{.l_onoff = 1, .l_linger = 0};  // a closed node leaves nothing in flight
-  setsockopt(socket->get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   return socket;
 }
 

@@ -61,9 +61,9 @@ Result<void> check_tcp(const TcpSettings& tcp) {
 }  // namespace
 
 Result<void> check(const Scenario& scenario) {
-  if (auto checked = check(scenario.topology, scenario.traffic); !checked) return checked;
-  if (auto checked = check(scenario.buffer, scenario.traffic); !checked) return checked;
-  if (auto checked = check_tcp(scenario.tcp); !checked) return checked;
+  RODEO_TRY(check(scenario.topology, scenario.traffic));
+  RODEO_TRY(check(scenario.buffer, scenario.traffic));
+  RODEO_TRY(check_tcp(scenario.tcp));
   if (scenario.duration_ns == 0) return refuse("network.zero", "the duration is 0", "give one above 0, for example 1s");
   if (scenario.duration_ns > 100'000'000'000'000) {
     return refuse("network.size", "more than 100000 virtual seconds are not a simulation any more",
@@ -73,7 +73,7 @@ Result<void> check(const Scenario& scenario) {
 }
 
 Result<Outcome> simulate(const Scenario& scenario, const Observers& observers) {
-  if (auto checked = check(scenario); !checked) return std::unexpected(checked.error());
+  RODEO_TRY(check(scenario));
   if (observers.occupancy && observers.occupancy_interval_ns == 0) {
     return std::unexpected(
         Error{"network.zero", "the interval of the occupancy is 0", "", "give one above 0, for example 10us"});
