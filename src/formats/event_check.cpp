@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/checksum.h"
+#include "formats/fid.h"
 #include "formats/rod_data.h"
 #include "rodeo/fragment.h"
 
@@ -84,7 +85,7 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
 
 void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std::size_t offset, const Place& in_event) {
   Place place = in_event;
-  place.rob = fmt::format(", ROB {:#010x}", rob.source_id.value);
+  place.rob = ", ROB " + to_text(rob.source_id);
   ++totals_.robs;
   if (rob.checksum_type == ChecksumType::adler32) ++totals_.robs_with_checksum;
   if (rob.checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;

@@ -9,8 +9,10 @@
 
 namespace rodeo::formats {
 
-/// "0x1000000000540000": always 16 digits, so that columns of them line up.
+/// How a link is written wherever people or programs read it: "0x1000000000540000", always 16 digits.
 std::string to_text(Fid fid);
+/// And a ROB: "0x00610001".
+std::string to_text(SourceId id);
 
 /// Number of an E-link on its card, as it stands in block headers: link << 6 | e-link.
 inline constexpr std::uint32_t kCardElinkBits = 11;

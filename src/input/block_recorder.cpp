@@ -125,9 +125,9 @@ Result<std::vector<ElinkWriter>> writers_for(std::span<const Fid> links, const f
     if (!elink || !same_card || taken[*elink]) {
       return std::unexpected(
           Error{"readout.recording_links",
-                fmt::format("link 0x{:016x} cannot be in one recording with the others: blocks name a link by its number "
+                fmt::format("link {} cannot be in one recording with the others: blocks name a link by its number "
                             "on one card, below {}",
-                            fid.value, formats::kCardElinks),
+                            formats::to_text(fid), formats::kCardElinks),
                 {},
                 "record the links of one card (one detector and connector id), 192 in GBT mode"});
     }
@@ -165,11 +165,11 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
       return std::unexpected(Error{"readout.recording_links", "this input has no trigger list to record", {}, {}});
     for (const Fid fid : links) {
       if (formats::card_elink_of(fid) != settings.trigger_elink) continue;
-      return std::unexpected(
-          Error{"readout.recording_links",
-                fmt::format("E-link {} of the trigger list is that of link 0x{:016x}", *settings.trigger_elink, fid.value),
-                {},
-                {}});
+      return std::unexpected(Error{
+          "readout.recording_links",
+          fmt::format("E-link {} of the trigger list is that of link {}", *settings.trigger_elink, formats::to_text(fid)),
+          {},
+          {}});
     }
     list_writer.emplace_back(settings.format, *settings.trigger_elink);
   }

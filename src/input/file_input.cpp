@@ -49,14 +49,15 @@ std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
   for (const Fid fid : links) {
     const auto found = std::find(links_.begin(), links_.end(), fid);
     if (found == links_.end()) {
-      throw std::runtime_error(
-          fmt::format("The recording {} has no data of link 0x{:016x}: it has {}, 0x{:016x} to 0x{:016x}.",
-                      settings_.file.string(), fid.value, base::counted(links_.size(), "link"),
-                      links_.empty() ? 0 : links_.front().value, links_.empty() ? 0 : links_.back().value));
+      throw std::runtime_error(fmt::format(
+          "The recording {} has no data of link {}: it has {}, {} to {}.", settings_.file.string(), formats::to_text(fid),
+          base::counted(links_.size(), "link"), links_.empty() ? "-" : formats::to_text(links_.front()),
+          links_.empty() ? "-" : formats::to_text(links_.back())));
     }
     const auto position = static_cast<std::size_t>(found - links_.begin());
     if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
-      throw std::runtime_error(fmt::format("Link 0x{:016x} of {} is already taken.", fid.value, settings_.file.string()));
+      throw std::runtime_error(
+          fmt::format("Link {} of {} is already taken.", formats::to_text(fid), settings_.file.string()));
     }
     positions.push_back(position);
     elinks.push_back(elinks_[position]);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/pin.h"
 #include "base/sentence.h"
+#include "formats/fid.h"
 
 namespace rodeo::input {
 namespace {
@@ -45,13 +46,13 @@ std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> lin
   for (const Fid fid : links) {
     const auto found = positions.find(fid);
     if (found == positions.end()) {
-      throw std::runtime_error(fmt::format("The generator has no link 0x{:016x}: it makes {}, 0x{:016x} to 0x{:016x}.",
-                                           fid.value, base::counted(taken_.size(), "link"),
-                                           generator_.settings().links.front().value,
-                                           generator_.settings().links.back().value));
+      throw std::runtime_error(fmt::format("The generator has no link {}: it makes {}, {} to {}.", formats::to_text(fid),
+                                           base::counted(taken_.size(), "link"),
+                                           formats::to_text(generator_.settings().links.front()),
+                                           formats::to_text(generator_.settings().links.back())));
     }
     if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {
-      throw std::runtime_error(fmt::format("Link 0x{:016x} of the generator is already taken.", fid.value));
+      throw std::runtime_error(fmt::format("Link {} of the generator is already taken.", formats::to_text(fid)));
     }
     wanted.push_back(found->second);
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "formats/fid.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::input {
@@ -65,7 +66,7 @@ void GeneratorSettings::complete() {
   if (links.size() > kMaximumLinks) refuse(fmt::format("{} links are more than {}", links.size(), kMaximumLinks));
   std::unordered_set<Fid> seen;
   for (const Fid fid : links) {
-    if (!seen.insert(fid).second) refuse(fmt::format("link 0x{:016x} is given twice", fid.value));
+    if (!seen.insert(fid).second) refuse(fmt::format("link {} is given twice", formats::to_text(fid)));
   }
   if (sizes == ChunkSizes::fixed) size_min = size_max = chunk_bytes;
   check_sizes(*this);

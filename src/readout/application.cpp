@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/sentence.h"
 #include "base/thread.h"
+#include "formats/fid.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -17,7 +18,7 @@ namespace {
 // Back-pressure and the link policy are judged at this interval: long enough for a status to be cheap, short enough to catch a burst.
 constexpr std::uint64_t kLookIntervalNs = 50'000'000;
 
-std::string fid_text(Fid fid) { return fmt::format("{:#018x}", fid.value); }
+using formats::to_text;
 
 /// What a factory made, or its error with the table that asked for it.
 template <typename T>
@@ -217,9 +218,9 @@ void Application::apply_link_policy(const ReadoutStatus& now) {
     for (const LinkChange& change : robs_[i].policy.judge(now.robs[i].builder.links)) {
       set_state(robs_[i], change.fid, change.state);
       messages_.push_back(change.state == LinkState::removed
-                              ? fmt::format("link {} removed by policy: {} in a row without it", fid_text(change.fid),
+                              ? fmt::format("link {} removed by policy: {} in a row without it", to_text(change.fid),
                                             base::counted(change.silent_events, "event"))
-                              : fmt::format("link {} restored by policy: it delivers again", fid_text(change.fid)));
+                              : fmt::format("link {} restored by policy: it delivers again", to_text(change.fid)));
     }
   }
 }
@@ -232,14 +233,13 @@ void Application::warn_of_duplicates(const ReadoutStatus& now) {
     const std::uint64_t received = now.robs[i].builder.chunks_received;
     if (robs_[i].duplicates_told || duplicates < kEnough || duplicates < received / 10) continue;
     robs_[i].duplicates_told = true;
-    messages_.push_back(
-        fmt::format("warning: {} of {} chunks of ROB {:#010x} are duplicates and lost: {}", duplicates, received,
-                    robs_[i].source_id.value,
-                    settings_.builder.type == "full"
-                        ? "links of one group bring the same events. Links that take turns are one group of "
-                          "readout.rob.links_per_group; "
-                          "where each brings every event, set links_per_group = 1, or readout.builder.type = \"gbt\""
-                        : "their links send events again that they have sent before"));
+    messages_.push_back(fmt::format(
+        "warning: {} of {} chunks of ROB {} are duplicates and lost: {}", duplicates, received, to_text(robs_[i].source_id),
+        settings_.builder.type == "full"
+            ? "links of one group bring the same events. Links that take turns are one group of "
+              "readout.rob.links_per_group; "
+              "where each brings every event, set links_per_group = 1, or readout.builder.type = \"gbt\""
+            : "their links send events again that they have sent before"));
   }
 }
 
@@ -259,16 +259,16 @@ Result<void> Application::set_link(Fid fid, LinkState state) {
     const auto link = std::ranges::find(rob.links, fid, &BuilderLink::fid);
     if (link == rob.links.end()) continue;
     if (rob.asked[static_cast<std::size_t>(link - rob.links.begin())] == state) {
-      return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", fid_text(fid),
+      return std::unexpected(Error{"readout.link_state", fmt::format("link {} is {} already", to_text(fid),
                                                                      state == LinkState::active ? "active" : "removed")});
     }
     set_state(rob, fid, state);
     rob.policy.set_by_hand(fid);
     messages_.push_back(
-        fmt::format("link {} {} by hand", fid_text(fid), state == LinkState::active ? "restored" : "removed"));
+        fmt::format("link {} {} by hand", to_text(fid), state == LinkState::active ? "restored" : "removed"));
     return {};
   }
-  return std::unexpected(Error{"readout.no_such_link", fmt::format("no ROB of this readout has link {}", fid_text(fid)), "",
+  return std::unexpected(Error{"readout.no_such_link", fmt::format("no ROB of this readout has link {}", to_text(fid)), "",
                                "rodeo readout link list"});
 }
 

@@ -32,7 +32,8 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
                  const std::vector<BuilderLink>& links) {
   const std::uint32_t turn = input.stride();
   const auto refuse = [&](const std::string& what, const std::string& next) {
-    throw SetupError({"readout.not_in_turn", fmt::format("ROB {:#010x}: {}", rob.source_id.value, what), rob.where, next});
+    throw SetupError(
+        {"readout.not_in_turn", fmt::format("ROB {}: {}", formats::to_text(rob.source_id), what), rob.where, next});
   };
   if (settings.builder.type == "gbt" && turn > 1) {
     refuse(

@@ -6,25 +6,26 @@
 
 #include "base/error.h"
 #include "base/sentence.h"
+#include "formats/fid.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::readout {
 namespace {
 
-std::string fid_text(Fid fid) { return fmt::format("{:#018x}", fid.value); }
+using formats::to_text;
 
 [[noreturn]] void refuse_taken(const RobSettings& rob, Fid fid, SourceId by) {
   if (rob.links.empty()) {
     throw SetupError({"readout.duplicate_link",
-                      fmt::format("ROB {:#010x} lists no links and would take every link of the input, but ROB {:#010x} has "
+                      fmt::format("ROB {} lists no links and would take every link of the input, but ROB {} has "
                                   "{} already",
-                                  rob.source_id.value, by.value, fid_text(fid)),
+                                  to_text(rob.source_id), to_text(by), to_text(fid)),
                       rob.where, "give each ROB its `links`"});
   }
   throw SetupError({"readout.duplicate_link",
-                    by == rob.source_id ? fmt::format("link {} is listed twice", fid_text(fid))
-                                        : fmt::format("link {} of ROB {:#010x} belongs to ROB {:#010x} already",
-                                                      fid_text(fid), rob.source_id.value, by.value),
+                    by == rob.source_id ? fmt::format("link {} is listed twice", to_text(fid))
+                                        : fmt::format("link {} of ROB {} belongs to ROB {} already", to_text(fid),
+                                                      to_text(rob.source_id), to_text(by)),
                     rob.where, "a link belongs to one ROB, once"});
 }
 
@@ -37,12 +38,12 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
   const std::vector<Fid> fids = all ? std::vector<Fid>(input_links->begin(), input_links->end()) : rob.links;
   if (fids.empty()) {
     throw SetupError({"readout.no_links",
-                      fmt::format("ROB {:#010x} has no links, and the input delivers none", rob.source_id.value), rob.where,
+                      fmt::format("ROB {} has no links, and the input delivers none", to_text(rob.source_id)), rob.where,
                       "name the links, or give the input some"});
   }
   if (!rob.link_ids.empty() && rob.link_ids.size() != fids.size()) {
     throw SetupError({"readout.link_ids",
-                      fmt::format("ROB {:#010x} has {} but {}", rob.source_id.value, base::counted(fids.size(), "link"),
+                      fmt::format("ROB {} has {} but {}", to_text(rob.source_id), base::counted(fids.size(), "link"),
                                   base::counted(rob.link_ids.size(), "link id")),
                       rob.where, "give one id per link, or none: then they follow from the FIDs"});
   }
@@ -52,13 +53,13 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
   links.reserve(fids.size());
   for (std::size_t i = 0; i < fids.size(); ++i) {
     if (input_links && !known.contains(fids[i])) {
-      throw SetupError({"readout.unknown_link",
-                        fmt::format("the input does not deliver link {}, which ROB {:#010x} wants", fid_text(fids[i]),
-                                    rob.source_id.value),
-                        rob.where,
-                        fmt::format("the input has {}, from {} to {}", base::counted(input_links->size(), "link"),
-                                    input_links->empty() ? "-" : fid_text(input_links->front()),
-                                    input_links->empty() ? "-" : fid_text(input_links->back()))});
+      throw SetupError(
+          {"readout.unknown_link",
+           fmt::format("the input does not deliver link {}, which ROB {} wants", to_text(fids[i]), to_text(rob.source_id)),
+           rob.where,
+           fmt::format("the input has {}, from {} to {}", base::counted(input_links->size(), "link"),
+                       input_links->empty() ? "-" : to_text(input_links->front()),
+                       input_links->empty() ? "-" : to_text(input_links->back()))});
     }
     if (const auto [before, fresh] = taken.emplace(fids[i], rob.source_id); !fresh)
       refuse_taken(rob, fids[i], before->second);
@@ -70,7 +71,7 @@ std::vector<BuilderLink> rob_links(const RobSettings& rob, std::optional<std::sp
 }
 
 std::string links_string(SourceId source_id, std::span<const BuilderLink> links) {
-  std::string text = fmt::format("{}={:#010x}:", formats::kLinksKey, source_id.value);
+  std::string text = fmt::format("{}={}:", formats::kLinksKey, to_text(source_id));
   for (std::size_t i = 0; i < links.size();) {
     std::size_t end = i + 1;
     while (end < links.size() && links[end].link_id == links[end - 1].link_id + 1) ++end;
@@ -89,7 +90,7 @@ void check_source_ids(std::span<const RobSettings> robs) {
   std::set<SourceId> sources;
   for (const RobSettings& rob : robs) {
     if (sources.insert(rob.source_id).second) continue;
-    throw SetupError({"readout.duplicate_rob", fmt::format("source id {:#010x} is given to two ROBs", rob.source_id.value),
+    throw SetupError({"readout.duplicate_rob", fmt::format("source id {} is given to two ROBs", to_text(rob.source_id)),
                       rob.where, "every ROB has a source id of its own"});
   }
 }

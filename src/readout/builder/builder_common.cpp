@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "formats/fid.h"
 #include "readout/extractor/field_extractor.h"
 
 namespace rodeo::readout {
@@ -27,9 +28,10 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
   std::set<std::uint32_t> ids;
   for (const BuilderLink& link : context.links) {
     if (!ids.insert(link.link_id).second) {
-      throw SetupError({"readout.duplicate_link",
-                        fmt::format("link id {:#010x} (FID {:#018x}) stands twice in one ROB", link.link_id, link.fid.value),
-                        "", "give each link of the ROB an id of its own"});
+      throw SetupError(
+          {"readout.duplicate_link",
+           fmt::format("link id {:#010x} (link {}) stands twice in one ROB", link.link_id, formats::to_text(link.fid)), "",
+           "give each link of the ROB an id of its own"});
     }
   }
   if (workers == 0 || workers > context.links.size()) {

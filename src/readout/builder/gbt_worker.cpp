@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "formats/fid.h"
 
 namespace rodeo::readout {
 namespace {
@@ -306,9 +307,8 @@ void GbtWorker::apply(std::size_t position) {
 
 void GbtWorker::warn_of_strays(std::size_t position) {
   if (const auto turn = strays_.turn())
-    base::log_warning(
-        "link {:#018x} is elsewhere than all other links and not followed there; its chunks are out of sequence{}",
-        builder_links_[position].fid.value, turn.suffix());
+    base::log_warning("link {} is elsewhere than all other links and not followed there; its chunks are out of sequence{}",
+                      formats::to_text(builder_links_[position].fid), turn.suffix());
 }
 
 // Appends a chunk to an event that is open.

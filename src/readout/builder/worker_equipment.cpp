@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "formats/fid.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
@@ -29,7 +30,7 @@ void plugin_threw(const std::string& plugin, Fid link, base::LogThrottle& thrott
   } catch (...) {
     what = "something that is no std::exception";
   }
-  base::log_warning("the {} threw at a chunk of link {:#018x}: {}{}", plugin, link.value, what, turn.suffix());
+  base::log_warning("the {} threw at a chunk of link {}: {}{}", plugin, formats::to_text(link), what, turn.suffix());
 }
 
 }  // namespace rodeo::readout

@@ -1,10 +1,9 @@
 #include "readout/run/prometheus.h"
 
-#include <fmt/format.h>
-
 #include <string_view>
 #include <vector>
 
+#include "formats/fid.h"
 #include "process/prometheus.h"
 
 namespace rodeo::readout {
@@ -15,8 +14,7 @@ using process::PrometheusText;
 void add_robs(PrometheusText& out, const ReadoutStatus& status) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
     out.metric(name, type, help);
-    for (const auto& rob : status.robs)
-      out.sample(value(rob.builder), {{"rob", fmt::format("{:#010x}", rob.source_id.value)}});
+    for (const auto& rob : status.robs) out.sample(value(rob.builder), {{"rob", formats::to_text(rob.source_id)}});
   };
   using Status = FragmentBuilder::Status;
   each("rodeo_fragments_total", "counter", "Fragments built.", [](const Status& s) { return s.fragments; });
@@ -39,7 +37,7 @@ void add_robs(PrometheusText& out, const ReadoutStatus& status) {
     out.metric(name, "counter", help);
     for (const auto& rob : status.robs) {
       for (const NamedCounter& reason : rob.builder.*member) {
-        out.sample(reason.value, {{"rob", fmt::format("{:#010x}", rob.source_id.value)}, {"reason", reason.name}});
+        out.sample(reason.value, {{"rob", formats::to_text(rob.source_id)}, {"reason", reason.name}});
       }
     }
   };
@@ -53,8 +51,7 @@ void add_links(PrometheusText& out, const ReadoutStatus& status) {
     out.metric(name, type, help);
     for (const auto& rob : status.robs) {
       for (const auto& link : rob.builder.links) {
-        out.sample(value(link), {{"rob", fmt::format("{:#010x}", rob.source_id.value)},
-                                 {"fid", fmt::format("{:#018x}", link.fid.value)}});
+        out.sample(value(link), {{"rob", formats::to_text(rob.source_id)}, {"fid", formats::to_text(link.fid)}});
       }
     }
   };

@@ -6,6 +6,7 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
+#include "formats/fid.h"
 
 namespace rodeo::readout {
 namespace {
@@ -81,14 +82,14 @@ std::string absent_text(std::string_view what, const RunReport& report, const st
       fmt::format("\n  {:<11} {} of {} in some fragments:", what, links.size(), base::counted(report.links, "link"));
   for (std::size_t i = 0; i < std::min(kNamed, links.size()); ++i) {
     const FragmentBuilder::Link& link = links[i];
-    out += fmt::format("{} {:#018x} in {}", i == 0 ? "" : ",", link.fid.value, link.*events);
+    out += fmt::format("{} {} in {}", i == 0 ? "" : ",", formats::to_text(link.fid), link.*events);
     if (link.chunks == 0) out += " (it brought nothing)";
   }
   return out + (links.size() > kNamed ? ", ..." : "");
 }
 
 Json link_json(const FragmentBuilder::Link& link) {
-  return Json::object({{"fid", fmt::format("{:#018x}", link.fid.value)},
+  return Json::object({{"fid", formats::to_text(link.fid)},
                        {"state", link.state == LinkState::active ? "active" : "removed"},
                        {"removed_by_policy", link.removed_by_policy},
                        {"chunks", link.chunks},
@@ -174,7 +175,7 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   for (const auto& rob : status.robs) {
     Json links = Json::array();
     for (const auto& link : rob.builder.links) links.push_back(link_json(link));
-    robs.push_back(Json::object({{"source_id", fmt::format("{:#010x}", rob.source_id.value)},
+    robs.push_back(Json::object({{"source_id", formats::to_text(rob.source_id)},
                                  {"open_events", rob.builder.open_events},
                                  {"window_events", rob.builder.window_events},
                                  {"pool_fill", rob.builder.pool_fill},

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "formats/fid.h"
 #include "readout/run/run_report_output.h"
 
 namespace rodeo::readout {
@@ -166,7 +167,7 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
     for (const auto& link : rob.builder.links) {
       if (link.state != LinkState::removed) continue;
       if (++removed <= 2)
-        names.push_back(fmt::format(" {:#018x}{}", link.fid.value, link.removed_by_policy ? " by policy" : ""));
+        names.push_back(fmt::format(" {}{}", formats::to_text(link.fid), link.removed_by_policy ? " by policy" : ""));
     }
   }
   if (removed == 0) return {fmt::format(" {} active", now.links())};
@@ -216,7 +217,7 @@ std::vector<std::string> view_lines(const ReadoutSettings& settings, const Reado
   add("  latency    " + latency_text(now.latency, "   "));
   add("  links     ", links_text(now, paint));
   for (const auto& rob : now.robs) {
-    add(fmt::format("  {:<15} {}", fmt::format("ROB {:#010x}", rob.source_id.value), bar(rob.builder.pool_fill)),
+    add(fmt::format("  {:<15} {}", "ROB " + formats::to_text(rob.source_id), bar(rob.builder.pool_fill)),
         {fmt::format("   {} of {} events open", rob.builder.open_events, rob.builder.window_events)});
   }
   for (const auto& consumer : now.consumers) {
