@@ -122,10 +122,8 @@ void add_build(Command& bench) {
 Result<void> check_numbers(std::initializer_list<BenchNumber> numbers) {
   for (const BenchNumber& number : numbers) {
     if (number.value >= number.least && number.value <= number.most) continue;
-    return std::unexpected(
-        Error{"cli.bad_value",
-              fmt::format("{} {:g}: expected {:g} to {:g}", number.option, number.value, number.least, number.most), "",
-              "rodeo bench --help"});
+    return value_error(fmt::format("{} {:g}: expected {:g} to {:g}", number.option, number.value, number.least, number.most),
+                       "rodeo bench --help");
   }
   return {};
 }

@@ -43,8 +43,12 @@ struct DmaOptions {
   OutputFormat format = OutputFormat::table;
 };
 
-/// A bench's report for programs: JSON, or CSV with a column a value (those of a group as group_name).
-void print_report(OutputFormat format, const Json& json) {
+/// As show(), but CSV has a column for each value of a group, group_name, and for each list.
+template <typename PrintTable>
+Result<void> publish(const Json& json, const std::string& file, OutputFormat format, PrintTable print_table) {
+  if (format != OutputFormat::csv) return show(json, file, format, print_table);
+  if (!file.empty()) RODEO_TRY(write_json(file, json));
+  if (file == "-") return {};
   Properties properties;
   for (const auto& [key, value] : json.members()) {
     if (!value.is_object()) {
@@ -56,11 +60,8 @@ void print_report(OutputFormat format, const Json& json) {
       properties.add(title, title, Cell(one));
     }
   }
-  if (format == OutputFormat::json) {
-    print(json.dump() + "\n");
-  } else {
-    properties.print(format);
-  }
+  properties.print(format);
+  return {};
 }
 
 CheckLevel level_of(const std::string& name) {
@@ -125,18 +126,14 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
   DmaBenchSettings& settings = options.settings;
   const auto source = card::data_source_of(options.source);
   const auto pattern = pattern_named(options.pattern);
-  if (!source || !pattern)
-    return std::unexpected(Error{"cli.bad_value", "no such data source or pattern", {}, "rodeo card bench dma --help"});
+  if (!source || !pattern) return value_error("no such data source or pattern", "rodeo card bench dma --help");
   if (options.superpage_bytes > UINT32_MAX)
-    return std::unexpected(Error{
-        "cli.bad_value", "superpages have less than 4 GiB", {}, "a CRU takes less than 16 MiB; 1MiB is the usual size"});
+    return value_error("superpages have less than 4 GiB", "a CRU takes less than 16 MiB; 1MiB is the usual size");
   if (settings.check.every == 0 || settings.check.every > 255)
-    return std::unexpected(Error{"cli.bad_value", "--error-check-frequency is 1 to 255", {}, "1 checks every page"});
+    return value_error("--error-check-frequency is 1 to 255", "1 checks every page");
   if (options.time && options.time->count() == 0 && options.bytes.value_or(0) == 0)
-    return std::unexpected(Error{"cli.bad_value",
-                                 "--time 0 would read for ever",
-                                 {},
-                                 "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C"});
+    return value_error("--time 0 would read for ever",
+                       "name a time, or with --bytes how much to read; --bytes 0 alone reads until Ctrl-C");
   if (options.links) {
     const auto links = RODEO_TRY(link_mask(*options.links));
     settings.dma.links = links;
@@ -186,13 +183,7 @@ Result<ExitCode> bench_dma(DmaOptions& options) {
 
   for (std::size_t i = 0; i < std::min<std::size_t>(result->findings.size(), 5); ++i)
     fmt::print(stderr, "{}\n", result->findings[i]);
-  const Json json = json_of(options, *card, *result);
-  if (options.format != OutputFormat::table) {
-    print_report(options.format, json);
-  } else if (options.json != "-") {
-    print_dma(options, *result);
-  }
-  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
+  RODEO_TRY(publish(json_of(options, *card, *result), options.json, options.format, [&] { print_dma(options, *result); }));
   if (errors.is_open()) {
     for (const std::string& finding : result->findings) errors << finding << '\n';
     if (!errors.flush())
@@ -277,14 +268,11 @@ Result<card::RegisterTarget> some_register(const card::Card& card, std::optional
 }
 
 Result<ExitCode> bench_bar(const BarOptions& options) {
-  if (options.time && options.cycles)
-    return std::unexpected(Error{"cli.usage", "--time and --cycles both say how much", {}, "leave out one of them"});
-  if (options.cycles && *options.cycles == 0)
-    return std::unexpected(Error{"cli.bad_value", "--cycles takes 1 or more", {}, "100 is upstream's default"});
+  if (options.time && options.cycles) return usage_error("--time and --cycles both say how much", "leave out one of them");
+  if (options.cycles && *options.cycles == 0) return value_error("--cycles takes 1 or more", "100 is upstream's default");
   const std::chrono::nanoseconds time = options.time.value_or(std::chrono::seconds{1});
   if (time < std::chrono::milliseconds{1})
-    return std::unexpected(
-        Error{"cli.bad_value", "--time takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
+    return value_error("--time takes a millisecond or more: in less nothing is measured", "1s if left out");
   const auto entry = RODEO_TRY(card::find_card(options.id));
   if (!entry.unanswered.code.empty()) return std::unexpected(entry.unanswered);
   BarBenchSettings settings;
@@ -301,17 +289,15 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
   if (options.value) {
     settings.write = card::parse_number(*options.value);
     if (!settings.write || options.name.empty())
-      return std::unexpected(Error{"cli.bad_value",
-                                   "--value needs a number, and --register the register to write it to",
-                                   {},
-                                   "for example --register ctp_bc_max --value 3563"});
+      return value_error("--value needs a number, and --register the register to write it to",
+                         "for example --register ctp_bc_max --value 3563");
     if (auto allowed = card::may_write(settings.target); !allowed) {
       allowed.error().next = "take another register, or leave out --value";
       return std::unexpected(allowed.error());
     }
   }
   const auto result = RODEO_TRY(run_bar_bench(entry, settings));
-  if (options.json != "-" && options.format == OutputFormat::table) {
+  const auto print_table = [&] {
     fmt::print("{} {} of BAR {} at {:#x}, {} process{}, {}\n", settings.write ? "write and read" : "read",
                settings.target.name(), settings.target.bar, settings.target.offset, settings.processes,
                settings.processes == 1 ? "" : "es", result.mapped ? "mapped" : "trapped");
@@ -324,7 +310,7 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
     fmt::print("  ceiling     {:.3f} M/s ({}): {:.2f} of it\n", result.ceiling_per_second * 1e-6,
                result.mapped ? "plain loads by one process" : "bare ping-pong of one process over a socket",
                result.of_ceiling);
-  }
+  };
   const Json json = Json::object({{"card", std::string(card::name_of(entry.type))},
                                   {"bar", settings.target.bar},
                                   {"address_bytes", settings.target.offset},
@@ -339,8 +325,7 @@ Result<ExitCode> bench_bar(const BarOptions& options) {
                                   {"wrong_reads", result.wrong_reads},
                                   {"ceiling_per_second", result.ceiling_per_second},
                                   {"of_ceiling", result.of_ceiling}});
-  if (options.format != OutputFormat::table) print_report(options.format, json);
-  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
+  RODEO_TRY(publish(json, options.json, options.format, print_table));
   if (result.wrong_reads == 0) return ExitCode::done;
   return std::unexpected(
       Error{"readout.bench_mismatch",

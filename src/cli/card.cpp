@@ -136,10 +136,8 @@ Result<std::uint32_t> link_mask(std::string_view text, unsigned last) {
     const auto first = number(part.substr(0, dash));
     const auto end = dash == part.size() ? first : number(part.substr(dash + 1));
     if (!first || !end || *first > *end)
-      return std::unexpected(Error{"cli.bad_value",
-                                   fmt::format("--links: `{}` is no link or range of links", part),
-                                   {},
-                                   fmt::format("links are 0 to {}, as in 0,1,8-10", last)});
+      return value_error(fmt::format("--links: `{}` is no link or range of links", part),
+                         fmt::format("links are 0 to {}, as in 0,1,8-10", last));
     for (unsigned link = *first; link <= *end; ++link) mask |= 1U << link;
     if (part.size() == text.size()) return mask;
     text.remove_prefix(part.size() + 1);
@@ -152,10 +150,8 @@ Result<std::uint32_t> hexadecimal_word(std::string_view text, std::string_view o
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
   if (error == std::errc{} && end == digits.data() + digits.size()) return value;
-  return std::unexpected(Error{"cli.bad_value",
-                               fmt::format("{}: `{}` is no hexadecimal number of 32 bits", option, text),
-                               {},
-                               "with or without 0x, as in 0xffff0000"});
+  return value_error(fmt::format("{}: `{}` is no hexadecimal number of 32 bits", option, text),
+                     "with or without 0x, as in 0xffff0000");
 }
 
 card::RegisterSpace register_space(const card::Card& card) {
@@ -167,11 +163,7 @@ Result<ExitCode> print_or_watch(std::vector<Column> columns, OutputFormat format
   return watch(interval, format, [&](bool first) -> Result<ExitCode> {
     Table table(columns);
     const ExitCode outcome = RODEO_TRY(snapshot(table));
-    if (interval) {
-      table.print_next(format, first);
-    } else {
-      table.print(format);
-    }
+    table.print(format, interval.has_value(), first);
     return outcome;
   });
 }

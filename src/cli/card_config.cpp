@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "card/configuration/apply.h"
@@ -104,8 +103,7 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   for (const std::string& setting : options.settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos)
-      return std::unexpected(
-          Error{"cli.usage", "--set takes NAME=VALUE, not " + setting, {}, "for example --set link3.fee_id=0x1a"});
+      return usage_error("--set takes NAME=VALUE, not " + setting, "for example --set link3.fee_id=0x1a");
     if (auto done = card::set_card_setting(*settings, std::string_view(setting).substr(0, equals),
                                            std::string_view(setting).substr(equals + 1), "--set " + setting);
         !done)
@@ -119,27 +117,12 @@ Result<card::CardSettings> wanted(card::Card& card, const Options& options, cons
   return settings;
 }
 
-Result<void> write_text(const std::string& file, const std::string& text) {
-  if (file == "-") {
-    print(text);
-    return {};
-  }
-  std::ofstream stream(file);
-  stream << text << std::flush;
-  if (!stream)
-    return std::unexpected(
-        Error{"cli.output", "cannot write the configuration", file, "may you write there, and is there room?"});
-  return {};
-}
-
 /// The kind of configuration that a file's name says; TOML for a name without one, as - and /dev/stdout.
 Result<card::CardFileFormat> kind_of(const std::string& file) {
   const std::string kind = std::filesystem::path(file).extension().string();
   if (!kind.empty() && kind != ".toml" && kind != ".ini" && kind != ".cfg" && kind != ".json")
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--generate {}: {} is no kind of configuration", file, kind),
-                                 {},
-                                 "there are .toml, and upstream's .ini (.cfg) and .json"});
+    return value_error(fmt::format("--generate {}: {} is no kind of configuration", file, kind),
+                       "there are .toml, and upstream's .ini (.cfg) and .json");
   return card::card_file_format(file);
 }
 
@@ -154,13 +137,11 @@ Result<ExitCode> config(Options& options) {
     return ExitCode::done;
   }
   if (!options.ids.empty() && options.all)
-    return std::unexpected(Error{"cli.usage", "--all is all cards, --id some of them", {}, "leave out one or the other"});
+    return usage_error("--all is all cards, --id some of them", "leave out one or the other");
   if (options.ids.empty() && !options.all)
-    return std::unexpected(
-        Error{"cli.usage", "which card?", {}, "--id ID, or --all for all of the type that the configuration is for"});
+    return usage_error("which card?", "--id ID, or --all for all of the type that the configuration is for");
   if (!options.generate.empty()) {
-    if (options.ids.size() != 1)
-      return std::unexpected(Error{"cli.usage", "--generate takes one --id", {}, "one file is one card's"});
+    if (options.ids.size() != 1) return usage_error("--generate takes one --id", "one file is one card's");
     auto card = RODEO_TRY(open_card(options.ids.front()));
     const auto settings = RODEO_TRY(card::read_settings(*card));
     RODEO_TRY(write_text(options.generate, card::write_card_file(settings, generated)));
@@ -178,11 +159,9 @@ Result<ExitCode> config(Options& options) {
   }
   if (!file && !options.links && options.settings.empty() &&
       std::ranges::none_of(options.named, [](const auto& one) { return one.second.has_value(); })) {
-    return std::unexpected(
-        Error{"cli.usage",
-              "what shall the card be set to?",
-              {},
-              "a FILE, --set NAME=VALUE or an option; --generate - shows what the card has, --template what there is"});
+    return usage_error(
+        "what shall the card be set to?",
+        "a FILE, --set NAME=VALUE or an option; --generate - shows what the card has, --template what there is");
   }
   const auto firmware = RODEO_TRY(firmware_table(options.firmware_list));
   Table table({{"card", "card"}, {"setting", "setting"}, {"from", "from"}, {"to", "to"}, {"", "outcome"}});

@@ -24,8 +24,7 @@ struct Options {
 Result<std::uint32_t> address_of(const std::string& text) {
   const auto value = card::parse_number(text);
   if (value && *value <= UINT32_MAX) return static_cast<std::uint32_t>(*value);
-  return std::unexpected(
-      Error{"cli.bad_value", "`" + text + "` is no address: 16-bit words, decimal or 0x...", {}, "for example 0x470000"});
+  return value_error("`" + text + "` is no address: 16-bit words, decimal or 0x...", "for example 0x470000");
 }
 
 constexpr std::size_t kLongestLine = 41;  // no number of 16 bits is as long
@@ -93,11 +92,9 @@ Result<ExitCode> read(const Options& options) {
   const process::StopSignals signals;
   const auto words = RODEO_TRY(card::read_flash(*card, address, options.words, progress(signals)));
   if (!options.file.empty()) {
-    std::ofstream file(options.file);
-    for (const std::uint16_t word : words) file << word << '\n';
-    if (!file.flush())
-      return std::unexpected(
-          Error{"cli.output", "cannot write the words", options.file, "may you write there, and is there room?"});
+    std::string text;
+    for (const std::uint16_t word : words) text += fmt::format("{}\n", word);
+    RODEO_TRY(write_text(options.file, text));
     return ExitCode::done;
   }
   Table table({{"address", "address_words"}, {"hex", "hex"}, {"decimal", "value"}});

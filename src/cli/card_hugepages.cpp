@@ -27,8 +27,7 @@ std::string mounts_of(std::uint64_t page_bytes) {
 
 Result<ExitCode> show_or_set(const Options& options) {
   if (options.page_bytes.has_value() != options.pages.has_value()) {
-    return std::unexpected(
-        Error{"cli.usage", "--size and --pages go together", "", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]"});
+    return usage_error("--size and --pages go together", "rodeo card hugepages --size 2MiB --pages 512 [--node 1]");
   }
   if (options.pages) RODEO_TRY(card::set_huge_pages(options.node, *options.page_bytes, *options.pages));
   Table table({{"NUMA node", "numa_node"},

@@ -45,26 +45,14 @@ Result<ExitCode> show_status(OutputFormat format) {
                {"process", "pid"},
                {"user", "uid"},
                {"memory [MiB]", "mapped_bytes"}});
-  const auto value = [](const Json& object, std::string_view key) {
-    const Json* found = object.find(key);
-    return found == nullptr ? Json() : *found;
-  };
-  const Json functions = value(json, "functions");
-  for (std::size_t i = 0; functions.is_array() && i < functions.elements().size(); ++i) {
-    const Json& one = functions.elements()[i];
-    const Json* clients = one.find("clients");
-    const std::vector<Cell> card{Cell(value(one, "address")), Cell(value(one, "back_end")), Cell(value(one, "kept"))};
-    const auto add_row = [&](const Json& client) {
-      std::vector<Cell> row = card;
-      const Json bytes = value(client, "mapped_bytes");
-      row.insert(row.end(), {Cell(value(client, "pid")), Cell(value(client, "uid")),
-                             Cell(bytes, bytes.is_null() ? "" : fmt::format("{:.1f}", bytes.number() / (1 << 20)))});
-      table.add_row(std::move(row));
-    };
-    if (clients == nullptr || clients->elements().empty()) {
-      add_row(Json::object());
-    } else {
-      for (const Json& client : clients->elements()) add_row(client);
+  for (const Json& one : member(json, "functions").elements()) {
+    std::vector<Json> clients = member(one, "clients").elements();
+    if (clients.empty()) clients.push_back(Json::object());
+    for (const Json& client : clients) {
+      const Json& bytes = member(client, "mapped_bytes");
+      table.add_row({member(one, "address"), member(one, "back_end"), member(one, "kept"), member(client, "pid"),
+                     member(client, "uid"),
+                     Cell(bytes, bytes.is_null() ? "" : fmt::format("{:.1f}", bytes.number() / (1 << 20)))});
     }
   }
   table.print(format);
@@ -81,7 +69,7 @@ Error why_not_kept(const pci::Address& address, const Error& refusal) {
 
 Result<ExitCode> keep(const Options& options) {
   if (options.let_go && options.address.empty())
-    return std::unexpected(Error{"cli.usage", "which card need not stay open?", {}, "rodeo card keep --let-go ADDRESS"});
+    return usage_error("which card need not stay open?", "rodeo card keep --let-go ADDRESS");
   if (options.status) return show_status(options.format);
   if (options.stop) {
     const auto stopped = RODEO_TRY(pci::stop_keeper());

@@ -133,7 +133,7 @@ Result<ExitCode> show_groups(const Options& options, const std::vector<Group>& g
   if (options.format == OutputFormat::csv) {
     Rows together;
     for (Rows& rows : all) std::ranges::move(rows.rows, std::back_inserter(together.rows));
-    together.table().print_next(options.format, first);
+    together.table().print(options.format, true, first);
     return outcome;
   }
   for (const Rows& rows : all) {
@@ -239,7 +239,7 @@ Result<ExitCode> metrics(const Options& options) {
   if (options.listen.empty())
     return watch(options.watch, options.format, [&](bool first) { return show_groups(options, {Group::card}, first); });
   if (auto possible = process::HttpServer::check(options.listen); !possible)
-    return std::unexpected(Error{"cli.bad_value", possible.error().what, {}, possible.error().next});
+    return value_error(possible.error().what, possible.error().next);
   const process::StopSignals signals;
   process::HttpServer server(options.listen, process::metrics_answer([&options] {
                                auto cards = AskedCards::open(options.ids);
@@ -309,11 +309,7 @@ Result<ExitCode> triggers(const Options& options, bool with_header) {
   }
   const auto outcome = cards.outcome();
   if (!outcome) return outcome;
-  if (options.watch) {
-    table.print_next(options.format, with_header);
-  } else {
-    table.print(options.format);
-  }
+  table.print(options.format, options.watch.has_value(), with_header);
   return outcome;
 }
 

@@ -59,8 +59,7 @@ struct LoopbackOptions {
 
 Result<ExitCode> loopback(const LoopbackOptions& options) {
   if (options.duration < std::chrono::milliseconds{1})
-    return std::unexpected(
-        Error{"cli.bad_value", "--duration takes a millisecond or more: in less nothing is measured", {}, "1s if left out"});
+    return value_error("--duration takes a millisecond or more: in less nothing is measured", "1s if left out");
   if (options.interval) RODEO_TRY(check_interval(*options.interval, "--interval"));
   card::LoopbackSettings settings;
   const auto links = RODEO_TRY(link_mask(options.links));
@@ -101,11 +100,7 @@ Result<ExitCode> loopback(const LoopbackOptions& options) {
                                Cell(link.fec_errors, {}, link.fec_errors == 0 ? Style::plain : Style::bad)});
         table.add_row(std::move(row));
       }
-      if (options.interval) {
-        table.print_next(options.format, first);
-      } else {
-        table.print(options.format);
-      }
+      table.print(options.format, options.interval.has_value(), first);
       if (over && errors != 0) return ExitCode::not_verified;
     }
     return ExitCode::done;
@@ -160,17 +155,14 @@ Result<ExitCode> ctp(CtpOptions& options) {
     if (name == options.mode) options.settings.mode = mode;
   }
   if (options.eox + options.single + options.status > 1)
-    return std::unexpected(
-        Error{"cli.usage", "--eox, --single-trigger and --status are three things to do", {}, "one at a time"});
+    return usage_error("--eox, --single-trigger and --status are three things to do", "one at a time");
   if (!options.bunch_crossings.empty() && options.settings.mode != Mode::fixed)
-    return std::unexpected(Error{"cli.usage",
-                                 fmt::format("--bc is for mode fixed, not for {}", options.mode),
-                                 {},
-                                 "--trigger-mode fixed, or leave out --bc"});
+    return usage_error(fmt::format("--bc is for mode fixed, not for {}", options.mode),
+                       "--trigger-mode fixed, or leave out --bc");
   const auto orbit = RODEO_TRY(hexadecimal_word(options.first_orbit, "--init-orbit"));
   options.settings.first_orbit = orbit;
   if (options.bunch_crossings.size() > options.settings.bunch_crossings.size())
-    return std::unexpected(Error{"cli.usage", "at most nine bunch crossings", {}, "--bc up to nine times"});
+    return usage_error("at most nine bunch crossings", "--bc up to nine times");
   if (!options.bunch_crossings.empty()) options.settings.bunch_crossings.fill(0);
   for (std::size_t i = 0; i < options.bunch_crossings.size(); ++i)
     options.settings.bunch_crossings[i] =
@@ -251,10 +243,8 @@ Result<ExitCode> pattern(PatternOptions& options) {
     play = true;
   }
   if (play && options.read_back)
-    return std::unexpected(Error{"cli.usage",
-                                 "--read-back changes nothing, the other options do",
-                                 {},
-                                 "leave out one or the other; what is set is shown in any case"});
+    return usage_error("--read-back changes nothing, the other options do",
+                       "leave out one or the other; what is set is shown in any case");
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     if (play) RODEO_TRY(card::play_patterns(card, settings));
     const auto now = RODEO_TRY(card::read_patterns(card));
@@ -319,7 +309,7 @@ struct UserLogicOptions {
 
 Result<ExitCode> user_logic(const UserLogicOptions& options) {
   if (options.random && options.fixed)
-    return std::unexpected(Error{"cli.usage", "--random-event-size or --fixed-event-size, not both", {}, "leave one out"});
+    return usage_error("--random-event-size or --fixed-event-size, not both", "leave one out");
   return on_card(options.id, [&](card::Card& card) -> Result<ExitCode> {
     if (options.event_size || options.system_id || options.link_id || options.random || options.fixed) {
       card::UserLogicChange change{

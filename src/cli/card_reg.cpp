@@ -1,8 +1,6 @@
 // `rodeo card reg`: single registers, by declared name or byte address (reg-read, reg-write, reg-modify and reg-read-range of ReadoutCard).
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "card/pci/lock.h"
 #include "cli/card.h"
 
@@ -58,8 +56,7 @@ Result<std::uint64_t> read(card::Card& card, const RegisterTarget& target) {
 
 Result<std::uint64_t> value_of(const std::string& text) {
   if (const auto value = card::parse_number(text)) return *value;
-  return std::unexpected(
-      Error{"cli.bad_value", "`" + text + "` is no number", {}, "values are decimal, or hexadecimal with 0x"});
+  return value_error("`" + text + "` is no number", "values are decimal, or hexadecimal with 0x");
 }
 
 Result<ExitCode> show_written(card::Card& card, const Options& options, const RegisterTarget& target,
@@ -130,13 +127,11 @@ Result<std::vector<RegisterTarget>> declared_targets(const card::Card& card, std
 }
 
 Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options& options) {
-  if (!options.bar)
-    return std::unexpected(Error{"cli.usage", "--address needs --bar", {}, "--bar 2 --address 0x10000 --words 16"});
+  if (!options.bar) return usage_error("--address needs --bar", "--bar 2 --address 0x10000 --words 16");
   auto first = RODEO_TRY(card::find_register(register_space(card), options.address, options.bar));
   if (card::parse_number(options.address) == std::nullopt) return std::vector<RegisterTarget>{first};
   const std::uint64_t words = options.words.value_or(1);
-  if (words == 0)
-    return std::unexpected(Error{"cli.bad_value", "--words 0 reads nothing", {}, "1 or more; left out: one word"});
+  if (words == 0) return value_error("--words 0 reads nothing", "1 or more; left out: one word");
   const auto bar = RODEO_TRY(bar_of(card, first));
   if (const std::uint64_t room = (bar->bytes() - std::min<std::uint64_t>(first.offset, bar->bytes())) / first.width_bytes;
       words > room)
@@ -159,7 +154,7 @@ Result<std::vector<RegisterTarget>> raw_targets(card::Card& card, const Options&
 
 Result<ExitCode> dump(const Options& options) {
   if (options.words && options.address.empty())
-    return std::unexpected(Error{"cli.usage", "--words needs --address", {}, "--bar 2 --address 0x10000 --words 16"});
+    return usage_error("--words needs --address", "--bar 2 --address 0x10000 --words 16");
   const auto card = RODEO_TRY(open_card(options.id));
   const auto targets =
       RODEO_TRY(options.address.empty() ? declared_targets(*card, options.bar) : raw_targets(*card, options));
@@ -174,11 +169,7 @@ Result<ExitCode> dump(const Options& options) {
     table.print(options.format);
     return ExitCode::done;
   }
-  std::ofstream file(options.file, std::ios::binary);
-  file << bytes << std::flush;
-  if (!file)
-    return std::unexpected(
-        Error{"cli.output", "cannot write the registers", options.file, "may you write there, and is there room?"});
+  RODEO_TRY(write_text(options.file, bytes));
   return ExitCode::done;
 }
 

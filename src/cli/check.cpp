@@ -113,7 +113,7 @@ Result<ExitCode> check(const Options& options) {
     return ExitCode::done;
   }
   if (options.files.empty()) {
-    return std::unexpected(Error{"cli.usage", "rodeo check: which FILE?", {}, "rodeo check --help"});
+    return usage_error("rodeo check: which FILE?", "rodeo check --help");
   }
   Json report = Json::array();
   bool valid = true;

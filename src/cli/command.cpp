@@ -289,7 +289,7 @@ class Parser {
     } catch (const CLI::ExtrasError&) {
       return std::unexpected(unexpected_argument(app, known));
     } catch (const CLI::ParseError& failure) {
-      return std::unexpected(Error{"cli.usage", fmt::format("{}: {}", path_, failure.what()), {}, hint()});
+      return usage_error(fmt::format("{}: {}", path_, failure.what()), hint());
     }
     if (!level.empty()) {
       const auto wanted = base::log_level_of(level, base::LogLevel::off);
@@ -470,6 +470,19 @@ class Parser {
   bool asked_for_help_ = false;
   std::string path_;
 };
+
+std::unexpected<Error> usage_error(std::string what, std::string next) {
+  return std::unexpected(Error{"cli.usage", std::move(what), {}, std::move(next)});
+}
+
+std::unexpected<Error> value_error(std::string what, std::string next) {
+  return std::unexpected(Error{"cli.bad_value", std::move(what), {}, std::move(next)});
+}
+
+Result<void> check_seconds(const std::optional<double>& seconds, std::string next) {
+  if (!seconds || (*seconds > 0 && *seconds <= 1e9)) return {};
+  return value_error(fmt::format("--seconds {}: expected more than 0 and at most 1e9", *seconds), std::move(next));
+}
 
 void print_error(const Error& error) {
   std::string text = error.message();

@@ -105,6 +105,12 @@ class Command {
 /// Walks the verbs, reads the options, runs the action; prints help and errors. Returns the exit status.
 int run_command(const Command& root, int argc, const char* const* argv);
 
+/// A command line that cannot be (cli.usage), and a value that cannot be (cli.bad_value): what is wrong, and what to write instead.
+std::unexpected<Error> usage_error(std::string what, std::string next);
+std::unexpected<Error> value_error(std::string what, std::string next);
+/// `--seconds` is more than 0 and at most 1e9; nothing given is good. `next`: what to do instead. Error cli.bad_value.
+Result<void> check_seconds(const std::optional<double>& seconds, std::string next);
+
 /// Prints an error in the documented form on stderr.
 void print_error(const Error& error);
 

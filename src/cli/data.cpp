@@ -49,31 +49,20 @@ Cell number_or_none(std::string_view text) {
 std::string names_of(const Json& plugins) {
   std::string names;
   for (const Json& plugin : plugins.elements()) {
-    const Json* const name = plugin.find("name");
-    if (name != nullptr) names += (names.empty() ? "" : ", ") + name->string();
+    names += (names.empty() ? "" : ", ") + member(plugin, "name").string();
   }
   return names.empty() ? "none" : names;
 }
 
 // "INCOMPLETE: 12 of 100 fragments incomplete, chunks lost: late 7"
 std::string verdict_of(const Json& run) {
-  const auto member = [](const Json* object, std::string_view key) {
-    return object == nullptr ? nullptr : object->find(key);
-  };
-  const Json* const condition = member(run.find("run"), "condition");
-  const Json* const fragments = run.find("fragments");
-  const auto count = [&](std::string_view key) {
-    const Json* const value = member(fragments, key);
-    return grouped(value == nullptr ? 0 : value->unsigned_integer());
-  };
+  const auto count = [&](std::string_view key) { return grouped(member(member(run, "fragments"), key).unsigned_integer()); };
   std::string text = fmt::format("{}: {} of {} fragments incomplete, {} lacking removed links",
-                                 condition == nullptr ? "?" : condition->string(), count("incomplete"), count("built"),
+                                 member(member(run, "run"), "condition").string(), count("incomplete"), count("built"),
                                  count("without_removed_links"));
   std::string lost;
-  if (const Json* const reasons = member(run.find("chunks"), "lost")) {
-    for (const auto& [name, value] : reasons->members())
-      lost += fmt::format("{} {} {}", lost.empty() ? "" : ",", name, grouped(value.unsigned_integer()));
-  }
+  for (const auto& [name, value] : member(member(run, "chunks"), "lost").members())
+    lost += fmt::format("{} {} {}", lost.empty() ? "" : ",", name, grouped(value.unsigned_integer()));
   return text + (lost.empty() ? ", no chunk lost" : "; chunks lost:" + lost);
 }
 
@@ -226,8 +215,7 @@ Result<ExitCode> info(const FileOptions& options) {
     RODEO_TRY(file.mapped.check());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
-      return std::unexpected(Error{"data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path,
-                                   "save its events: rodeo data recover " + path});
+      return std::unexpected(damaged_error("data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path));
     }
     show(describe_event_file(file, report));
     return ExitCode::done;
@@ -296,17 +284,11 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
 
 Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {
   auto reader = EventFileReader::open(file.bytes());
-  if (!reader) {
-    return std::unexpected(
-        Error{"data.header", reader.error().message(), file.path, "save its events: rodeo data recover " + file.path});
-  }
+  if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file.path));
   std::vector<std::byte> buffer;
   for (std::uint64_t listed = 0;; ++listed) {
     const auto block = reader->next();
-    if (!block) {
-      return std::unexpected(
-          Error{"data.damaged", block.error().message(), file.path, "save its events: rodeo data recover " + file.path});
-    }
+    if (!block) return std::unexpected(damaged_error("data.damaged", block.error().message(), file.path));
     if (!*block) return ExitCode::done;
     if (!all && listed == kListedByDefault) {
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));

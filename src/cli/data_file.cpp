@@ -34,12 +34,15 @@ Error no_data_error(const DataFile& file) {
   }
 }
 
+Error damaged_error(std::string code, std::string what, const std::string& path) {
+  return {std::move(code), std::move(what), path, "save its events: rodeo data recover " + path};
+}
+
 Result<DataFile> open_data_file(const std::string& path) {
-  auto file = open_any_file(path);
-  if (!file) return file;
-  const FileKind kind = file->kind;
+  DataFile file = RODEO_TRY(open_any_file(path));
+  const FileKind kind = file.kind;
   if (kind == FileKind::event_file || kind == FileKind::block_recording || kind == FileKind::superpage_dump) return file;
-  return std::unexpected(no_data_error(*file));
+  return std::unexpected(no_data_error(file));
 }
 
 std::string_view pattern_name(formats::PagePattern pattern) {

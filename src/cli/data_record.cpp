@@ -37,8 +37,6 @@ struct Options {
 // A recording need not take as long as the run it stands for.
 constexpr std::string_view kGenerator = "[readout.input]\ntype = \"generator\"\nrate = 0\nevents = 10000\n";
 
-Error bad_value(std::string what, std::string next) { return Error{"cli.bad_value", std::move(what), {}, std::move(next)}; }
-
 Result<formats::BlockFormat> block_format(const Options& options) {
   formats::BlockFormat format;
   format.family = options.blocks == "16"   ? formats::BlockFamily::trailer16
@@ -46,9 +44,9 @@ Result<formats::BlockFormat> block_format(const Options& options) {
                                            : formats::BlockFamily::phase2;
   format.block_bytes = options.block_bytes > formats::kMaxBlockBytes ? 0 : static_cast<std::uint32_t>(options.block_bytes);
   if (format.valid()) return format;
-  return std::unexpected(bad_value(fmt::format("there are no blocks of {} bytes with {}", options.block_bytes,
-                                               options.blocks == "16" ? "16-bit trailers" : "this layout"),
-                                   "1 KiB with --blocks 16; 1 KiB to 64 KiB in steps of 1 KiB with 32 and phase2"));
+  return value_error(fmt::format("there are no blocks of {} bytes with {}", options.block_bytes,
+                                 options.blocks == "16" ? "16-bit trailers" : "this layout"),
+                     "1 KiB with --blocks 16; 1 KiB to 64 KiB in steps of 1 KiB with 32 and phase2");
 }
 
 Result<std::vector<std::string>> overrides(const Options& options) {
@@ -62,7 +60,7 @@ Result<std::vector<std::string>> overrides(const Options& options) {
   for (const std::string& fault : options.faults) {
     const std::size_t equals = fault.find('=');
     if (equals == std::string::npos)
-      return std::unexpected(bad_value(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4"));
+      return value_error(fmt::format("--fault {} has no chance", fault), "for example --fault missing=1e-4");
     const std::string name = fault.substr(0, equals);
     std::vector<std::string> known;
     for (const Key& key : input::generator_keys()) {
@@ -74,7 +72,7 @@ Result<std::vector<std::string>> overrides(const Options& options) {
       if (next.empty()) {
         for (const std::string& one : known) next += (next.empty() ? "there are: " : ", ") + one;
       }
-      return std::unexpected(bad_value(fmt::format("--fault {}: there is no fault `{}`", fault, name), std::move(next)));
+      return value_error(fmt::format("--fault {}: there is no fault `{}`", fault, name), std::move(next));
     }
     add("fault_" + fault.substr(0, equals), fault.substr(equals + 1));
   }
@@ -94,8 +92,7 @@ std::unexpected<Error> all_of(const settings::ConfigurationErrors& errors) {
 Result<ExitCode> record(const Options& options) {
   const auto format = RODEO_TRY(block_format(options));
   if (options.trigger_elink && *options.trigger_elink > 2047) {
-    return std::unexpected(
-        bad_value(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047"));
+    return value_error(fmt::format("there is no E-link {}", *options.trigger_elink), "E-links of a card are 0 to 2047");
   }
   const auto set = RODEO_TRY(overrides(options));
 
@@ -110,7 +107,7 @@ Result<ExitCode> record(const Options& options) {
   if (!configuration) return all_of(configuration.error());
   const settings::Table& table = *configuration->table("readout.input");
   if (!options.config && table.parameters().integer("events") == 0) {
-    return std::unexpected(bad_value("a recording of 0 events would never end", "--events N, the triggers to record"));
+    return value_error("a recording of 0 events would never end", "--events N, the triggers to record");
   }
   const auto input = RODEO_TRY(registry.make_input(table.type(), table.parameters()));
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "base/mapped_file.h"
 #include "base/named_counters.h"
@@ -104,8 +103,7 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard
 }
 
 std::uint64_t number_of(const Json& object, std::string_view key) {
-  const Json* found = object.find(key);
-  return found == nullptr ? 0 : static_cast<std::uint64_t>(found->number());
+  return static_cast<std::uint64_t>(member(object, key).number());
 }
 
 /// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a second, and at the end.
@@ -123,41 +121,39 @@ class EmulatorView {
         status.failure = "the emulated card ended before the run: " + report.error().what;
       }
     }
-    const Json* trigger = report_.find("trigger");
-    const Json* functions = report_.find("functions");
-    if (trigger == nullptr || functions == nullptr) return;
-    const std::uint64_t accepted = number_of(*trigger, "accepted");
+    if (report_.members().empty()) return;  // it has not answered yet
+    const Json& trigger = member(report_, "trigger");
+    const std::uint64_t accepted = number_of(trigger, "accepted");
     base::counter_named(status.input, "triggers") = accepted;
-    base::counter_named(status.input, "vetoed") = number_of(*trigger, "offered") - accepted;
+    base::counter_named(status.input, "vetoed") = number_of(trigger, "offered") - accepted;
     std::uint64_t chunks = 0;
     std::uint64_t chunks_cut_off = 0;
     std::uint64_t triggers_cut_off = 0;
     std::vector<NamedCounter> lost;
-    for (const Json& function : functions->elements()) {
+    for (const Json& function : member(report_, "functions").elements()) {
       chunks += number_of(function, "chunks");
-      const Json* const counters = function.find("counters");
-      if (counters == nullptr) continue;
-      chunks_cut_off += number_of(*counters, "chunks_cut_off");
-      triggers_cut_off += number_of(*counters, "triggers_cut_off");
+      const Json& counters = member(function, "counters");
+      chunks_cut_off += number_of(counters, "chunks_cut_off");
+      triggers_cut_off += number_of(counters, "triggers_cut_off");
       for (const std::string_view name : emulator::kChunkLosses) {
-        if (const std::uint64_t value = number_of(*counters, name); value > 0)
+        if (const std::uint64_t value = number_of(counters, name); value > 0)
           readout::add_counter(lost, {fmt::format("card_{}", name.substr(name.find('_') + 1)), value});
       }
     }
     std::uint64_t triggers_missed = 0;
-    if (const Json* followers = trigger->find("followers")) {
-      for (const Json& follower : followers->elements()) triggers_missed += number_of(follower, "missed");
+    for (const Json& follower : member(trigger, "followers").elements()) triggers_missed += number_of(follower, "missed");
+    for (const auto& [name, value] : {std::pair("chunks_cut_off", chunks_cut_off),
+                                      {"triggers_cut_off", triggers_cut_off},
+                                      {"triggers_missed", triggers_missed}}) {
+      if (value > 0) base::counter_named(status.input, name) = value;
     }
-    if (chunks_cut_off > 0) base::counter_named(status.input, "chunks_cut_off") = chunks_cut_off;
-    if (triggers_cut_off > 0) base::counter_named(status.input, "triggers_cut_off") = triggers_cut_off;
-    if (triggers_missed > 0) base::counter_named(status.input, "triggers_missed") = triggers_missed;
-    if (const Json* seconds = trigger->find("offering_seconds")) status.trigger_seconds = seconds->number();
+    status.trigger_seconds = member(trigger, "offering_seconds").number();
     // While it runs, what is on its way is nobody's yet; at the end all of it has to be somewhere.
     if (last) {
       base::counter_named(status.input, "sent") = chunks;
       status.lost_before = std::move(lost);
     }
-    status.input_cpu_seconds = report_.find("cpu_seconds") == nullptr ? 0 : report_.find("cpu_seconds")->number();
+    status.input_cpu_seconds = member(report_, "cpu_seconds").number();
   }
 
  private:
@@ -220,37 +216,19 @@ Result<bool> verify_files(readout::RunReport& report, Json& json) {
   return findings == 0 && events > 0 && report.verified_chunks > 0;
 }
 
-Result<std::filesystem::path> write_configuration(const DemoDirectory& directory) {
-  std::filesystem::path path = directory.path() / "demo.toml";
-  std::ofstream file(path);
-  file << built_in_text("demo.toml");
-  file.close();
-  if (!file)
-    return std::unexpected(
-        Error{"demo.directory", "cannot write the demo's configuration", path.string(), "is the disk full?"});
-  return path;
-}
-
 Result<ExitCode> run(const DemoOptions& options) {
   if (options.links < 1 || options.links > DemoCard::kMostLinks) {
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
-                                 "", "run several cards by a configuration: rodeo emulate --help"});
+    return value_error(fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
+                       "run several cards by a configuration: rodeo emulate --help");
   }
-  if (!(options.seconds > 0 && options.seconds <= 1e9))
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", options.seconds), "",
-                                 "the demo ends by itself; Ctrl-C ends it earlier"});
-  if (options.rate_hz > kMostRateHz)
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--rate {}: at most {}", base::format_quantity(options.rate_hz, "Hz"),
-                                             base::format_quantity(kMostRateHz, "Hz")),
-                                 "", "`rodeo bench build` goes as fast as this machine can"});
-  if (!(options.rate_hz > 0))
-    return std::unexpected(Error{"cli.bad_value", "--rate 0: the demo's triggers have a rate, more than 0", "",
-                                 "`rodeo bench build` goes as fast as this machine can"});
+  RODEO_TRY(check_seconds(options.seconds, "the demo ends by itself; Ctrl-C ends it earlier"));
+  if (!(options.rate_hz > 0 && options.rate_hz <= kMostRateHz))
+    return value_error(fmt::format("--rate {}: expected more than 0 and at most {}",
+                                   base::format_quantity(options.rate_hz, "Hz"), base::format_quantity(kMostRateHz, "Hz")),
+                       "`rodeo bench build` goes as fast as this machine can");
   const DemoDirectory directory(options.keep);
-  const auto configuration = RODEO_TRY(write_configuration(directory));
+  const std::filesystem::path configuration = directory.path() / "demo.toml";
+  RODEO_TRY(write_text(configuration, built_in_text("demo.toml")));
   const DemoCard card(options.links);
   std::vector<std::string> emulator_overrides = card.emulator_overrides(options);
   for (const std::string& one : options.settings) {

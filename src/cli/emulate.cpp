@@ -110,13 +110,9 @@ class LiveLine {
 
 Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
-    return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
-                                 "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help"});
+    return usage_error("a configuration is missing", "rodeo emulate CONFIG, or one of the verbs: rodeo emulate --help");
   }
-  if (options.seconds && !(*options.seconds > 0 && *options.seconds <= 1e9))
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", *options.seconds), "",
-                                 "leave it out to go on until Ctrl-C"});
+  RODEO_TRY(check_seconds(options.seconds, "leave it out to go on until Ctrl-C"));
   auto settings = load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
   const auto socket = RODEO_TRY(base::runtime_socket(emulator_socket_name(settings->name)));
@@ -164,40 +160,34 @@ Result<ExitCode> status(const TalkOptions& options) {
                {"dead time [%]", "dead_time"},
                {"superpages or blocks", "superpages"},
                {"data [GB]", "bytes"}});
-  const auto value = [](const Json& object, std::string_view key) {
-    const Json* found = object.find(key);
-    return found == nullptr ? Json() : *found;
-  };
-  const Json trigger = value(answer, "trigger");
-  const auto followers = value(trigger, "followers").elements();
+  const Json& trigger = member(answer, "trigger");
+  const auto followers = member(trigger, "followers").elements();
   const auto busy = [&](const Json& one) {
-    const double seconds = value(one, "busy_seconds").number();
+    const double seconds = member(one, "busy_seconds").number();
     return Cell(Json(seconds), fmt::format("{:.3f}", seconds));
   };
   // Nothing where the authority is in another process: that one knows what it offered.
   const auto dead_time = [&](const Json& one) {
-    const Json fraction = value(one, "dead_time_fraction");
+    const Json& fraction = member(one, "dead_time_fraction");
     if (fraction.is_null()) return Cell(Json(), "");
     return Cell(Json(fraction.number() * 100), fmt::format("{:.2f}", fraction.number() * 100));
   };
-  if (const Json* functions = answer.find("functions")) {
-    for (const Json& one : functions->elements()) {
-      table.add_row({value(one, "name"), value(one, "type"), value(one, "address"), value(one, "running"),
-                     value(one, "clients"), value(one, "triggers"), busy(one), dead_time(one), value(one, "superpages"),
-                     Cell(value(one, "bytes"), fmt::format("{:.3f}", value(one, "bytes").number() * 1e-9))});
-    }
+  for (const Json& one : member(answer, "functions").elements()) {
+    table.add_row({member(one, "name"), member(one, "type"), member(one, "address"), member(one, "running"),
+                   member(one, "clients"), member(one, "triggers"), busy(one), dead_time(one), member(one, "superpages"),
+                   Cell(member(one, "bytes"), fmt::format("{:.3f}", member(one, "bytes").number() * 1e-9))});
   }
   // Processes that follow this one's triggers.
   for (const Json& one : followers) {
-    if (value(one, "peer").string().empty()) continue;
-    table.add_row({value(one, "name"), "follower", value(one, "peer"), value(one, "ready").number() > 0, Json(),
-                   value(one, "triggers"), busy(one), dead_time(one), Json(), Json()});
+    if (member(one, "peer").string().empty()) continue;
+    table.add_row({member(one, "name"), "follower", member(one, "peer"), member(one, "ready").number() > 0, Json(),
+                   member(one, "triggers"), busy(one), dead_time(one), Json(), Json()});
   }
   table.print(options.format);
-  const auto running = [&](const Json& one) { return value(one, "running").boolean(); };
-  const auto awaited = value(trigger, "awaited_functions").number();
+  const auto running = [&](const Json& one) { return member(one, "running").boolean(); };
+  const auto awaited = member(trigger, "awaited_functions").number();
   if (options.format == OutputFormat::table && awaited > 0 &&
-      std::ranges::any_of(value(answer, "functions").elements(), running))
+      std::ranges::any_of(member(answer, "functions").elements(), running))
     fmt::print("no triggers until {} more function{} running (emulator.trigger.wait_for)\n", awaited,
                awaited == 1 ? " is" : "s are");
   return ExitCode::done;
@@ -212,15 +202,12 @@ Result<ExitCode> fault(const TalkOptions& options) {
   }
   if (std::ranges::find(kinds, options.kind) == kinds.end()) {
     const std::string nearest = base::did_you_mean(options.kind, kinds);
-    return std::unexpected(Error{"cli.bad_value", fmt::format("`{}` is no fault", options.kind), "",
-                                 nearest.empty() ? "there are: " + all : nearest});
+    return value_error(fmt::format("`{}` is no fault", options.kind), nearest.empty() ? "there are: " + all : nearest);
   }
   if (options.kind == "temperature" && !(options.value >= emulator::kColdest && options.value <= emulator::kHottest))
-    return std::unexpected(Error{
-        "cli.bad_value",
+    return value_error(
         fmt::format("--value {}: expected {} to {} degrees Celsius", options.value, emulator::kColdest, emulator::kHottest),
-        {},
-        "95 if left out"});
+        "95 if left out");
   Json request = Json::object(
       {{"command", "fault"}, {"id", options.id}, {"kind", options.kind}, {"link", options.link}, {"value", options.value}});
   if (options.duration) request["duration_s"] = std::chrono::duration<double>(*options.duration).count();

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/cpu.h"
+#include "base/fd_socket.h"
 #include "base/units.h"
 #include "card/pci/sysfs.h"
 
@@ -55,221 +56,146 @@ std::size_t count_numbered(const fs::path& directory, std::string_view prefix) {
   return count;
 }
 
-Finding huge_pages(const fs::path& root, const std::string& name, std::uint64_t kilobytes, std::uint64_t wanted) {
+/// What was found: with a remedy, a warning; `missing`, nothing that could be judged.
+struct Look {
+  std::string value;
+  std::string remedy = {};
+  bool missing = false;
+};
+
+Look not_offered() { return {.value = "not offered by this kernel", .missing = true}; }
+Look not_told() { return {.value = "not told by this kernel", .missing = true}; }
+
+// Pages of 1 GiB are for large pools of whole hosts; those of 2 MiB do for all the rest.
+Look huge_pages(const fs::path& root, std::uint64_t kilobytes, std::uint64_t wanted) {
   const std::string directory = fmt::format("sys/kernel/mm/hugepages/hugepages-{}kB", kilobytes);
   const auto total = number_of(root / directory / "nr_hugepages");
-  const auto free = number_of(root / directory / "free_hugepages");
-  Finding finding{name,
-                  Health::good,
-                  {},
-                  "Buffers on huge pages spare the CPU address look-ups; without them plain memory is used.",
-                  {}};
-  if (!total) {
-    finding.health = Health::missing;
-    finding.value = "not offered by this kernel";
-    return finding;
-  }
-  finding.value = fmt::format("{} of {} free", free.value_or(0), *total);
-  // Pages of 1 GiB are for large pools of whole hosts; those of 2 MiB do for all the rest.
-  if (free.value_or(0) < wanted) {
-    finding.health = Health::warning;
-    finding.remedy = fmt::format("echo {} | sudo tee /{}/nr_hugepages", wanted, directory);
-  }
-  return finding;
+  const std::uint64_t free = number_of(root / directory / "free_hugepages").value_or(0);
+  if (!total) return not_offered();
+  return {fmt::format("{} of {} free", free, *total),
+          free < wanted ? fmt::format("echo {} | sudo tee /{}/nr_hugepages", wanted, directory) : ""};
 }
 
-Finding transparent_huge_pages(const fs::path& root) {
+Look transparent_huge_pages(const fs::path& root) {
   const auto text = text_of(root / "sys/kernel/mm/transparent_hugepage/enabled");
-  Finding finding{"transparent_huge_pages", Health::good, {}, "Gives buffers huge pages where none were set aside.", {}};
-  if (!text) return {finding.name, Health::missing, "not offered by this kernel", finding.meaning, {}};
+  if (!text) return not_offered();
   const std::size_t open = text->find('[');
   const std::size_t close = text->find(']');
-  finding.value = open == std::string::npos || close == std::string::npos ? *text : text->substr(open + 1, close - open - 1);
-  if (finding.value == "never") {
-    finding.health = Health::warning;
-    finding.remedy = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
-  }
-  return finding;
+  const bool chosen = open != std::string::npos && close != std::string::npos;
+  const std::string value = chosen ? text->substr(open + 1, close - open - 1) : *text;
+  return {value, value == "never" ? "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled" : ""};
 }
 
-Finding limit(const std::string& name, int resource, rlim_t wanted, const std::string& meaning, const std::string& item,
-              bool bytes) {
+Look limit(int resource, rlim_t wanted, const std::string& item, bool bytes) {
   rlimit now{};
-  if (getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
-    return {name, Health::missing, std::strerror(errno), meaning, {}};
-  }
-  const bool unlimited = now.rlim_cur == RLIM_INFINITY;
-  Finding finding{name, Health::good, {}, meaning, {}};
-  finding.value = unlimited ? "unlimited" : bytes ? base::format_size(now.rlim_cur) : fmt::format("{}", now.rlim_cur);
-  if (!unlimited && now.rlim_cur < wanted) {
-    finding.health = Health::warning;
-    const std::string value = bytes ? "unlimited" : fmt::format("{}", wanted);
-    finding.remedy =
-        fmt::format("echo '* - {} {}' | sudo tee -a /etc/security/limits.d/rodeo.conf, then log in anew", item, value);
-  }
-  return finding;
+  if (getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0)
+    return {.value = std::strerror(errno), .missing = true};
+  if (now.rlim_cur == RLIM_INFINITY) return {"unlimited"};
+  const std::string value = bytes ? "unlimited" : fmt::format("{}", wanted);
+  return {
+      bytes ? base::format_size(now.rlim_cur) : fmt::format("{}", now.rlim_cur),
+      now.rlim_cur < wanted
+          ? fmt::format("echo '* - {} {}' | sudo tee -a /etc/security/limits.d/rodeo.conf, then log in anew", item, value)
+          : ""};
 }
 
-Finding governor(const fs::path& root) {
+Look governor(const fs::path& root) {
   const auto text = text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  Finding finding{"cpu_governor",
-                  Health::good,
-                  text.value_or("left to hardware or hypervisor"),
-                  "A CPU that saves power wakes slowly: latency grows, and rates vary from run to run.",
-                  {}};
-  if (text && *text != "performance") {
-    finding.health = Health::warning;
-    finding.remedy = "sudo cpupower frequency-set -g performance";
-  }
-  return finding;
+  return {text.value_or("left to hardware or hypervisor"),
+          text && *text != "performance" ? "sudo cpupower frequency-set -g performance" : ""};
 }
 
-Finding numa(const fs::path& root) {
+Look numa(const fs::path& root) {
   const std::size_t nodes = count_numbered(root / "sys/devices/system/node", "node");
-  Finding finding{"numa_nodes",
-                  Health::good,
-                  fmt::format("{}", nodes),
-                  "A worker should run on the node of its card and its memory.",
-                  {}};
-  if (nodes == 0) return {finding.name, Health::missing, "not told by this kernel", finding.meaning, {}};
-  if (nodes > 1) {
-    finding.health = Health::warning;
-    finding.remedy =
-        "numactl --cpunodebind=0 --membind=0 rodeo readout ..., or pin workers with `cpus`; `numactl --hardware` shows the "
-        "nodes";
-  }
-  return finding;
+  if (nodes == 0) return not_told();
+  return {fmt::format("{}", nodes), nodes > 1 ? "numactl --cpunodebind=0 --membind=0 rodeo readout ..., or pin workers with "
+                                                "`cpus`; `numactl --hardware` shows the nodes"
+                                              : ""};
 }
 
-Finding iommu(const fs::path& root) {
+Look iommu(const fs::path& root) {
   const std::size_t groups = count_numbered(root / "sys/kernel/iommu_groups", "");
-  Finding finding{"iommu",
-                  Health::good,
-                  fmt::format("{} groups", groups),
-                  "Real cards are driven through VFIO, which needs it; emulated ones do not.",
-                  {}};
-  if (groups == 0) {
-    finding.health = Health::missing;
-    finding.value = "off";
-    finding.remedy =
-        "add intel_iommu=on (AMD: on by itself) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "
-        "and boot";
-  }
-  return finding;
+  if (groups > 0) return {fmt::format("{} groups", groups)};
+  return {
+      "off",
+      "add intel_iommu=on (AMD: on by itself) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "
+      "and boot",
+      true};
 }
 
 /// Cards are known by their PCI ids in the driver's room; here it is enough to see who drives what VFIO could have.
-Finding card_drivers(const fs::path& root) {
-  std::size_t vfio = 0;
-  std::size_t uio = 0;
-  for (const auto& [driver, count] : {std::pair{"vfio-pci", &vfio}, std::pair{"uio_pci_generic", &uio}}) {
+Look card_drivers(const fs::path& root) {
+  const auto devices_of = [&](const char* driver) {
+    std::size_t count = 0;
     std::error_code failure;
     for (fs::directory_iterator entry(root / "sys/bus/pci/drivers" / driver, failure), end; !failure && entry != end;
          entry.increment(failure))
-      *count += card::pci::Address::parse(entry->path().filename().string()).has_value();
-  }
-  Finding finding{"card_drivers",
-                  Health::good,
-                  fmt::format("{} devices with vfio-pci, {} with uio_pci_generic", vfio, uio),
-                  "A real card belongs to vfio-pci; `rodeo card list` says what stands in the way of one.",
-                  {}};
+      count += card::pci::Address::parse(entry->path().filename().string()).has_value();
+    return count;
+  };
+  const std::size_t vfio = devices_of("vfio-pci");
+  const std::size_t uio = devices_of("uio_pci_generic");
   if (vfio == 0 && uio == 0) {
-    finding.health = Health::missing;
-    finding.value = fs::exists(root / "sys/bus/pci/drivers/vfio-pci") ? "no device with vfio-pci" : "no driver vfio-pci";
-    finding.remedy =
-        card::pci::how_to_bind(card::pci::Address{0, 0x3b, 0, 0}, "vfio-pci") + " (3b:00.0 stands for your card)";
-  } else if (uio > 0) {
-    finding.health = Health::warning;
-    finding.remedy =
-        "bind them to vfio-pci if the host has an IOMMU: with uio_pci_generic a card may write anywhere in memory";
+    return {fs::exists(root / "sys/bus/pci/drivers/vfio-pci") ? "no device with vfio-pci" : "no driver vfio-pci",
+            card::pci::how_to_bind(card::pci::Address{0, 0x3b, 0, 0}, "vfio-pci") + " (3b:00.0 stands for your card)", true};
   }
-  return finding;
+  return {fmt::format("{} devices with vfio-pci, {} with uio_pci_generic", vfio, uio),
+          uio > 0
+              ? "bind them to vfio-pci if the host has an IOMMU: with uio_pci_generic a card may write anywhere in memory"
+              : ""};
 }
 
-Finding dirty_limit(const fs::path& root) {
-  const auto bytes = number_of(root / "proc/sys/vm/dirty_bytes");
+Look dirty_limit(const fs::path& root) {
+  const std::uint64_t bytes = number_of(root / "proc/sys/vm/dirty_bytes").value_or(0);
   const auto ratio = number_of(root / "proc/sys/vm/dirty_ratio");
-  const auto background = number_of(root / "proc/sys/vm/dirty_background_ratio");
-  Finding finding{"page_cache_dirty_limit",
-                  Health::good,
-                  {},
-                  "Written data waits in memory up to this share, then all writers stall at once. Files of the readout go "
-                  "past the page cache where "
-                  "the file system can.",
-                  {}};
-  if (!bytes && !ratio) return {finding.name, Health::missing, "not told by this kernel", finding.meaning, {}};
-  finding.value = bytes.value_or(0) != 0
-                      ? base::format_size(*bytes)
-                      : fmt::format("{} % of memory, written back from {} %", ratio.value_or(0), background.value_or(0));
-  if (bytes.value_or(0) == 0 && ratio.value_or(0) > 30) {
-    finding.health = Health::warning;
-    finding.remedy = "sudo sysctl -w vm.dirty_ratio=20 vm.dirty_background_ratio=5";
-  }
-  return finding;
+  if (bytes != 0) return {base::format_size(bytes)};
+  if (!ratio) return not_told();
+  return {fmt::format("{} % of memory, written back from {} %", *ratio,
+                      number_of(root / "proc/sys/vm/dirty_background_ratio").value_or(0)),
+          *ratio > 30 ? "sudo sysctl -w vm.dirty_ratio=20 vm.dirty_background_ratio=5" : ""};
 }
 
-Finding memory(const fs::path& root) {
+Look memory(const fs::path& root) {
   const auto text = text_of(root / "proc/meminfo");
-  Finding finding{
-      "memory_available", Health::good, {}, "Pools, windows and the generator's pages are taken from it at start.", {}};
   const std::size_t at = text ? text->find("MemAvailable:") : std::string::npos;
-  if (at == std::string::npos) return {finding.name, Health::missing, "not told by this kernel", finding.meaning, {}};
+  if (at == std::string::npos) return not_told();
   const std::uint64_t kilobytes = std::strtoull(text->c_str() + at + std::strlen("MemAvailable:"), nullptr, 10);
-  finding.value = base::format_quantity(static_cast<double>(kilobytes) * 1024, "B");
-  if (kilobytes < std::uint64_t{2} << 20) {
-    finding.health = Health::warning;
-    finding.remedy = "end what else uses memory (`ps aux --sort=-rss | head`), or lower links and window";
-  }
-  return finding;
+  return {base::format_quantity(static_cast<double>(kilobytes) * 1024, "B"),
+          kilobytes < std::uint64_t{2} << 20
+              ? "end what else uses memory (`ps aux --sort=-rss | head`), or lower links and window"
+              : ""};
 }
 
-Finding clock_source(const fs::path& root) {
+Look clock_source(const fs::path& root) {
   const auto text = text_of(root / "sys/devices/system/clocksource/clocksource0/current_clocksource");
-  Finding finding{"clock_source",
-                  Health::good,
-                  text.value_or(""),
-                  "Time is read without entering the kernel from tsc and kvm-clock, ten times slower from others.",
-                  {}};
-  if (!text) return {finding.name, Health::missing, "not told by this kernel", finding.meaning, {}};
-  if (*text != "tsc" && *text != "kvm-clock" && *text != "arch_sys_counter" &&
-      !text->starts_with("hyperv_clocksource_tsc")) {
-    finding.health = Health::warning;
-    finding.remedy = "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource";
-  }
-  return finding;
+  if (!text) return not_told();
+  const bool fast =
+      *text == "tsc" || *text == "kvm-clock" || *text == "arch_sys_counter" || text->starts_with("hyperv_clocksource_tsc");
+  return {*text, fast ? "" : "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"};
 }
 
-Finding cpu_features() {
+Look cpu_features() {
   const base::CpuLevel level = base::cpu_level();
-  Finding finding{
-      "cpu_level", Health::good, std::string(base::cpu_level_name(level)), "Kernels are chosen for it at run time.", {}};
-  if (level == base::CpuLevel::v2) {
-    finding.health = Health::warning;
-    finding.remedy = std::getenv("RODEO_CPU_LEVEL") != nullptr
-                         ? "unset RODEO_CPU_LEVEL"
-                         : "use a CPU with AVX2; in a virtual machine, pass the host's CPU through";
-  }
-  return finding;
+  return {std::string(base::cpu_level_name(level)), level != base::CpuLevel::v2 ? ""
+                                                    : std::getenv("RODEO_CPU_LEVEL") != nullptr
+                                                        ? "unset RODEO_CPU_LEVEL"
+                                                        : "use a CPU with AVX2; in a virtual machine, pass the host's CPU "
+                                                          "through"};
 }
 
 /// Writes for a while, past the page cache where the file system can; the file never has a name, so nothing can stay behind.
-Finding disk_speed(const fs::path& directory, std::chrono::milliseconds time) {
-  Finding finding{"disk_write_speed",
-                  Health::good,
-                  {},
-                  "What the file writer can reach at most; 192 links of 40-byte chunks at 100 kHz make 1 GB/s.",
-                  {}};
+Look disk_speed(const fs::path& directory, std::chrono::milliseconds time) {
   const auto failed = [&](std::string_view what) {
-    return Finding{finding.name, Health::missing, fmt::format("{} {}: {}", what, directory.string(), std::strerror(errno)),
-                   finding.meaning, "rodeo doctor --directory DIR names one that you may write to"};
+    return Look{fmt::format("{} {}: {}", what, directory.string(), std::strerror(errno)),
+                "rodeo doctor --directory DIR names one that you may write to", true};
   };
   bool direct = true;
-  int file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
-  if (file < 0) {
+  base::UniqueFd file(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600));
+  if (!file) {
     direct = false;
-    file = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    file = base::UniqueFd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   }
-  if (file < 0) return failed("cannot write in");
+  if (!file) return failed("cannot write in");
   constexpr std::size_t kBlock = 4 * kMiB;
   constexpr std::size_t kMost = std::size_t{1} << 30;
   const std::unique_ptr<void, decltype(&std::free)> block(std::aligned_alloc(4096, kBlock), &std::free);
@@ -277,26 +203,17 @@ Finding disk_speed(const fs::path& directory, std::chrono::milliseconds time) {
   const auto start = std::chrono::steady_clock::now();
   std::size_t written = 0;
   while (written < kMost && std::chrono::steady_clock::now() - start < time) {
-    const ssize_t part = pwrite(file, block.get(), kBlock, static_cast<off_t>(written));
-    if (part <= 0) {
-      finding = failed("cannot write to");
-      close(file);
-      return finding;
-    }
+    const ssize_t part = pwrite(file.get(), block.get(), kBlock, static_cast<off_t>(written));
+    if (part <= 0) return failed("cannot write to");
     written += static_cast<std::size_t>(part);
   }
-  if (!direct) fdatasync(file);
+  if (!direct) fdatasync(file.get());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  close(file);
   const double speed = static_cast<double>(written) / seconds;
-  finding.value =
+  return {
       fmt::format("{} in {}{}", base::format_quantity(speed, "B/s"), fs::absolute(directory).lexically_normal().string(),
-                  direct ? "" : " (through the page cache)");
-  if (speed < 500e6) {
-    finding.health = Health::warning;
-    finding.remedy = "write to a faster disk (`directory` of the file writer), or take a share: fraction, max_rate";
-  }
-  return finding;
+                  direct ? "" : " (through the page cache)"),
+      speed < 500e6 ? "write to a faster disk (`directory` of the file writer), or take a share: fraction, max_rate" : ""};
 }
 
 }  // namespace
@@ -312,24 +229,34 @@ std::string_view health_name(Health health) {
 
 std::vector<Finding> examine_host(const DoctorSettings& settings) {
   const fs::path& root = settings.root;
-  std::vector<Finding> findings = {
-      cpu_features(),
-      governor(root),
-      clock_source(root),
-      numa(root),
-      memory(root),
-      huge_pages(root, "huge_pages_2mib", 2048, 256),
-      huge_pages(root, "huge_pages_1gib", 1048576, 0),
-      transparent_huge_pages(root),
-      limit("locked_memory_limit", RLIMIT_MEMLOCK, RLIM_INFINITY, "Memory that a card writes to has to be locked.",
-            "memlock", true),
-      limit("open_files_limit", RLIMIT_NOFILE, 4096, "Every link's connection and every open file takes one.", "nofile",
-            false),
-      iommu(root),
-      card_drivers(root),
-      dirty_limit(root),
+  std::vector<Finding> findings;
+  const auto add = [&](const char* name, Look look, const char* meaning) {
+    const Health health = look.missing ? Health::missing : look.remedy.empty() ? Health::good : Health::warning;
+    findings.push_back({name, health, std::move(look.value), meaning, std::move(look.remedy)});
   };
-  if (settings.disk_time.count() > 0) findings.push_back(disk_speed(settings.data_directory, settings.disk_time));
+  const char* const kBuffers = "Buffers on huge pages spare the CPU address look-ups; without them plain memory is used.";
+  add("cpu_level", cpu_features(), "Kernels are chosen for it at run time.");
+  add("cpu_governor", governor(root), "A CPU that saves power wakes slowly: latency grows, and rates vary from run to run.");
+  add("clock_source", clock_source(root),
+      "Time is read without entering the kernel from tsc and kvm-clock, ten times slower from others.");
+  add("numa_nodes", numa(root), "A worker should run on the node of its card and its memory.");
+  add("memory_available", memory(root), "Pools, windows and the generator's pages are taken from it at start.");
+  add("huge_pages_2mib", huge_pages(root, 2048, 256), kBuffers);
+  add("huge_pages_1gib", huge_pages(root, 1048576, 0), kBuffers);
+  add("transparent_huge_pages", transparent_huge_pages(root), "Gives buffers huge pages where none were set aside.");
+  add("locked_memory_limit", limit(RLIMIT_MEMLOCK, RLIM_INFINITY, "memlock", true),
+      "Memory that a card writes to has to be locked.");
+  add("open_files_limit", limit(RLIMIT_NOFILE, 4096, "nofile", false),
+      "Every link's connection and every open file takes one.");
+  add("iommu", iommu(root), "Real cards are driven through VFIO, which needs it; emulated ones do not.");
+  add("card_drivers", card_drivers(root),
+      "A real card belongs to vfio-pci; `rodeo card list` says what stands in the way of one.");
+  add("page_cache_dirty_limit", dirty_limit(root),
+      "Written data waits in memory up to this share, then all writers stall at once. Files of the readout go past the page "
+      "cache where the file system can.");
+  if (settings.disk_time.count() > 0)
+    add("disk_write_speed", disk_speed(settings.data_directory, settings.disk_time),
+        "What the file writer can reach at most; 192 links of 40-byte chunks at 100 kHz make 1 GB/s.");
   return findings;
 }
 

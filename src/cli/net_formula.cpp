@@ -139,15 +139,7 @@ Result<ExitCode> formula(Options& options) {
   if (!options.plot.empty()) {
     if (const auto drawn = draw(options, json, arrived); !drawn || *drawn != ExitCode::done) return drawn;
   }
-  if (!options.json.empty()) {
-    RODEO_TRY(write_json(options.json, json));
-    if (options.json == "-") return ExitCode::done;
-  }
-  switch (options.format) {
-    case OutputFormat::table: print_table(options, forms, arrived); break;
-    case OutputFormat::json: print(json.dump() + "\n"); break;
-    case OutputFormat::csv: print_csv({json}); break;
-  }
+  RODEO_TRY(show(json, options.json, options.format, [&] { print_table(options, forms, arrived); }));
   return ExitCode::done;
 }
 

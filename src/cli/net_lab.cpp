@@ -243,8 +243,8 @@ Result<ExitCode> run_lab(const Options& options) {
     return std::unexpected(
         Error{"cli.bad_value", "the network in namespaces has a switch of its own", "--driver", "add --hosts FILE"});
   if (options.prometheus.empty() != options.queries.empty())
-    return std::unexpected(Error{"cli.bad_value", "--prometheus and --query go together", "",
-                                 "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'"});
+    return value_error("--prometheus and --query go together",
+                       "give both: --prometheus http://monitor:9090 --query 'sum(switch_drops_total)'");
   const process::StopSignals signals;
   const Stop stop = [&signals] { return signals.stop_requested(); };
   auto driver = RODEO_TRY(driver_of(options, report.settings));

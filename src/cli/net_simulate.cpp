@@ -259,14 +259,7 @@ Result<ExitCode> simulate(const Options& options) {
                100 * static_cast<double>(outcome->virtual_ns) / static_cast<double>(scenario.duration_ns));
   }
   const Json json = json_of(scenario, *outcome);
-  if (!options.json.empty()) RODEO_TRY(write_json(options.json, json));
-  if (options.json != "-") {
-    switch (options.format) {
-      case OutputFormat::table: print_table(scenario, *outcome); break;
-      case OutputFormat::json: print(json.dump() + "\n"); break;
-      case OutputFormat::csv: print_csv({json}); break;
-    }
-  }
+  RODEO_TRY(show(json, options.json, options.format, [&] { print_table(scenario, *outcome); }));
   return whole ? ExitCode::done : ExitCode::partial;
 }
 

@@ -48,17 +48,16 @@ std::string csv_field(const Json& value) {
   return quoted + '"';
 }
 
-/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, std::size_t to, bool right) {
   const std::string blanks(to > width(text) ? to - width(text) : 0, ' ');
   return right ? blanks + text : text + blanks;
 }
 
 }  // namespace
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
 
 bool colours_on_stdout() { return colours_on(STDOUT_FILENO); }
 bool colours_on_stderr() { return colours_on(STDERR_FILENO); }
@@ -133,18 +132,10 @@ std::string Table::text(bool colours) const {
   return text;
 }
 
-void Table::print(OutputFormat format) const {
+void Table::print(OutputFormat format, bool again, bool first) const {
   switch (format) {
     case OutputFormat::table: return cli::print(text(colours_on_stdout()));
-    case OutputFormat::json: return cli::print(json().dump() + "\n");
-    case OutputFormat::csv: return cli::print(csv());
-  }
-}
-
-void Table::print_next(OutputFormat format, bool first) const {
-  switch (format) {
-    case OutputFormat::table: return cli::print(text(colours_on_stdout()));
-    case OutputFormat::json: return cli::print(json().dump(0) + "\n");
+    case OutputFormat::json: return cli::print(json().dump(again ? 0 : 2) + "\n");
     case OutputFormat::csv: return cli::print(csv(first));
   }
 }
@@ -186,13 +177,16 @@ void print_csv(const std::vector<Json>& objects, bool nested) {
   Table table(columns);
   for (const Json& object : objects) {
     std::vector<Cell> row;
-    for (const Column& column : columns) {
-      const Json* value = object.find(column.key);
-      row.emplace_back(value == nullptr ? Json() : *value);
-    }
+    for (const Column& column : columns) row.emplace_back(member(object, column.key));
     table.add_row(std::move(row));
   }
   table.print(OutputFormat::csv);
+}
+
+const Json& member(const Json& object, std::string_view key) {
+  static const Json kNothing;
+  const Json* const found = object.find(key);
+  return found == nullptr ? kNothing : *found;
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
@@ -221,7 +215,7 @@ Result<void> check_json_target(const std::string& file) {
 namespace {
 
 /// errno says why not.
-bool write_and_close(std::FILE* out, const std::string& text) {
+bool write_and_close(std::FILE* out, std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
   const int error = errno;
   const bool closed = std::fclose(out) == 0;
@@ -231,8 +225,7 @@ bool write_and_close(std::FILE* out, const std::string& text) {
 
 }  // namespace
 
-Result<void> write_json(const std::string& file, const Json& value) {
-  const std::string text = value.dump() + "\n";
+Result<void> write_text(const std::string& file, std::string_view text) {
   if (file == "-") {
     print(text);
     return {};
@@ -252,6 +245,20 @@ Result<void> write_json(const std::string& file, const Json& value) {
   }
   std::FILE* out = std::fopen(file.c_str(), "we");
   if (out == nullptr || !write_and_close(out, text)) return cannot_write(file, errno);
+  return {};
+}
+
+Result<void> write_json(const std::string& file, const Json& value) { return write_text(file, value.dump() + "\n"); }
+
+Result<void> show(const Json& value, const std::string& file, OutputFormat format,
+                  const std::function<void()>& print_table) {
+  if (!file.empty()) RODEO_TRY(write_json(file, value));
+  if (file == "-") return {};
+  switch (format) {
+    case OutputFormat::table: print_table(); break;
+    case OutputFormat::json: print(value.dump() + "\n"); break;
+    case OutputFormat::csv: print_csv({value}); break;
+  }
   return {};
 }
 

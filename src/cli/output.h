@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,10 +60,9 @@ class Table {
   std::string csv(bool header = true) const;
   std::string text(bool colours) const;
 
-  /// On stdout, in the format asked for. What is printed again and again is one stream: JSON a line each time, CSV with its
+  /// On stdout, in the format asked for. What is printed `again` and again is one stream: JSON a line each time, CSV with its
   /// header the first time only.
-  void print(OutputFormat format) const;
-  void print_next(OutputFormat format, bool first) const;
+  void print(OutputFormat format, bool again = false, bool first = true) const;
 
  private:
   std::vector<Column> columns_;
@@ -90,13 +90,26 @@ class Properties {
 /// Objects as one CSV table: a line each, with the members that the first has; lists and objects among them only if they are `nested`.
 void print_csv(const std::vector<Json>& objects, bool nested = false);
 
+/// A member of an object, which must outlive it; null if it has none of this name.
+const Json& member(const Json& object, std::string_view key);
+
+/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
+std::size_t width(std::string_view text);
+
 /// Writes text to stdout as it is.
 void print(std::string_view text);
 
 /// Whether write_json() will be able to open the file (error cli.output); leaves no file behind.
 Result<void> check_json_target(const std::string& file);
 
-/// Writes a JSON value for programs: to stdout if `file` is "-", else to the file (error cli.output), which is there whole or as it was before.
+/// Writes a text: to stdout if `file` is "-", else to the file (error cli.output), which is there whole or as it was before.
+Result<void> write_text(const std::string& file, std::string_view text);
+
+/// The same with a JSON value, for programs.
 Result<void> write_json(const std::string& file, const Json& value);
+
+/// What a verb has found: to `file` if one is named (see write_json()), and, unless that was stdout, as `format` asks: a table is printed by
+/// `print_table`, CSV has the members that are no lists or objects.
+Result<void> show(const Json& value, const std::string& file, OutputFormat format, const std::function<void()>& print_table);
 
 }  // namespace rodeo::cli

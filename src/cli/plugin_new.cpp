@@ -53,16 +53,12 @@ Result<ExitCode> write_plugin(const Options& options) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   const std::string& name = options.name;
   if (name.empty() || name.front() < 'a' || name.front() > 'z' || !std::ranges::all_of(name, allowed)) {
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("rodeo plugin new: \"{}\" cannot be the name of a plug-in", name),
-                                 {},
-                                 "names are snake_case: a small letter, then small letters, digits and _"});
+    return value_error(fmt::format("rodeo plugin new: \"{}\" cannot be the name of a plug-in", name),
+                       "names are snake_case: a small letter, then small letters, digits and _");
   }
   if (std::ranges::find(kTaken, name) != std::end(kTaken)) {
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("rodeo plugin new: \"{}\" means something else in C++ or in Rodeo", name),
-                                 {},
-                                 fmt::format("call it {0}_detector, for example", name)});
+    return value_error(fmt::format("rodeo plugin new: \"{}\" means something else in C++ or in Rodeo", name),
+                       fmt::format("call it {0}_detector, for example", name));
   }
   const fs::path directory = options.directory.empty() ? fs::path(name) : fs::path(options.directory);
   std::error_code failure;

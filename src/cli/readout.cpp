@@ -35,21 +35,19 @@ struct TalkOptions {
 
 Result<ExitCode> run(const RunOptions& options) {
   if (options.file.empty()) {
-    return std::unexpected(Error{"cli.usage", "a configuration is missing", "",
-                                 "rodeo readout CONFIG, or one of the verbs: rodeo readout --help"});
+    return usage_error("a configuration is missing", "rodeo readout CONFIG, or one of the verbs: rodeo readout --help");
   }
   auto plan = load_readout({.file = options.file, .overrides = options.settings});
   if (!plan) return report_errors(plan.error());
   if (options.events == 0u) {
-    return std::unexpected(Error{"cli.bad_value", "--events 0: a run of no events", "",
-                                 "give at least 1, or leave it out to run until Ctrl-C or the end of the input"});
+    return value_error("--events 0: a run of no events",
+                       "give at least 1, or leave it out to run until Ctrl-C or the end of the input");
   }
   if (options.fail_on_loss && !options.fail_on_loss->empty()) {
     auto fraction = detail::read(*options.fail_on_loss, plan->settings.fail_on_loss);
     if (!fraction || !(plan->settings.fail_on_loss >= 0 && plan->settings.fail_on_loss <= 1)) {
-      return std::unexpected(Error{"cli.bad_value",
-                                   fmt::format("--fail-on-loss={}: expected a fraction, 0 to 1", *options.fail_on_loss), "",
-                                   "0.01 is one in a hundred; --fail-on-loss alone lets nothing be lost"});
+      return value_error(fmt::format("--fail-on-loss={}: expected a fraction, 0 to 1", *options.fail_on_loss),
+                         "0.01 is one in a hundred; --fail-on-loss alone lets nothing be lost");
     }
   } else if (options.fail_on_loss) {
     plan->settings.fail_on_loss = 0;
@@ -70,7 +68,7 @@ Cell counters_cell(const Json& counters) {
 Json lost_before(const Json& losses) {
   Json counters = Json::object();
   for (const Json& loss : losses.elements()) {
-    if (loss.find("of")->is_null()) counters[loss.find("what")->string()] = *loss.find("lost");
+    if (member(loss, "of").is_null()) counters[member(loss, "what").string()] = member(loss, "lost");
   }
   return counters;
 }
@@ -79,10 +77,10 @@ Json lost_before(const Json& losses) {
 Cell bad_links_cell(const Json& status) {
   constexpr std::size_t kNamed = 5;
   std::vector<std::pair<double, const Json*>> bad;
-  for (const Json& rob : status.find("robs")->elements()) {
-    for (const Json& link : rob.find("links")->elements()) {
-      const double harm = link.find("missing")->number() + link.find("bad")->number();
-      if (harm > 0 || link.find("state")->string() != "active") bad.emplace_back(harm, &link);
+  for (const Json& rob : member(status, "robs").elements()) {
+    for (const Json& link : member(rob, "links").elements()) {
+      const double harm = member(link, "missing").number() + member(link, "bad").number();
+      if (harm > 0 || member(link, "state").string() != "active") bad.emplace_back(harm, &link);
     }
   }
   std::ranges::stable_sort(bad, std::greater{}, [](const auto& one) { return one.first; });
@@ -92,9 +90,9 @@ Cell bad_links_cell(const Json& status) {
     const Json& link = *bad[i].second;
     value.push_back(link);
     if (i >= kNamed) continue;
-    text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", link.find("fid")->string(),
-                        link.find("missing")->number(), link.find("bad")->number());
-    if (link.find("state")->string() != "active") text += ", removed";
+    text += fmt::format("{}{} missing {:.0f}, bad {:.0f}", i == 0 ? "" : "; ", member(link, "fid").string(),
+                        member(link, "missing").number(), member(link, "bad").number());
+    if (member(link, "state").string() != "active") text += ", removed";
   }
   if (bad.empty()) return {std::move(value), "none", Style::good};
   if (bad.size() > kNamed) text += fmt::format("; {} more: rodeo readout link list", bad.size() - kNamed);
@@ -102,13 +100,11 @@ Cell bad_links_cell(const Json& status) {
 }
 
 Properties properties_of(const Json& status) {
-  const auto number = [&](std::string_view group, std::string_view key) {
-    const Json* member = status.find(group);
-    const Json* value = member != nullptr && !key.empty() ? member->find(key) : member;
-    return value != nullptr ? *value : Json();
+  const auto number = [&](std::string_view group, std::string_view key) -> const Json& {
+    return key.empty() ? member(status, group) : member(member(status, group), key);
   };
   const auto shown = [&](std::string_view group, std::string_view key, auto show) {
-    const Json value = number(group, key);
+    const Json& value = number(group, key);
     return Cell(value, value.is_number() ? show(value.number()) : "");
   };
   const std::string condition = number("run", "condition").string();
@@ -165,19 +161,13 @@ Result<ExitCode> list_links(const TalkOptions& options) {
                {"chunks", "chunks"},
                {"missing", "missing"},
                {"bad", "bad"}});
-  const Json* robs = status.find("robs");
-  if (robs != nullptr) {
-    for (const Json& rob : robs->elements()) {
-      const Json* links = rob.find("links");
-      if (links == nullptr) continue;
-      for (const Json& link : links->elements()) {
-        const auto cell = [&](const char* key) { return link.find(key) != nullptr ? *link.find(key) : Json(); };
-        const bool active = cell("state").string() == "active";
-        table.add_row({Cell(*rob.find("source_id")), Cell(cell("fid")),
-                       Cell(cell("state"), "", active ? Style::good : Style::warning),
-                       Cell(cell("removed_by_policy"), cell("removed_by_policy").boolean() ? "yes" : "no"),
-                       Cell(cell("chunks")), Cell(cell("missing")), Cell(cell("bad"))});
-      }
+  for (const Json& rob : member(status, "robs").elements()) {
+    for (const Json& link : member(rob, "links").elements()) {
+      const bool active = member(link, "state").string() == "active";
+      table.add_row({member(rob, "source_id"), member(link, "fid"),
+                     Cell(member(link, "state"), "", active ? Style::good : Style::warning),
+                     member(link, "removed_by_policy"), member(link, "chunks"), member(link, "missing"),
+                     member(link, "bad")});
     }
   }
   table.print(options.format);

@@ -83,12 +83,7 @@ void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& p
 
 Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const readout::StatusAmender& amend) {
-  constexpr double kLongestSeconds = 1e9;
-  if (limits.seconds && !(*limits.seconds > 0 && *limits.seconds <= kLongestSeconds)) {
-    return std::unexpected(Error{"cli.bad_value",
-                                 fmt::format("--seconds {}: expected more than 0 and at most 1e9", *limits.seconds), "",
-                                 "leave it out to run until Ctrl-C or the end of the input"});
-  }
+  RODEO_TRY(check_seconds(limits.seconds, "leave it out to run until Ctrl-C or the end of the input"));
   std::vector<std::string>& strings = plan.settings.run.free_strings;
   strings.insert(strings.begin(), fmt::format("{}={} {}", readout::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
   std::fprintf(stderr, "run %u of %s%s: getting ready\n", plan.settings.run.run_number, plan.settings.name.c_str(),

@@ -14,8 +14,7 @@ namespace rodeo::cli {
 
 Result<void> check_interval(std::chrono::nanoseconds interval, std::string_view option) {
   if (interval >= std::chrono::milliseconds{1}) return {};
-  return std::unexpected(
-      Error{"cli.bad_value", fmt::format("{} takes a millisecond or more", option), {}, "1s shows a change as it comes"});
+  return value_error(fmt::format("{} takes a millisecond or more", option), "1s shows a change as it comes");
 }
 
 Result<ExitCode> watch(const std::optional<std::chrono::nanoseconds>& interval, OutputFormat format,

@@ -5,15 +5,9 @@
 
 #include <algorithm>
 
+#include "cli/output.h"
+
 namespace rodeo::cli {
-namespace {
-
-/// Columns that a text takes on a terminal: bytes that continue a UTF-8 character take none.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-}  // namespace
 
 std::size_t columns_on_stdout() {
   constexpr std::size_t kWidest = 100;
