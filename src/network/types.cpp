@@ -215,19 +215,12 @@ Result<void> check(const Topology& topology, const Traffic& traffic) {
   const double nodes_per_rack = whole_nodes_per_rack;
   RODEO_TRY(carries("a rack's uplink", topology.uplink_bps, rate * bits, rate));
   RODEO_TRY(carries("a node's link", topology.node_link_bps, rate * bits / nodes_per_rack, rate));
-  if (auto ok =
-          carries("a readout's link", topology.readout_link_bps, rate * topology.racks * bits / topology.readouts, rate);
-      !ok) {
-    return ok;
-  }
+  RODEO_TRY(carries("a readout's link", topology.readout_link_bps, rate * topology.racks * bits / topology.readouts, rate));
   // Requests and acknowledgements, one for two packets, take the way back.
   const double back = 8.0 * (topology.readouts * (traffic.header_bytes() + traffic.request_bytes) +
                              bits / 8 / traffic.mtu_bytes / 2 * traffic.header_bytes());
-  if (auto ok = carries("a node's link, with requests and acknowledgements,", topology.node_link_bps,
-                        rate * back / nodes_per_rack, rate);
-      !ok) {
-    return ok;
-  }
+  RODEO_TRY(carries("a node's link, with requests and acknowledgements,", topology.node_link_bps,
+                    rate * back / nodes_per_rack, rate));
   return carries("a rack's uplink, with requests and acknowledgements,", topology.uplink_bps, rate * back, rate);
 }
 

@@ -48,23 +48,18 @@ std::string Line::text(const std::string& key) const {
   return found == values_.end() ? std::string{} : found->second;
 }
 
-Result<double> Line::number(const std::string& key) const {
+template <typename T>
+Result<T> Line::read(const std::string& key) const {
   const std::string value = text(key);
-  double result = 0;
+  T result = 0;
   const auto read = std::from_chars(value.data(), value.data() + value.size(), result);
   if (read.ec == std::errc{} && read.ptr == value.data() + value.size()) return result;
   return std::unexpected(Error{"network.agent", fmt::format("`{}` has no number for {}", verb_, key), "",
                                "laboratory and agents are of different versions?"});
 }
 
-Result<std::int64_t> Line::integer(const std::string& key) const {
-  const std::string value = text(key);
-  std::int64_t result = 0;
-  const auto read = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (read.ec == std::errc{} && read.ptr == value.data() + value.size()) return result;
-  return std::unexpected(Error{"network.agent", fmt::format("`{}` has no integer for {}", verb_, key), "",
-                               "laboratory and agents are of different versions?"});
-}
+Result<double> Line::number(const std::string& key) const { return read<double>(key); }
+Result<std::int64_t> Line::integer(const std::string& key) const { return read<std::int64_t>(key); }
 
 std::string Line::text_of(double value) { return fmt::format("{}", value); }
 

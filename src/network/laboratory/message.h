@@ -55,6 +55,8 @@ class Line {
   std::string str() const;  ///< without the end of line
 
  private:
+  template <typename T>
+  Result<T> read(const std::string& key) const;
   static std::string text_of(double value);
   static std::string text_of(std::int64_t value) { return std::to_string(value); }
   static std::string text_of(std::uint64_t value) { return std::to_string(value); }

@@ -72,14 +72,10 @@ Result<void> check(const Settings& settings) {
   RODEO_TRY(check_buffer(settings.buffer));
   const auto wire = RODEO_TRY(wire_size(traffic.event_bytes, traffic.mtu_bytes, topology.readouts));
   const double offered = static_cast<double>(wire.wire_bytes) * 8 * traffic.event_rate_hz;
-  if (auto good = check_load(offered, static_cast<double>(topology.uplink_bps), "the uplink", traffic.event_rate_hz); !good)
-    return good;
-  if (settings.limit_readout_links) {
-    if (auto good = check_load(offered * topology.racks / topology.readouts, static_cast<double>(topology.readout_link_bps),
-                               "each readout's link", traffic.event_rate_hz);
-        !good)
-      return good;
-  }
+  RODEO_TRY(check_load(offered, static_cast<double>(topology.uplink_bps), "the uplink", traffic.event_rate_hz));
+  if (settings.limit_readout_links)
+    RODEO_TRY(check_load(offered * topology.racks / topology.readouts, static_cast<double>(topology.readout_link_bps),
+                         "each readout's link", traffic.event_rate_hz));
   return check_load(offered * topology.racks / topology.nodes, static_cast<double>(topology.node_link_bps),
                     "each node's link", traffic.event_rate_hz);
 }

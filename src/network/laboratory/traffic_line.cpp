@@ -1,65 +1,71 @@
 #include "network/laboratory/traffic_line.h"
 
+#include <limits>
+#include <type_traits>
+
 namespace rodeo::network::laboratory {
 
 namespace {
 
 constexpr double kMostEvents = 1e9;
 
+/// Every field of an order: its name in the line, where it is, and the most that it may be.
+template <typename Order, typename Field>
+void each_field(Order& order, Field field) {
+  auto& settings = order.settings;
+  auto& topology = settings.topology;
+  auto& traffic = settings.traffic;
+  field("start_ns", order.start_ns, 1LL << 62);
+  field("node", order.node, 1000);
+  field("drain_s", order.drain_seconds, kMostEvents);
+  field("readouts", topology.readouts, 1000);
+  field("nodes", topology.nodes, 1000);
+  field("racks", topology.racks, 1000);
+  field("event_bytes", traffic.event_bytes, 1LL << 40);
+  field("rate_hz", traffic.event_rate_hz, kMostEvents);
+  field("arrivals", traffic.arrivals, 2);
+  field("jitter", traffic.jitter_periods, kMostEvents);
+  field("assignment", traffic.assignment, 1);
+  field("spread", traffic.size_spread, 2);
+  field("sigma", traffic.size_sigma, kMostEvents);
+  field("in_flight", traffic.events_in_flight, 1'000'000);
+  field("seconds", settings.seconds, kMostEvents);
+  field("seed", settings.seed, std::numeric_limits<std::int64_t>::max());
+}
+
 }  // namespace
 
 Line line_of(const RunOrder& order) {
-  const Settings& settings = order.settings;
-  const Traffic& traffic = settings.traffic;
   Line line("run");
-  line.set("start_ns", order.start_ns).set("node", order.node).set("drain_s", order.drain_seconds);
-  line.set("readouts", settings.topology.readouts).set("nodes", settings.topology.nodes);
-  line.set("racks", settings.topology.racks);
-  line.set("event_bytes", traffic.event_bytes).set("rate_hz", traffic.event_rate_hz);
-  line.set("arrivals", static_cast<std::uint32_t>(traffic.arrivals)).set("jitter", traffic.jitter_periods);
-  line.set("assignment", static_cast<std::uint32_t>(traffic.assignment));
-  line.set("spread", static_cast<std::uint32_t>(traffic.size_spread)).set("sigma", traffic.size_sigma);
-  line.set("in_flight", settings.traffic.events_in_flight).set("seconds", settings.seconds).set("seed", settings.seed);
-  line.set("warm_up_s", warm_up_seconds(settings));
+  each_field(order, [&]<typename T>(const char* key, const T& value, auto) {
+    if constexpr (std::is_enum_v<T>) {
+      line.set(key, static_cast<std::uint32_t>(value));
+    } else {
+      line.set(key, value);
+    }
+  });
   return line;
 }
 
 Result<RunOrder> run_order_of(const Line& line) {
   RunOrder order;
   Result<void> good;
-  const auto integer = [&](const char* key, auto& to, std::int64_t most) {
-    const auto value = line.integer(key);
-    if (good && !value) good = std::unexpected(value.error());
-    if (good && (*value < 0 || *value > most))
-      good = std::unexpected(Error{"network.agent", std::string("out of range: ") + key});
-    if (good) to = static_cast<std::remove_reference_t<decltype(to)>>(*value);
-  };
-  const auto number = [&](const char* key, double& to) {
-    const auto value = line.number(key);
-    if (good && !value) good = std::unexpected(value.error());
-    if (good && !(*value >= 0 && *value < kMostEvents))
-      good = std::unexpected(Error{"network.agent", std::string("out of range: ") + key});
-    if (good) to = *value;
-  };
-  Settings& settings = order.settings;
-  Traffic& traffic = settings.traffic;
-  integer("start_ns", order.start_ns, std::int64_t{1} << 62);
-  integer("node", order.node, 1000);
-  number("drain_s", order.drain_seconds);
-  integer("readouts", settings.topology.readouts, 1000);
-  integer("nodes", settings.topology.nodes, 1000);
-  integer("racks", settings.topology.racks, 1000);
-  integer("event_bytes", traffic.event_bytes, std::int64_t{1} << 40);
-  number("rate_hz", traffic.event_rate_hz);
-  integer("arrivals", traffic.arrivals, 2);
-  number("jitter", traffic.jitter_periods);
-  integer("assignment", traffic.assignment, 1);
-  integer("spread", traffic.size_spread, 2);
-  number("sigma", traffic.size_sigma);
-  integer("in_flight", settings.traffic.events_in_flight, 1'000'000);
-  number("seconds", settings.seconds);
-  integer("seed", settings.seed, std::numeric_limits<std::int64_t>::max());
+  each_field(order, [&]<typename T>(const char* key, T& to, auto most) {
+    const auto take = [&](const auto& value) {
+      if (good && !value) good = std::unexpected(value.error());
+      if (good && !(*value >= 0 && *value <= most))
+        good = std::unexpected(Error{"network.agent", std::string("out of range: ") + key});
+      if (good) to = static_cast<T>(*value);
+    };
+    if constexpr (std::is_floating_point_v<T>) {
+      take(line.number(key));
+    } else {
+      take(line.integer(key));
+    }
+  });
   if (!good) return std::unexpected(good.error());
+  const Settings& settings = order.settings;
+  const Traffic& traffic = settings.traffic;
   if (settings.topology.readouts == 0 || settings.topology.nodes == 0 || settings.topology.racks == 0 ||
       settings.topology.nodes % settings.topology.racks != 0 || traffic.event_bytes == 0 || !(traffic.event_rate_hz > 0) ||
       settings.traffic.events_in_flight == 0 ||
