@@ -189,7 +189,7 @@ void add_readout(Command& root) {
   readout.example("rodeo readout examples/demo.toml --seconds 10", "run what a configuration describes, for 10 s")
       .example("rodeo readout run.toml --set readout.input.rate=50kHz --json -", "with another rate; the report as JSON")
       .example("rodeo readout status --name demo", "how a running readout is doing")
-      .example("rodeo readout link remove 0x1000000000540000 --name demo", "take a link out of the build while it runs");
+      .example("rodeo readout link remove 0x1000000000540000 --name demo", "remove a link from the build while it runs");
   readout.option("CONFIG", options->file, "Configuration file (TOML). A file with the name of a verb below: write ./status")
       .value_name("CONFIG");
   readout.option("--seconds", options->seconds, "End the run after so many seconds").value_name("S");
@@ -238,11 +238,11 @@ void add_readout(Command& root) {
   with_name(list);
   list.output(talk->format);
   list.run([talk] { return list_links(*talk); });
-  Command& remove = link.verb("remove", "Take a link out of the build: events no longer wait for it");
+  Command& remove = link.verb("remove", "Remove a link from the build: events no longer wait for it");
   remove.option("FID", talk->fid, "FELIX identifier of the link").required();
   with_name(remove);
   remove.run([talk] { return ask(*talk, "link_remove"); });
-  Command& restore = link.verb("restore", "Take a removed link back into the build");
+  Command& restore = link.verb("restore", "Let a removed link take part in the build again");
   restore.option("FID", talk->fid, "FELIX identifier of the link").required();
   with_name(restore);
   restore.run([talk] { return ask(*talk, "link_restore"); });

@@ -218,7 +218,7 @@ std::string report_text(const RunReport& report) {
   for (const auto& consumer : report.consumers) out += losses_text(consumer);
   if (report.no_data)
     out +=
-        "\n  input       no data came: see that the sources are on and triggers come (rodeo card status, rodeo emulate "
+        "\n  input       no data came: see that the cards are on and triggers come (rodeo card status, rodeo emulate "
         "status)";
   if (const auto losses = report.input_losses(); !losses.empty())
     out +=

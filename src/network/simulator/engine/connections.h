@@ -25,7 +25,7 @@ struct alignas(64) Receiving {
 
 /// A connection, seen from the readout.
 struct alignas(64) Flow {
-  std::uint64_t deferred = 0;    ///< window in which something of it waits for its turn
+  std::uint64_t deferred = 0;    ///< step in which something of it waits for its turn
   std::uint32_t oldest_end = 0;  ///< end of fragments.front()
   std::uint32_t answers = 0;     ///< requests that the readout is working on
   TcpSender sender;

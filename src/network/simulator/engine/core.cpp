@@ -33,7 +33,7 @@ void SimulationEngine<kTrain>::run_core() {
   active_.clear();
   card_head_.visit_before(end_, [&](std::uint32_t readout) { active_.push_back(readout); });
   if (active_.empty()) return;
-  // A tree of winners over the readouts that take part; its leaves are arrival times within the window with the readout's place.
+  // A tree of winners over the readouts that take part; its leaves are arrival times within the step with the readout's place.
   const std::size_t leaves = std::bit_ceil(active_.size());
   const Picoseconds base = begin_;
   std::uint64_t* const tree = tree_.data();

@@ -1,11 +1,11 @@
-// The simulation itself: readouts, links, switches and filter nodes, advanced together through short windows of virtual time.
+// The simulation itself: readouts, links, switches and filter nodes, advanced together through short steps of virtual time.
 //
-// Nothing that a filter node does reaches a readout sooner than the way back takes. So time goes in windows of that length; within one,
+// Nothing that a filter node does reaches a readout sooner than the way back takes. So time goes in steps of that length; within one,
 // each stage runs alone over everything that it has to do, in order of time, and hands its results to the next:
 //
 //   supervisors ──► readouts (TCP senders, cards) ──► core (merge, uplinks) ──► switches (memory) ──► nodes (receivers, requests)
 //        ▲                  ▲                                                                           │
-//        └── next window ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
+//        └── next step   ───┴───────────────── acknowledgements, requests, events done ◄────────────────┘
 //
 // No global queue of events is needed; the order that counts (per card, uplink, switch and node) is the order of time.
 //
@@ -41,7 +41,7 @@ class SimulationEngine {
   Outcome outcome();
   void visit_flows(const std::function<void(const FlowRecord&)>& visit) const;
 
-  // Trains: what a connection sends at once is one object, and time goes in longer windows. That is right as long as it does not matter
+  // Trains: what a connection sends at once is one object, and time goes in longer steps. That is right as long as it does not matter
   // when single packets are acknowledged.
 
   /// From now on trains, or packets one by one. At the beginning: trains, if the engine knows them.
@@ -69,9 +69,9 @@ class SimulationEngine {
   // setup.cpp
   std::uint32_t largest_train(std::uint64_t packets) const;
 
-  // windows.cpp
+  // steps.cpp
   void step(Picoseconds begin);
-  void choose_windows();
+  void choose_steps();
   Picoseconds next_happening() const;
 
   // requests.cpp
@@ -80,7 +80,7 @@ class SimulationEngine {
   void plan_request(std::uint32_t node, Picoseconds earliest);
   void send_requests(std::uint32_t node);
   void run_requests();
-  void ask_in_long_window(std::uint32_t node);
+  void ask_in_long_step(std::uint32_t node);
 
   // readouts.cpp
   void run_readouts();
@@ -154,12 +154,12 @@ class SimulationEngine {
   const Picoseconds propagation_;
   const Picoseconds end_of_run_;
   Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
-  Picoseconds window_ = 0;
-  Picoseconds long_window_ = 0;  ///< with trains, where nothing comes back that has to be known within it
+  Picoseconds step_ = 0;
+  Picoseconds long_step_ = 0;  ///< with trains, where nothing comes back that has to be known within it
   std::uint32_t piece_ = 0;      ///< largest train, in segments
   Picoseconds doubt_ = 0;        ///< how well trains know when an event is complete
   bool in_trains_ = kTrain;
-  bool long_windows_ = false;
+  bool long_steps_ = false;
   bool stopped_ = false;
   bool disturbed_ = false;  ///< something mattered since go()
   Picoseconds mattered_ = 0;
@@ -173,9 +173,9 @@ class SimulationEngine {
   Picoseconds answer_interval_ = 0;
   Picoseconds node_interval_ = 0;
 
-  Picoseconds begin_ = 0;  ///< of this window
+  Picoseconds begin_ = 0;  ///< of this step
   Picoseconds end_ = 0;
-  std::uint64_t window_number_ = 1;
+  std::uint64_t step_number_ = 1;
 
   // Connections: those of a node lie beside each other.
   std::vector<Flow> flows_;
@@ -194,7 +194,7 @@ class SimulationEngine {
   Heads uplink_head_;
   Heads node_head_;
   Heads back_head_;
-  Heads request_head_;  ///< of nodes, in long windows
+  Heads request_head_;  ///< of nodes, in long steps
 
   TimerWheel sender_timers_;
   TimerWheel receiver_timers_;

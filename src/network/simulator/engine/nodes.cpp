@@ -100,7 +100,7 @@ void SimulationEngine<kTrain>::deliver(std::uint32_t number, const Item& item) {
   Acknowledgement ack;
   const std::uint32_t acks = flow.receiver.receive(tcp_, item.time, first, count, ack);
   const bool quietly =
-      kTrain && long_windows_ && acks > 0 && ack.blocks == 0 && !ack.duplicate && flows_[flow_number].sender.quiet();
+      kTrain && long_steps_ && acks > 0 && ack.blocks == 0 && !ack.duplicate && flows_[flow_number].sender.quiet();
   if (acks > 0 && !quietly) {
     send_back(number, item.time, flow_number, ack, acks, Returning::kNoEvent);
     fetch_sender(flow_number);
@@ -158,7 +158,7 @@ void SimulationEngine<kTrain>::finish_fragments(std::uint32_t number, Picosecond
   }
 }
 
-/// With trains in long windows: bookkeeping at the sender, at once, of what will be there after the way back.
+/// With trains in long steps: bookkeeping at the sender, at once, of what will be there after the way back.
 template <bool kTrain>
 void SimulationEngine<kTrain>::acknowledge_train(Picoseconds now, Picoseconds begun, std::uint32_t flow_number,
                                                  std::uint32_t cumulative, std::uint32_t count) {

@@ -13,14 +13,14 @@ void SimulationEngine<kTrain>::run_readouts() {
   sender_timers_.advance(
       end_, [&](std::uint32_t flow) { return flows_[flow].sender.deadline(); },
       [&](std::uint32_t flow, Picoseconds deadline) {
-        flows_[flow].deferred = window_number_;
+        flows_[flow].deferred = step_number_;
         tasks_.push_back({deadline, Task::Kind::timer, flow, 0});
       });
   answer_head_.visit_before(end_, [&](std::uint32_t readout) {
     Ring<Answer>& answers = readouts_[readout].answers;
     while (!answers.empty() && answers.front().time < end_) {
       const Answer& one = answers.front();
-      flows_[one.flow].deferred = window_number_;
+      flows_[one.flow].deferred = step_number_;
       tasks_.push_back({one.time, Task::Kind::answer, one.flow, one.event});
       answers.pop();
     }
@@ -34,7 +34,7 @@ void SimulationEngine<kTrain>::run_readouts() {
       if (kTrain) fetch_sender(node.back.ahead(1)->flow);
       Flow& flow = flows_[one.flow];
       if (one.event == Returning::kNoEvent && one.blocks == 0 && !one.duplicate && flow.sender.quiet() &&
-          flow.deferred != window_number_) {
+          flow.deferred != step_number_) {
         // Bookkeeping of one connection: it need not wait for its turn.
         ack_.delivered += one.count;
         ack_.delivered_bytes += static_cast<std::uint64_t>(one.count) * sizes_.header;
@@ -46,7 +46,7 @@ void SimulationEngine<kTrain>::run_readouts() {
         after_sender(one.flow);
         continue;
       }
-      flow.deferred = window_number_;
+      flow.deferred = step_number_;
       tasks_.push_back({one.time, Task::Kind::returning, one.flow, static_cast<std::uint32_t>(returned_.size())});
       returned_.push_back({one, {}});
       if (one.blocks != 0) {
@@ -175,9 +175,9 @@ void SimulationEngine<kTrain>::answer(Picoseconds now, std::uint32_t number, std
 template <bool kTrain>
 void SimulationEngine<kTrain>::after_sender(std::uint32_t number) {
   const Picoseconds deadline = flows_[number].sender.deadline();
-  if (deadline == kNever || (kTrain && long_windows_)) return;  // in long windows acknowledge_train() looks at it
+  if (deadline == kNever || (kTrain && long_steps_)) return;  // in long steps acknowledge_train() looks at it
   if (deadline < end_) {
-    flows_[number].deferred = window_number_;
+    flows_[number].deferred = step_number_;
     add_task({deadline, Task::Kind::timer, number, 0});
   } else {
     sender_timers_.arm(number, deadline);

@@ -21,7 +21,7 @@ void SimulationEngine<kTrain>::run_supervisors() {
 template <bool kTrain>
 void SimulationEngine<kTrain>::assign(std::uint32_t rack, Picoseconds time, std::uint32_t node, std::uint64_t bytes) {
   const std::uint32_t number = rack * nodes_per_rack_ + node;
-  time = std::max(time, begin_);  // after a long window a node may have finished before
+  time = std::max(time, begin_);  // after a long step a node may have finished before
   const Event event{bytes, time, readouts_count_, number, false};
   std::uint32_t slot = 0;
   if (free_events_.empty()) {
@@ -48,7 +48,7 @@ void SimulationEngine<kTrain>::plan_request(std::uint32_t number, Picoseconds ea
   } else {
     node.request_time = std::max({earliest, node.request_earliest, node.pending.front().time});
   }
-  (long_windows_ ? request_head_ : node_head_).lower(number, node.request_time);
+  (long_steps_ ? request_head_ : node_head_).lower(number, node.request_time);
 }
 
 template <bool kTrain>
@@ -69,19 +69,19 @@ void SimulationEngine<kTrain>::send_requests(std::uint32_t number) {
   plan_request(number, now);
 }
 
-/// What the nodes ask for in a long window.
+/// What the nodes ask for in a long step.
 template <bool kTrain>
 void SimulationEngine<kTrain>::run_requests() {
   request_head_.visit_before(end_, [&](std::uint32_t number) {
     Node& node = nodes_[number];
-    while (node.request_time < end_) ask_in_long_window(number);
+    while (node.request_time < end_) ask_in_long_step(number);
     request_head_.set(number, node.request_time);
   });
 }
 
 /// As send_requests(), but straight into the readouts' tasks.
 template <bool kTrain>
-void SimulationEngine<kTrain>::ask_in_long_window(std::uint32_t number) {
+void SimulationEngine<kTrain>::ask_in_long_step(std::uint32_t number) {
   Node& node = nodes_[number];
   const Picoseconds now = node.request_time;
   Pending& pending = node.pending.front();

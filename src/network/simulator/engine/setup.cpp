@@ -44,8 +44,8 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
       receiver_timers_(flows_.size()) {
   const std::uint32_t smallest = sizes_.header;
   way_back_ = propagation_ + card_link_.of(smallest) + uplink_link_.of(smallest);
-  // A window longer than a millisecond gains nothing, and times within it fit into 32 bits beside an index.
-  window_ = std::min<Picoseconds>(way_back_ + node_link_.of(smallest), 1'000'000'000);
+  // A step longer than a millisecond gains nothing, and times within it fit into 32 bits beside an index.
+  step_ = std::min<Picoseconds>(way_back_ + node_link_.of(smallest), 1'000'000'000);
   card_full_ = card_link_.of(sizes_.segment + sizes_.header);
   uplink_full_ = uplink_link_.of(sizes_.segment + sizes_.header);
   count_in_network_ = kTrain && (scenario.buffer.shared_bytes || scenario.buffer.port_limit_bytes);
@@ -80,7 +80,7 @@ SimulationEngine<kTrain>::SimulationEngine(const Scenario& scenario, const Obser
                          (uplinks_per_rack_ == 1 ? 0 : hash_to_uplink(flow, uplinks_per_rack_, scenario.seed));
   }
   request_time_ = node_link_.of(sizes_.header + scenario.traffic.request_bytes);
-  long_window_ = std::min<Picoseconds>(32 * window_, 1'000'000'000);
+  long_step_ = std::min<Picoseconds>(32 * step_, 1'000'000'000);
   piece_ = largest_train(packets);
   doubt_ = readouts_count_ * packets * node_link_.of(sizes_.segment + sizes_.header) / 128 + 2'000'000;
   tree_.resize(2 * std::bit_ceil(static_cast<std::size_t>(readouts_count_)));

@@ -1,4 +1,4 @@
-// What has to be done within a window in order of time, whatever queue it came from.
+// What has to be done within a step in order of time, whatever queue it came from.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Time: one window after the other, how long each is, and the stages in it.
+// Time: one step after the other, how long each is, and the stages in it.
 #include "network/simulator/engine/engine.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ void SimulationEngine<kTrain>::run(Picoseconds until) {
     step(begin);
     if (kTrain && in_trains_ && disturbed_) return;
     begin = std::max(next_happening(), end_);
-    if ((window_number_ & 0x7f) == 0 && observers_.progress) {
+    if ((step_number_ & 0x7f) == 0 && observers_.progress) {
       const auto now = std::chrono::steady_clock::now();
       if (now - last_talk_ >= std::chrono::milliseconds(100)) {
         last_talk_ = now;
@@ -33,18 +33,18 @@ void SimulationEngine<kTrain>::run(Picoseconds until) {
 template <bool kTrain>
 void SimulationEngine<kTrain>::step(Picoseconds begin) {
   begin_ = begin;
-  if (kTrain) choose_windows();
-  end_ = std::min(begin + (long_windows_ ? long_window_ : window_), until_);
-  ++window_number_;
+  if (kTrain) choose_steps();
+  end_ = std::min(begin + (long_steps_ ? long_step_ : step_), until_);
+  ++step_number_;
   tasks_.clear();
   run_supervisors();
-  if (long_windows_) run_requests();
+  if (long_steps_) run_requests();
   run_readouts();
   run_core();
   run_switches();
   run_nodes();
   if (next_report_ <= end_) {
-    // Reports within the window that no arrival has passed yet.
+    // Reports within the step that no arrival has passed yet.
     const Picoseconds interval = observers_.occupancy_interval_ns * kPicosecondsPerNanosecond;
     for (std::uint32_t rack = 0; rack < racks_.size(); ++rack) report_occupancy(rack, end_);
     while (next_report_ <= end_) next_report_ += interval;
@@ -57,15 +57,15 @@ void SimulationEngine<kTrain>::go(bool in_trains) {
   disturbed_ = false;
 }
 
-/// With trains, what comes back from a node within a window is bookkeeping, unless a supervisor waits for it: requests depend on when
-/// events are assigned, and acknowledgements release nothing. Otherwise windows are as long as the way back.
+/// With trains, what comes back from a node within a step is bookkeeping, unless a supervisor waits for it: requests depend on when
+/// events are assigned, and acknowledgements release nothing. Otherwise steps are as long as the way back.
 template <bool kTrain>
-void SimulationEngine<kTrain>::choose_windows() {
+void SimulationEngine<kTrain>::choose_steps() {
   bool longer =
       in_trains_ && scenario_.traffic.assignment != Assignment::least_loaded && scenario_.traffic.request_credits == 0;
   for (const Rack& rack : racks_) longer = longer && rack.supervisor.waiting() == 0;
-  if (longer == long_windows_) return;
-  long_windows_ = longer;
+  if (longer == long_steps_) return;
+  long_steps_ = longer;
   for (std::uint32_t flow = 0; !longer && flow < flows_.size(); ++flow) {
     if (flows_[flow].sender.deadline() != kNever) sender_timers_.arm(flow, flows_[flow].sender.deadline());
   }
@@ -93,7 +93,7 @@ Picoseconds SimulationEngine<kTrain>::next_happening() const {
   Picoseconds next = std::min(sender_timers_.next(), receiver_timers_.next());
   for (const Rack& rack : racks_) next = std::min(next, rack.supervisor.next_time());
   return std::min({next, card_head_.earliest(), answer_head_.earliest(), uplink_head_.earliest(), node_head_.earliest(),
-                   back_head_.earliest(), long_windows_ ? request_head_.earliest() : kNever});
+                   back_head_.earliest(), long_steps_ ? request_head_.earliest() : kNever});
 }
 
 template void SimulationEngine<false>::run(Picoseconds until);
