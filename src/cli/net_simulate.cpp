@@ -153,43 +153,34 @@ Json json_of(const Scenario& scenario, const Outcome& o) {
 
 void print_table(const Scenario& scenario, const Outcome& o) {
   const auto mb = [](std::uint64_t bytes) { return fmt::format("{:.3f} MB", static_cast<double>(bytes) * 1e-6); };
+  const auto ms = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   const double seconds = static_cast<double>(o.virtual_ns) * 1e-9;
   Properties out;
-  out.add("largest buffer", "max_buffer_bytes",
-          Cell(o.max_buffer_bytes,
-               fmt::format("{} at {:.3f} ms", mb(o.max_buffer_bytes), static_cast<double>(o.max_buffer_ns) * 1e-6),
-               Style::strong));
-  out.add("  of it event data", "max_buffer_payload_bytes",
-          Cell(o.max_buffer_payload_bytes, mb(o.max_buffer_payload_bytes)));
-  if (scenario.buffer.cell_bytes != 0) {
-    out.add("  in cells", "max_buffer_cell_bytes", Cell(o.max_buffer_cell_bytes, mb(o.max_buffer_cell_bytes)));
+  const auto add = [&](const char* title, std::string text, Style style = Style::plain) {
+    out.add(title, "", Cell(Json(std::move(text)), {}, style));
+  };
+  add("largest buffer", fmt::format("{} at {:.3f} ms", mb(o.max_buffer_bytes), ms(o.max_buffer_ns)), Style::strong);
+  add("  of it event data", mb(o.max_buffer_payload_bytes));
+  if (scenario.buffer.cell_bytes != 0) add("  in cells", mb(o.max_buffer_cell_bytes));
+  if (o.drops.total() == 0) {
+    add("packets dropped", "none", Style::good);
+  } else {
+    add("packets dropped",
+        fmt::format("{} (pool full {}, threshold {}, port limit {})", o.drops.total(), o.drops.pool_full, o.drops.threshold,
+                    o.drops.port_limit),
+        Style::bad);
   }
-  out.add("packets dropped", "drops",
-          Cell(o.drops.total(),
-               o.drops.total() == 0 ? "none"
-                                    : fmt::format("{} (pool full {}, threshold {}, port limit {})", o.drops.total(),
-                                                  o.drops.pool_full, o.drops.threshold, o.drops.port_limit),
-               o.drops.total() == 0 ? Style::good : Style::bad));
-  out.add("sent again", "retransmits",
-          Cell(o.retransmits, fmt::format("{} ({} recoveries, {} tail-loss probes, {} time-outs)", o.retransmits,
-                                          o.fast_recoveries, o.probes, o.timeouts)));
-  out.add(
-      "events completed", "events_completed",
-      Cell(o.events_completed, fmt::format("{} of {}, {} were on the way ({:.0f} Hz since the first)", o.events_completed,
-                                           o.events_offered, o.events_offered - o.events_completed, o.completed_rate_hz())));
-  out.add(
-      "event latency", "latency_p50_us",
-      o.events_completed == 0
-          ? Cell(Json(), "-")
-          : Cell(static_cast<double>(o.latency_p50_ns) * 1e-3,
-                 fmt::format("p50 {:.3g} ms, p99 {:.3g} ms, max {:.3f} ms", static_cast<double>(o.latency_p50_ns) * 1e-6,
-                             static_cast<double>(o.latency_p99_ns) * 1e-6, static_cast<double>(o.latency_max_ns) * 1e-6)));
-  out.add(
-      "packets", "data_packets",
-      Cell(o.data.sent, fmt::format("{} data, {} acknowledgements, {} requests", o.data.sent, o.ack.sent, o.request.sent)));
-  out.add("cost", "cpu_seconds",
-          Cell(o.cpu_seconds, fmt::format("{:.3f} CPU s for {:g} virtual s ({:.3g} per virtual s)", o.cpu_seconds, seconds,
-                                          seconds > 0 ? o.cpu_seconds / seconds : 0)));
+  add("sent again", fmt::format("{} ({} recoveries, {} tail-loss probes, {} time-outs)", o.retransmits, o.fast_recoveries,
+                                o.probes, o.timeouts));
+  add("events completed", fmt::format("{} of {}, {} were on the way ({:.0f} Hz since the first)", o.events_completed,
+                                      o.events_offered, o.events_offered - o.events_completed, o.completed_rate_hz()));
+  add("event latency", o.events_completed == 0
+                           ? "-"
+                           : fmt::format("p50 {:.3g} ms, p99 {:.3g} ms, max {:.3f} ms", ms(o.latency_p50_ns),
+                                         ms(o.latency_p99_ns), ms(o.latency_max_ns)));
+  add("packets", fmt::format("{} data, {} acknowledgements, {} requests", o.data.sent, o.ack.sent, o.request.sent));
+  add("cost", fmt::format("{:.3f} CPU s for {:g} virtual s ({:.3g} per virtual s)", o.cpu_seconds, seconds,
+                          seconds > 0 ? o.cpu_seconds / seconds : 0));
   out.print(OutputFormat::table);
 }
 

@@ -189,52 +189,50 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
 }
 
 std::string report_text(const RunReport& report) {
-  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name, name_of(report.condition),
-                                report.seconds);
-  if (!report.failure.empty()) out += fmt::format("\n  failure     {}", report.failure);
-  out += fmt::format("\n  triggers    {} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
+                                name_of(report.condition), report.seconds);
+  const auto row = [&]<typename... T>(std::string_view head, fmt::format_string<T...> text, T&&... values) {
+    out += fmt::format("\n  {:<11} ", head) + fmt::format(text, std::forward<T>(values)...);
+  };
+  if (!report.failure.empty()) row("failure", "{}", report.failure);
+  row("triggers", "{} accepted", base::format_quantity(report.trigger_rate_hz, "Hz"));
   if (report.offered_rate_hz && report.dead_time_fraction) {
     out += fmt::format(" of {} offered, dead time {:.2f} %", base::format_quantity(*report.offered_rate_hz, "Hz"),
                        *report.dead_time_fraction * 100);
   } else {
     out += "; dead time is not known here";
   }
-  out += fmt::format("\n  chunks      {} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built,
-                     report.lost(), reasons(report.chunks_lost));
+  row("chunks", "{} sent = {} built + {} lost{}", report.chunks_sent, report.chunks_built, report.lost(),
+      reasons(report.chunks_lost));
   if (!report.adds_up()) out += "   THIS DOES NOT ADD UP";
-  out += fmt::format("\n  fragments   {} built of {}, {} incomplete{}", report.fragments,
-                     base::counted(report.links, "link"), report.incomplete, reasons(report.incomplete_by_reason));
-  if (report.without_removed > 0)
-    out += fmt::format("\n              {} lack links that were removed", report.without_removed);
+  row("fragments", "{} built of {}, {} incomplete{}", report.fragments, base::counted(report.links, "link"),
+      report.incomplete, reasons(report.incomplete_by_reason));
+  if (report.without_removed > 0) row("", "{} lack links that were removed", report.without_removed);
   out += absent_text("missing", report, report.missing, &FragmentBuilder::Link::missing);
   out += absent_text("removed", report, report.left_out, &FragmentBuilder::Link::left_out);
-  out += fmt::format("\n  bytes       {}B in, {}B of fragments, {}B written", count(report.bytes_in),
-                     count(report.bytes_payload), count(report.bytes_written));
-  out += "\n  latency     " + latency_text(report.latency, ", ");
-  out += "\n  CPU         ";
-  for (std::size_t i = 0; i < report.cpu_seconds.size(); ++i) {
-    out += fmt::format("{}{} {:.1f} s", i == 0 ? "" : ", ", report.cpu_seconds[i].first, report.cpu_seconds[i].second);
-  }
+  row("bytes", "{}B in, {}B of fragments, {}B written", count(report.bytes_in), count(report.bytes_payload),
+      count(report.bytes_written));
+  row("latency", "{}", latency_text(report.latency, ", "));
+  std::string cpu;
+  for (const auto& [stage, seconds] : report.cpu_seconds)
+    cpu += fmt::format("{}{} {:.1f} s", cpu.empty() ? "" : ", ", stage, seconds);
+  row("CPU", "{}", cpu);
   for (const auto& consumer : report.consumers) out += losses_text(consumer);
   if (report.no_data)
-    out +=
-        "\n  input       no data came: see that the cards are on and triggers come (rodeo card status, rodeo emulate "
-        "status)";
+    row("input", "no data came: see that the cards are on and triggers come (rodeo card status, rodeo emulate status)");
   if (const auto losses = report.input_losses(); !losses.empty())
-    out +=
-        fmt::format("\n  input       data were lost before they came here, in the card or on its links{}", reasons(losses));
+    row("input", "data were lost before they came here, in the card or on its links{}", reasons(losses));
   if (const std::uint64_t silent = counter_value(report.input, "cards_silent"); silent > 0)
-    out += fmt::format("\n  input       {} had brought nothing for a second or longer at the end, while others had",
-                       base::counted(silent, "card"));
+    row("input", "{} had brought nothing for a second or longer at the end, while others had",
+        base::counted(silent, "card"));
   if (const std::uint64_t damaged = counter_value(report.input, "damaged"); damaged > 0)
-    out += fmt::format("\n  input       the recording is damaged in {}; `rodeo data verify` says where",
-                       base::counted(damaged, "place"));
-  out += fmt::format("\n  limited by  {}", report.limited_by);
-  if (report.verified_chunks + report.mismatches > 0) {
-    out += fmt::format("\n  verified    {} in passing, {}", base::counted(report.verified_chunks, "chunk"),
-                       report.mismatches == 1 ? "1 mismatch" : fmt::format("{} mismatches", report.mismatches));
-  }
-  return out + "\n  verdict     " + verdict_text(report) + "\n";
+    row("input", "the recording is damaged in {}; `rodeo data verify` says where", base::counted(damaged, "place"));
+  row("limited by", "{}", report.limited_by);
+  if (report.verified_chunks + report.mismatches > 0)
+    row("verified", "{} in passing, {}", base::counted(report.verified_chunks, "chunk"),
+        report.mismatches == 1 ? "1 mismatch" : fmt::format("{} mismatches", report.mismatches));
+  row("verdict", "{}", verdict_text(report));
+  return out + "\n";
 }
 
 }  // namespace rodeo::readout
