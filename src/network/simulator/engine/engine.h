@@ -156,8 +156,8 @@ class SimulationEngine {
   Picoseconds way_back_ = 0;  ///< from the node's card to the readout, for the smallest packet
   Picoseconds step_ = 0;
   Picoseconds long_step_ = 0;  ///< with trains, where nothing comes back that has to be known within it
-  std::uint32_t piece_ = 0;      ///< largest train, in segments
-  Picoseconds doubt_ = 0;        ///< how well trains know when an event is complete
+  std::uint32_t piece_ = 0;    ///< largest train, in segments
+  Picoseconds doubt_ = 0;      ///< how well trains know when an event is complete
   bool in_trains_ = kTrain;
   bool long_steps_ = false;
   bool stopped_ = false;
