@@ -656,6 +656,20 @@ TEST(SequencerWithList, AListedIdWhoseBcidAgreesIsTakenAtOnce) {
   EXPECT_EQ(rob.got(0), "unlisted 13");
 }
 
+TEST(SequencerWithList, ATimeOutSaysNothingWhileSomebodyHoldsTheListUp) {
+  Rob rob(2, listed());
+  rob.list_run(0, 5);
+  rob.offer(0, {0, 1, 2, 3, 4, 40, 41});
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4");
+  rob.sequencer.hold_list(true);
+  rob.now += 2 * kTimeout;
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.sequencer.hold_list(false);
+  rob.settle();
+  EXPECT_EQ(rob.sequencer.waiting(0), 0U);
+}
+
 TEST(SequencerWithList, ALinkWhoseBcidsAreAllOthersIsTakenByItsIds) {
   Sequencer::Settings of = listed();
   of.has_bcid = true;

@@ -292,7 +292,9 @@ void FullWorker::poll_list() {
     more = read != 0 && read == unread.size();
   }
   page_time_ns_ = base::steady_now_ns();
+  const bool held = !list_->unread(settings_.index).empty();
   for (const auto& group : groups_) {
+    group->sequencer.hold_list(held);
     if (any)
       settle(*group);
     else

@@ -191,6 +191,8 @@ class Sequencer {
   /// The trigger's list goes on. False: there is no room until the oldest open event is closed.
   bool announce(const ListedTrigger& trigger, std::uint64_t now, Sequence oldest);
   bool has_room(Sequence oldest) const;
+  /// There is more of it, which somebody else has no room for, or no more for now: a time-out says nothing while it is held.
+  void hold_list(bool held) { list_held_ = held; }
   /// The list has ended: its last entry is judged, and nothing is waited for any more.
   void end_of_list();
   /// Time has passed: an entry that waits for the next is judged without it.
