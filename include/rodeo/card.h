@@ -95,7 +95,7 @@ struct CardDmaOptions {
 /// A piece of what the card wrote, in order.
 struct CardSpan {
   std::span<const std::byte> bytes;
-  std::uint64_t superpage = 0;  ///< number of its superpage since the start
+  std::uint64_t superpage = 0;  ///< number of its superpage since the start; never falls
   int link = -1;                ///< -1: of several links
   bool last = false;            ///< the superpage ends here
 };

@@ -5,7 +5,7 @@
 namespace rodeo::card {
 
 Result<Bar> Bar::open(pci::Function& function, unsigned number) {
-  const auto region = RODEO_TRY(number <= 5 ? function.region(number) : Result<pci::RegionInfo>(pci::RegionInfo{}));
+  const auto region = RODEO_TRY(number <= 5 ? function.region(number) : Result<pci::FunctionRegion>(pci::FunctionRegion{}));
   if (region.bytes == 0)
     return std::unexpected(Error{"card.no_region", fmt::format("the card has no BAR {}", number), function.address().text(),
                                  "`rodeo card reg list` shows which BARs have registers"});

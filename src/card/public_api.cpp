@@ -175,9 +175,7 @@ std::optional<CardSpan> CardDma::next() {
   if (!inside_->running()) inside_->let_reader_go();
   if (!inside_->reader) return std::nullopt;
   if (!inside_->stay && inside_->running()) inside_->stay.emplace(inside_->place);
-  const auto span = value_or_throw(inside_->reader->next());
-  if (!span) return std::nullopt;
-  return CardSpan{span->bytes, span->superpage, span->link, span->last};
+  return value_or_throw(inside_->reader->next());
 }
 
 void CardDma::release_before(std::uint64_t superpage) {

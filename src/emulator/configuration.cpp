@@ -51,7 +51,7 @@ void check_rdh(const Table& table, const RdhSourceSettings& source, Configuratio
 }
 
 /// Of one lane, whatever that is for the card; no more than its fibres carry.
-void read_link_speed(const Table& table, CardSettings& card, ConfigurationErrors& errors) {
+void read_link_speed(const Table& table, EmulatedCardSettings& card, ConfigurationErrors& errors) {
   const std::string& text = table.parameters().text("link_speed");
   if (text == "0") return;
   const auto speed = base::parse_bits_per_second(text);
@@ -83,9 +83,9 @@ void read_link_speed(const Table& table, CardSettings& card, ConfigurationErrors
   }
 }
 
-CardSettings card_of(const Table& table, ConfigurationErrors& errors) {
+EmulatedCardSettings card_of(const Table& table, ConfigurationErrors& errors) {
   CardKeys keys = card_settings().read(table.parameters());
-  CardSettings& card = keys.card;
+  EmulatedCardSettings& card = keys.card;
   card.rdh.seed = card.felix.seed;
   for (const std::string& text : keys.cpus) {
     int cpu = 0;
@@ -140,10 +140,10 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
   if (settings.name.size() > 64 || settings.system.size() > 64)
     wrong("emulator.name and emulator.trigger.system have at most 64 characters", "");
   // BCID and trigger type follow from the seed: cards that differ could not be built together.
-  const auto seed_of = [](const CardSettings& card) {
+  const auto seed_of = [](const EmulatedCardSettings& card) {
     return card.type == CardType::felix ? card.felix.seed : card.rdh.seed;
   };
-  for (const CardSettings& card : settings.cards) {
+  for (const EmulatedCardSettings& card : settings.cards) {
     if (seed_of(card) == seed_of(settings.cards.front())) continue;
     errors.push_back(
         {"emulator.bad_card", "all cards of a system with one trigger authority have the same seed", card.where, ""});
@@ -159,7 +159,7 @@ ScheduledFault fault_of(const Table& table, ConfigurationErrors& errors) {
 }
 
 /// An address that functions of both cards have, however it was written; empty if there is none.
-std::string shared_address(const CardSettings& one, const CardSettings& other) {
+std::string shared_address(const EmulatedCardSettings& one, const EmulatedCardSettings& other) {
   for (unsigned i = 0; i < one.endpoints; ++i) {
     for (unsigned j = 0; j < other.endpoints; ++j) {
       const auto mine = function_address(one.address, i);
@@ -179,9 +179,9 @@ std::string names_of_faults(CardType type) {
 }
 
 /// The card that a fault means, by its name or the address of a function; that function is then its endpoint.
-const CardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
+const EmulatedCardSettings* card_of_fault(const EmulatorSettings& settings, ScheduledFault& fault) {
   const auto wanted = function_address(fault.card);
-  for (const CardSettings& card : settings.cards) {
+  for (const EmulatedCardSettings& card : settings.cards) {
     if (card.name == fault.card) return &card;
     for (unsigned endpoint = 0; wanted && endpoint < card.endpoints; ++endpoint) {
       const auto address = function_address(card.address, endpoint);
@@ -201,10 +201,10 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
     errors.push_back({"emulator.bad_fault", std::move(what), table.where(), std::move(next)});
   };
   const Fault& fault = scheduled.fault;
-  const CardSettings* const card = card_of_fault(settings, scheduled);
+  const EmulatedCardSettings* const card = card_of_fault(settings, scheduled);
   if (card == nullptr) {
     std::string names;
-    for (const CardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
+    for (const EmulatedCardSettings& one : settings.cards) names += (names.empty() ? "" : ", ") + one.name;
     return wrong(fmt::format("there is no card `{}` for this fault", scheduled.card), "there are: " + names);
   }
   const unsigned links = links_of(*card);
@@ -225,8 +225,8 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
 void check_together(EmulatorSettings& settings, std::span<const Table> faults, ConfigurationErrors& errors) {
   for (std::size_t i = 0; i < settings.cards.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const CardSettings& card = settings.cards[i];
-      const CardSettings& other = settings.cards[j];
+      const EmulatedCardSettings& card = settings.cards[i];
+      const EmulatedCardSettings& other = settings.cards[j];
       const auto same = [&](const char* what, const std::string& value) {
         errors.push_back({"emulator.bad_card", fmt::format("two cards have the {} {}", what, value), card.where,
                           fmt::format("the other stands at {}", other.where)});
@@ -261,7 +261,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
   }
   unsigned endpoints = 0;
   for (const Table& table : emulator->tables("card")) {
-    CardSettings& card = settings.cards.emplace_back(card_of(table, errors));
+    EmulatedCardSettings& card = settings.cards.emplace_back(card_of(table, errors));
     if (table.parameters().integer("connector") < 0) card.felix.connector = endpoints;
     endpoints += card.endpoints;
   }

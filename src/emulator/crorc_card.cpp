@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "emulator/copies_done.h"
-#include "emulator/dma_writer.h"
 #include "formats/rdh.h"
 
 namespace rodeo::emulator {
@@ -19,7 +18,7 @@ constexpr std::size_t kMostAnswers = 64;
 
 }  // namespace
 
-CrorcCard::CrorcCard(CrorcSettings settings)
+CrorcCard::CrorcCard(CrorcCardSettings settings)
     : PciFunction(settings.identity, crorc::kMap, crorc::kBars, crorc::kLinks), settings_(std::move(settings)) {
   for (unsigned number = 0; number < crorc::kLinks; ++number) {
     channels_[number].source = RdhSource(settings_.source);
@@ -68,8 +67,8 @@ void CrorcCard::define_registers() {
       Channel& channel = channels_[number];
       if (crorc::kRxToggle.of(word) != 0) {
         channel.receiving = !channel.receiving;
-        channel.client = client;  // and not who had it before, and may only now be seen to be gone
-        if (channel.receiving) channel.packets_at_start = channel.packets;
+        channel.superpage.client = client;  // and not who had it before, and may only now be seen to be gone
+        if (channel.receiving) channel.pages_at_start = channel.pages;
       }
       if (crorc::kChannelLoopback.of(word) != 0) channel.loopback = !channel.loopback;
     });
@@ -95,28 +94,28 @@ void CrorcCard::define_registers() {
   regs.on_write(crorc::reg("superpage_push"), [this](std::uint32_t number, std::uint64_t value) {
     Channel& channel = channels_[number];
     // One superpage in flight; its size fits into the 24 bits that read back.
-    if (channel.bytes != 0 || value == 0 || value >= 1U << 24) {
+    if (channel.superpage.bytes != 0 || value == 0 || value >= 1U << 24) {
       refused_pushes_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    channel.client = current_client();
-    channel.address = registers().get(crorc::reg("superpage_address_high"), number) << 32 |
-                      registers().get(crorc::reg("superpage_address_low"), number);
+    channel.superpage.client = current_client();
+    channel.superpage.address = registers().get(crorc::reg("superpage_address_high"), number) << 32 |
+                                registers().get(crorc::reg("superpage_address_low"), number);
     channel.filled = 0;
-    channel.bytes = channel.pushed_bytes = static_cast<std::uint32_t>(value);
+    channel.superpage.bytes = channel.pushed_bytes = static_cast<std::uint32_t>(value);
     ++channel.pushes;
   });
   regs.on_write(crorc::reg("time_frame"), [this](std::uint32_t number, std::uint64_t value) {
     if (crorc::kFlush.of(static_cast<std::uint32_t>(value)) == 0) return;
     after_write([this, number] {
       Channel& channel = channels_[number];
-      if (channel.bytes == 0) return;
+      if (channel.superpage.bytes == 0) return;
       DmaMaps::Use use(maps());
       report_superpage(number, channel, use);
     });
   });
   regs.on_read(crorc::reg("packets_received"), [this](std::uint32_t number) -> std::uint64_t {
-    return (channels_[number].packets - channels_[number].packets_at_start) & 0xffffffffU;
+    return (channels_[number].pages - channels_[number].pages_at_start) & 0xffffffffU;
   });
   regs.on_read(crorc::reg("acquisition_rate"),
                [this](std::uint32_t number) -> std::uint64_t { return channels_[number].rate; });
@@ -149,7 +148,7 @@ void CrorcCard::command(Channel& channel, std::uint32_t code) {
 }
 
 void CrorcCard::reset_channel(Channel& channel) {
-  channel.bytes = channel.pushed_bytes = channel.filled = 0;
+  channel.superpage.bytes = channel.pushed_bytes = channel.filled = 0;
   channel.pushes = channel.count = 0;
   channel.receiving = channel.loopback = channel.generator = false;
   channel.answers.clear();
@@ -158,7 +157,7 @@ void CrorcCard::reset_channel(Channel& channel) {
 }
 
 void CrorcCard::cut_off(Channel& channel) {
-  channel.bytes = channel.filled = 0;
+  channel.superpage.bytes = channel.filled = 0;
   channel.receiving = false;
   channel.books.cut_off();
 }
@@ -171,7 +170,7 @@ void CrorcCard::cut_off() {
 bool CrorcCard::client_left(ClientId client) {
   bool any = false;
   for (Channel& channel : channels_) {
-    if (!channel.receiving || channel.client != client) continue;
+    if (!channel.receiving || channel.superpage.client != client) continue;
     cut_off(channel);
     any = true;
   }
@@ -182,9 +181,7 @@ void CrorcCard::reset_card() {
   cut_off();
   for (Channel& channel : channels_) {
     reset_channel(channel);
-    channel.up = true;
-    channel.up_at_ns = 0;
-    channel.stuck = channel.lose = channel.wrong_index = false;
+    channel.mend();
   }
 }
 
@@ -197,16 +194,12 @@ void CrorcCard::report_superpage(unsigned number, Channel& channel, DmaMaps::Use
 }
 
 bool CrorcCard::complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use) {
-  channel.bytes = 0;
+  channel.superpage.bytes = 0;
   if (std::exchange(channel.lose, false)) return false;
-  std::uint32_t count = channel.count++;
-  if (channel.wrong_index) {
-    channel.wrong_index = false;
-    count = (count + 1) & 0xffU;
-  }
+  const std::uint32_t count = channel.reported_index(channel.count++);
   const std::uint64_t info = registers().get(crorc::reg("info_address_high"), number) << 32 |
                              registers().get(crorc::reg("info_address_low"), number);
-  const auto memory = use.find(channel.client, info, sizeof(crorc::Completion));
+  const auto memory = use.find(channel.superpage.client, info, sizeof(crorc::Completion));
   if (memory.size() < sizeof(crorc::Completion) || info % sizeof(crorc::Completion) != 0) {
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
     return false;
@@ -224,20 +217,13 @@ bool CrorcCard::fill(unsigned number, Channel& channel) {
   const auto frame_register = static_cast<std::uint32_t>(registers().get(crorc::reg("time_frame"), number));
   const std::uint32_t time_frame = crorc::kTimeFrameLength.of(frame_register);
   const std::uint32_t before = channel.filled;
-  DmaWriter writer(use, channel.client, bounce_, dma_faults_);
+  DmaWriter writer(use, channel.superpage.client, bounce_, dma_faults_);
   while (channel.filled - before < kBudget) {
-    const std::size_t bytes = channel.source.next_page_bytes(dynamic);
-    const std::uint32_t room = channel.bytes - channel.filled;
-    if (bytes > room || (channel.filled > 0 && channel.source.begins_superpage(time_frame))) {
+    const std::size_t bytes = channel.write_page(writer, dynamic, time_frame);
+    if (bytes == 0) {
       report_superpage(number, channel, use);
       break;
     }
-    if (!channel.source.in_frame()) channel.books.begins();
-    const bool there = writer.write(channel.address + channel.filled, bytes, room,
-                                    [&](std::byte* page) { channel.source.write_page(page, dynamic, time_frame); });
-    channel.books.page(there && !channel.source.page_is_damaged(), !channel.source.in_frame());
-    channel.filled += static_cast<std::uint32_t>(bytes);
-    channel.packets.store(channel.packets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
     if (!channel.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -253,17 +239,14 @@ bool CrorcCard::work() {
   for (unsigned number = 0; number < crorc::kLinks; ++number) {
     Channel& channel = channels_[number];
     if (second_over) {
-      channel.rate = static_cast<std::uint32_t>(static_cast<double>(channel.packets - channel.rate_packets) * 1e9 /
+      channel.rate = static_cast<std::uint32_t>(static_cast<double>(channel.pages - channel.rate_pages) * 1e9 /
                                                 static_cast<double>(now - rate_at_ns_));
-      channel.rate_packets = channel.packets;
+      channel.rate_pages = channel.pages;
     }
-    if (channel.up_at_ns != 0 && now >= channel.up_at_ns) {
-      channel.up = true;
-      channel.up_at_ns = 0;
-    }
+    channel.look_whether_up(now);
     running = running || channel.receiving;
     const bool fed = channel.generator || (channel.up && qsfp_ && !channel.loopback);
-    if (!channel.receiving || !fed || channel.bytes == 0 || channel.stuck || !bus_master()) continue;
+    if (!channel.receiving || !fed || channel.superpage.bytes == 0 || channel.stuck || !bus_master()) continue;
     any = fill(number, channel) || any;
   }
   if (second_over) rate_at_ns_ = now;
@@ -273,58 +256,21 @@ bool CrorcCard::work() {
 
 bool CrorcCard::at_rest() const { return std::ranges::none_of(channels_, &Channel::receiving); }
 
-bool CrorcCard::inject_card(const Fault& fault) {
-  if (fault.link >= crorc::kLinks) return false;
-  Channel& channel = channels_[fault.link];
-  switch (fault.kind) {
-    case FaultKind::link_down:
-      channel.up = false;
-      channel.up_at_ns =
-          fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
-      return true;
-    case FaultKind::link_up:
-      channel.up = true;
-      channel.up_at_ns = 0;
-      return true;
-    case FaultKind::bad_packet_counter: channel.source.skip_packet_counter(); return true;
-    case FaultKind::corrupt_rdh: channel.source.corrupt_header(); return true;
-    case FaultKind::truncated_page: channel.source.truncate_page(); return true;
-    case FaultKind::dropped_superpage: channel.lose = true; return true;
-    case FaultKind::stuck_fifo: channel.stuck = !fault.ends && !channel.stuck; return true;
-    case FaultKind::size_index_mismatch: channel.wrong_index = true; return true;
-    default: return false;
-  }
-}
+bool CrorcCard::inject_card(const Fault& fault) { return fault.link < crorc::kLinks && channels_[fault.link].inject(fault); }
 
 void CrorcCard::report_card(FunctionReport& report) const {
-  report.running = running_;
   report.triggers = frames_;
   report.superpages = superpages_;
-  std::uint64_t bytes_lost = 0, pages_lost = 0, lost = 0, corrupted = 0, cut_off = 0;
+  FrameTotals frames;
   {
     const std::lock_guard lock(mutex());
-    for (const Channel& channel : channels_) {
-      const FrameBooks& books = channel.books;
-      report.chunks += books.sent();
-      lost += books.lost();
-      corrupted += books.corrupted();
-      cut_off += books.cut_off_frames();
-      pages_lost += books.pages_lost();
-      bytes_lost += books.bytes_lost();
-    }
+    for (const Channel& channel : channels_) frames.add(channel.books);
   }
-  report.bytes = bytes_ - std::min<std::uint64_t>(bytes_, bytes_lost);
-  const auto add = [&](const char* name, std::uint64_t value) {
-    if (value > 0) report.counters.emplace_back(name, value);
-  };
-  add("superpages_lost", lost_superpages_);
-  add("pages_lost", pages_lost);
-  add("bytes_lost", bytes_lost);
-  add("frames_lost", lost);
-  add("frames_corrupted", corrupted);
-  add("frames_cut_off", cut_off);
-  add("descriptors_refused", refused_pushes_);
-  add("dma_faults", dma_faults_);
+  report.chunks = frames.sent;
+  report.bytes -= std::min(report.bytes, frames.bytes_lost);
+  report.add("superpages_lost", lost_superpages_);
+  frames.report(report);
+  report.add("descriptors_refused", refused_pushes_);
 }
 
 }  // namespace rodeo::emulator

@@ -8,13 +8,12 @@
 
 #include "card_registers/crorc.h"
 #include "emulator/flash_chip.h"
-#include "emulator/frame_books.h"
 #include "emulator/pci_function.h"
-#include "emulator/rdh_source.h"
+#include "emulator/rdh_link.h"
 
 namespace rodeo::emulator {
 
-struct CrorcSettings {
+struct CrorcCardSettings {
   PciFunction::Identity identity;
   RdhSourceSettings source;
   unsigned serial = 120;
@@ -22,10 +21,8 @@ struct CrorcSettings {
 
 class CrorcCard final : public PciFunction {
  public:
-  explicit CrorcCard(CrorcSettings settings);
+  explicit CrorcCard(CrorcCardSettings settings);
   ~CrorcCard() override;
-
-  bool running() const override { return running_.load(std::memory_order_relaxed); }
 
  protected:
   bool work() override;
@@ -37,29 +34,17 @@ class CrorcCard final : public PciFunction {
   bool inject_card(const Fault& fault) override;
 
  private:
-  /// All but the source is under mutex(), or changed with the DMA thread paused.
-  struct Channel {
-    ClientId client = 0;  // who switched receiving on, or pushed the last superpage
-    std::uint64_t address = 0;
-    std::uint32_t bytes = 0;         // of the superpage in flight; 0: none
+  /// Without a superpage in flight, that has no bytes; its client is who switched receiving on, or pushed the last one.
+  struct Channel : RdhLink {
     std::uint32_t pushed_bytes = 0;  // of the last one, which superpage_push reads until the next
-    std::uint32_t filled = 0;
     std::uint8_t pushes = 0;
     std::uint8_t count = 0;  // of the next report
     bool receiving = false;
     bool loopback = false;
     bool generator = false;
-    bool up = true;
-    bool stuck = false;
-    bool lose = false;
-    bool wrong_index = false;
-    std::uint64_t up_at_ns = 0;
     std::deque<std::uint32_t> answers;
-    RdhSource source;
-    FrameBooks books;
-    std::atomic<std::uint64_t> packets{0};
-    std::uint64_t packets_at_start = 0;
-    std::uint64_t rate_packets = 0;
+    std::uint64_t pages_at_start = 0;
+    std::uint64_t rate_pages = 0;
     std::uint32_t rate = 0;
   };
 
@@ -71,17 +56,14 @@ class CrorcCard final : public PciFunction {
   bool complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
   bool fill(unsigned number, Channel& channel);
 
-  CrorcSettings settings_;
+  CrorcCardSettings settings_;
   std::array<Channel, card_registers::crorc::kLinks> channels_;
   FlashChip flash_;
   bool qsfp_ = true;
   std::uint64_t rate_at_ns_ = 0;
   alignas(64) std::array<std::byte, 8192> bounce_{};
-  std::atomic<bool> running_{false};
   std::atomic<std::uint64_t> superpages_{0};
-  std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> frames_{0};
-  std::atomic<std::uint64_t> dma_faults_{0};
   std::atomic<std::uint64_t> lost_superpages_{0};
   std::atomic<std::uint64_t> refused_pushes_{0};
 };

@@ -133,9 +133,9 @@ void CruCard::define_i2c() {
 std::uint32_t CruCard::datapath(const card_registers::Register& reg) const {
   if (&reg == &cru::reg("datapath_words")) return static_cast<std::uint32_t>(bytes_ / 32);
   if (&reg == &cru::reg("datapath_packets")) return static_cast<std::uint32_t>(pages_);
-  if (&reg == &cru::reg("datapath_dropped_packets")) return static_cast<std::uint32_t>(dropped_pages_ + lost_pages_);
+  if (&reg == &cru::reg("datapath_dropped_packets")) return static_cast<std::uint32_t>(dropped_pages_ + totals().pages_lost);
   if (&reg == &cru::reg("datapath_dropped_words"))
-    return static_cast<std::uint32_t>((dropped_pages_ + lost_pages_) * settings_.source.page_bytes / 32);
+    return static_cast<std::uint32_t>((dropped_pages_ + totals().pages_lost) * settings_.source.page_bytes / 32);
   if (&reg == &cru::reg("datapath_packet_hz")) return packet_hz_;
   return drop_hz_;
 }

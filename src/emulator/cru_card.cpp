@@ -16,7 +16,7 @@ constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
 
 }  // namespace
 
-CruCard::CruCard(CruSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
+CruCard::CruCard(CruCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
     : PciFunction(settings.identity, cru::kMap, cru::kBars),
       settings_(std::move(settings)),
       endpoint_(settings_.identity.endpoint),
@@ -165,9 +165,8 @@ void CruCard::reset_card() {
   reset_links();
   for (Link& link : links_) {
     link.source.reset_counter();
-    link.stuck = link.lose = link.wrong_index = link.was_down = false;
-    link.up = true;
-    link.up_at_ns = 0;
+    link.mend();
+    link.was_down = false;
     link.dropped_frames = 0;
     link.pages = 0;
   }
@@ -194,22 +193,15 @@ void CruCard::reset_card() {
 void CruCard::close(Link& link) {
   copies_done();
   const bool lose = std::exchange(link.lose, false);
-  const std::uint64_t pages_lost = link.books.pages_lost();
   link.books.superpage_ends(!lose, link.filled);
   if (lose) {
     lost_superpages_.fetch_add(1, std::memory_order_relaxed);
-    lost_pages_.fetch_add(link.books.pages_lost() - pages_lost, std::memory_order_relaxed);
     link.filled = 0;
     ++link.held;
     return;
   }
   link.open = false;
-  std::uint8_t index = link.index++;
-  if (link.wrong_index) {
-    link.wrong_index = false;
-    ++index;
-  }
-  link.sizes.push_back(std::uint32_t{index} << 24 | link.filled);
+  link.sizes.push_back(std::uint32_t{link.reported_index(link.index++)} << 24 | link.filled);
   ++link.done;
   superpages_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -223,60 +215,32 @@ bool CruCard::inject_card(const Fault& fault) {
   }
   if (fault.link >= kLinks) return false;
   Link& link = links_[fault.link];
-  switch (fault.kind) {
-    case FaultKind::link_down:
-      link.up = false;
-      link.was_down = true;
-      link.up_at_ns =
-          fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
-      return true;
-    case FaultKind::link_up:
-      link.up = true;
-      link.up_at_ns = 0;
-      return true;
-    case FaultKind::bad_packet_counter: link.source.skip_packet_counter(); return true;
-    case FaultKind::corrupt_rdh: link.source.corrupt_header(); return true;
-    case FaultKind::truncated_page: link.source.truncate_page(); return true;
-    case FaultKind::dropped_superpage: link.lose = true; return true;
-    case FaultKind::stuck_fifo: link.stuck = !fault.ends && !link.stuck; return true;
-    case FaultKind::size_index_mismatch: link.wrong_index = true; return true;
-    default: return false;
-  }
+  if (fault.kind == FaultKind::link_down) link.was_down = true;
+  return link.inject(fault);
+}
+
+FrameTotals CruCard::totals() const {
+  FrameTotals totals;
+  for (const Link& link : links_) totals.add(link.books);
+  return totals;
 }
 
 void CruCard::report_card(FunctionReport& report) const {
-  report.running = running_;
   report.triggers = triggers_seen_;
   report.superpages = superpages_;
-  std::uint64_t bytes_lost = 0, lost = 0, corrupted = 0, cut_off = frames_cut_off_;
-  {
-    const std::lock_guard lock(mutex());
-    for (const Link& link : links_) {
-      report.chunks += link.books.sent();
-      lost += link.books.lost();
-      corrupted += link.books.corrupted();
-      cut_off += link.books.cut_off_frames();
-      bytes_lost += link.books.bytes_lost();
-    }
-  }
-  report.bytes = bytes_ - std::min<std::uint64_t>(bytes_, bytes_lost);
-  const std::uint64_t pages_lost = lost_pages_;
-  const auto add = [&](const char* name, std::uint64_t value) {
-    if (value > 0) report.counters.emplace_back(name, value);
-  };
-  add("pages", pages_ - std::min<std::uint64_t>(pages_, pages_lost));
-  add("pages_dropped", dropped_pages_);
-  add("superpages_lost", lost_superpages_);
-  add("pages_lost", pages_lost);
-  add("bytes_lost", bytes_lost);
-  add("frames_dropped", dropped_frames_);
-  add("frames_lost", lost);
-  add("frames_corrupted", corrupted);
-  add("frames_cut_off", cut_off);
-  add("frames_link_down", frames_link_down_);
-  add("descriptors_refused", refused_pushes_);
-  add("dma_faults", dma_faults_);
-  add("link_occupied_us", occupied_us_);
+  std::unique_lock lock(mutex());
+  const FrameTotals frames = totals();
+  lock.unlock();
+  report.chunks = frames.sent;
+  report.bytes -= std::min(report.bytes, frames.bytes_lost);
+  report.add("pages", pages_ - std::min<std::uint64_t>(pages_, frames.pages_lost));
+  report.add("pages_dropped", dropped_pages_);
+  report.add("superpages_lost", lost_superpages_);
+  report.add("frames_dropped", dropped_frames_);
+  frames.report(report, frames_cut_off_);
+  report.add("frames_link_down", frames_link_down_);
+  report.add("descriptors_refused", refused_pushes_);
+  report.add("link_occupied_us", occupied_us_);
 }
 
 }  // namespace rodeo::emulator

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "card_registers/cru.h"
-#include "emulator/frame_books.h"
 #include "emulator/link_pacer.h"
 #include "emulator/pci_function.h"
-#include "emulator/rdh_source.h"
+#include "emulator/rdh_link.h"
 #include "trigger/source.h"
 
 namespace rodeo::emulator {
 
-struct CruSettings {
+struct CruCardSettings {
   PciFunction::Identity identity;
   RdhSourceSettings source;
   unsigned links = 12;
@@ -31,10 +30,8 @@ struct CruSettings {
 
 class CruCard final : public PciFunction {
  public:
-  CruCard(CruSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
+  CruCard(CruCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~CruCard() override;
-
-  bool running() const override { return running_.load(std::memory_order_relaxed); }
 
  protected:
   bool work() override;
@@ -48,37 +45,21 @@ class CruCard final : public PciFunction {
  private:
   static constexpr unsigned kLinks = card_registers::cru::kDmaLinks;
 
-  struct Superpage {
-    ClientId client = 0;
-    std::uint64_t address = 0;
-    std::uint32_t bytes = 0;
-  };
-
   /// Of one link. What the register side shares is under mutex().
-  struct Link {
+  struct Link : RdhLink {
     // Shared.
     std::uint32_t address_high = 0;
     std::uint32_t address_low = 0;
-    std::deque<Superpage> waiting;
+    std::deque<SuperpageDescriptor> waiting;
     std::deque<std::uint32_t> sizes;  // the size FIFO
     std::uint32_t done = 0;
     std::uint8_t index = 0;
     std::uint64_t empty = 0;
     std::atomic<std::uint64_t> dropped_frames{0};
-    std::atomic<std::uint64_t> pages{0};
-    bool up = true;
     bool was_down = false;
-    bool stuck = false;
-    bool lose = false;  // faults of the next superpage
-    bool wrong_index = false;
     std::uint32_t held = 0;  // superpages that it keeps for good: one for each that it has lost
-    std::uint64_t up_at_ns = 0;
     // The DMA thread's.
-    RdhSource source;
-    FrameBooks books;   // whose sums change under mutex() only
-    bool open = false;  // `current` is being filled
-    Superpage current;
-    std::uint32_t filled = 0;
+    bool open = false;  // `superpage` is being filled
     bool starved = false;
   };
 
@@ -105,12 +86,14 @@ class CruCard final : public PciFunction {
   void skip_frames(unsigned number);
   void cut_off_due();
   void cut_off_frames();
+  /// With mutex() held.
+  FrameTotals totals() const;
   double run_seconds() const;
   std::uint64_t ctp_triggers(const card_registers::Register& divisor) const;
   std::uint32_t datapath(const card_registers::Register& reg) const;
   void set_temperature(double celsius);
 
-  CruSettings settings_;
+  CruCardSettings settings_;
   const unsigned endpoint_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
   std::vector<trigger::TriggerRange> ranges_;
@@ -140,17 +123,13 @@ class CruCard final : public PciFunction {
   std::uint64_t rate_dropped_ = 0;
   std::uint32_t drop_hz_ = 0;
   alignas(64) std::array<std::byte, 16384> bounce_{};
-  std::atomic<bool> running_{false};
   std::atomic<std::uint64_t> superpages_{0};
-  std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats that frames were made for, each of all links
   std::atomic<std::uint64_t> frames_{0};         // of each link
   std::atomic<std::uint64_t> pages_{0};
-  std::atomic<std::uint64_t> dma_faults_{0};
   std::atomic<std::uint64_t> refused_pushes_{0};
   std::atomic<std::uint64_t> lost_superpages_{0};
   std::atomic<std::uint64_t> dropped_pages_{0};
-  std::atomic<std::uint64_t> lost_pages_{0};  // in lost superpages
   std::atomic<std::uint64_t> dropped_frames_{0};
   std::atomic<std::uint64_t> frames_link_down_{0};
   std::atomic<std::uint64_t> frames_cut_off_{0};  // that were due and not begun

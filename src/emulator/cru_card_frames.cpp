@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "emulator/copies_done.h"
 #include "emulator/cru_card.h"
-#include "emulator/dma_writer.h"
 #include "formats/rdh.h"
 
 namespace rodeo::emulator {
@@ -103,9 +102,9 @@ void CruCard::cut_off_frames() {
 /// The internal generator's, as much as lies in one map. Returns the bytes.
 std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t budget) {
   constexpr std::size_t kPiece = 32;
-  const std::uint32_t room = link.current.bytes - link.filled;
-  const std::uint64_t address = link.current.address + link.filled;
-  const auto memory = use.find(link.current.client, address, std::min<std::uint64_t>(room, budget));
+  const std::uint32_t room = link.superpage.bytes - link.filled;
+  const std::uint64_t address = link.superpage.address + link.filled;
+  const auto memory = use.find(link.superpage.client, address, std::min<std::uint64_t>(room, budget));
   if (memory.empty()) {
     dma_faults_.fetch_add(1, std::memory_order_relaxed);
     return room;
@@ -114,7 +113,7 @@ std::size_t CruCard::write_pattern(Link& link, DmaMaps::Use& use, std::size_t bu
     link.source.write_pattern(memory.data(), bytes);
     return bytes;
   }
-  DmaWriter(use, link.current.client, bounce_, dma_faults_).write(address, kPiece, kPiece, [&](std::byte* piece) {
+  DmaWriter(use, link.superpage.client, bounce_, dma_faults_).write(address, kPiece, kPiece, [&](std::byte* piece) {
     link.source.write_pattern(piece, kPiece);
   });
   return kPiece;
@@ -132,7 +131,7 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
       link.starved = true;
       return false;
     }
-    link.current = link.waiting.front();
+    link.superpage = link.waiting.front();
     link.waiting.pop_front();
     link.open = true;
     link.starved = false;
@@ -142,40 +141,32 @@ bool CruCard::fill(unsigned number, Link& link, DmaMaps::Use& use, std::size_t b
     const std::lock_guard lock(mutex());
     close(link);
   };
-  DmaWriter writer(use, link.current.client, bounce_, dma_faults_);
+  DmaWriter writer(use, link.superpage.client, bounce_, dma_faults_);
   std::size_t written = 0;
   while (written < budget) {
     if (internal_) {
       const std::size_t bytes = write_pattern(link, use, budget);
       written += bytes;
       link.filled += static_cast<std::uint32_t>(bytes);
-      if (link.filled >= link.current.bytes) {
-        link.filled = link.current.bytes;
+      if (link.filled >= link.superpage.bytes) {
+        link.filled = link.superpage.bytes;
         finish();
         break;
       }
       continue;
     }
     if (!frames_due(link) || (now != 0 && !pacer_.is_free(number, now))) break;
-    const std::uint32_t room = link.current.bytes - link.filled;
-    const std::size_t bytes = link.source.next_page_bytes(dynamic_offset_);
-    if (bytes > room || (link.filled > 0 && link.source.begins_superpage(time_frame_length_))) {
+    const std::size_t bytes = link.write_page(writer, dynamic_offset_, time_frame_length_);
+    if (bytes == 0) {
       finish();
       break;
     }
-    if (!link.source.in_frame()) link.books.begins();
-    const bool there = writer.write(link.current.address + link.filled, bytes, room, [&](std::byte* page) {
-      link.source.write_page(page, dynamic_offset_, time_frame_length_);
-    });
-    link.books.page(there && !link.source.page_is_damaged(), !link.source.in_frame());
     written += bytes;
-    link.filled += static_cast<std::uint32_t>(bytes);
     if (now != 0) {
       pacer_.carry(number, now, static_cast<double>(bytes));
       occupied_us_.store(pacer_.occupied_us(), std::memory_order_relaxed);
     }
     pages_.store(pages_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    link.pages.store(link.pages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (!link.source.in_frame()) frames_.store(frames_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   bytes_.store(bytes_.load(std::memory_order_relaxed) + written, std::memory_order_relaxed);
@@ -193,12 +184,10 @@ bool CruCard::work() {
     rate_pages_ = pages_;
     rate_dropped_ = dropped_pages_;
   }
-  for (unsigned number = 0; number < kLinks; ++number) {
-    Link& link = links_[number];
-    if (link.up_at_ns != 0 && now >= link.up_at_ns) {
-      const std::lock_guard lock(mutex());
-      (void)inject_card({.kind = FaultKind::link_up, .link = number});
-    }
+  for (Link& link : links_) {
+    if (link.up_at_ns == 0) continue;
+    const std::lock_guard lock(mutex());
+    link.look_whether_up(now);
   }
   running_.store(dma_on_, std::memory_order_relaxed);
   if (!dma_on_ || !bus_master()) return false;

@@ -32,7 +32,7 @@ std::filesystem::path cards_directory(const std::filesystem::path& wanted) {
 
 unsigned functions_of(const EmulatorSettings& settings) {
   unsigned count = 0;
-  for (const CardSettings& card : settings.cards) count += card.endpoints;
+  for (const EmulatedCardSettings& card : settings.cards) count += card.endpoints;
   return count;
 }
 
@@ -47,7 +47,7 @@ std::string follower_name(const std::string& card, unsigned endpoint) { return f
 /// Of the payload of all cards: BCID and trigger type follow from it.
 std::uint64_t seed_of(const EmulatorSettings& settings) {
   if (settings.cards.empty()) return 1;
-  const CardSettings& card = settings.cards.front();
+  const EmulatedCardSettings& card = settings.cards.front();
   return card.type == CardType::felix ? card.felix.seed : card.rdh.seed;
 }
 
@@ -77,7 +77,7 @@ Result<std::string> function_address(const std::string& text, unsigned endpoint)
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
 }
 
-unsigned links_of(const CardSettings& card) {
+unsigned links_of(const EmulatedCardSettings& card) {
   switch (card.type) {
     case CardType::felix: return card.felix.links;
     case CardType::cru: return std::min(card.links, unsigned{card_registers::cru::kLinks});
@@ -103,7 +103,7 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                                                                     .functions = functions_of(settings_)});
   }
   const auto directory = cards_directory(settings_.directory);
-  for (const CardSettings& card : settings_.cards) {
+  for (const EmulatedCardSettings& card : settings_.cards) {
     for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
       const auto address = function_address(card.address, endpoint);
       if (!address) throw SetupError(Error{address.error().code, address.error().what, card.where, address.error().next});
@@ -124,33 +124,33 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
           identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
           FelixSourceSettings source = card.felix;
           source.connector += endpoint;
-          functions_.push_back(std::make_unique<FelixCard>(FelixSettings{.identity = identity,
-                                                                         .source = source,
-                                                                         .endpoints = card.endpoints,
-                                                                         .serial = card.serial,
-                                                                         .temperature = card.temperature,
-                                                                         .flush = card.flush},
+          functions_.push_back(std::make_unique<FelixCard>(FelixCardSettings{.identity = identity,
+                                                                             .source = source,
+                                                                             .endpoints = card.endpoints,
+                                                                             .serial = card.serial,
+                                                                             .temperature = card.temperature,
+                                                                             .flush = card.flush},
                                                            std::move(triggers)));
           break;
         }
         case CardType::cru:
           identity.pci = card_registers::cru::kPciId;
           functions_.push_back(
-              std::make_unique<CruCard>(CruSettings{.identity = identity,
-                                                    .source = card.rdh,
-                                                    .links = card.links,
-                                                    .serial = card.serial,
-                                                    .temperature = card.temperature,
-                                                    .frames_held = card.fifo_triggers,
-                                                    .paced = link_ != nullptr || settings_.trigger.rate_hz > 0,
-                                                    .drop = card.drop,
-                                                    .link_bits_per_second = card.link_bits_per_second},
+              std::make_unique<CruCard>(CruCardSettings{.identity = identity,
+                                                        .source = card.rdh,
+                                                        .links = card.links,
+                                                        .serial = card.serial,
+                                                        .temperature = card.temperature,
+                                                        .frames_held = card.fifo_triggers,
+                                                        .paced = link_ != nullptr || settings_.trigger.rate_hz > 0,
+                                                        .drop = card.drop,
+                                                        .link_bits_per_second = card.link_bits_per_second},
                                         std::move(triggers)));
           break;
         case CardType::crorc:
           identity.pci = card_registers::crorc::kPciId;
-          functions_.push_back(
-              std::make_unique<CrorcCard>(CrorcSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
+          functions_.push_back(std::make_unique<CrorcCard>(
+              CrorcCardSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
           break;
       }
     }

@@ -24,7 +24,7 @@
 namespace rodeo::emulator {
 
 /// One card. What a type does not have is not looked at.
-struct CardSettings {
+struct EmulatedCardSettings {
   CardType type = CardType::felix;
   std::string name;
   std::string address;  ///< of endpoint 0, "0000:3b:00.0"; endpoint 1 is the next function
@@ -43,13 +43,13 @@ struct CardSettings {
 };
 
 /// Links of each of its endpoints.
-unsigned links_of(const CardSettings& card);
+unsigned links_of(const EmulatedCardSettings& card);
 
 struct EmulatorSettings {
   std::string name = "emulator";
   std::filesystem::path directory;  ///< of sockets and locks; empty: <runtime directory>/cards
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::vector<CardSettings> cards;
+  std::vector<EmulatedCardSettings> cards;
   trigger::TriggerSettings trigger;  ///< wait_for 0: every function of this process
   std::string serve;                 ///< where others follow this process's triggers; empty: nowhere
   std::string follow;                ///< whose triggers this process follows, `trigger` unused; empty: its own

@@ -26,7 +26,7 @@ constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
 }  // namespace
 
-FelixCard::FelixCard(FelixSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
+FelixCard::FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
     : PciFunction(settings.identity, felix::kMap, felix::kBars),
       settings_(std::move(settings)),
       source_(settings_.source),
@@ -340,26 +340,20 @@ void FelixCard::report_card(FunctionReport& report) const {
     books = books_;
     report.triggers = triggers_seen_;
   }
-  report.running = running_;
-  report.bytes = bytes_;
   report.chunks = books.chunks[static_cast<std::size_t>(BlockFate::sent)];
   report.superpages = bytes_ / settings_.source.format.block_bytes;
-  const auto add = [&](std::string_view name, std::uint64_t value) {
-    if (value > 0) report.counters.emplace_back(name, value);
-  };
-  add("blocks_dropped", blocks_dropped_);
-  add("blocks_lost", blocks_lost_);
-  add("blocks_corrupted", blocks_corrupted_);
-  add("bad_descriptors", bad_descriptors_);
-  add("bad_read_pointers", bad_read_pointers_);
-  add("dma_faults", dma_faults_);
-  add("from_host_bytes", from_host_bytes_);
-  add("link_occupied_us", occupied_us_);
-  for (std::size_t i = 1; i < kBlockFates; ++i) add(kChunkCounters[i], books.chunks[i]);
-  add("chunks_link_down", books.link_down);
-  add("chunks_open", books.open());
-  add("chunks_cut_short", books.cut_short);
-  add("triggers_cut_off", triggers_cut_off_);
+  report.add("blocks_dropped", blocks_dropped_);
+  report.add("blocks_lost", blocks_lost_);
+  report.add("blocks_corrupted", blocks_corrupted_);
+  report.add("bad_descriptors", bad_descriptors_);
+  report.add("bad_read_pointers", bad_read_pointers_);
+  report.add("from_host_bytes", from_host_bytes_);
+  report.add("link_occupied_us", occupied_us_);
+  for (std::size_t i = 1; i < kBlockFates; ++i) report.add(kChunkCounters[i], books.chunks[i]);
+  report.add("chunks_link_down", books.link_down);
+  report.add("chunks_open", books.open());
+  report.add("chunks_cut_short", books.cut_short);
+  report.add("triggers_cut_off", triggers_cut_off_);
 }
 
 }  // namespace rodeo::emulator

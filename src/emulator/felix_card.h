@@ -13,7 +13,7 @@
 
 namespace rodeo::emulator {
 
-struct FelixSettings {
+struct FelixCardSettings {
   PciFunction::Identity identity;
   FelixSourceSettings source;
   unsigned endpoints = 1;
@@ -25,10 +25,8 @@ struct FelixSettings {
 class FelixCard final : public PciFunction, private BlockSink {
  public:
   /// The trigger source is the card's; it must not be shared.
-  FelixCard(FelixSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
+  FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~FelixCard() override;
-
-  bool running() const override { return running_.load(std::memory_order_relaxed); }
 
  protected:
   bool work() override;
@@ -102,7 +100,7 @@ class FelixCard final : public PciFunction, private BlockSink {
   void set_temperature(double celsius);
   void define_registers();
 
-  FelixSettings settings_;
+  FelixCardSettings settings_;
   FelixKernels kernels_ = felix_kernels();
   FelixSource source_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
@@ -114,18 +112,15 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::atomic<std::uint64_t> interrupt_enable_{0};
   std::atomic<bool> generating_{true};
   std::atomic<bool> full_{false};
-  std::atomic<bool> running_{false};
   base::UniqueFd bar0_fd_;
   std::byte* bar0_ = nullptr;
   DmaMaps::Use* use_ = nullptr;  // in work() only
   Taking taking_ = Taking::none;
   std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread
   std::uint64_t ending_ns_ = 0;  // that this process has spent on a channel that is ending
-  std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> from_host_bytes_{0};
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
-  std::atomic<std::uint64_t> dma_faults_{0};
   // What the source counts, for other threads: of the same moment.
   mutable std::mutex books_mutex_;
   ChunkBooks books_;

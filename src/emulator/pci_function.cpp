@@ -213,21 +213,21 @@ bool PciFunction::inject(const Fault& fault) {
 FunctionReport PciFunction::report() const {
   FunctionReport report{
       .name = identity_.name, .type = identity_.type, .address = identity_.address, .endpoint = identity_.endpoint};
+  report.running = running_;
+  report.bytes = bytes_;
   report_card(report);
-  const auto add = [&](std::string_view name, std::uint64_t value) {
-    if (value > 0) report.counters.emplace_back(name, value);
-  };
+  report.add("dma_faults", dma_faults_);
   if (server_) {
     report.clients = server_->clients();
     report.requests = server_->read(ServerCounter::requests);
     for (const ServerCounter counter : {ServerCounter::errors, ServerCounter::hung_up})
-      add(kServerCounters[static_cast<std::size_t>(counter)].name, server_->read(counter));
+      report.add(kServerCounters[static_cast<std::size_t>(counter)].name, server_->read(counter));
   }
-  add("readers_lost", readers_lost_);
-  add("maps_lost", maps_.lost_maps());
-  add("interrupts", interrupts_.raised());
+  report.add("readers_lost", readers_lost_);
+  report.add("maps_lost", maps_.lost_maps());
+  report.add("interrupts", interrupts_.raised());
   const std::lock_guard lock(mutex_);
-  add("unknown_registers", registers_.unknown());
+  report.add("unknown_registers", registers_.unknown());
   return report;
 }
 

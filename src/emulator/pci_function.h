@@ -42,6 +42,9 @@ struct FunctionReport {
   std::optional<double> dead_time = {};  ///< vetoed / offered; nothing where the authority is in another process
   /// Losses and oddities, by name; only those that are not 0.
   std::vector<std::pair<std::string, std::uint64_t>> counters = {};
+  void add(std::string_view counter, std::uint64_t value) {
+    if (value > 0) counters.emplace_back(counter, value);
+  }
 };
 
 /// One function with its server. A card derives from it, fills the register file in its constructor, and calls start() as
@@ -74,7 +77,7 @@ class PciFunction : public Device {
   const Identity& identity() const { return identity_; }
   FunctionReport report() const;
   /// Whether DMA is going on. Any thread.
-  virtual bool running() const = 0;
+  bool running() const { return running_.load(std::memory_order_relaxed); }
 
   /// A conversation without a socket; the function must outlive it. Any thread.
   std::unique_ptr<Session> talk();
@@ -106,6 +109,7 @@ class PciFunction : public Device {
   virtual bool client_left(ClientId client) = 0;
   /// Everything back to what it is after power-on; registers have been restored. The DMA thread is not in work(). Called with mutex() held.
   virtual void reset_card() = 0;
+  /// Adds what the card knows; `bytes`, `running` and the counter of DMA faults are there.
   virtual void report_card(FunctionReport& report) const = 0;
   /// Called with mutex() held, not while the DMA thread is in work().
   virtual bool inject_card(const Fault& fault) = 0;
@@ -127,6 +131,11 @@ class PciFunction : public Device {
   void after_write(std::function<void()> action) { after_write_ = std::move(action); }
   /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
   std::unique_lock<std::mutex> pause();
+
+  // Set by the card.
+  std::atomic<bool> running_{false};
+  std::atomic<std::uint64_t> bytes_{0};       // written
+  std::atomic<std::uint64_t> dma_faults_{0};  // into nothing, which an IOMMU would stop
 
  private:
   void run();

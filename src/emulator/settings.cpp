@@ -17,7 +17,7 @@ CardKeys::CardKeys() {
 
 const Settings<CardKeys>& card_settings() {
   using K = CardKeys;
-  using C = CardSettings;
+  using C = EmulatedCardSettings;
   using F = FelixSourceSettings;
   using R = RdhSourceSettings;
   static const Settings<K> settings{

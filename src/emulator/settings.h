@@ -10,9 +10,9 @@
 
 namespace rodeo::emulator {
 
-/// A card as it is written. What is not a member of CardSettings as it stands is beside it; `links` and `seed` are those of the card's type.
+/// A card as it is written. What is not a member of EmulatedCardSettings as it stands is beside it; `links` and `seed` are those of the card's type.
 struct CardKeys {
-  CardSettings card;
+  EmulatedCardSettings card;
   std::vector<std::string> cpus;
   std::string link_speed = "0";
   std::uint64_t block_bytes = 1024;

@@ -6,19 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "rodeo/card.h"
 
 namespace rodeo::input {
-
-/// A piece of card memory with data in it.
-struct CardSpan {
-  std::span<const std::byte> bytes;
-  std::uint32_t link = 0;  ///< of a superpage that one link of the card fills; 0 where all links share one ring
-};
 
 /// What a DMA channel is to its reader: an ordered sequence of spans. One caller at a time.
 class SpanSource {

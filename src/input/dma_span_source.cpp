@@ -63,12 +63,12 @@ Result<std::optional<CardSpan>> DmaSpanSource::next() {
     if (now - last_exchange_ns_ < kExchangeIntervalNs) return std::nullopt;
     last_exchange_ns_ = now;
   }
-  const auto span = reader_->next();
-  if (!span) return std::unexpected(span.error());
+  auto span = reader_->next();
+  if (!span) return span;
   if (!*span) return stopped_ ? Result<std::optional<CardSpan>>{} : is_there();
   silent_since_ns_ = 0;
   handed_.push({.superpage = (*span)->superpage, .last = (*span)->last});
-  return CardSpan{.bytes = (*span)->bytes, .link = (*span)->link < 0 ? 0U : static_cast<std::uint32_t>((*span)->link)};
+  return span;
 }
 
 // A ring in plain memory does not tell a card that is gone from one that has nothing to say: a silent one is asked now and then.

@@ -35,7 +35,7 @@ class EmulatedCard : public testing::TestWithParam<EmulatedKind> {
 
   void set_up(const EmulatedKind& kind) {
     kind_ = kind;
-    emulator::CardSettings card;
+    emulator::EmulatedCardSettings card;
     card.type = kind.type;
     card.name = "card";
     card.address = "3b:00.0";

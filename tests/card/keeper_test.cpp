@@ -220,8 +220,9 @@ TEST(HeldMemory, FilesThatCouldMakeTheKeeperWaitAreRefused) {
 TEST(Regions, AreReadAndWrittenWithinTheirBounds) {
   const MemoryFile file(1 << 16);
   Regions regions("card");
-  regions.add(0, file.fd(), 8192, RegionInfo{8192, true, true, {{0, 4096}}}, false);  // the second page is for the kernel
-  regions.add(2, file.fd(), 0, RegionInfo{4096, true, false, {}}, true);
+  regions.add(0, file.fd(), 8192, FunctionRegion{8192, true, true, {{0, 4096}}},
+              false);  // the second page is for the kernel
+  regions.add(2, file.fd(), 0, FunctionRegion{4096, true, false, {}}, true);
   const std::uint32_t word = 0x12345678;
   std::uint32_t back = 0;
   const auto out = std::as_bytes(std::span(&word, 1));

@@ -42,9 +42,9 @@ class ScriptedFunction : public pci::Function {
 
   const pci::Address& address() const override { return address_; }
   pci::BackEnd back_end() const override { return pci::BackEnd::vfio_user; }
-  Result<pci::RegionInfo> region(unsigned number) const override {
+  Result<pci::FunctionRegion> region(unsigned number) const override {
     const auto found = regions_.find(number);
-    return found == regions_.end() ? pci::RegionInfo{} : found->second;
+    return found == regions_.end() ? pci::FunctionRegion{} : found->second;
   }
   Result<void> read(unsigned region, std::uint64_t offset, std::span<std::byte> bytes) override {
     ++accesses;
@@ -111,7 +111,7 @@ class ScriptedFunction : public pci::Function {
     return std::unexpected(Error{"card.bad_access", "outside the region"});
   }
   pci::Address address_;
-  std::map<unsigned, pci::RegionInfo> regions_;
+  std::map<unsigned, pci::FunctionRegion> regions_;
 };
 
 }  // namespace rodeo::card::doubles

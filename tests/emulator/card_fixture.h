@@ -25,8 +25,8 @@ class CardTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  emulator::CardSettings felix() const {
-    emulator::CardSettings card;
+  emulator::EmulatedCardSettings felix() const {
+    emulator::EmulatedCardSettings card;
     card.name = "felix";
     card.address = "3b:00.0";
     card.felix.links = 2;
@@ -35,7 +35,7 @@ class CardTest : public ::testing::Test {
     return card;
   }
 
-  emulator::EmulatorSettings settings(emulator::CardSettings card) const {
+  emulator::EmulatorSettings settings(emulator::EmulatedCardSettings card) const {
     emulator::EmulatorSettings all;
     all.directory = directory_;
     all.cards.push_back(std::move(card));

@@ -65,7 +65,7 @@ class CrorcCardTest : public CardTest {
  protected:
   void SetUp() override {
     CardTest::SetUp();
-    emulator::CardSettings card;
+    emulator::EmulatedCardSettings card;
     card.type = emulator::CardType::crorc;
     card.name = "crorc";
     card.address = "3b:00.0";

@@ -41,8 +41,8 @@ TEST(Pattern, FastWritersMakeWhatThePlainOnesMake) {
 
 class CruCardTest : public CardTest {
  protected:
-  emulator::CardSettings cru_card() const {
-    emulator::CardSettings card;
+  emulator::EmulatedCardSettings cru_card() const {
+    emulator::EmulatedCardSettings card;
     card.type = emulator::CardType::cru;
     card.name = "cru";
     card.address = "3b:00.0";

@@ -54,7 +54,7 @@ class Play {
     kind_ = script_.below(3);
     switch (kind_) {
       case 0: {
-        emulator::FelixSettings settings{.identity = identity, .source = {}};
+        emulator::FelixCardSettings settings{.identity = identity, .source = {}};
         settings.source.links = 2;
         settings.source.elinks_per_link = 3;
         card_ = std::make_unique<emulator::FelixCard>(settings, triggers(64));
@@ -62,12 +62,12 @@ class Play {
         break;
       }
       case 1:
-        card_ = std::make_unique<emulator::CruCard>(emulator::CruSettings{.identity = identity, .source = {}},
+        card_ = std::make_unique<emulator::CruCard>(emulator::CruCardSettings{.identity = identity, .source = {}},
                                                     triggers(1 << 20));
         map_ = &cru::kMap;
         break;
       default:
-        card_ = std::make_unique<emulator::CrorcCard>(emulator::CrorcSettings{.identity = identity, .source = {}});
+        card_ = std::make_unique<emulator::CrorcCard>(emulator::CrorcCardSettings{.identity = identity, .source = {}});
         map_ = &crorc::kMap;
         break;
     }

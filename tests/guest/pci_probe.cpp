@@ -124,7 +124,7 @@ void registers(Edu& edu) {
 }
 
 void regions(Edu& edu) {
-  const RegionInfo bar = need(edu.function->region(0), "region");
+  const FunctionRegion bar = need(edu.function->region(0), "region");
   expect(bar.bytes == 1 << 20 && bar.readable && bar.writable && bar.mappable.size() == 1, "region",
          fmt::format("{} bytes", bar.bytes));
   expect(need(edu.function->region(1), "region 1").bytes == 0, "absent region", "0 bytes");

@@ -43,7 +43,7 @@ void SpanReader::push_free() {
   while (!free_.empty() && channel_->push(free_.front()) == PushStatus::done) (void)free_.pop();
 }
 
-Result<std::optional<DmaSpan>> SpanReader::next() {
+Result<std::optional<CardSpan>> SpanReader::next() {
   auto ready = channel_->front();
   if (!ready) {
     push_free();
@@ -54,7 +54,7 @@ Result<std::optional<DmaSpan>> SpanReader::next() {
     (void)channel_->pop();
     ready = channel_->front();
   }
-  DmaSpan span;
+  CardSpan span;
   span.superpage = current_;
   if (ready) {
     span.bytes = channel_->memory().subspan(ready->offset + handed_, ready->received - handed_);

@@ -4,21 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 #include "base/error.h"
 #include "card/dma/channel.h"
 #include "card/dma/fixed_queue.h"
+#include "rodeo/card.h"
 
 namespace rodeo::card {
-
-/// A piece of a superpage. A CRU's or C-RORC's superpage is one span; a FELIX's may come in several while the card fills it.
-struct DmaSpan {
-  std::span<const std::byte> bytes;
-  std::uint64_t superpage = 0;  // number of the superpage since the start; never falls
-  int link = -1;                // -1: of several links
-  bool last = false;            // no more of this superpage will come
-};
 
 /// Owns the division of the channel's buffer into superpages and their way round. One thread, except that release_before() may come from another if
 /// the caller serialises.
@@ -29,8 +21,9 @@ class SpanReader {
 
   /// Starts the channel and gives it all superpages. Ignored if started.
   Result<void> start();
-  /// The next span in order, or nothing if there is none now; never waits. After stop() it hands out what was filled.
-  Result<std::optional<DmaSpan>> next();
+  /// The next span in order, or nothing if there is none now; never waits. A CRU's or C-RORC's superpage is one span, a FELIX's may come in several
+  /// while the card fills it. After stop() it hands out what was filled.
+  Result<std::optional<CardSpan>> next();
   /// Gives all superpages with lower numbers back to the card. Only those that were handed out whole.
   Result<void> release_before(std::uint64_t superpage);
   /// Stops the channel; what is filled can still be read.

@@ -34,7 +34,7 @@ struct MappableRange {
 };
 
 /// Regions have VFIO's numbers: 0-5 BARs, 6 ROM, 7 configuration space.
-struct RegionInfo {
+struct FunctionRegion {
   std::uint64_t bytes = 0;  // 0: there is no such region
   bool readable = false;
   bool writable = false;
@@ -77,7 +77,7 @@ class Function {
   virtual const Address& address() const = 0;
   virtual BackEnd back_end() const = 0;
 
-  virtual Result<RegionInfo> region(unsigned number) const = 0;
+  virtual Result<FunctionRegion> region(unsigned number) const = 0;
   /// Reads or writes `bytes.size()` bytes (1, 2, 4 or 8; naturally aligned, within the region) as one access.
   virtual Result<void> read(unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual Result<void> write(unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;

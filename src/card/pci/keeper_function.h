@@ -15,7 +15,7 @@ namespace rodeo::card::pci {
 class KeeperFunction : public Function {
  public:
   const Address& address() const final { return address_; }
-  Result<RegionInfo> region(unsigned number) const final { return regions_.info(number); }
+  Result<FunctionRegion> region(unsigned number) const final { return regions_.info(number); }
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) final {
     return regions_.read(number, offset, bytes);
   }

@@ -35,7 +35,7 @@ Regions::~Regions() {
   }
 }
 
-void Regions::add(unsigned number, int fd, std::uint64_t base, RegionInfo info, bool mapped_only) {
+void Regions::add(unsigned number, int fd, std::uint64_t base, FunctionRegion info, bool mapped_only) {
   regions_.at(number) = Region{std::move(info), fd, base, mapped_only, false, {}};
 }
 
@@ -44,7 +44,7 @@ std::unexpected<Error> Regions::refused(unsigned number, std::uint64_t offset, s
       Error{"card.bad_access", std::move(what), fmt::format("{} region {} at {:#x}", name_, number, offset), ""});
 }
 
-Result<RegionInfo> Regions::info(unsigned number) const {
+Result<FunctionRegion> Regions::info(unsigned number) const {
   if (number >= kCount) return refused(number, 0, fmt::format("regions are numbered from 0 to {}", kCount - 1));
   return regions_[number].info;
 }
@@ -52,7 +52,7 @@ Result<RegionInfo> Regions::info(unsigned number) const {
 Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const {
   if (!owner_.here()) return forked(name_);
   if (number >= kCount || regions_[number].info.bytes == 0) return refused(number, offset, "the card has no such region");
-  const RegionInfo& info = regions_[number].info;
+  const FunctionRegion& info = regions_[number].info;
   if (!is_width(bytes)) return refused(number, offset, fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
   if (offset % bytes != 0)
     return refused(number, offset, fmt::format("an access of {} bytes begins at a multiple of them", bytes));

@@ -24,9 +24,9 @@ class Regions {
   ~Regions();
 
   /// Before the first access: region `number` lies in `fd` from `base`; `mapped_only`: it cannot be read as a file.
-  void add(unsigned number, int fd, std::uint64_t base, RegionInfo info, bool mapped_only);
+  void add(unsigned number, int fd, std::uint64_t base, FunctionRegion info, bool mapped_only);
 
-  Result<RegionInfo> info(unsigned number) const;
+  Result<FunctionRegion> info(unsigned number) const;
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
   Result<std::span<std::byte>> map(unsigned number, MappableRange range);
@@ -36,7 +36,7 @@ class Regions {
 
  private:
   struct Region {
-    RegionInfo info;
+    FunctionRegion info;
     int fd = -1;
     std::uint64_t base = 0;
     bool mapped_only = false;

@@ -102,12 +102,12 @@ Result<void> UioFunction::examine(std::uint64_t resources) {
     struct stat found{};
     return ::fstat(file.get(), &found) == 0 && found.st_size > 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
   };
-  regions().add(kConfigurationRegion, files_[0].get(), 0, RegionInfo{size(files_[0]), true, true, {}}, false);
+  regions().add(kConfigurationRegion, files_[0].get(), 0, FunctionRegion{size(files_[0]), true, true, {}}, false);
   std::size_t file = 2;
   for (unsigned number = 0; number < kResources; ++number) {
     if ((resources >> number & 1) == 0) continue;
     const std::uint64_t bytes = size(files_[file]);
-    regions().add(number, files_[file].get(), 0, RegionInfo{bytes, true, true, {{0, bytes}}}, true);
+    regions().add(number, files_[file].get(), 0, FunctionRegion{bytes, true, true, {{0, bytes}}}, true);
     ++file;
   }
   return {};

@@ -82,7 +82,7 @@ Result<void> VfioFunction::examine_region(unsigned number) {
     if (info.argsz <= room.size()) break;
     room.resize(std::min<std::size_t>(info.argsz, 1 << 20));
   }
-  RegionInfo region;
+  FunctionRegion region;
   region.bytes = info.size;
   region.readable = (info.flags & VFIO_REGION_INFO_FLAG_READ) != 0;
   region.writable = (info.flags & VFIO_REGION_INFO_FLAG_WRITE) != 0;

@@ -29,7 +29,7 @@ constexpr std::uint16_t kBusMaster = 1U << 2;
 constexpr std::chrono::milliseconds kResetPatience{10'000};
 
 struct Region {
-  RegionInfo info;
+  FunctionRegion info;
   base::UniqueFd fd;
   std::uint64_t fd_offset = 0;
 };
@@ -59,7 +59,7 @@ class VfioUserFunction final : public Function {
   const Address& address() const override { return address_; }
   BackEnd back_end() const override { return BackEnd::vfio_user; }
 
-  Result<RegionInfo> region(unsigned number) const override {
+  Result<FunctionRegion> region(unsigned number) const override {
     if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
     return regions_[number].info;
   }
@@ -122,7 +122,7 @@ class VfioUserFunction final : public Function {
   Result<void> check(unsigned number, std::uint64_t offset, std::uint64_t bytes, bool writing) const {
     if (!owner_.here()) return forked(address_.text());
     if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
-    const RegionInfo& info = regions_[number].info;
+    const FunctionRegion& info = regions_[number].info;
     if (bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0 || offset % bytes != 0)
       return std::unexpected(bad_access(
           fmt::format("{} bytes at {:#x} are not an aligned access of 1, 2, 4 or 8 bytes", bytes, offset), address_));
