@@ -22,7 +22,6 @@ Result<Bar> Bar::open(pci::Function& function, unsigned number) {
 
 template <typename Word>
 Result<Word> Bar::read(std::uint64_t offset) const {
-  if (!owner_.here()) return pci::forked(function_->address().text());
   if (const volatile Word* place = mapped<Word>(offset)) return *place;
   Word value = 0;
   RODEO_TRY(function_->read(number_, offset, std::as_writable_bytes(std::span(&value, 1))));
@@ -31,7 +30,6 @@ Result<Word> Bar::read(std::uint64_t offset) const {
 
 template <typename Word>
 Result<void> Bar::write(std::uint64_t offset, Word value) const {
-  if (!owner_.here()) return pci::forked(function_->address().text());
   if (volatile Word* place = mapped<Word>(offset)) {
     *place = value;
     return {};

@@ -27,10 +27,10 @@ class Bar {
   Result<void> write32(std::uint64_t offset, std::uint32_t value) const;
   Result<void> write64(std::uint64_t offset, std::uint64_t value) const;
 
-  /// Address of a register if it lies in mapped memory, else nullptr: for loops that cannot pay for a check at each access.
+  /// Address of a register if it lies in mapped memory, else nullptr: for loops that cannot pay for a check at each access. None in a forked child.
   template <typename Word>
   volatile Word* mapped(std::uint64_t offset) const {
-    if (offset % sizeof(Word) != 0) return nullptr;
+    if (offset % sizeof(Word) != 0 || !owner_.here()) return nullptr;
     for (const Window& window : windows_) {
       if (offset >= window.offset && window.memory.size() >= sizeof(Word) &&
           offset - window.offset <= window.memory.size() - sizeof(Word))

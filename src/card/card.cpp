@@ -97,8 +97,7 @@ Result<const Bar*> Card::bar(unsigned number) {
   if (number >= bars_.size())
     return std::unexpected(Error{"card.no_region", fmt::format("there is no BAR {}", number), address().text(),
                                  "`rodeo card reg list` shows which BARs have registers"});
-  if (!owner_.here()) return pci::forked(address().text());
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (bars_[number] == nullptr) {
     auto opened = RODEO_TRY(Bar::open(*function_, number));
     bars_[number] = std::make_unique<Bar>(std::move(opened));

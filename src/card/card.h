@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -77,9 +76,8 @@ class Card {
   std::unique_ptr<pci::Function> function_;
   pci::FoundFunction found_;
   CardType type_;
-  const pci::OwnerProcess owner_;
   std::optional<unsigned> endpoint_;
-  std::mutex mutex_;
+  pci::OwnMutex mutex_{function_->address().text()};
   std::array<std::unique_ptr<Bar>, 6> bars_;
 };
 

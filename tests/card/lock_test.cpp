@@ -29,6 +29,21 @@ TEST(ByteLock, HasOneOwnerAtATime) {
   EXPECT_TRUE(ByteLock::acquire(directory.file("a.lock"), 2, "channel 2"));
 }
 
+TEST(OwnMutex, IsNotWaitedForInAForkedChild) {
+  OwnMutex mutex("card");
+  const auto held = mutex.hold();
+  ASSERT_TRUE(held);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto here = mutex.hold();
+    ::_exit(!here && here.error().code == "card.forked" && here.error().where == "card" && !mutex.here() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(mutex.here());
+}
+
 TEST(ByteLock, DiesWithItsProcess) {
   const test::TemporaryDirectory directory;
   int pipe[2];

@@ -87,7 +87,7 @@ Result<std::unique_ptr<DmaChannel>> DmaChannel::open(Card& card, unsigned channe
     RODEO_TRY(rodeo::card::check_firmware(card, settings.firmware != nullptr ? *settings.firmware : built_in));
   }
   RODEO_TRY(opened->take_locks());
-  const std::lock_guard guard(opened->mutex_);
+  const auto held = RODEO_TRY(opened->mutex_.hold());
   RODEO_TRY_WITHIN(opened->device_open(), "cannot open the DMA channel");
   opened->registration_ = RODEO_TRY(Registration::map(card.function(), memory, card.address().function * 6U + channel));
   return opened;
@@ -117,8 +117,7 @@ void DmaChannel::set_capacities(std::size_t transfer, std::size_t ready, std::si
 }
 
 Result<void> DmaChannel::start() {
-  if (!owner_.here()) return in_child();
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (state() == DmaState::started) return {};
   if (state() == DmaState::failed) return std::unexpected(failure_.within("the channel has failed and was not stopped"));
   if (!ready_.empty())
@@ -133,11 +132,10 @@ Result<void> DmaChannel::start() {
 }
 
 Result<void> DmaChannel::stop() {
-  if (!owner_.here()) return in_child();
   // First of all: pushes of other threads are refused from now on.
   const DmaState before = state_.exchange(DmaState::stopped, std::memory_order_acq_rel);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (before == DmaState::stopped) return {};
-  const std::lock_guard guard(mutex_);
   auto stopped = device_stop();
   device_reclaim();
   while (!transfer_.empty()) give_back(transfer_.pop());
@@ -146,8 +144,7 @@ Result<void> DmaChannel::stop() {
 }
 
 Result<void> DmaChannel::reset(ResetLevel level) {
-  if (!owner_.here()) return in_child();
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (state() != DmaState::stopped)
     return std::unexpected(
         Error{"card.not_stopped", "a channel is reset only while it is stopped", card_.address().text(), "stop it first"});
@@ -159,9 +156,8 @@ Result<void> DmaChannel::reset(ResetLevel level) {
 }
 
 PushStatus DmaChannel::push(const Superpage& superpage) {
-  if (!owner_.here()) return PushStatus::not_started;
-  const std::lock_guard guard(mutex_);
-  if (state() != DmaState::started) return PushStatus::not_started;
+  const auto held = mutex_.hold();
+  if (!held || state() != DmaState::started) return PushStatus::not_started;
   if (superpage.bytes == 0) return PushStatus::empty;
   if (superpage.bytes % granule() != 0) return PushStatus::not_a_multiple;
   if (superpage.bytes > memory_.bytes.size() || superpage.offset > memory_.bytes.size() - superpage.bytes)
@@ -181,8 +177,7 @@ PushStatus DmaChannel::push(const Superpage& superpage) {
 }
 
 Result<void> DmaChannel::fill() {
-  if (!owner_.here()) return in_child();
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (state() == DmaState::failed) return std::unexpected(failure_);
   if (state() == DmaState::stopped) return {};
   auto filled = device_fill();
@@ -227,8 +222,7 @@ std::size_t DmaChannel::outstanding() const {
 }
 
 Result<DmaHealth> DmaChannel::health() {
-  if (!owner_.here()) return in_child();
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   DmaHealth health;
   RODEO_TRY(device_health(health));
   for (std::size_t i = 0; i < health.fifo_empty.size(); ++i) {

@@ -105,7 +105,7 @@ class DmaChannel {
   /// card.not_stopped unless stopped.
   Result<void> reset(ResetLevel level);
   /// `stopped` in a forked child, whatever the parent does.
-  DmaState state() const { return owner_.here() ? state_.load(std::memory_order_acquire) : DmaState::stopped; }
+  DmaState state() const { return mutex_.here() ? state_.load(std::memory_order_acquire) : DmaState::stopped; }
 
   /// Puts a superpage into the transfer queue.
   PushStatus push(const Superpage& superpage);
@@ -174,17 +174,14 @@ class DmaChannel {
  private:
   Result<void> take_locks();
 
-  std::unexpected<Error> in_child() const { return pci::forked(card_.address().text()); }
-  /// What `look` sees of the channel; `nothing` in a forked child, where the mutex may be held for ever.
+  /// What `look` sees of the channel; `nothing` in a forked child.
   template <typename T, typename Look>
   T own(T nothing, const Look& look) const {
-    if (!owner_.here()) return nothing;
-    const std::lock_guard guard(mutex_);
-    return look();
+    const auto held = mutex_.hold();
+    return held ? look() : nothing;
   }
 
-  const pci::OwnerProcess owner_;
-  mutable std::mutex mutex_;
+  mutable pci::OwnMutex mutex_{card_.address().text()};
   std::atomic<DmaState> state_{DmaState::stopped};
   Error failure_;
   FixedQueue<Superpage> ready_;

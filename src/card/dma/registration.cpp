@@ -55,14 +55,12 @@ Result<Registration> Registration::map(pci::Function& function, const SharedMemo
 
 Registration::Registration(Registration&& other) noexcept
     : function_(std::exchange(other.function_, nullptr)),
-      owner_(other.owner_),
       iova_(other.iova_),
       bytes_(other.bytes_),
       segments_(std::move(other.segments_)) {}
 
 Registration& Registration::operator=(Registration&& other) noexcept {
   std::swap(function_, other.function_);
-  std::swap(owner_, other.owner_);
   std::swap(iova_, other.iova_);
   std::swap(bytes_, other.bytes_);
   std::swap(segments_, other.segments_);
@@ -70,7 +68,7 @@ Registration& Registration::operator=(Registration&& other) noexcept {
 }
 
 Registration::~Registration() {
-  if (function_ != nullptr && owner_.here()) (void)function_->dma_unmap(iova_, bytes_);
+  if (function_ != nullptr) (void)function_->dma_unmap(iova_, bytes_);  // in a forked child the function refuses
 }
 
 }  // namespace rodeo::card

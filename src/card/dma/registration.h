@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "card/dma/memory.h"
 #include "card/pci/function.h"
-#include "card/pci/owner_process.h"
 
 namespace rodeo::card {
 
@@ -40,7 +39,6 @@ class Registration {
     std::uint64_t bus;
   };
   pci::Function* function_ = nullptr;
-  pci::OwnerProcess owner_;
   std::uint64_t iova_ = 0;
   std::uint64_t bytes_ = 0;
   std::vector<Segment> segments_;  // neighbours that are contiguous are one

@@ -171,8 +171,7 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::connect() {
 }
 
 Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int descriptor) {
-  if (!owner_.here()) return forked("the keeper");
-  const std::lock_guard lock(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   const auto gone = [] {
     return failed("card.gone", "the keeper has ended", "",
                   "the registers stay usable; start the program anew to use the card's memory again");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <mutex>
 #include <optional>
 
 #include "card/pci/keeper_protocol.h"
@@ -38,9 +37,8 @@ class KeeperClient {
   explicit KeeperClient(Descriptor socket) : socket_(std::move(socket)) {}
   static Result<std::unique_ptr<KeeperClient>> connect_to(const std::filesystem::path& path);
 
-  std::mutex mutex_;
+  OwnMutex mutex_{"the keeper"};
   OwnDescriptor socket_;
-  OwnerProcess owner_;
 };
 
 /// Keeps a function open (and with it the configuration that was written to it) when no program uses it any more, or lets it go.

@@ -30,7 +30,7 @@ Result<void> KeeperMemory::map(std::span<std::byte> memory, int fd, std::uint64_
       return done;
     }
   }
-  const std::lock_guard lock(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   runs_.merge(runs);
   return {};
 }
@@ -64,13 +64,13 @@ Result<void> KeeperMemory::unmap(std::uint64_t iova, std::uint64_t bytes) {
   request.iova = iova;
   request.bytes = bytes;
   RODEO_TRY(keeper_.ask(request));
-  const std::lock_guard lock(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   runs_.erase(runs_.lower_bound(iova), runs_.lower_bound(iova + bytes));
   return {};
 }
 
 Result<std::pair<std::uint64_t, std::uint64_t>> KeeperMemory::bus_address(std::uint64_t iova) const {
-  const std::lock_guard lock(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   auto after = runs_.upper_bound(iova);
   if (after != runs_.begin()) {
     const auto& [begin, run] = *std::prev(after);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -31,7 +30,7 @@ class KeeperMemory {
 
   KeeperClient& keeper_;
   const bool physical_;
-  mutable std::mutex mutex_;
+  mutable OwnMutex mutex_{"the keeper"};
   std::map<std::uint64_t, Run> runs_;  // by IOVA
 };
 

@@ -50,7 +50,6 @@ Result<FunctionRegion> Regions::info(unsigned number) const {
 }
 
 Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const {
-  if (!owner_.here()) return forked(name_);
   if (number >= kCount || regions_[number].info.bytes == 0) return refused(number, offset, "the card has no such region");
   const FunctionRegion& info = regions_[number].info;
   if (!is_width(bytes)) return refused(number, offset, fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
@@ -73,8 +72,8 @@ Result<std::byte*> Regions::map_range(Region& region, unsigned number, MappableR
   return static_cast<std::byte*>(memory);
 }
 
-std::byte* Regions::mapped(unsigned number, std::uint64_t offset, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+Result<std::byte*> Regions::mapped(unsigned number, std::uint64_t offset, std::size_t bytes) {
+  const auto held = RODEO_TRY(mutex_.hold());
   Region& region = regions_[number];
   if (!region.tried) {
     region.tried = true;
@@ -89,7 +88,7 @@ std::byte* Regions::mapped(unsigned number, std::uint64_t offset, std::size_t by
 
 Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
   RODEO_TRY(check(number, offset, bytes.size(), false));
-  if (const std::byte* from = mapped(number, offset, bytes.size()); from != nullptr) {
+  if (const std::byte* from = RODEO_TRY(mapped(number, offset, bytes.size())); from != nullptr) {
     switch (bytes.size()) {
       case 1: load<std::uint8_t>(from, bytes.data()); break;
       case 2: load<std::uint16_t>(from, bytes.data()); break;
@@ -108,7 +107,7 @@ Result<void> Regions::read(unsigned number, std::uint64_t offset, std::span<std:
 
 Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
   RODEO_TRY(check(number, offset, bytes.size(), true));
-  if (std::byte* to = mapped(number, offset, bytes.size()); to != nullptr) {
+  if (std::byte* to = RODEO_TRY(mapped(number, offset, bytes.size())); to != nullptr) {
     switch (bytes.size()) {
       case 1: store<std::uint8_t>(to, bytes.data()); break;
       case 2: store<std::uint16_t>(to, bytes.data()); break;
@@ -126,10 +125,9 @@ Result<void> Regions::write(unsigned number, std::uint64_t offset, std::span<con
 }
 
 Result<std::span<std::byte>> Regions::map(unsigned number, MappableRange range) {
-  if (!owner_.here()) return forked(name_);
   if (number >= kCount || regions_[number].info.bytes == 0)
     return refused(number, range.offset, "the card has no such region");
-  const std::lock_guard lock(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   Region& region = regions_[number];
   for (const MappableRange& mappable : region.info.mappable) {
     const bool within = range.offset >= mappable.offset && range.bytes <= mappable.bytes && range.bytes > 0 &&

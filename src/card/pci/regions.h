@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,13 +45,12 @@ class Regions {
 
   Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
   /// Where an access goes in mapped memory; null: through the file.
-  std::byte* mapped(unsigned number, std::uint64_t offset, std::size_t bytes);
+  Result<std::byte*> mapped(unsigned number, std::uint64_t offset, std::size_t bytes);
   Result<std::byte*> map_range(Region& region, unsigned number, MappableRange range);
   std::unexpected<Error> refused(unsigned number, std::uint64_t offset, std::string what) const;
 
   std::string name_;
-  OwnerProcess owner_;
-  std::mutex mutex_;
+  OwnMutex mutex_{name_};
   std::array<Region, kCount> regions_;
 };
 

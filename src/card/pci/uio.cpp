@@ -72,7 +72,7 @@ class UioFunction final : public KeeperFunction {
     for (Descriptor& file : files) files_.emplace_back(std::move(file));
   }
   ~UioFunction() override {
-    if (bridge_ && owner_.here()) (void)regions().change_command(PCI_COMMAND_INTX_DISABLE, 0);
+    if (bridge_) (void)regions().change_command(PCI_COMMAND_INTX_DISABLE, 0);
   }
 
   Result<void> examine(std::uint64_t resources);
@@ -89,8 +89,7 @@ class UioFunction final : public KeeperFunction {
 
  private:
   std::vector<OwnDescriptor> files_;  // configuration space, node, resources
-  OwnerProcess owner_;
-  std::mutex interrupt_mutex_;
+  OwnMutex mutex_{address().text()};
   std::unique_ptr<InterruptBridge> bridge_;
 };
 
@@ -117,8 +116,7 @@ Result<int> UioFunction::interrupt(unsigned vector) {
   if (vector != 0)
     return std::unexpected(
         Error{"card.interrupt", fmt::format("there is no interrupt {}: UIO has one", vector), address().text(), ""});
-  if (!owner_.here()) return forked(address().text());
-  const std::lock_guard lock(interrupt_mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (!bridge_) {
     Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     Descriptor stop(::eventfd(0, EFD_CLOEXEC));

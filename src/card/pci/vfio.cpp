@@ -40,8 +40,7 @@ class VfioFunction final : public KeeperFunction {
   int set_interrupt(std::uint32_t vector, std::uint32_t flags, const int* fd) const;
 
   OwnDescriptor device_;
-  OwnerProcess owner_;
-  std::mutex interrupt_mutex_;
+  OwnMutex mutex_{address().text()};
   unsigned interrupt_index_ = VFIO_PCI_INTX_IRQ_INDEX;
   unsigned vectors_ = 0;
   std::map<unsigned, Descriptor> eventfds_;
@@ -129,8 +128,7 @@ int VfioFunction::set_interrupt(std::uint32_t vector, std::uint32_t flags, const
 Result<int> VfioFunction::interrupt(unsigned vector) {
   if (vector >= vectors_)
     return failed("card.interrupt", fmt::format("there is no interrupt {}: the card has {}", vector, vectors_));
-  if (!owner_.here()) return forked(address().text());
-  const std::lock_guard lock(interrupt_mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (const auto found = eventfds_.find(vector); found != eventfds_.end()) {
     if (interrupt_index_ == VFIO_PCI_INTX_IRQ_INDEX)
       set_interrupt(0, VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_UNMASK, nullptr);
@@ -146,7 +144,7 @@ Result<int> VfioFunction::interrupt(unsigned vector) {
 }
 
 Result<void> VfioFunction::reset() {
-  if (!owner_.here()) return forked(address().text());
+  const auto held = RODEO_TRY(mutex_.hold());
   if (::ioctl(device_.get(), VFIO_DEVICE_RESET) == 0) return {};
   return failed("card.reset", fmt::format("cannot reset the card: {}", std::strerror(errno)),
                 errno == EAGAIN ? "another program is resetting it: try again"

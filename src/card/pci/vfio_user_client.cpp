@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include <fmt/core.h>
@@ -48,7 +47,7 @@ Error bad_access(std::string what, const Address& address) {
 class VfioUserFunction final : public Function {
  public:
   VfioUserFunction(VfioUserConnection connection, const Address& address)
-      : connection_(std::move(connection)), address_(address) {}
+      : address_(address), connection_(std::move(connection)) {}
 
   ~VfioUserFunction() override {
     for (const Mapping& mapping : mappings_) ::munmap(mapping.memory.data(), mapping.memory.size());
@@ -66,13 +65,13 @@ class VfioUserFunction final : public Function {
 
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
     RODEO_TRY(check(number, offset, bytes.size(), false));
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     return read_locked(number, offset, bytes);
   }
 
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
     RODEO_TRY(check(number, offset, bytes.size(), true));
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     return write_locked(number, offset, bytes);
   }
 
@@ -80,7 +79,7 @@ class VfioUserFunction final : public Function {
     for (const RegionWrite& write : writes) {
       RODEO_TRY(check(write.region, write.offset, write.bytes, true));
     }
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     return connection_.post(writes, connection_.server().write_multiple);
   }
 
@@ -88,7 +87,7 @@ class VfioUserFunction final : public Function {
     for (const RegionOperation& operation : operations) {
       RODEO_TRY(check(operation.region, operation.offset, operation.bytes, operation.write));
     }
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     return connection_.exchange(operations);
   }
 
@@ -103,15 +102,13 @@ class VfioUserFunction final : public Function {
   Result<int> interrupt(unsigned vector) override;
 
   Result<void> reset() override {
-    if (!owner_.here()) return forked(address_.text());
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     RODEO_TRY(connection_.ask(wire::DeviceReset{}, std::chrono::steady_clock::now() + kResetPatience));
     return {};
   }
 
   Result<void> set_bus_master(bool on) override {
-    if (!owner_.here()) return forked(address_.text());
-    const std::lock_guard guard(mutex_);
+    const auto held = RODEO_TRY(mutex_.hold());
     std::uint16_t command = 0;
     RODEO_TRY(read_locked(kConfigurationRegion, kCommandRegister, std::as_writable_bytes(std::span(&command, 1))));
     command = static_cast<std::uint16_t>(on ? command | kBusMaster : command & ~kBusMaster);
@@ -120,7 +117,6 @@ class VfioUserFunction final : public Function {
 
  private:
   Result<void> check(unsigned number, std::uint64_t offset, std::uint64_t bytes, bool writing) const {
-    if (!owner_.here()) return forked(address_.text());
     if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
     const FunctionRegion& info = regions_[number].info;
     if (bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0 || offset % bytes != 0)
@@ -164,10 +160,9 @@ class VfioUserFunction final : public Function {
   Result<void> ask_region(unsigned number, Deadline deadline);
   Result<unsigned> ask_vectors(std::uint32_t index, Deadline deadline);
 
-  const OwnerProcess owner_;
-  mutable std::mutex mutex_;
+  const Address address_;
+  mutable OwnMutex mutex_{address_.text()};
   VfioUserConnection connection_;
-  Address address_;
   std::array<Region, kRegions> regions_;
   std::vector<Mapping> mappings_;
   std::map<std::uint64_t, std::uint64_t> dma_;  // iova, bytes
@@ -242,8 +237,7 @@ Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index, Deadline dea
 
 Result<std::span<std::byte>> VfioUserFunction::map(unsigned number, MappableRange range) {
   if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
-  if (!owner_.here()) return forked(address_.text());
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   for (const Mapping& mapping : mappings_) {
     if (mapping.region == number && mapping.range.offset == range.offset && mapping.range.bytes == range.bytes)
       return mapping.memory;
@@ -287,8 +281,7 @@ Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std:
   request.offset = fd_offset;
   request.address = iova;
   request.size = memory.size();
-  if (!owner_.here()) return forked(address_.text());
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   RODEO_TRY(connection_.ask(request, std::span(&fd, 1)));
   dma_[iova] = memory.size();
   return {};
@@ -298,15 +291,14 @@ Result<void> VfioUserFunction::dma_unmap(std::uint64_t iova, std::uint64_t bytes
   wire::DmaUnmap request;
   request.address = iova;
   request.size = bytes;
-  if (!owner_.here()) return forked(address_.text());
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   RODEO_TRY(connection_.ask(request));
   std::erase_if(dma_, [&](const auto& map) { return map.first >= iova && map.first - iova < bytes; });
   return {};
 }
 
 Result<std::pair<std::uint64_t, std::uint64_t>> VfioUserFunction::bus_address(std::uint64_t iova) const {
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   auto map = dma_.upper_bound(iova);
   if (map == dma_.begin() || iova - std::prev(map)->first >= std::prev(map)->second)
     return std::unexpected(
@@ -318,8 +310,7 @@ Result<std::pair<std::uint64_t, std::uint64_t>> VfioUserFunction::bus_address(st
 Result<int> VfioUserFunction::interrupt(unsigned vector) {
   if (vector >= vectors_)
     return std::unexpected(bad_access(fmt::format("there is no interrupt {}: the card has {}", vector, vectors_), address_));
-  if (!owner_.here()) return forked(address_.text());
-  const std::lock_guard guard(mutex_);
+  const auto held = RODEO_TRY(mutex_.hold());
   if (const auto known = eventfds_.find(vector); known != eventfds_.end()) return known->second.get();
   base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!eventfd)
