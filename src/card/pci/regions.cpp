@@ -2,6 +2,7 @@
 
 #include <linux/pci_regs.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,20 +53,31 @@ Result<FunctionRegion> Regions::info(unsigned number) const {
 Result<void> Regions::check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const {
   if (number >= kCount || regions_[number].info.bytes == 0) return refused(number, offset, "the card has no such region");
   const FunctionRegion& info = regions_[number].info;
-  if (!is_width(bytes)) return refused(number, offset, fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
-  if (offset % bytes != 0)
-    return refused(number, offset, fmt::format("an access of {} bytes begins at a multiple of them", bytes));
+  const auto wrong = [&](std::string what) {
+    Error error = refused(number, offset, std::move(what)).error();
+    error.next = "offsets are bytes from the region's begin; accesses are aligned to their size";
+    return std::unexpected(std::move(error));
+  };
+  if (!is_width(bytes)) return wrong(fmt::format("an access has 1, 2, 4 or 8 bytes, not {}", bytes));
+  if (offset % bytes != 0) return wrong(fmt::format("an access of {} bytes begins at a multiple of them", bytes));
   if (bytes > info.bytes || offset > info.bytes - bytes)
-    return refused(number, offset, fmt::format("the region ends at {:#x}", info.bytes));
+    return wrong(fmt::format("that is outside the region, which has {:#x} bytes", info.bytes));
   if (write ? !info.writable : !info.readable)
     return refused(number, offset, write ? "the region cannot be written" : "the region cannot be read");
   return {};
 }
 
 Result<std::byte*> Regions::map_range(Region& region, unsigned number, MappableRange range) {
+  const std::uint64_t begin = region.base + range.offset;
+  struct stat file{};
+  // A file that is shorter than the region would raise SIGBUS at the first access.
+  if (::fstat(region.fd, &file) == 0 && S_ISREG(file.st_mode) &&
+      (begin < range.offset || static_cast<std::uint64_t>(file.st_size) < begin ||
+       static_cast<std::uint64_t>(file.st_size) - begin < range.bytes))
+    return refused(number, range.offset, "the file behind it is shorter than the region");
   void* memory =
       ::mmap(nullptr, range.bytes, (region.info.readable ? PROT_READ : 0) | (region.info.writable ? PROT_WRITE : 0),
-             MAP_SHARED, region.fd, static_cast<off_t>(region.base + range.offset));
+             MAP_SHARED, region.fd, static_cast<off_t>(begin));
   if (memory == MAP_FAILED)
     return refused(number, range.offset, fmt::format("cannot map {} bytes: {}", range.bytes, std::strerror(errno)));
   region.maps.emplace_back(range, static_cast<std::byte*>(memory));

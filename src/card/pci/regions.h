@@ -26,6 +26,8 @@ class Regions {
   void add(unsigned number, int fd, std::uint64_t base, FunctionRegion info, bool mapped_only);
 
   Result<FunctionRegion> info(unsigned number) const;
+  /// Whether such an access is one that read() or write() makes.
+  Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes);
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes);
   Result<std::span<std::byte>> map(unsigned number, MappableRange range);
@@ -43,7 +45,6 @@ class Regions {
     std::vector<std::pair<MappableRange, std::byte*>> maps;
   };
 
-  Result<void> check(unsigned number, std::uint64_t offset, std::size_t bytes, bool write) const;
   /// Where an access goes in mapped memory; null: through the file.
   Result<std::byte*> mapped(unsigned number, std::uint64_t offset, std::size_t bytes);
   Result<std::byte*> map_range(Region& region, unsigned number, MappableRange range);

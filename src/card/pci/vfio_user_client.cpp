@@ -1,7 +1,6 @@
 #include "card/pci/vfio_user_client.h"
 
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 
 #include <fmt/core.h>
 
-#include "card/pci/owner_process.h"
+#include "card/pci/regions.h"
 #include "card/pci/vfio_user_connection.h"
 
 namespace rodeo::card::pci {
@@ -20,64 +19,39 @@ namespace {
 
 namespace wire = formats::vfio_user;
 
-constexpr unsigned kRegions = 9;
 constexpr std::uint32_t kMsi = 1;
 constexpr std::uint32_t kMsix = 2;
 constexpr std::uint64_t kCommandRegister = 4;
 constexpr std::uint16_t kBusMaster = 1U << 2;
 constexpr std::chrono::milliseconds kResetPatience{10'000};
 
-struct Region {
-  FunctionRegion info;
-  base::UniqueFd fd;
-  std::uint64_t fd_offset = 0;
-};
-
-struct Mapping {
-  unsigned region;
-  MappableRange range;
-  std::span<std::byte> memory;
-};
-
-Error bad_access(std::string what, const Address& address) {
-  return Error{"card.bad_access", std::move(what), address.text(),
-               "offsets are bytes from the region's begin; accesses are aligned to their size"};
-}
-
 class VfioUserFunction final : public Function {
  public:
   VfioUserFunction(VfioUserConnection connection, const Address& address)
       : address_(address), connection_(std::move(connection)) {}
-
-  ~VfioUserFunction() override {
-    for (const Mapping& mapping : mappings_) ::munmap(mapping.memory.data(), mapping.memory.size());
-  }
 
   Result<void> begin();
 
   const Address& address() const override { return address_; }
   BackEnd back_end() const override { return BackEnd::vfio_user; }
 
-  Result<FunctionRegion> region(unsigned number) const override {
-    if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
-    return regions_[number].info;
-  }
+  Result<FunctionRegion> region(unsigned number) const override { return regions_.info(number); }
 
   Result<void> read(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) override {
-    RODEO_TRY(check(number, offset, bytes.size(), false));
+    RODEO_TRY(regions_.check(number, offset, bytes.size(), false));
     const auto held = RODEO_TRY(mutex_.hold());
     return read_locked(number, offset, bytes);
   }
 
   Result<void> write(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) override {
-    RODEO_TRY(check(number, offset, bytes.size(), true));
+    RODEO_TRY(regions_.check(number, offset, bytes.size(), true));
     const auto held = RODEO_TRY(mutex_.hold());
     return write_locked(number, offset, bytes);
   }
 
   Result<void> post(std::span<const RegionWrite> writes) override {
     for (const RegionWrite& write : writes) {
-      RODEO_TRY(check(write.region, write.offset, write.bytes, true));
+      RODEO_TRY(regions_.check(write.region, write.offset, write.bytes, true));
     }
     const auto held = RODEO_TRY(mutex_.hold());
     return connection_.post(writes, connection_.server().write_multiple);
@@ -85,13 +59,13 @@ class VfioUserFunction final : public Function {
 
   Result<void> exchange(std::span<RegionOperation> operations) override {
     for (const RegionOperation& operation : operations) {
-      RODEO_TRY(check(operation.region, operation.offset, operation.bytes, operation.write));
+      RODEO_TRY(regions_.check(operation.region, operation.offset, operation.bytes, operation.write));
     }
     const auto held = RODEO_TRY(mutex_.hold());
     return connection_.exchange(operations);
   }
 
-  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override;
+  Result<std::span<std::byte>> map(unsigned number, MappableRange range) override { return regions_.map(number, range); }
 
   Result<void> dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) override;
   Result<void> dma_unmap(std::uint64_t iova, std::uint64_t bytes) override;
@@ -116,21 +90,6 @@ class VfioUserFunction final : public Function {
   }
 
  private:
-  Result<void> check(unsigned number, std::uint64_t offset, std::uint64_t bytes, bool writing) const {
-    if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
-    const FunctionRegion& info = regions_[number].info;
-    if (bytes == 0 || bytes > 8 || (bytes & (bytes - 1)) != 0 || offset % bytes != 0)
-      return std::unexpected(bad_access(
-          fmt::format("{} bytes at {:#x} are not an aligned access of 1, 2, 4 or 8 bytes", bytes, offset), address_));
-    if (bytes > info.bytes || offset > info.bytes - bytes)
-      return std::unexpected(
-          bad_access(fmt::format("{:#x} is outside region {} of {:#x} bytes", offset, number, info.bytes), address_));
-    if (!(writing ? info.writable : info.readable))
-      return std::unexpected(
-          bad_access(fmt::format("region {} cannot be {}", number, writing ? "written" : "read"), address_));
-    return {};
-  }
-
   Result<void> read_locked(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
     wire::RegionRead request;
     request.offset = offset;
@@ -163,8 +122,8 @@ class VfioUserFunction final : public Function {
   const Address address_;
   mutable OwnMutex mutex_{address_.text()};
   VfioUserConnection connection_;
-  std::array<Region, kRegions> regions_;
-  std::vector<Mapping> mappings_;
+  std::vector<base::UniqueFd> files_;  // behind regions that can be mapped
+  Regions regions_{address_.text()};
   std::map<std::uint64_t, std::uint64_t> dma_;  // iova, bytes
   std::uint32_t irq_index_ = kMsi;
   unsigned vectors_ = 0;
@@ -177,7 +136,7 @@ Result<void> VfioUserFunction::begin() {
   const auto answer = RODEO_TRY(connection_.ask(wire::DeviceInfo{}, deadline));
   const auto device = wire::decode_device_info(answer.payload);
   if (!device) return std::unexpected(Error{"card.protocol", "the card's description is too short", address_.text()});
-  for (unsigned number = 0; number < std::min(kRegions, device->regions); ++number) {
+  for (unsigned number = 0; number < std::min(Regions::kCount, device->regions); ++number) {
     RODEO_TRY(ask_region(number, deadline));
   }
   for (const std::uint32_t index : {kMsix, kMsi}) {
@@ -205,21 +164,22 @@ Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
       request.argsz = std::min<std::uint32_t>(reply->info.argsz, 8192);
       continue;
     }
-    Region& region = regions_[number];
-    region.info.bytes = reply->info.size;
-    region.info.readable = (reply->info.flags & wire::RegionInfo::kRead) != 0;
-    region.info.writable = (reply->info.flags & wire::RegionInfo::kWrite) != 0;
-    if ((reply->info.flags & wire::RegionInfo::kMmap) == 0 || answer.fds.empty()) return {};
-    region.fd = std::move(answer.fds.front());
-    region.fd_offset = reply->info.offset;
-    if (!reply->areas) {
-      region.info.mappable.push_back({0, region.info.bytes});
-      return {};
+    FunctionRegion region{.bytes = reply->info.size,
+                          .readable = (reply->info.flags & wire::RegionInfo::kRead) != 0,
+                          .writable = (reply->info.flags & wire::RegionInfo::kWrite) != 0,
+                          .mappable = {}};
+    int fd = -1;
+    struct stat file{};
+    if ((reply->info.flags & wire::RegionInfo::kMmap) != 0 && !answer.fds.empty() &&
+        ::fstat(answer.fds.front().get(), &file) == 0 && S_ISREG(file.st_mode)) {
+      fd = files_.emplace_back(std::move(answer.fds.front())).get();
+      const std::vector<wire::Area> whole{{0, region.bytes}};
+      for (const wire::Area& area : reply->areas ? *reply->areas : whole) {
+        if (area.size > 0 && area.offset <= region.bytes && area.size <= region.bytes - area.offset)
+          region.mappable.push_back({area.offset, area.size});
+      }
     }
-    for (const wire::Area& area : *reply->areas) {
-      if (area.size > 0 && area.offset <= region.info.bytes && area.size <= region.info.bytes - area.offset)
-        region.info.mappable.push_back({area.offset, area.size});
-    }
+    regions_.add(number, fd, reply->info.offset, std::move(region), false);
     return {};
   }
   return {};
@@ -233,39 +193,6 @@ Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index, Deadline dea
   if (!reply)
     return std::unexpected(Error{"card.protocol", "the card's description of its interrupts is too short", address_.text()});
   return (reply->flags & wire::IrqInfo::kEventfd) != 0 ? std::min(reply->count, 2048U) : 0U;
-}
-
-Result<std::span<std::byte>> VfioUserFunction::map(unsigned number, MappableRange range) {
-  if (number >= kRegions) return std::unexpected(bad_access(fmt::format("there is no region {}", number), address_));
-  const auto held = RODEO_TRY(mutex_.hold());
-  for (const Mapping& mapping : mappings_) {
-    if (mapping.region == number && mapping.range.offset == range.offset && mapping.range.bytes == range.bytes)
-      return mapping.memory;
-  }
-  const Region& region = regions_[number];
-  const bool inside = std::ranges::any_of(region.info.mappable, [&](const MappableRange& part) {
-    return range.bytes > 0 && range.offset >= part.offset && range.bytes <= part.bytes &&
-           range.offset - part.offset <= part.bytes - range.bytes;
-  });
-  if (!inside || range.offset % 4096 != 0)
-    return std::unexpected(bad_access(
-        fmt::format("{:#x} bytes at {:#x} of region {} cannot be mapped", range.bytes, range.offset, number), address_));
-  const std::uint64_t begin = region.fd_offset + range.offset;
-  struct stat file{};
-  // A file that is shorter than the region would raise SIGBUS at the first access.
-  if (::fstat(region.fd.get(), &file) != 0 || begin < range.offset || static_cast<std::uint64_t>(file.st_size) < begin ||
-      static_cast<std::uint64_t>(file.st_size) - begin < range.bytes)
-    return std::unexpected(Error{
-        "card.protocol", fmt::format("the file behind region {} is shorter than the region", number), address_.text()});
-  void* memory = ::mmap(nullptr, range.bytes, PROT_READ | (region.info.writable ? PROT_WRITE : 0), MAP_SHARED,
-                        region.fd.get(), static_cast<off_t>(begin));
-  if (memory == MAP_FAILED)
-    return std::unexpected(Error{"card.map",
-                                 fmt::format("cannot map {:#x} bytes at {:#x} of region {}: {}", range.bytes, range.offset,
-                                             number, std::strerror(errno)),
-                                 address_.text()});
-  mappings_.push_back({number, range, {static_cast<std::byte*>(memory), range.bytes}});
-  return mappings_.back().memory;
 }
 
 Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std::uint64_t fd_offset, std::uint64_t iova) {
@@ -309,7 +236,8 @@ Result<std::pair<std::uint64_t, std::uint64_t>> VfioUserFunction::bus_address(st
 
 Result<int> VfioUserFunction::interrupt(unsigned vector) {
   if (vector >= vectors_)
-    return std::unexpected(bad_access(fmt::format("there is no interrupt {}: the card has {}", vector, vectors_), address_));
+    return std::unexpected(Error{
+        "card.bad_access", fmt::format("there is no interrupt {}: the card has {}", vector, vectors_), address_.text()});
   const auto held = RODEO_TRY(mutex_.hold());
   if (const auto known = eventfds_.find(vector); known != eventfds_.end()) return known->second.get();
   base::UniqueFd eventfd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
