@@ -64,15 +64,7 @@ void CruCard::define_board() {
         start_ns_ = base::steady_now_ns();
       }
       data_taking_ = on;
-      for (unsigned number = 0; number < kLinks; ++number) {
-        const auto ids = static_cast<std::uint32_t>(
-            registers().get(cru::reg("datapath_link_ids"), cru::datapath_index(endpoint_, number)));
-        links_[number].source.identify({.link = static_cast<std::uint8_t>(number),
-                                        .endpoint = static_cast<std::uint8_t>(endpoint_),
-                                        .cru_id = static_cast<std::uint16_t>(cru::kCruId.of(word)),
-                                        .fee_id = static_cast<std::uint16_t>(cru::kFeeId.of(ids)),
-                                        .system_id = static_cast<std::uint8_t>(cru::kSystemId.of(ids))});
-      }
+      identify_links();
     });
   });
 }

@@ -176,13 +176,19 @@ void CruCard::reset_card() {
   enabled_ = static_cast<std::uint32_t>(regs.get(cru::reg("datapath_enable"), endpoint_));
   dynamic_offset_ = cru::kEnableDynamicOffset.of(enabled_) != 0;
   time_frame_length_ = cru::kTimeFrameLength.of(static_cast<std::uint32_t>(regs.get(cru::reg("debug"))));
+  identify_links();
+}
+
+/// Their pages say whose they are, as the registers have it.
+void CruCard::identify_links() {
+  const RegisterFile& regs = registers();
+  const auto card = static_cast<std::uint32_t>(regs.get(cru::reg("user_control")));
   for (unsigned number = 0; number < kLinks; ++number) {
     const auto ids =
         static_cast<std::uint32_t>(regs.get(cru::reg("datapath_link_ids"), cru::datapath_index(endpoint_, number)));
     links_[number].source.identify({.link = static_cast<std::uint8_t>(number),
                                     .endpoint = static_cast<std::uint8_t>(endpoint_),
-                                    .cru_id = static_cast<std::uint16_t>(
-                                        cru::kCruId.of(static_cast<std::uint32_t>(regs.get(cru::reg("user_control"))))),
+                                    .cru_id = static_cast<std::uint16_t>(cru::kCruId.of(card)),
                                     .fee_id = static_cast<std::uint16_t>(cru::kFeeId.of(ids)),
                                     .system_id = static_cast<std::uint8_t>(cru::kSystemId.of(ids))});
   }

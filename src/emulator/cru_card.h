@@ -68,6 +68,7 @@ class CruCard final : public PciFunction {
   void define_i2c();
   void define_links();
   void define_trigger_emulation();
+  void identify_links();
   void begin_run();
   void start_dma();
   void stop_dma();
