@@ -66,9 +66,7 @@ class Run {
     const std::uint64_t moved = bytes_;
     RODEO_TRY(channel_.stop());
     take_rest();
-    if (time_is_over_) {
-      RODEO_TRY(data_came_to_the_end());
-    }
+    if (time_is_over_) RODEO_TRY(data_came_to_the_end());
     return result(end_ns, cpu, moved);
   }
 
@@ -87,9 +85,7 @@ class Run {
     }
     give(now);
     // Superpages go to the card as it is filled: not a long pause from now.
-    if (settings_.pause && *settings_.pause >= kLongestPause) {
-      RODEO_TRY(channel_.fill());
-    }
+    if (settings_.pause && *settings_.pause >= kLongestPause) RODEO_TRY(channel_.fill());
     empty_looks_ = bytes_ > before ? 0 : empty_looks_ + 1;
     if (bytes_ > before) {
       if (first_data_ns_ == 0) {

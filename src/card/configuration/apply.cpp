@@ -98,9 +98,7 @@ Result<void> apply_cru(Card& card, const std::vector<const PlanItem*>& items) {
     RODEO_TRY(set_bit(card, cru::reg("user_control"), 0, cru::kRunEnable, 0));
     RODEO_TRY(card.write(cru::reg("datapath_generator"), 0, card.endpoint_or_zero()));
   }
-  for (const PlanItem* item : items) {
-    RODEO_TRY(write_item(card, *item));
-  }
+  for (const PlanItem* item : items) RODEO_TRY(write_item(card, *item));
   if (std::ranges::any_of(
           items, [](const PlanItem* item) { return item->module == Module::gbt || item->module == Module::clock; })) {
     for (const card_registers::Field fifo : {cru::kResetTxFifo, cru::kResetRxFifo}) {
@@ -231,9 +229,7 @@ Result<std::vector<Difference>> apply(Card& card, const CardSettings& settings, 
   if (card.type() == CardType::cru) {
     RODEO_TRY(apply_cru(card, items));
   } else {
-    for (const PlanItem* item : items) {
-      RODEO_TRY(write_item(card, *item));
-    }
+    for (const PlanItem* item : items) RODEO_TRY(write_item(card, *item));
   }
   if (std::ranges::any_of(items, [](const PlanItem* item) { return item->module == Module::clock; }))
     warn_of_clock(card, settings);

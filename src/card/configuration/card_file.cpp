@@ -210,9 +210,8 @@ Result<void> set_in_links(Links& links, LinkFields fields, const Section& sectio
                                  fmt::format("links are 0 to {}", links.size() - 1)});
   }
   for (const Entry& entry : section.entries) {
-    for (std::size_t link = one ? *one : 0; link < (one ? *one + 1 : links.size()); ++link) {
+    for (std::size_t link = one ? *one : 0; link < (one ? *one + 1 : links.size()); ++link)
       RODEO_TRY(set_field(fields, links[link], entry, section.name));
-    }
   }
   return {};
 }
@@ -231,9 +230,7 @@ std::span<const SettingField<FelixSettings>> fields_of(const FelixSettings&) { r
 template <typename Settings>
 Result<void> set_section(Settings& settings, const Section& section) {
   if (section.name == section_of<Settings>()) {
-    for (const Entry& entry : section.entries) {
-      RODEO_TRY(set_field(fields_of(settings), settings, entry, section.name));
-    }
+    for (const Entry& entry : section.entries) RODEO_TRY(set_field(fields_of(settings), settings, entry, section.name));
     return {};
   }
   if constexpr (std::is_same_v<Settings, CruSettings>) return set_in_links(settings.links, cru_link_fields(), section);

@@ -212,9 +212,8 @@ std::span<const SettingField<FelixLinkSettings>> felix_link_fields() {
 
 Result<void> check(const CruSettings& settings) {
   RODEO_TRY(check_ranges(cru_fields(), settings, ""));
-  for (std::size_t i = 0; i < settings.links.size(); ++i) {
+  for (std::size_t i = 0; i < settings.links.size(); ++i)
     RODEO_TRY(check_ranges(cru_link_fields(), settings.links[i], fmt::format("link {} ", i)));
-  }
   if (settings.user_and_common_logic && !settings.user_logic) return bad("user_and_common_logic needs user_logic");
   return {};
 }
@@ -222,9 +221,8 @@ Result<void> check(const CruSettings& settings) {
 Result<void> check(const CrorcSettings& settings) { return check_ranges(crorc_fields(), settings, ""); }
 
 Result<void> check(const FelixSettings& settings) {
-  for (std::size_t i = 0; i < settings.links.size(); ++i) {
+  for (std::size_t i = 0; i < settings.links.size(); ++i)
     RODEO_TRY(check_ranges(felix_link_fields(), settings.links[i], fmt::format("link {} ", i)));
-  }
   return check_ranges(felix_fields(), settings, "");
 }
 

@@ -64,9 +64,7 @@ Result<void> CrorcChannel::device_open() {
 Result<void> CrorcChannel::device_reset(ResetLevel level) {
   RODEO_TRY(write(reg("csr"), crorc::kResetCard));
   std::this_thread::sleep_for(milliseconds(100));
-  if (level == ResetLevel::internal_siu) {
-    RODEO_TRY(command(crorc::kCommandSiuReset));
-  }
+  if (level == ResetLevel::internal_siu) RODEO_TRY(command(crorc::kCommandSiuReset));
   return {};
 }
 
@@ -97,9 +95,7 @@ Result<void> CrorcChannel::device_start() {
       break;
   }
   RODEO_TRY(toggle_to(crorc::kRxToggle, true));
-  if (settings_.source != DataSource::fee) {
-    RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 1, channel_));
-  }
+  if (settings_.source != DataSource::fee) RODEO_TRY(card_.modify(reg("data_generator"), crorc::kGeneratorRun, 1, channel_));
   return {};
 }
 
@@ -136,9 +132,7 @@ Result<bool> CrorcChannel::collect() {
 }
 
 Result<void> CrorcChannel::device_fill() {
-  if (ready_has_room()) {
-    RODEO_TRY(collect());
-  }
+  if (ready_has_room()) RODEO_TRY(collect());
   if (!in_flight_ && !transfer_.empty()) return push_next();
   return {};
 }

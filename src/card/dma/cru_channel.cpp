@@ -77,9 +77,7 @@ Result<void> CruChannel::device_start() {
                                  "enable links in its configuration, or name them"});
   if (!uses_links()) {
     const auto debug = RODEO_TRY(card_.read(reg("debug")));
-    if (debug == 0) {
-      RODEO_TRY(card_.write(reg("debug"), 2));
-    }
+    if (debug == 0) RODEO_TRY(card_.write(reg("debug"), 2));
   }
   RODEO_TRY(card_.write(reg("data_source"), uses_links() ? 0 : 1));
   // Data taking is off before the reset: nothing of an earlier run reaches the new one.
@@ -87,9 +85,7 @@ Result<void> CruChannel::device_start() {
   RODEO_TRY(device_reset(ResetLevel::internal));
   RODEO_TRY(card_.write(reg("dma_control"), cru::kDmaStart));
   std::this_thread::sleep_for(milliseconds(10));
-  if (uses_links()) {
-    RODEO_TRY(card_.modify(reg("user_control"), cru::kRunEnable, 1));
-  }
+  if (uses_links()) RODEO_TRY(card_.modify(reg("user_control"), cru::kRunEnable, 1));
   return {};
 }
 
@@ -195,9 +191,7 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
   if (!known && !asked) {
     operations_.clear();
     plan_counts();
-    if (!operations_.empty()) {
-      RODEO_TRY(card_.function().exchange(operations_));
-    }
+    if (!operations_.empty()) RODEO_TRY(card_.function().exchange(operations_));
     RODEO_TRY(take_counts(0));
   }
   operations_.clear();
@@ -206,9 +200,7 @@ Result<void> CruChannel::exchange(bool with_pushes, std::size_t most) {
   if (with_pushes) plan_pushes();
   const std::size_t counts = operations_.size();
   if (collects) plan_counts();
-  if (!operations_.empty()) {
-    RODEO_TRY(card_.function().exchange(operations_));
-  }
+  if (!operations_.empty()) RODEO_TRY(card_.function().exchange(operations_));
   std::size_t next = 0;
   for (Link* const each : collection_) {
     Link& link = *each;

@@ -32,9 +32,8 @@ Result<void> check(const CtpEmulation& settings) {
   RODEO_TRY(require_range("the last heartbeat frame", settings.last_hb, 0, 0xffff));
   RODEO_TRY(require_range("the number of heartbeat frames kept", settings.keep, 2, 0xffff));
   RODEO_TRY(require_range("the number of heartbeat frames dropped", settings.drop, 2, 0xffff));
-  for (const std::uint32_t bc : settings.bunch_crossings) {
+  for (const std::uint32_t bc : settings.bunch_crossings)
     RODEO_TRY(require_range("a fixed bunch crossing", bc, 0, kLastBunchCrossing));
-  }
   return {};
 }
 
@@ -90,9 +89,7 @@ Result<void> stop_ctp(Card& card) {
 
 Result<void> send_trigger(Card& card) {
   RODEO_TRY(require_type(card, CardType::cru, "the CTP emulator"));
-  for (const std::uint32_t value : {1U, 0U}) {
-    RODEO_TRY(card.modify(reg("ctp_run_mode"), kOneTrigger, value));
-  }
+  for (const std::uint32_t value : {1U, 0U}) RODEO_TRY(card.modify(reg("ctp_run_mode"), kOneTrigger, value));
   return {};
 }
 

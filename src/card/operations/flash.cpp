@@ -38,9 +38,7 @@ class Chip {
   /// Commands one after another at an address.
   Result<void> at(std::uint32_t address, std::initializer_list<std::uint32_t> words) {
     RODEO_TRY(at(address));
-    for (const std::uint32_t word : words) {
-      RODEO_TRY(write(word));
-    }
+    for (const std::uint32_t word : words) RODEO_TRY(write(word));
     return {};
   }
   Result<std::uint16_t> word(std::uint32_t address) {

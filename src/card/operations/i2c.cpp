@@ -72,9 +72,7 @@ Result<std::uint8_t> read_locked(Card& card, CruBus bus, std::uint8_t chip, std:
   RODEO_TRY(require_type(card, CardType::cru, "I2C"));
   const auto alone = RODEO_TRY(card.lock(pci::kConfigurationByte, "the I2C of " + card.address().text(), kLockPatience));
   const Bus where = bus_of(bus);
-  if (page) {
-    RODEO_TRY(exchange(card, where, chip, kPageRegister, *page, kWrite));
-  }
+  if (page) RODEO_TRY(exchange(card, where, chip, kPageRegister, *page, kWrite));
   return exchange(card, where, chip, reg, 0, kRead);
 }
 

@@ -56,9 +56,8 @@ Result<void> play_patterns(Card& card, const PatternSettings& settings) {
   if (settings.length_1 > UINT32_MAX - settings.delay_1)
     return std::unexpected(Error{
         "card.bad_setting", "length and delay of pattern 1 together do not fit into 32 bits", {}, "shorten one of them"});
-  for (const std::uint32_t bit : {settings.trigger_1, settings.trigger_2, settings.trigger_3}) {
+  for (const std::uint32_t bit : {settings.trigger_1, settings.trigger_2, settings.trigger_3})
     RODEO_TRY(require_range("a trigger bit", bit, 0, 31));
-  }
   Result<void> done;
   const auto write = [&](const Register& where, std::uint32_t value, std::uint32_t index = 0) {
     if (done) done = card.write(where, value, index);

@@ -134,9 +134,7 @@ Result<void> KeptFunction::map(std::uint64_t owner, int fd, std::uint64_t offset
                                    "use another address"});
   }
   auto memory = RODEO_TRY(HeldMemory::hold(fd, offset, bytes, group_ == nullptr));
-  if (group_) {
-    RODEO_TRY(group_->map(memory.memory(), iova));
-  }
+  if (group_) RODEO_TRY(group_->map(memory.memory(), iova));
   maps_.push_back({owner, iova, std::move(memory)});
   return {};
 }
@@ -148,9 +146,7 @@ Result<void> KeptFunction::unmap(std::uint64_t owner, std::uint64_t iova, std::u
   if (found == maps_.end())
     return std::unexpected(
         Error{"card.dma_memory", fmt::format("{} bytes at {:#x} were not mapped as one", bytes, iova), address_.text(), ""});
-  if (group_) {
-    RODEO_TRY(group_->unmap(iova, bytes));
-  }
+  if (group_) RODEO_TRY(group_->unmap(iova, bytes));
   maps_.erase(found);
   return {};
 }

@@ -51,9 +51,8 @@ Result<void> VfioFunction::examine() {
   device.argsz = sizeof device;
   if (::ioctl(device_.get(), VFIO_DEVICE_GET_INFO, &device) != 0)
     return failed("card.driver", fmt::format("the kernel does not describe the device: {}", std::strerror(errno)));
-  for (unsigned number = 0; number < std::min(device.num_regions, Regions::kCount); ++number) {
+  for (unsigned number = 0; number < std::min(device.num_regions, Regions::kCount); ++number)
     RODEO_TRY(examine_region(number));
-  }
   for (const unsigned index : {VFIO_PCI_MSIX_IRQ_INDEX, VFIO_PCI_MSI_IRQ_INDEX, VFIO_PCI_INTX_IRQ_INDEX}) {
     vfio_irq_info info{.argsz = sizeof info, .flags = 0, .index = index, .count = 0};
     if (index >= device.num_irqs || ::ioctl(device_.get(), VFIO_DEVICE_GET_IRQ_INFO, &info) != 0 || info.count == 0)

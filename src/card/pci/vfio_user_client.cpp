@@ -50,17 +50,14 @@ class VfioUserFunction final : public Function {
   }
 
   Result<void> post(std::span<const RegionWrite> writes) override {
-    for (const RegionWrite& write : writes) {
-      RODEO_TRY(regions_.check(write.region, write.offset, write.bytes, true));
-    }
+    for (const RegionWrite& write : writes) RODEO_TRY(regions_.check(write.region, write.offset, write.bytes, true));
     const auto held = RODEO_TRY(mutex_.hold());
     return connection_.post(writes, connection_.server().write_multiple);
   }
 
   Result<void> exchange(std::span<RegionOperation> operations) override {
-    for (const RegionOperation& operation : operations) {
+    for (const RegionOperation& operation : operations)
       RODEO_TRY(regions_.check(operation.region, operation.offset, operation.bytes, operation.write));
-    }
     const auto held = RODEO_TRY(mutex_.hold());
     return connection_.exchange(operations);
   }
@@ -136,9 +133,8 @@ Result<void> VfioUserFunction::begin() {
   const auto answer = RODEO_TRY(connection_.ask(wire::DeviceInfo{}, deadline));
   const auto device = wire::decode_device_info(answer.payload);
   if (!device) return std::unexpected(Error{"card.protocol", "the card's description is too short", address_.text()});
-  for (unsigned number = 0; number < std::min(Regions::kCount, device->regions); ++number) {
+  for (unsigned number = 0; number < std::min(Regions::kCount, device->regions); ++number)
     RODEO_TRY(ask_region(number, deadline));
-  }
   for (const std::uint32_t index : {kMsix, kMsi}) {
     if (index >= device->irqs) continue;
     const auto count = RODEO_TRY(ask_vectors(index, deadline));
