@@ -375,6 +375,17 @@ TEST(Sequencer, AnIdBeforeTheFirstOfAnEpochIsNoPlaceToGoTo) {
   EXPECT_EQ(rob.got(0), "out 1:0 1:1");
 }
 
+TEST(Sequencer, AnExpectedIdIsOfALaterRoundWhereHalfARoundWasClosed) {
+  Started rob(2, settings(8));
+  for (std::uint32_t event = 10; event < 10 + 2 * 256; ++event) {
+    rob.now += 10;
+    rob.offer(0, event & 0xff);
+    rob.oldest = rob.link(0).position() - 1;  // the other is silent: its events are closed
+  }
+  rob.offer(1, {10, 11});
+  EXPECT_EQ(rob.link(1).position(), rob.link(0).position() + 2);
+}
+
 // ---- several readers
 
 TEST(Sequencer, NobodyIsFollowedAgainstLinksThatHaveNotBeenRead) {

@@ -100,7 +100,8 @@ void FullWorker::handle(const ChunkView& chunk) {
   LinkSequence& link = group.links[place.place];
   link.seen.store(event_clock_, std::memory_order_relaxed);
   const Sequence next = link.position();
-  if (chunk.id == link.expected && next < link.end && !group.events.beyond(next)) {
+  if (chunk.id == link.expected && next < link.end && !group.events.beyond(next) &&
+      !link.lapsed(group.events.oldest(), format_)) {
     link.next.store(next + link.stride, std::memory_order_relaxed);
     link.expected = format_.advance(link.expected, link.stride);
     deliver(group, next, chunk, 0);

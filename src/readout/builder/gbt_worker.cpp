@@ -191,7 +191,7 @@ void GbtWorker::process_run(const ChunkRun& run) {
 std::uint32_t GbtWorker::expected(const GbtLink& link, std::uint32_t first, std::uint32_t n) const {
   const Sequence next = link.position();
   const Sequence end = std::min(link.end, window_.full());
-  if (next >= end) return 0;
+  if (next >= end || link.lapsed(window_.oldest(), format_)) return 0;
   return format_.consecutive(&ids_[first], static_cast<std::uint32_t>(std::min<Sequence>(n, end - next)), link.expected);
 }
 

@@ -31,15 +31,7 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   }
   started_ = true;
   state.link->seen.store(now, std::memory_order_relaxed);
-  if (state.count == settings_.aside) {
-    // No room: the oldest cannot wait any longer.
-    if (state.placed == 0) look(state, now, oldest, false, decisions);
-    if (state.count == settings_.aside && state.placed == 0)
-      end(state, settings_.listed ? Verdict::not_listed : Verdict::out_of_sequence);
-    else if (at(state, 0).fate == Fate::aside)
-      at(state, 0).fate = Fate::decided, at(state, 0).decision = {};
-    emit(state, decisions);
-  }
+  if (state.count == settings_.aside) make_place(state, now, oldest, decisions);
   Waiting& waiting = at(state, state.count++);
   ++state.offered;
   waiting.since = now;
@@ -48,6 +40,19 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   waiting.bcid = bcid;
   waiting.fate = Fate::undecided;
   look(state, now, oldest, false, decisions);
+}
+
+// No more may wait: the oldest is judged as it is, and what cannot be judged ends.
+void Sequencer::make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions) {
+  if (state.placed == 0) look(state, now, oldest, false, decisions);
+  if (state.count < settings_.aside) return;
+  if (state.placed == 0) {
+    end(state, settings_.listed ? Verdict::not_listed : Verdict::out_of_sequence);
+  } else if (at(state, 0).fate == Fate::aside) {
+    at(state, 0).fate = Fate::decided;
+    at(state, 0).decision = {};
+  }
+  emit(state, decisions);
 }
 
 void Sequencer::settle(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions) {
@@ -80,6 +85,7 @@ void Sequencer::remove(std::size_t link, std::vector<Decision>& decisions) {
 
 void Sequencer::take_back(std::size_t link, Sequence from) {
   State& state = states_[link];
+  state.alone = false;
   state.link->removed.store(false, std::memory_order_relaxed);
   state.link->here.store(false, std::memory_order_relaxed);
   state.link->next.store(from, std::memory_order_relaxed);
@@ -139,7 +145,7 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Wait
   const LinkSequence& link = *state.link;
   const std::uint32_t stride = spread(link);
   Place from = place_of(link);
-  if (x.id == link.expected && segments_.number(from)) {
+  if (x.id == link.expected && segments_.number(from) && !link.lapsed(oldest_, settings_.format)) {
     return finds_room(state, link.position()) ? take(state, link.position()) : Step::wait;  // 1
   }
   if (y == nullptr && !final) return Step::wait;

@@ -12,7 +12,7 @@
 //
 //   | # | a link that is here                               | decision                                                             |
 //   |---|---------------------------------------------------|----------------------------------------------------------------------|
-//   | 1 | x = e                                             | take; needs no y. If the window has no room: wait. When 2 reach +    |
+//   | 1 | x = e, of a link not half a round of ids behind   | take; needs no y. If the window has no room: wait. When 2 reach +    |
 //   |   |                                                   | step chunks wait, it may pass what has not moved meanwhile           |
 //   | - | anything else, and y not there yet                | wait for y, until half of the time-out has passed or the run ends    |
 //   | 2 | the link has delivered x, and it is no restart    | duplicate                                                            |
@@ -89,6 +89,11 @@ struct alignas(base::kCacheLine) LinkSequence {
 
   Sequence position() const { return next.load(std::memory_order_relaxed); }
 
+  /// So many events were closed since that its id may be of a later round.
+  bool lapsed(Sequence oldest, const IdFormat& format) const {
+    return position() < oldest && oldest - position() >= format.period() / 2;
+  }
+
   /// n chunks of consecutive events were taken.
   void advance(std::uint32_t n, const IdFormat& format) {
     next.store(position() + n, std::memory_order_relaxed);
@@ -129,7 +134,7 @@ class Sequencer {
 
   const Settings& settings() const { return settings_; }
 
-  /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and `came` knows what they have brought.
+  /// Adds a link; all before the first offer(). In a FULL group `stride` is the number of its links, and set_events() what they have brought.
   /// `reader`: links of one reader come in the order in which they were read, and share its event clock; those of others may not have been
   /// read so far. `window`: of its caller, whose oldest open event the calls for this link give.
   std::size_t add(LinkSequence& link, std::uint16_t stride = 1, std::size_t reader = 0, std::size_t window = 0);
@@ -242,7 +247,7 @@ class Sequencer {
     std::size_t placed = 0;  ///< of these, aside or decided
     bool away = false;
     bool followed = false;           ///< to where it is: it comes when there is room
-    bool agreed = false;           ///< with the list: a BCID of the link was the list's
+    bool agreed = false;             ///< with the list: a BCID of the link was the list's
     bool unsure = false;             ///< with the list: its events may be those of another epoch
     bool left_known = false;         ///< it was here before it went
     Place left;                      ///< where it left
@@ -267,6 +272,7 @@ class Sequencer {
   Waiting& at(State& state, std::size_t i) const { return state.ring[(state.first + i) % settings_.aside]; }
   const Waiting& at(const State& state, std::size_t i) const { return state.ring[(state.first + i) % settings_.aside]; }
 
+  void make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions);
   void look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions);
   void emit(State& state, Decisions& decisions);
   Step judge(State& state, const Waiting& x, const Waiting* y, bool final);

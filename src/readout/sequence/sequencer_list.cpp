@@ -16,6 +16,7 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
   const bool fresh = !link.here.load(std::memory_order_relaxed);
   if (!fresh && !segments_.number(place_of(link))) cross(link);
   Sequence e = link.position();
+  const Sequence remembered = book_.end() - std::min(book_.end(), book_.size());  // by the book, from here on
   const auto no_room = [&](Sequence number) {
     state.far = number;
     return !finds_room(state, number);
@@ -25,14 +26,16 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Wa
     if (others_may_tell(state)) return Step::wait;
     return overdue || over_ ? end(state, Verdict::out_of_sequence) : Step::wait;
   };
-  if (!fresh && x.id == link.expected && segments_.number(place_of(link))) {  // 16
+  if (!fresh && x.id == link.expected && segments_.number(place_of(link)) &&
+      !link.lapsed(oldest_, settings_.format)) {  // 16
     if (events_ != nullptr && e >= book_.end() && !passed) return wait_for_list(state);
     if (no_room(e)) return too_early();
     if (e == segments_.of(e).first) state.unsure = false;
-    state.agreed = state.agreed || (e < book_.end() && book_.at(e).state == TriggerBook::kListed && book_.at(e).bcid == x.bcid);
+    state.agreed = state.agreed || (e >= remembered && e < book_.end() && book_.at(e).state == TriggerBook::kListed &&
+                                    book_.at(e).bcid == x.bcid);
     return take(state, e, state.unsure);
   }
-  e = listed_after(e, 0);  // its segment may be over
+  e = listed_after(std::max(e, remembered), 0);  // its segment may be over
   const std::uint64_t steps = std::uint64_t{settings_.step} * link.stride;
   const Sequence soon_after = listed_after(e, steps);
   const Sequence lowest =
