@@ -16,7 +16,7 @@ using process::text_of;
 namespace {
 
 constexpr process::ControlledProcess kEmulator{
-    .noun = "emulator", .extension = ".emulator", .which_code = "control.which_emulator", .start = "rodeo emulate CONFIG"};
+    .noun = "emulator", .extension = ".emulator", .which_code = "process.which_emulator", .start = "rodeo emulate CONFIG"};
 
 double number_of(const Json& request, std::string_view key) {
   const Json* value = request.find(key);
@@ -134,7 +134,7 @@ std::string answer_emulator(Emulator& emulator, const std::string& line, bool& s
       return reply(Json::object());
     }
     if (command == "fault") return inject(emulator, request);
-    return refusal({"control.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
+    return refusal({"process.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
                     "the commands are status, stop and fault"});
   });
 }

@@ -20,8 +20,8 @@ std::string answer_emulator(emulator::Emulator& emulator, const std::string& req
 /// "NAME.emulator": the control socket's file name.
 std::string emulator_socket_name(const std::string& name);
 
-/// Sends a request to the emulator of this name - empty: the only one that runs. Errors: control.unreachable,
-/// control.which_emulator, and what it refuses with the code it gives.
+/// Sends a request to the emulator of this name - empty: the only one that runs. Errors: process.unreachable,
+/// process.which_emulator, and what it refuses with the code it gives.
 Result<Json> ask_emulator(const std::string& name, const Json& request);
 
 }  // namespace rodeo::cli

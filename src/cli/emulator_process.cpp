@@ -67,7 +67,7 @@ void EmulatorProcess::stop() {
 void EmulatorProcess::fail(const std::string& what) {
   std::string said = text_of_file(settings_.log);
   while (!said.empty() && said.back() == '\n') said.pop_back();
-  throw SetupError(Error{"control.emulator",
+  throw SetupError(Error{"cli.emulator",
                          fmt::format("no emulated card: {}{}{}", what, said.empty() ? "" : "; it said:\n", said),
                          settings_.configuration.string(), "rodeo emulate CONFIG shows the same"});
 }

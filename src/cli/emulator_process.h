@@ -22,7 +22,7 @@ class EmulatorProcess {
     std::filesystem::path log;                ///< what it says goes there
   };
 
-  /// Waits until its cards are there. Throws SetupError: control.emulator (it could not be started, or ended at once: what it said is
+  /// Waits until its cards are there. Throws SetupError: cli.emulator (it could not be started, or ended at once: what it said is
   /// repeated).
   explicit EmulatorProcess(Settings settings);
   ~EmulatorProcess();

@@ -163,7 +163,7 @@ Result<std::vector<const Component*>> components_of(readout::Library& library, c
     if (tried(*all[i])) found.push_back(all[i].get());
   }
   if (found.empty()) {
-    return std::unexpected(Error{"control.nothing_to_try", "the plug-in brings neither an extractor nor a checker", plugin,
+    return std::unexpected(Error{"cli.nothing_to_try", "the plug-in brings neither an extractor nor a checker", plugin,
                                  "`rodeo plugin list` shows what it brings"});
   }
   return found;

@@ -60,7 +60,7 @@ struct Trial {
 };
 
 /// Runs the trial in the calling thread. Errors: those of PluginHost::load, of MappedFile and detect_block_format, of the
-/// components' keys (config.*), base.component_failed, and control.nothing_to_try.
+/// components' keys (config.*), base.component_failed, and cli.nothing_to_try.
 Result<Trial> try_plugin(readout::Library& library, const TrialSettings& settings);
 
 }  // namespace rodeo::cli

@@ -63,7 +63,7 @@ class MetricsEndpoint {
   std::optional<process::HttpServer> server_;
 };
 
-/// Throws SetupError: control.name_taken and what the socket may say.
+/// Throws SetupError: process.name_taken and what the socket may say.
 void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& plan) {
   for (bool again = plan.another_name_will_do;; again = false) {
     const auto socket = base::runtime_socket(readout::control_socket_name(plan.settings.name));
@@ -72,7 +72,7 @@ void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& p
       control.emplace(*socket);
       return;
     } catch (const SetupError& refused) {
-      if (!again || refused.error().code != "control.name_taken") throw;
+      if (!again || refused.error().code != "process.name_taken") throw;
     }
     plan.settings.name += "-" + std::to_string(::getpid());
     plan.settings.run.readout_name = plan.settings.name;

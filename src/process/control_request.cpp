@@ -53,13 +53,13 @@ Result<std::string> one_name(const ControlledProcess& kind, const std::string& n
   if (names.size() == 1) return names.front();
   if (names.empty() && forbidden) {
     return std::unexpected(Error{
-        "control.unreachable",
+        "process.unreachable",
         fmt::format("permission denied: whether {} {} runs cannot be seen",
                     std::string_view("aeiou").find(kind.noun.front()) == std::string_view::npos ? "a" : "an", kind.noun),
         *forbidden, "ask as the user who started it, or set RODEO_RUNTIME_DIR to a directory of your own"});
   }
   if (names.empty()) {
-    return std::unexpected(Error{"control.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
+    return std::unexpected(Error{"process.unreachable", fmt::format("no {} runs", kind.noun), base::runtime_directory_name(),
                                  fmt::format("start one: {}", kind.start)});
   }
   std::string list;
@@ -83,7 +83,7 @@ std::string answer_line(const std::string& line, const std::function<std::string
   } catch (const SetupError& refused) {
     return refusal(refused.error());
   } catch (const std::exception& failure) {
-    return refusal({"control.failed", fmt::format("the request failed: {}", failure.what()), "", "the process goes on"});
+    return refusal({"process.failed", fmt::format("the request failed: {}", failure.what()), "", "the process goes on"});
   }
 }
 

@@ -18,7 +18,7 @@ std::string refusal(const Error& error);
 std::string reply(Json value);
 
 /// What a process answers to one line, which may hold any bytes: `answer`'s, or a refusal if the line is no JSON
-/// (control.bad_json) or if something throws (its own error, else control.failed). Never throws but for want of memory for
+/// (config.bad_json) or if something throws (its own error, else process.failed). Never throws but for want of memory for
 /// the refusal itself.
 std::string answer_line(const std::string& line, const std::function<std::string(const Json& request)>& answer);
 
@@ -33,7 +33,7 @@ struct ControlledProcess {
   std::string_view start;       ///< how one is started
 };
 
-/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: control.unreachable,
+/// Sends a request to the process of this name - empty: the only one of its kind that runs. Errors: process.unreachable,
 /// which_code, and what it refuses with the code it gives. Waits five seconds at most.
 Result<Json> ask_process(const ControlledProcess& kind, const std::string& name, const Json& request);
 

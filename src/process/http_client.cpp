@@ -48,7 +48,7 @@ std::optional<Address> parse(const std::string& url) {
 
 Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds patience) {
   const auto failed = [&](const std::string& why) {
-    return std::unexpected(Error{"control.http_client", fmt::format("cannot get {}: {}", url, why), "",
+    return std::unexpected(Error{"process.http_client", fmt::format("cannot get {}: {}", url, why), "",
                                  "check address and port, for example http://monitor:9090"});
   };
   const auto address = parse(url);

@@ -14,7 +14,7 @@ struct HttpAnswer {
 };
 
 /// "http://HOST[:PORT]/PATH?QUERY", already encoded. Blocks up to `patience`. Bodies of more than 64 MiB are refused.
-/// Errors: control.http_client (no such address, no answer in time, no HTTP); any status is an answer.
+/// Errors: process.http_client (no such address, no answer in time, no HTTP); any status is an answer.
 Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds patience);
 
 /// For the value of a query: everything but letters, digits and -._~ as %XX (RFC 3986).

@@ -28,7 +28,7 @@ constexpr std::uint32_t kLargestRequest = 16 * 1024;
 
 Result<tcp::endpoint> endpoint_of(const std::string& listen) {
   const auto refuse = [&](const std::string& why) {
-    return std::unexpected(Error{"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "",
+    return std::unexpected(Error{"process.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, why), "",
                                  "write an address and a port: 127.0.0.1:9464"});
   };
   const std::size_t colon = listen.rfind(':');
@@ -110,7 +110,7 @@ struct HttpServer::Machinery {
       acceptor.bind(endpoint);
       acceptor.listen();
     } catch (const boost::system::system_error& error) {
-      throw SetupError({"control.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, error.code().message()),
+      throw SetupError({"process.http", fmt::format("cannot listen for HTTP at `{}`: {}", listen, error.code().message()),
                         "", "is something else listening there? port 0 takes one that is free"});
     }
     accept();

@@ -21,10 +21,10 @@ class HttpServer {
   /// Called on the server's thread, one at a time, with the path of a GET request.
   using Answer = std::function<HttpReply(const std::string& target)>;
 
-  /// Whether that is an address and a port; error control.http.
+  /// Whether that is an address and a port; error process.http.
   static Result<void> check(const std::string& listen);
 
-  /// Listens at "ADDRESS:PORT" (port 0: one that is free) and answers until destroyed. Throws SetupError: control.http.
+  /// Listens at "ADDRESS:PORT" (port 0: one that is free) and answers until destroyed. Throws SetupError: process.http.
   HttpServer(const std::string& listen, Answer answer);
   ~HttpServer();
 

@@ -24,7 +24,7 @@ constexpr std::size_t kMostClients = 16;
 LineServer::LineServer(const std::filesystem::path& path) {
   auto endpoint = base::UnixEndpoint::open(
       {.path = path,
-       .taken = {"control.name_taken", fmt::format("a process named `{}` is running already", path.stem().string()), path,
+       .taken = {"process.name_taken", fmt::format("a process named `{}` is running already", path.stem().string()), path,
                  "end it, or give this one another name"}});
   if (!endpoint) throw SetupError(endpoint.error());
   endpoint_ = std::move(*endpoint);
@@ -100,7 +100,7 @@ bool somebody_listens(const std::filesystem::path& path) {
 
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience) {
   const auto unreachable = [&](const std::string& what) {
-    return std::unexpected(Error{"control.unreachable", what, path, "is it running, as this user, under this name?"});
+    return std::unexpected(Error{"process.unreachable", what, path, "is it running, as this user, under this name?"});
   };
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const auto socket = base::connect_unix(path, patience);

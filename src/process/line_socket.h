@@ -15,7 +15,7 @@ namespace rodeo::process {
 /// The server's end. One thread; it does its work inside serve().
 class LineServer {
  public:
-  /// Throws SetupError: control.name_taken if a process of this name runs, and what base::UnixEndpoint says.
+  /// Throws SetupError: process.name_taken if a process of this name runs, and what base::UnixEndpoint says.
   explicit LineServer(const std::filesystem::path& path);
 
   /// Waits up to `wait` for requests and answers those that are there: `answer` gets a line without its end and returns one.
@@ -42,7 +42,7 @@ class LineServer {
 /// Whether somebody listens at `path`. What a dead process left there is removed, with its lock file, if that can be told for certain.
 bool somebody_listens(const std::filesystem::path& path);
 
-/// The client's end: sends a line and returns the one that comes back. Errors "control.unreachable" (nobody listens, or no whole answer
+/// The client's end: sends a line and returns the one that comes back. Errors "process.unreachable" (nobody listens, or no whole answer
 /// within `patience`).
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{30};
 
 std::unexpected<Error> bad(std::string what) {
-  return std::unexpected(Error{"control.prometheus", std::move(what), "", "try the query in the server's own page"});
+  return std::unexpected(Error{"process.prometheus", std::move(what), "", "try the query in the server's own page"});
 }
 
 /// "1.5", "NaN", "+Inf"; nothing if it is none of these.

@@ -19,12 +19,12 @@ struct TimeSeries {
 };
 
 /// A range query of `query` (PromQL) between two Unix times, in steps of a hundredth of the time but at least 1 s; if the times are less than
-/// a step apart, still a sample at each end. `server`: "http://HOST:PORT". Errors: control.http_client, control.prometheus (it refused the
+/// a step apart, still a sample at each end. `server`: "http://HOST:PORT". Errors: process.http_client, process.prometheus (it refused the
 /// query, or its answer is not one of the API).
 Result<std::vector<TimeSeries>> query_prometheus(const std::string& server, const std::string& query, double from_unix_s,
                                                  double to_unix_s);
 
-/// What an answer of /api/v1/query_range says. Error control.prometheus.
+/// What an answer of /api/v1/query_range says. Error process.prometheus.
 Result<std::vector<TimeSeries>> parse_range_answer(const std::string& body);
 
 /// Labels, first, last, smallest and largest value, and the samples.

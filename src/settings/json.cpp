@@ -107,7 +107,7 @@ Error bad_json(std::string_view text, std::size_t byte, std::string what) {
     column = text[i] == '\n' ? 1 : column + 1;
     line += text[i] == '\n';
   }
-  return {"control.bad_json", std::move(what), fmt::format("{}:{}", line, column)};
+  return {"config.bad_json", std::move(what), fmt::format("{}:{}", line, column)};
 }
 
 const Json::Array kNoElements;

@@ -74,7 +74,7 @@ class Json {
   /// Text; `indent` 0 gives one line. Bytes that are no UTF-8 are replaced.
   std::string dump(int indent = 2) const;
 
-  /// Any bytes. Error control.bad_json with line and column: also for numbers that no double holds, and for values nested deeper than kDeepest.
+  /// Any bytes. Error config.bad_json with line and column: also for numbers that no double holds, and for values nested deeper than kDeepest.
   static Result<Json> parse(std::string_view text);
 
  private:

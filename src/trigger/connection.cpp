@@ -28,7 +28,7 @@ constexpr std::size_t kReadBytes = 128 << 10;  // held at most: two of the large
 constexpr std::string_view kExtension = ".trigger";
 
 std::unexpected<Error> failed(std::string_view what, const std::string& where, int error) {
-  return std::unexpected(Error{"emulator.trigger_socket", fmt::format("{}: {}", what, std::strerror(error)), where,
+  return std::unexpected(Error{"trigger.socket", fmt::format("{}: {}", what, std::strerror(error)), where,
                                "is the authority running, and is this its address?"});
 }
 
@@ -43,9 +43,8 @@ Result<Addresses> resolve(const std::string& host, const std::string& port, cons
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0)
-    return std::unexpected(Error{"emulator.trigger_socket",
-                                 fmt::format("cannot find host {}: {}", host, ::gai_strerror(error)), where,
-                                 "write HOST:PORT, for example 127.0.0.1:5000"});
+    return std::unexpected(Error{"trigger.socket", fmt::format("cannot find host {}: {}", host, ::gai_strerror(error)),
+                                 where, "write HOST:PORT, for example 127.0.0.1:5000"});
   return Addresses(found);
 }
 
@@ -114,7 +113,7 @@ Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
   TriggerAddress address;
   address.text_ = text;
   const auto wrong = [&](std::string what) {
-    return std::unexpected(Error{"emulator.trigger_address", fmt::format("`{}`: {}", text, what), "",
+    return std::unexpected(Error{"trigger.address", fmt::format("`{}`: {}", text, what), "",
                                  "write a name (a Unix socket in the runtime directory), or HOST:PORT"});
   };
   const auto colon = text.rfind(':');
@@ -139,7 +138,7 @@ Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patienc
     const auto path = base::runtime_socket(text_ + std::string(kExtension));
     if (!path) return std::unexpected(path.error());
     auto socket = base::connect_unix(*path, patience);
-    if (!socket) return std::unexpected(Error{"emulator.trigger_socket", socket.error().what, path->native(), ""});
+    if (!socket) return std::unexpected(Error{"trigger.socket", socket.error().what, path->native(), ""});
     (void)::fcntl(socket->get(), F_SETFL, ::fcntl(socket->get(), F_GETFL) | O_NONBLOCK);
     return socket;
   }
@@ -170,12 +169,12 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
   Listener listener;
   if (!is_tcp()) {
     const auto path = RODEO_TRY(base::runtime_socket(text_ + std::string(kExtension)));
-    auto endpoint = base::UnixEndpoint::open(
-        {.path = path,
-         .taken = {"emulator.trigger_taken", fmt::format("another process serves triggers as `{}`", text_), path.native(),
-                   "end it, or serve under another name"}});
-    if (!endpoint && endpoint.error().code == "emulator.trigger_taken") return std::unexpected(endpoint.error());
-    if (!endpoint) return std::unexpected(Error{"emulator.trigger_socket", endpoint.error().what, path.native(), ""});
+    auto endpoint =
+        base::UnixEndpoint::open({.path = path,
+                                  .taken = {"trigger.taken", fmt::format("another process serves triggers as `{}`", text_),
+                                            path.native(), "end it, or serve under another name"}});
+    if (!endpoint && endpoint.error().code == "trigger.taken") return std::unexpected(endpoint.error());
+    if (!endpoint) return std::unexpected(Error{"trigger.socket", endpoint.error().what, path.native(), ""});
     listener.named = std::move(*endpoint);
     listener.where = path.native();
     return listener;
@@ -199,7 +198,7 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
   }
   if (error == EADDRINUSE)
     return std::unexpected(
-        Error{"emulator.trigger_taken", "another process listens there", text_, "end it, or serve on another port"});
+        Error{"trigger.taken", "another process listens there", text_, "end it, or serve on another port"});
   return failed("cannot listen", text_, error);
 }
 

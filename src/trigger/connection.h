@@ -47,13 +47,13 @@ class TriggerConnection {
 /// Where an authority listens: "NAME" is a Unix socket in the runtime directory, "HOST:PORT" is TCP.
 class TriggerAddress {
  public:
-  /// Error emulator.trigger_address.
+  /// Error trigger.address.
   static Result<TriggerAddress> parse(const std::string& text);
 
   const std::string& text() const { return text_; }
   bool is_tcp() const { return !port_.empty(); }
 
-  /// A connected non-blocking socket; waits at most `patience`. Error emulator.trigger_socket.
+  /// A connected non-blocking socket; waits at most `patience`. Error trigger.socket.
   Result<base::UniqueFd> connect(std::chrono::milliseconds patience) const;
 
   /// A listening non-blocking socket; port 0 takes a free one. Removes its name at the end.
@@ -64,7 +64,7 @@ class TriggerAddress {
 
     int socket() const { return named ? named.get() : tcp.get(); }
   };
-  /// Errors emulator.trigger_socket, emulator.trigger_taken.
+  /// Errors trigger.socket, trigger.taken.
   Result<Listener> listen() const;
 
  private:

@@ -37,7 +37,7 @@ TriggerFollower::TriggerFollower(TriggerFollowerSettings settings)
       address_(address_of(settings_.address)),
       provable_(settings_.seed),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw SetupError({"emulator.trigger_socket", "cannot make an eventfd"});
+  if (!wake_) throw SetupError({"trigger.socket", "cannot make an eventfd"});
   link_.address = settings_.address;
   link_.why = "not seen yet";
   thread_ = std::jthread([this] { run(); });
@@ -261,7 +261,7 @@ bool TriggerFollower::obey(const Message& message, std::string& why) {
     const std::lock_guard lock(mutex_);
     if (link_.connections == 0) {
       refused_ =
-          Error{"emulator.trigger_refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
+          Error{"trigger.refused", fmt::format("the trigger authority at {}: {}", address_.text(), why), "",
                 "give both the same emulator.trigger.system, all cards the same seed, and each process a name of its own"};
     }
     return false;

@@ -28,7 +28,7 @@ struct TriggerFollowerSettings {
 /// Connects, and connects again, in a thread of its own. Without an authority there are no triggers, and nothing else is missing.
 class TriggerFollower final : public TriggerHub {
  public:
-  /// Does not wait for the authority. Throws SetupError: emulator.trigger_address.
+  /// Does not wait for the authority. Throws SetupError: trigger.address.
   explicit TriggerFollower(TriggerFollowerSettings settings);
   ~TriggerFollower() override;
 
@@ -41,7 +41,7 @@ class TriggerFollower final : public TriggerHub {
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
-  /// The authority has refused this process before it ever followed: emulator.trigger_refused. It asks again nevertheless.
+  /// The authority has refused this process before it ever followed: trigger.refused. It asks again nevertheless.
   std::optional<Error> refused() const;
 
  private:

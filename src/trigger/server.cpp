@@ -40,7 +40,7 @@ TriggerServer::TriggerServer(TriggerServerSettings settings, TriggerAuthority& a
       provable_(settings_.seed),
       listener_(listen_at(settings_.address)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw SetupError({"emulator.trigger_socket", "cannot make an eventfd"});
+  if (!wake_) throw SetupError({"trigger.socket", "cannot make an eventfd"});
   ranges_.reserve(kMostRanges);
   thread_ = std::jthread([this] { run(); });
 }

@@ -26,7 +26,7 @@ struct TriggerServerSettings {
 /// Serves from the constructor to the destructor, in a thread of its own. The authority must live longer.
 class TriggerServer {
  public:
-  /// Throws SetupError: emulator.trigger_address, emulator.trigger_socket, emulator.trigger_taken.
+  /// Throws SetupError: trigger.address, trigger.socket, trigger.taken.
   TriggerServer(TriggerServerSettings settings, TriggerAuthority& authority);
   ~TriggerServer();
 

@@ -63,7 +63,7 @@ TEST(ReadoutSettings, AddressesThatCannotBeAreRefusedAtTheirPlace) {
   for (const char* listen : {"127.0.0.1", "127.0.0.1:99999", "localhost:80", ":80", "127.0.0.1:-1"}) {
     const auto refused = load(configuration("") + "[readout.metrics]\nlisten = \"" + listen + "\"\n");
     ASSERT_FALSE(refused) << listen;
-    EXPECT_EQ(refused.error().front().code, "control.http");
+    EXPECT_EQ(refused.error().front().code, "process.http");
     EXPECT_NE(refused.error().front().where.find("run.toml:"), std::string::npos);
   }
 }

@@ -45,14 +45,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     FUZZ_CHECK(Json::parse(parsed->dump())->dump(0) == twin.dump());
     use(*parsed);
   } else {
-    FUZZ_CHECK(parsed.error().code == "control.bad_json" && !parsed.error().where.empty());
+    FUZZ_CHECK(parsed.error().code == "config.bad_json" && !parsed.error().where.empty());
   }
   const auto answer = Json::parse(rodeo::process::answer_line(line, [](const Json& request) {
     const std::string command = rodeo::process::text_of(request, "command");
-    return command.empty() ? rodeo::process::refusal({"control.unknown_command", command, "", ""})
+    return command.empty() ? rodeo::process::refusal({"process.unknown_command", command, "", ""})
                            : rodeo::process::reply(request);
   }));
   FUZZ_CHECK(answer.has_value() && answer->find("ok") != nullptr);
-  if (!parsed) FUZZ_CHECK(rodeo::process::text_of(*answer, "code") == "control.bad_json");
+  if (!parsed) FUZZ_CHECK(rodeo::process::text_of(*answer, "code") == "config.bad_json");
   return 0;
 }

@@ -63,12 +63,12 @@ TEST_F(LineSocketTest, ARequestIsAnswered) {
 }
 
 TEST_F(LineSocketTest, NobodyListeningIsUnreachable) {
-  EXPECT_EQ(ask(path(), "hello", milliseconds(100)).error().code, "control.unreachable");
+  EXPECT_EQ(ask(path(), "hello", milliseconds(100)).error().code, "process.unreachable");
 }
 
 TEST_F(LineSocketTest, AServerThatDoesNotAnswerIsUnreachable) {
   const LineServer server(path());
-  EXPECT_EQ(ask(path(), "hello", milliseconds(50)).error().code, "control.unreachable");
+  EXPECT_EQ(ask(path(), "hello", milliseconds(50)).error().code, "process.unreachable");
 }
 
 TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {
@@ -106,7 +106,7 @@ TEST_F(LineSocketTest, ASecondServerOfTheSameNameIsRefused) {
     const LineServer second(path());
     FAIL() << "two servers listen";
   } catch (const SetupError& error) {
-    EXPECT_EQ(error.error().code, "control.name_taken");
+    EXPECT_EQ(error.error().code, "process.name_taken");
   }
 }
 
@@ -148,7 +148,7 @@ TEST_F(LineSocketTest, AnAnswerThatThrowsEndsItsConnectionAndNothingElse) {
   LineServer server(path());
   std::atomic<bool> done{false};
   std::thread client([&] {
-    EXPECT_EQ(ask(path(), "throw", milliseconds(5000)).error().code, "control.unreachable");
+    EXPECT_EQ(ask(path(), "throw", milliseconds(5000)).error().code, "process.unreachable");
     EXPECT_EQ(ask(path(), "hello", milliseconds(5000)).value(), "hello");
     done = true;
   });
@@ -178,7 +178,7 @@ TEST_F(LineSocketTest, AnAnswerThatComesByteByByteIsNotWaitedForLongerThanAnothe
     while (!done && base::send_some(client.get(), std::array{std::byte{'x'}}).status == base::IoStatus::done)
       std::this_thread::sleep_for(milliseconds(10));
   });
-  EXPECT_EQ(ask(path(), "hello", milliseconds(200)).error().code, "control.unreachable");
+  EXPECT_EQ(ask(path(), "hello", milliseconds(200)).error().code, "process.unreachable");
   done = true;
   server.join();
 }
@@ -195,7 +195,7 @@ TEST_F(LineSocketTest, ManySilentClientsKeepNobodyOut) {
 
 TEST_F(LineSocketTest, APathThatNoSocketCanHaveIsRefused) {
   EXPECT_THROW(LineServer(directory_ / std::string(120, 'x')), SetupError);
-  EXPECT_EQ(ask(directory_ / std::string(120, 'x'), "hello", milliseconds(10)).error().code, "control.unreachable");
+  EXPECT_EQ(ask(directory_ / std::string(120, 'x'), "hello", milliseconds(10)).error().code, "process.unreachable");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(PrometheusAnswer, NonsenseIsAnError) {
                            R"({"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"x"]]}]}})"}) {
     const auto series = parse_range_answer(body);
     ASSERT_FALSE(series) << body;
-    EXPECT_EQ(series.error().code, "control.prometheus");
+    EXPECT_EQ(series.error().code, "process.prometheus");
   }
 }
 
@@ -62,7 +62,7 @@ TEST(HttpClient, WhatIsNoAddressIsRefused) {
        {"", "monitor:9090", "https://monitor", "http://", "http://:1/", "http://127.0.0.1:x/", "http://127.0.0.1:9/"}) {
     const auto answer = http_get(url, std::chrono::seconds(60));
     ASSERT_FALSE(answer) << url;
-    EXPECT_EQ(answer.error().code, "control.http_client");
+    EXPECT_EQ(answer.error().code, "process.http_client");
   }
 }
 

@@ -39,7 +39,7 @@ TEST(Json, NumbersThatNoDoubleHoldsAreRefusedWithTheirPlace) {
   for (const char* text : {R"({"a": 1e400})", R"({"a": -1e400})", R"([{"a": 1e999999}])"}) {
     const auto parsed = Json::parse(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_EQ(parsed.error().code, "control.bad_json");
+    EXPECT_EQ(parsed.error().code, "config.bad_json");
     EXPECT_EQ(parsed.error().what, "a number is too large");
     EXPECT_EQ(parsed.error().where.substr(0, 2), "1:");
   }

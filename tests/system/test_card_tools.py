@@ -314,7 +314,7 @@ def test_a_fault_that_is_none_is_a_mistake(cards):
 @pytest.mark.parametrize("line", [b'{"command":"status","x":1e400}', b"[" * 30000 + b"]" * 30000], ids=["number", "brackets"])
 def test_whatever_is_written_to_its_control_socket_the_emulator_goes_on(cards, line):
     answer = written_to(cards.rodeo.directory, "test.emulator", line)
-    assert answer["ok"] is False and answer["code"] == "control.bad_json"
+    assert answer["ok"] is False and answer["code"] == "config.bad_json"
     assert json.loads(cards.rodeo("emulate", "status", "-o", "json").stdout)["seconds"] > 0
 
 

@@ -344,8 +344,8 @@ def test_time_series_of_the_network_come_with_the_report(rodeo, documented_api):
 
 
 def test_a_time_series_server_that_is_not_there_is_unreachable(rodeo):
-    assert "control.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "http://127.0.0.1:9", "--query", "up"), exit_code=4).stderr
-    assert "control.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "monitor", "--query", "up"), exit_code=4).stderr
+    assert "process.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "http://127.0.0.1:9", "--query", "up"), exit_code=4).stderr
+    assert "process.http_client" in rodeo("net", "lab", *on_loopback(rodeo, "--prometheus", "monitor", "--query", "up"), exit_code=4).stderr
 
 
 @pytest.mark.slow

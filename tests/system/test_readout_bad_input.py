@@ -103,8 +103,8 @@ def test_a_flag_may_bring_a_table_that_the_file_leaves_out(rodeo):
     (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "file"\nfile = "zeros"'), "formats.zero_recording"),
     (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["bogus"]'), "card.bad_id"),
     (('type = "generator"\nlinks = 8\nrate = "2kHz"', 'type = "card"\ncards = ["#0"]\nmemory = "3MiB"'), "readout.card_memory"),
-    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "control.http"),
-    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "control.http"),
+    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1"\n[readout.builder]'), "process.http"),
+    (('[readout.builder]', '[readout.metrics]\nlisten = "127.0.0.1:99999"\n[readout.builder]'), "process.http"),
     (('\n[readout.builder]\ntype = "gbt"\n\n[readout.extractor]', 'l1id_bits = 8\n[readout.extractor]\nl1id_bits = 16'), "readout.l1id_bits"),
     (('links = 8', 'links = 8\nchunk_bytes = -4'), "config.out_of_range"),
 ], ids=["fids", "no_links", "no_rob", "two_robs", "link_ids", "missing_recording", "zeros", "cards", "memory", "no_port", "large_port", "id_bits", "negative"])

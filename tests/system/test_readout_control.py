@@ -32,7 +32,7 @@ def test_what_a_readout_cannot_do_is_refused(rodeo):
 def test_whatever_is_written_to_the_control_socket_the_run_goes_on(rodeo, line):
     with running(rodeo) as run:
         answer = written_to(rodeo.directory, "test.control", line)
-        assert answer["ok"] is False and answer["code"] == "control.bad_json"
+        assert answer["ok"] is False and answer["code"] == "config.bad_json"
         assert run.status()["phase"] == "running"
         report, _ = run.finish()
     assert report["run"]["condition"] == "GOOD" and adds_up(report)
@@ -67,7 +67,7 @@ def test_a_killed_readout_is_not_taken_for_a_running_one(rodeo):
 def test_a_second_readout_of_the_same_name_is_refused(rodeo):
     with running(rodeo):
         done = rodeo("readout", write_configuration(rodeo, name="second.toml"), "--set", "readout.consumer[2].directory=other", "--seconds", 1, exit_code=5)
-    assert "error[control.name_taken]" in done.stderr
+    assert "error[process.name_taken]" in done.stderr
 
 
 @pytest.mark.parametrize("verb", [["status"], ["stop"], ["link", "list"], ["link", "remove", "0x1000000000540000"]], ids=" ".join)

@@ -196,12 +196,12 @@ def test_who_must_not_follow_is_refused(rodeo):
     try:
         until(lambda: status(rodeo, "authority"), "it does not answer")
         done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.trigger.system=other", exit_code=5)
-        assert "error[emulator.trigger_refused]" in done.stderr and "`other`" in done.stderr
+        assert "error[trigger.refused]" in done.stderr and "`other`" in done.stderr
         done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.card[0].seed=9", exit_code=5)
         assert "seed 9" in done.stderr
         done = rodeo("emulate", EXAMPLE / "follower.toml", "--set", "emulator.name=other", "--set", "emulator.trigger.follow=", "--set",
                      "emulator.trigger.serve=two-emulators", exit_code=5)
-        assert "error[emulator.trigger_taken]" in done.stderr
+        assert "error[trigger.taken]" in done.stderr
     finally:
         process.terminate()
         process.communicate(timeout=scaled(20))

@@ -268,7 +268,7 @@ TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
   };
   EXPECT_NE(refusal({.name = "b", .system = "other"}).what.find("`other`"), std::string::npos);
   EXPECT_NE(refusal({.name = "b", .seed = 2}).what.find("seed 2"), std::string::npos);
-  EXPECT_EQ(refusal({.name = "authority"}).code, "emulator.trigger_refused");
+  EXPECT_EQ(refusal({.name = "authority"}).code, "trigger.refused");
   TriggerFollower& link = follow_as("b");
   ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
   EXPECT_NE(refusal({.name = "b"}).what.find("taken"), std::string::npos);
@@ -308,7 +308,7 @@ TEST_P(TriggerFollowing, TwoAuthoritiesCannotServeAtOnePlace) {
     const TriggerServer second({.address = address_, .name = "second"}, other);
     FAIL() << "it serves";
   } catch (const SetupError& error) {
-    EXPECT_EQ(error.error().code, "emulator.trigger_taken");
+    EXPECT_EQ(error.error().code, "trigger.taken");
   }
 }
 
@@ -356,7 +356,7 @@ TEST(TriggerFollower, AddressesAreNamesOrHostsWithPorts) {
   for (const char* bad : {"", "a/b", "host:", "host:x", ":5000", "host:70000", "host:-1"}) {
     const auto address = TriggerAddress::parse(bad);
     ASSERT_FALSE(address) << bad;
-    EXPECT_EQ(address.error().code, "emulator.trigger_address");
+    EXPECT_EQ(address.error().code, "trigger.address");
   }
 }
 

@@ -17,7 +17,7 @@ using process::text_of;
 namespace {
 
 constexpr ControlledProcess kReadout{
-    .noun = "readout", .extension = ".control", .which_code = "control.which_readout", .start = "rodeo readout CONFIG"};
+    .noun = "readout", .extension = ".control", .which_code = "process.which_readout", .start = "rodeo readout CONFIG"};
 
 Json status_of(Application& application) {
   const ReadoutStatus status = application.status();
@@ -43,7 +43,7 @@ std::string answer_request(Application& application, const std::string& line) {
     }
     if (command == "link_remove") return change_link(application, request, LinkState::removed);
     if (command == "link_restore") return change_link(application, request, LinkState::active);
-    return refusal({"control.unknown_command", fmt::format("`{}` is no command of a readout", command), "",
+    return refusal({"process.unknown_command", fmt::format("`{}` is no command of a readout", command), "",
                     "the commands are status, stop, link_remove and link_restore"});
   });
 }

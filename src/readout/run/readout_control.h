@@ -15,7 +15,7 @@ using settings::Json;
 std::string answer_request(Application& application, const std::string& request);
 
 /// Sends a request to the readout of this name - empty: the only one that runs - and returns the `reply` member of its answer.
-/// Errors: control.unreachable, control.which_readout, and what the readout refuses with the code it gives.
+/// Errors: process.unreachable, process.which_readout, and what the readout refuses with the code it gives.
 Result<Json> ask_readout(const std::string& name, const Json& request);
 
 /// The control socket's file name: "NAME.control".
