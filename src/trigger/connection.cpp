@@ -81,13 +81,11 @@ bool TriggerConnection::receive() {
 std::expected<std::optional<Message>, Wrong> TriggerConnection::next() {
   const std::span<const std::byte> bytes = std::span(in_).subspan(read_, have_ - read_);
   if (bytes.size() < kHeaderBytes) return std::nullopt;
-  const auto header = decode_header(bytes.first<kHeaderBytes>());
-  if (!header) return std::unexpected(header.error());
-  if (bytes.size() < kHeaderBytes + header->body_bytes) return std::nullopt;
-  auto message = decode(header->type, bytes.subspan(kHeaderBytes, header->body_bytes));
-  if (!message) return std::unexpected(message.error());
-  read_ += kHeaderBytes + header->body_bytes;
-  return std::move(*message);
+  const auto header = RODEO_TRY(decode_header(bytes.first<kHeaderBytes>()));
+  if (bytes.size() < kHeaderBytes + header.body_bytes) return std::nullopt;
+  auto message = RODEO_TRY(decode(header.type, bytes.subspan(kHeaderBytes, header.body_bytes)));
+  read_ += kHeaderBytes + header.body_bytes;
+  return message;
 }
 
 bool TriggerConnection::send(const Message& message) {
@@ -135,18 +133,16 @@ Result<TriggerAddress> TriggerAddress::parse(const std::string& text) {
 
 Result<base::UniqueFd> TriggerAddress::connect(std::chrono::milliseconds patience) const {
   if (!is_tcp()) {
-    const auto path = base::runtime_socket(text_ + std::string(kExtension));
-    if (!path) return std::unexpected(path.error());
-    auto socket = base::connect_unix(*path, patience);
-    if (!socket) return std::unexpected(Error{"trigger.socket", socket.error().what, path->native(), ""});
+    const auto path = RODEO_TRY(base::runtime_socket(text_ + std::string(kExtension)));
+    auto socket = base::connect_unix(path, patience);
+    if (!socket) return std::unexpected(Error{"trigger.socket", socket.error().what, path.native(), ""});
     (void)::fcntl(socket->get(), F_SETFL, ::fcntl(socket->get(), F_GETFL) | O_NONBLOCK);
     return socket;
   }
-  const auto found = resolve(host_, port_, text_, 0);
-  if (!found) return std::unexpected(found.error());
+  const auto found = RODEO_TRY(resolve(host_, port_, text_, 0));
   int error = ENOENT;
   const auto deadline = std::chrono::steady_clock::now() + patience;  // of all addresses together
-  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
       error = errno;
@@ -179,10 +175,9 @@ Result<TriggerAddress::Listener> TriggerAddress::listen() const {
     listener.where = path.native();
     return listener;
   }
-  const auto found = resolve(host_, port_, text_, AI_PASSIVE);
-  if (!found) return std::unexpected(found.error());
+  const auto found = RODEO_TRY(resolve(host_, port_, text_, AI_PASSIVE));
   int error = ENOENT;
-  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
     base::UniqueFd socket(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     if (socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&

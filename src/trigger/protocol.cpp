@@ -1,6 +1,7 @@
 #include "trigger/protocol.h"
 
 #include <algorithm>
+#include <concepts>
 #include <type_traits>
 
 namespace rodeo::trigger::protocol {
@@ -12,35 +13,20 @@ constexpr std::uint16_t kBunchCrossings = 3564;
 
 bool printable(char c) { return c >= ' ' && c <= '~'; }
 
-/// Reads what is there; what is not there is 0, and `good()` is false from then on.
+/// Bytes that have no meaning yet.
+template <typename T>
+struct Zero {};
+
+/// Reads one after the other. What is not there is 0, and `good()` is false from then on, as it is after what cannot be.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  template <typename T>
-  T number() {
-    if (bytes_.size() < sizeof(T)) {
-      good_ = false;
-      bytes_ = {};
-      return 0;
-    }
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= std::to_integer<std::uint64_t>(bytes_[i]) << (8 * i);
-    bytes_ = bytes_.subspan(sizeof(T));
-    return static_cast<T>(value);
+  template <typename... T>
+  void operator()(T&... values) {
+    (take(values), ...);
   }
-
-  std::string text() {
-    const std::size_t size = number<std::uint8_t>();
-    if (bytes_.size() < size) {
-      good_ = false;
-      return {};
-    }
-    std::string text(reinterpret_cast<const char*>(bytes_.data()), size);
-    bytes_ = bytes_.subspan(size);
-    good_ = good_ && std::ranges::all_of(text, printable);
-    return text;
-  }
+  void expect(bool good) { good_ = good_ && good; }
 
   std::size_t left() const { return bytes_.size(); }
   /// Everything was there, and nothing else is.
@@ -48,6 +34,37 @@ class Reader {
   bool good() const { return good_; }
 
  private:
+  template <typename T>
+  void take(T& value) {
+    std::uint64_t number = 0;
+    expect(bytes_.size() >= sizeof(T));
+    if (!good_) bytes_ = {};
+    for (std::size_t i = 0; good_ && i < sizeof(T); ++i) number |= std::to_integer<std::uint64_t>(bytes_[i]) << (8 * i);
+    bytes_ = bytes_.subspan(std::min(sizeof(T), bytes_.size()));
+    value = static_cast<T>(number);
+  }
+  template <typename T>
+  void take(Zero<T>&) {
+    T value = 0;
+    take(value);
+    expect(value == 0);
+  }
+  void take(bool& value) {
+    std::uint8_t number = 0;
+    take(number);
+    expect(number <= 1);
+    value = number == 1;
+  }
+  void take(std::string& text) {
+    std::uint8_t size = 0;
+    take(size);
+    expect(bytes_.size() >= size);
+    if (!good_) return;
+    text.assign(reinterpret_cast<const char*>(bytes_.data()), size);
+    bytes_ = bytes_.subspan(size);
+    expect(std::ranges::all_of(text, printable));
+  }
+
   std::span<const std::byte> bytes_;
   bool good_ = true;
 };
@@ -55,129 +72,124 @@ class Reader {
 class Writer {
  public:
   explicit Writer(std::vector<std::byte>& out) : out_(out) {}
-  template <typename T>
-  void number(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i)
-      out_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
-  }
-  void text(const std::string& text) {
-    const std::size_t size = std::min(text.size(), kMostText);
-    number(static_cast<std::uint8_t>(size));
-    for (std::size_t i = 0; i < size; ++i) out_.push_back(static_cast<std::byte>(printable(text[i]) ? text[i] : '?'));
+
+  template <typename... T>
+  void operator()(const T&... values) {
+    (put(values), ...);
   }
 
  private:
+  template <typename T>
+  void put(T value) {
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      out_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  }
+  template <typename T>
+  void put(Zero<T>) {
+    put(T{0});
+  }
+  void put(const std::string& text) {
+    const std::size_t size = std::min(text.size(), kMostText);
+    put(static_cast<std::uint8_t>(size));
+    for (std::size_t i = 0; i < size; ++i) out_.push_back(static_cast<std::byte>(printable(text[i]) ? text[i] : '?'));
+  }
+
   std::vector<std::byte>& out_;
 };
 
-std::expected<Message, Wrong> decode_hello(Reader in) {
-  Hello hello;
-  hello.version = in.number<std::uint16_t>();
-  if (in.good() && hello.version != kVersion) return Hello{.version = hello.version};
-  hello.functions = in.number<std::uint16_t>();
-  hello.seed = in.number<std::uint64_t>();
-  hello.system = in.text();
-  hello.name = in.text();
-  if (!in.whole()) return std::unexpected("a HELLO of wrong length or text");
-  if (hello.functions == 0 || hello.functions > kMostFunctions)
-    return std::unexpected("a HELLO with no or too many functions");
-  if (hello.name.empty()) return std::unexpected("a HELLO without name");
-  return hello;
+/// What a message consists of, in order: to read it, and to write it.
+template <typename M>
+void fields(auto& io, M& m) {
+  using T = std::remove_const_t<M>;
+  Zero<std::uint8_t> zero;
+  Zero<std::uint16_t> zero16;
+  Zero<std::uint32_t> zero32;
+  if constexpr (std::same_as<T, Hello>) io(m.version, m.functions, m.seed, m.system, m.name);
+  if constexpr (std::same_as<T, Welcome>) io(m.version, zero16, m.timeout_ms, m.sequence, m.name);
+  if constexpr (std::same_as<T, Refused>) io(m.version, m.reason, m.why);
+  if constexpr (std::same_as<T, State>) io(m.ready, m.busy, zero, m.hold, m.granted);
+  if constexpr (std::same_as<T, Triggers>) {
+    std::uint16_t flags = m.begins ? kBegins : 0;
+    auto count = static_cast<std::uint16_t>(m.ranges.size());
+    io(m.time_ns, m.sequence, m.ecrs, m.held, flags, count, zero32);
+    if constexpr (!std::is_const_v<M>) {
+      io.expect(flags <= kBegins && count <= kMostRanges && io.left() == count * kRangeBytes);
+      if (!io.good()) return;
+      m.begins = flags == kBegins;
+      m.ranges.resize(count);
+      m.firsts.resize(count);
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      io(m.ranges[i].l1id, m.ranges[i].count, m.ranges[i].orbit, m.firsts[i].bcid, m.firsts[i].type);
+  }
 }
 
-std::expected<Message, Wrong> decode_welcome(Reader in) {
-  Welcome welcome;
-  welcome.version = in.number<std::uint16_t>();
-  if (in.good() && welcome.version != kVersion) return Welcome{.version = welcome.version};
-  const auto zero = in.number<std::uint16_t>();
-  welcome.timeout_ms = in.number<std::uint32_t>();
-  welcome.sequence = in.number<std::uint64_t>();
-  welcome.name = in.text();
-  if (!in.whole() || zero != 0) return std::unexpected("a WELCOME of wrong length or text");
-  return welcome;
+/// What a message that is whole says and cannot; empty if it can.
+Wrong wrong_in(const Hello& hello) {
+  if (hello.functions == 0 || hello.functions > kMostFunctions) return "a HELLO with no or too many functions";
+  return hello.name.empty() ? "a HELLO without name" : "";
 }
 
-std::expected<Message, Wrong> decode_refused(Reader in) {
-  Refused refused;
-  refused.version = in.number<std::uint16_t>();
-  const auto reason = in.number<std::uint16_t>();
-  if (in.good() && refused.version != kVersion) return Refused{.version = refused.version};
-  refused.why = in.text();
-  if (!in.whole()) return std::unexpected("a REFUSED of wrong length or text");
-  if (reason < 1 || reason > static_cast<std::uint16_t>(Reason::too_many))
-    return std::unexpected("a REFUSED for no known reason");
-  refused.reason = static_cast<Reason>(reason);
-  return refused;
+Wrong wrong_in(const Welcome&) { return ""; }
+
+Wrong wrong_in(const Refused& refused) {
+  return refused.reason < Reason::version || refused.reason > Reason::too_many ? "a REFUSED for no known reason" : "";
 }
 
-std::expected<Message, Wrong> decode_state(Reader in) {
-  State state;
-  state.ready = in.number<std::uint16_t>();
-  const auto busy = in.number<std::uint8_t>();
-  const auto zero = in.number<std::uint8_t>();
-  state.hold = in.number<std::uint32_t>();
-  state.granted = in.number<std::uint64_t>();
-  if (!in.whole()) return std::unexpected("a STATE of wrong length");
-  if (busy > 1 || zero != 0 || state.ready > kMostFunctions) return std::unexpected("a STATE that cannot be");
-  state.busy = busy != 0;
-  return state;
-}
+Wrong wrong_in(const State& state) { return state.ready > kMostFunctions ? "a STATE of too many functions" : ""; }
 
-std::expected<Message, Wrong> decode_triggers(Reader in) {
-  Triggers triggers;
-  triggers.time_ns = in.number<std::uint64_t>();
-  triggers.sequence = in.number<std::uint64_t>();
-  triggers.ecrs = in.number<std::uint32_t>();
-  triggers.held = in.number<std::uint32_t>();
-  const auto flags = in.number<std::uint16_t>();
-  const std::size_t count = in.number<std::uint16_t>();
-  const auto zero = in.number<std::uint32_t>();
-  if (!in.good() || in.left() != count * kRangeBytes) return std::unexpected("TRIGGERS of wrong length");
-  if (flags > kBegins || zero != 0 || count > kMostRanges) return std::unexpected("TRIGGERS that cannot be");
-  triggers.begins = flags == kBegins;
-  triggers.ranges.reserve(count);
-  triggers.firsts.reserve(count);
+/// Numbers the ranges on the way.
+Wrong wrong_in(Triggers& triggers) {
   std::uint64_t sequence = triggers.sequence;
-  for (std::size_t i = 0; i < count; ++i) {
-    TriggerRange range{.sequence = sequence};
-    range.l1id = in.number<std::uint32_t>();
-    range.count = in.number<std::uint32_t>();
-    range.orbit = in.number<std::uint32_t>();
-    const auto bcid = in.number<std::uint16_t>();
-    const auto type = in.number<std::uint16_t>();
+  for (std::size_t i = 0; i < triggers.ranges.size(); ++i) {
+    TriggerRange& range = triggers.ranges[i];
+    range.sequence = sequence;
     if (range.count == 0 || range.count > 0x1000000U - (range.l1id & 0xffffffU) ||
         sequence > ~std::uint64_t{0} - range.count)
-      return std::unexpected("a range of triggers that goes round, or has none");
-    if (bcid >= kBunchCrossings) return std::unexpected("a BCID above 3563");
+      return "a range of triggers that goes round, or has none";
+    if (triggers.firsts[i].bcid >= kBunchCrossings) return "a BCID above 3563";
     sequence += range.count;
-    triggers.ranges.push_back(range);
-    triggers.firsts.push_back({bcid, type});
   }
-  return triggers;
+  return "";
+}
+
+template <typename T>
+std::expected<Message, Wrong> decode_as(Reader in, Wrong not_whole) {
+  T message;
+  if constexpr (requires { message.version; }) {
+    Reader ahead = in;
+    ahead(message.version);
+    if (ahead.good() && message.version != kVersion) return T{.version = message.version};
+  }
+  fields(in, message);
+  if (!in.whole()) return std::unexpected(not_whole);
+  if (const Wrong wrong = wrong_in(message); !wrong.empty()) return std::unexpected(wrong);
+  return message;
 }
 
 }  // namespace
 
 std::expected<Header, Wrong> decode_header(std::span<const std::byte, kHeaderBytes> bytes) {
   Reader in(bytes);
-  if (in.number<std::uint32_t>() != kMagic) return std::unexpected("a wrong magic number");
-  const auto type = in.number<std::uint16_t>();
-  const auto zero = in.number<std::uint16_t>();
-  const auto body_bytes = in.number<std::uint32_t>();
-  if (type < 1 || type > static_cast<std::uint16_t>(Type::triggers) || zero != 0)
+  std::uint32_t magic = 0;
+  Header header;
+  Zero<std::uint16_t> zero;
+  in(magic, header.type, zero, header.body_bytes);
+  if (magic != kMagic) return std::unexpected("a wrong magic number");
+  if (!in.whole() || header.type < Type::hello || header.type > Type::triggers)
     return std::unexpected("an unknown type of message");
-  if (body_bytes > kMostBodyBytes) return std::unexpected("a message of more than 64 KiB");
-  return Header{static_cast<Type>(type), body_bytes};
+  if (header.body_bytes > kMostBodyBytes) return std::unexpected("a message of more than 64 KiB");
+  return header;
 }
 
 std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body) {
   const Reader in(body);
   switch (type) {
-    case Type::hello: return decode_hello(in);
-    case Type::welcome: return decode_welcome(in);
-    case Type::refused: return decode_refused(in);
-    case Type::state: return decode_state(in);
-    case Type::triggers: return decode_triggers(in);
+    case Type::hello: return decode_as<Hello>(in, "a HELLO of wrong length or text");
+    case Type::welcome: return decode_as<Welcome>(in, "a WELCOME of wrong length or text");
+    case Type::refused: return decode_as<Refused>(in, "a REFUSED of wrong length or text");
+    case Type::state: return decode_as<State>(in, "a STATE of wrong length, or that cannot be");
+    case Type::triggers: return decode_as<Triggers>(in, "TRIGGERS of wrong length, or that cannot be");
   }
   return std::unexpected("an unknown type of message");
 }
@@ -185,48 +197,8 @@ std::expected<Message, Wrong> decode(Type type, std::span<const std::byte> body)
 void encode(const Message& message, std::vector<std::byte>& out) {
   const std::size_t begin = out.size();
   Writer to(out);
-  to.number(kMagic);
-  to.number(static_cast<std::uint16_t>(message.index() + 1));
-  to.number(std::uint16_t{0});
-  to.number(std::uint32_t{0});
-  if (const auto* hello = std::get_if<Hello>(&message)) {
-    to.number(hello->version);
-    to.number(hello->functions);
-    to.number(hello->seed);
-    to.text(hello->system);
-    to.text(hello->name);
-  } else if (const auto* welcome = std::get_if<Welcome>(&message)) {
-    to.number(welcome->version);
-    to.number(std::uint16_t{0});
-    to.number(welcome->timeout_ms);
-    to.number(welcome->sequence);
-    to.text(welcome->name);
-  } else if (const auto* refused = std::get_if<Refused>(&message)) {
-    to.number(refused->version);
-    to.number(static_cast<std::uint16_t>(refused->reason));
-    to.text(refused->why);
-  } else if (const auto* state = std::get_if<State>(&message)) {
-    to.number(state->ready);
-    to.number(static_cast<std::uint8_t>(state->busy ? 1 : 0));
-    to.number(std::uint8_t{0});
-    to.number(state->hold);
-    to.number(state->granted);
-  } else if (const auto* triggers = std::get_if<Triggers>(&message)) {
-    to.number(triggers->time_ns);
-    to.number(triggers->sequence);
-    to.number(triggers->ecrs);
-    to.number(triggers->held);
-    to.number(triggers->begins ? kBegins : std::uint16_t{0});
-    to.number(static_cast<std::uint16_t>(triggers->ranges.size()));
-    to.number(std::uint32_t{0});
-    for (std::size_t i = 0; i < triggers->ranges.size(); ++i) {
-      to.number(triggers->ranges[i].l1id);
-      to.number(triggers->ranges[i].count);
-      to.number(triggers->ranges[i].orbit);
-      to.number(triggers->firsts[i].bcid);
-      to.number(triggers->firsts[i].type);
-    }
-  }
+  to(kMagic, static_cast<std::uint16_t>(message.index() + 1), Zero<std::uint16_t>{}, std::uint32_t{0});
+  std::visit([&](const auto& of) { fields(to, of); }, message);
   const auto body = static_cast<std::uint32_t>(out.size() - begin - kHeaderBytes);
   for (std::size_t i = 0; i < 4; ++i) out[begin + 8 + i] = static_cast<std::byte>(body >> (8 * i));
 }
