@@ -151,10 +151,8 @@ std::uint64_t add_page(const Page& page, std::span<ElinkWriter> writers, Recordi
 Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::path& path,
                                        const RecordingSettings& settings, const std::function<bool()>& stop) {
   const std::span<const Fid> links = input.links();
-  auto writers = writers_for(links, settings.format);
-  if (!writers) return std::unexpected(std::move(writers.error()));
-  auto file = RecordingFile::create(path);
-  if (!file) return std::unexpected(std::move(file.error()));
+  auto writers = RODEO_TRY(writers_for(links, settings.format));
+  auto file = RODEO_TRY(RecordingFile::create(path));
 
   const std::unique_ptr<DataStream> data = input.open(links);
   std::unique_ptr<DataStream> list;
@@ -185,31 +183,29 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
     const PollStatus status = ended ? PollStatus::end : stream.poll(page);
     ended = status == PollStatus::end;
     if (status != PollStatus::page) return false;
-    chunks += add_page(*page, to, *file);
+    chunks += add_page(*page, to, file);
     page->drop();
     return true;
   };
   std::uint64_t packets = 0;
   const auto take_list = [&] { return list != nullptr && take(*list, list_writer, list_ended, packets); };
-  const auto take_data = [&] { return take(*data, *writers, data_ended, summary.chunks); };
+  const auto take_data = [&] { return take(*data, writers, data_ended, summary.chunks); };
   while (!data_ended || !list_ended) {
     // In the order of time, as a card sends them: whichever is behind, and the other where that one has nothing.
     const bool list_first = list != nullptr && list->clock_ns() <= data->clock_ns();
     const bool any = list_first ? take_list() || take_data() : take_data() || take_list();
     const bool enough = settings.chunks != 0 && summary.chunks >= settings.chunks;
-    if (!stopped && (file->failed() || enough || (stop && stop()))) {
+    if (!stopped && (file.failed() || enough || (stop && stop()))) {
       input.stop();
       stopped = true;
       summary.part = settings.ends && !enough && !(data_ended && list_ended);
     }
     any ? backoff.reset() : backoff.idle();
   }
-  for (ElinkWriter& writer : list_writer) writer.finish(*file);
-  for (ElinkWriter& writer : *writers) writer.finish(*file);
-  auto closed = file->close(summary.part);
-  if (!closed) return std::unexpected(std::move(closed.error()));
-  summary.file = *std::move(closed);
-  summary.blocks = file->blocks();
+  for (ElinkWriter& writer : list_writer) writer.finish(file);
+  for (ElinkWriter& writer : writers) writer.finish(file);
+  summary.file = RODEO_TRY(file.close(summary.part));
+  summary.blocks = file.blocks();
   summary.bytes = summary.blocks * settings.format.block_bytes;
   return summary;
 }

@@ -20,6 +20,7 @@
 #include "input/block_span_decoder.h"
 #include "input/paged_stream.h"
 #include "input/rdh_span_decoder.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::input {
 namespace {
@@ -49,7 +50,6 @@ CardInput::CardInput(const CardInputSettings& settings) : settings_(settings) {
   }
   std::uint32_t connector = settings.connector;
   for (const std::string& id : settings.ids) add_endpoint(id, connector++);
-  taken_.assign(links_.size(), false);
 }
 
 /// A generator that was on before the run is on after it: whoever reads next may want it.
@@ -96,9 +96,9 @@ void CardInput::add_endpoint(const std::string& id, std::uint32_t connector) {
 }
 
 void CardInput::add_link(Endpoint& endpoint, std::uint16_t local, Fid fid) {
-  endpoint.links.push_back(links_.size());
+  endpoint.links.push_back(links_.all().size());
   endpoint.local_links.push_back(local);
-  links_.push_back(fid);
+  links_.add(fid);
 }
 
 void CardInput::find_felix_links(Endpoint& endpoint, card::Card& card, std::uint32_t connector) {
@@ -146,28 +146,16 @@ std::unique_ptr<SpanDecoder> CardInput::decoder(const Endpoint& endpoint, std::s
 }
 
 std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
-  if (links.empty()) throw std::runtime_error("A stream without links was asked for.");
   struct Part {
     std::vector<std::uint16_t> local;
     std::vector<LinkIndex> indices;
   };
   std::vector<Part> parts(endpoints_.size());
-  std::vector<std::size_t> positions;
-  for (std::size_t index = 0; index < links.size(); ++index) {
-    const auto found = std::find(links_.begin(), links_.end(), links[index]);
-    if (found == links_.end()) {
-      throw std::runtime_error(fmt::format("No card of this input has an enabled link {}: there are {}, {} to {}.",
-                                           formats::to_text(links[index]), base::counted(links_.size(), "link"),
-                                           formats::to_text(links_.front()), formats::to_text(links_.back())));
-    }
-    const auto position = static_cast<std::size_t>(found - links_.begin());
-    if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
-      throw std::runtime_error(fmt::format("Link {} is already taken.", formats::to_text(links[index])));
-    }
-    positions.push_back(position);
+  const std::vector<std::size_t> positions = links_.take(links, "the cards of this input");
+  for (std::size_t index = 0; index < positions.size(); ++index) {
     for (std::size_t e = 0; e < endpoints_.size(); ++e) {
       const auto& of = endpoints_[e].links;
-      const auto local = std::find(of.begin(), of.end(), position);
+      const auto local = std::find(of.begin(), of.end(), positions[index]);
       if (local == of.end()) continue;
       parts[e].local.push_back(endpoints_[e].local_links[static_cast<std::size_t>(local - of.begin())]);
       parts[e].indices.push_back(static_cast<LinkIndex>(index));
@@ -182,7 +170,6 @@ std::unique_ptr<DataStream> CardInput::open(std::span<const Fid> links) {
                      .place = endpoints_[e].place});
   }
   streams_.push_back(std::make_unique<CardStream>(std::move(walks)));
-  for (const std::size_t position : positions) taken_[position] = true;
   return std::make_unique<StreamHandle>(*streams_.back());
 }
 
@@ -304,116 +291,68 @@ std::string CardInput::failure() const {
   return {};
 }
 
-CardInputSettings CardInputSettings::from(const Parameters& p) {
-  CardInputSettings s;
-  s.ids = p.list("cards");
-  s.channel = static_cast<unsigned>(p.integer("channel"));
-  s.memory_bytes = p.bytes("memory");
-  s.superpage_bytes = static_cast<std::uint32_t>(p.bytes("superpage"));
-  if (s.superpage_bytes == 0 || s.memory_bytes % s.superpage_bytes != 0 || s.memory_bytes / s.superpage_bytes < 4) {
+namespace {
+
+struct CardInputKeys : CardInputSettings {
+  std::uint32_t trailer_bits = 16;
+};
+
+const Settings<CardInputKeys>& card_input_table() {
+  using K = CardInputKeys;
+  static const Settings<K> table{
+      setting(&K::ids, "cards", "Endpoints to read, each as a PCI address, #N or serial:endpoint, as in `rodeo card list`.",
+              {.required = true}),
+      setting(&K::channel, "channel", "DMA channel of each endpoint.", {.maximum = 7}),
+      setting(&K::memory_bytes, "memory",
+              "Memory that an endpoint fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
+              {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
+      setting(&K::superpage_bytes, "superpage",
+              "Memory that is handed to the card and back as one piece; a multiple of 32KiB.",
+              {.minimum = 32 << 10, .maximum = 1 << 30, .unit = Unit::bytes}),
+      setting(&K::source, "source",
+              {{"fee", card::DataSource::fee}, {"ddg", card::DataSource::ddg}, {"internal", card::DataSource::internal}},
+              "Where the card takes data from: front-ends, its DDG (CRU) or its internal generator."),
+      setting(&K::start_generator, "start_generator",
+              "Let the card's own (or emulated) sources run only from the run's begin to its end. A FELIX's generator is "
+              "then left as it was found."),
+      setting(&K::numa, "numa",
+              "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
+              "off, or a node's number."),
+      setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
+      setting(&K::connector, "connector",
+              "Connector id in the FIDs of the first endpoint's links; further endpoints have the next.",
+              {.maximum = 65535}),
+      setting(&K::trailer_bits, "trailer_bits",
+              "FELIX: width of chunk trailers, 16 or 32; blocks of more than 1 KiB have 32.",
+              {.minimum = 16, .maximum = 32}),
+      setting(&K::trigger_elink, "trigger_elink",
+              "FELIX: E-link number (of block headers) that carries the trigger's own list. -1 means none.",
+              {.maximum = 2047}),
+      setting(&K::time_frame_length, "time_frame_length",
+              "CRU: orbits of a time frame, set in the card. 0: as the card is configured.", {.maximum = 4095}),
+      setting(&K::orbits_per_frame, "orbits_per_frame",
+              "CRU: orbits of a chunk. 1: heartbeat frames; the time frame's length: time frames.",
+              {.minimum = 1, .maximum = 4096}),
+      setting(&K::max_chunk_bytes, "max_chunk", "Longer chunks (frames that span superpages) are cut and marked.",
+              {.minimum = 64, .maximum = 1 << 28, .unit = Unit::bytes}),
+  };
+  return table;
+}
+
+}  // namespace
+
+CardInputSettings CardInputSettings::from(const Parameters& parameters) {
+  CardInputKeys s = card_input_table().read(parameters);
+  if (s.memory_bytes % s.superpage_bytes != 0 || s.memory_bytes / s.superpage_bytes < 4) {
     fail({"readout.card_memory",
           fmt::format("{} of memory are not four or more superpages of {}", base::format_size(s.memory_bytes),
                       base::format_size(s.superpage_bytes)),
           "readout.input.memory", "make it a multiple of `superpage`"});
   }
-  s.detector = static_cast<std::uint32_t>(p.integer("detector"));
-  s.connector = static_cast<std::uint32_t>(p.integer("connector"));
-  s.max_chunk_bytes = static_cast<std::uint32_t>(p.bytes("max_chunk"));
-  s.time_frame_length = static_cast<std::uint32_t>(p.integer("time_frame_length"));
-  s.orbits_per_frame = static_cast<std::uint32_t>(p.integer("orbits_per_frame"));
-  if (p.integer("trigger_elink") >= 0) s.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
-  s.source = card::data_source_of(p.text("source")).value_or(card::DataSource::fee);
-  s.block_family = p.integer("trailer_bits") == 32 ? formats::BlockFamily::trailer32 : formats::BlockFamily::trailer16;
-  s.numa = p.text("numa");
-  s.start_generator = p.boolean("start_generator");
+  if (s.trailer_bits == 32) s.block_family = formats::BlockFamily::trailer32;
   return s;
 }
 
-std::vector<Key> card_input_keys() {
-  return {
-      {.name = "cards",
-       .type = KeyType::text_list,
-       .help = "Endpoints to read, each as a PCI address, #N or serial:endpoint, as in `rodeo card list`.",
-       .required = true},
-      {.name = "channel",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "DMA channel of each endpoint.",
-       .minimum = 0,
-       .maximum = 7},
-      {.name = "memory",
-       .type = KeyType::size,
-       .fallback = "256MiB",
-       .help =
-           "Memory that an endpoint fills; a multiple of `superpage`. When all of it waits to be read, the card is busy.",
-       .minimum = 1 << 20,
-       .maximum = 1e12},
-      {.name = "superpage",
-       .type = KeyType::size,
-       .fallback = "1MiB",
-       .help = "Memory that is handed to the card and back as one piece; a multiple of 32KiB.",
-       .minimum = 32 << 10,
-       .maximum = 1 << 30},
-      {.name = "source",
-       .type = KeyType::choice,
-       .fallback = "fee",
-       .help = "Where the card takes data from: front-ends, its DDG (CRU) or its internal generator.",
-       .choices = {"fee", "ddg", "internal"}},
-      {.name = "start_generator",
-       .type = KeyType::boolean,
-       .fallback = "false",
-       .help =
-           "Let the card's own (or emulated) sources run only from the run's begin to its end. A FELIX's generator is then "
-           "left as it was found."},
-      {.name = "numa",
-       .type = KeyType::text,
-       .fallback = "card",
-       .help = "Where the threads that read a card run, unless they are pinned: card (the CPUs of the card's NUMA node), "
-               "off, or a node's "
-               "number."},
-      {.name = "detector",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "Detector id in the FIDs of the links.",
-       .minimum = 0,
-       .maximum = 255},
-      {.name = "connector",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "Connector id in the FIDs of the first endpoint's links; further endpoints have the next.",
-       .minimum = 0,
-       .maximum = 65535},
-      {.name = "trailer_bits",
-       .type = KeyType::integer,
-       .fallback = "16",
-       .help = "FELIX: width of chunk trailers, 16 or 32; blocks of more than 1 KiB have 32.",
-       .minimum = 16,
-       .maximum = 32},
-      {.name = "trigger_elink",
-       .type = KeyType::integer,
-       .fallback = "-1",
-       .help = "FELIX: E-link number (of block headers) that carries the trigger's own list. -1 means none.",
-       .minimum = -1,
-       .maximum = 2047},
-      {.name = "time_frame_length",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "CRU: orbits of a time frame, set in the card. 0: as the card is configured.",
-       .minimum = 0,
-       .maximum = 4095},
-      {.name = "orbits_per_frame",
-       .type = KeyType::integer,
-       .fallback = "1",
-       .help = "CRU: orbits of a chunk. 1: heartbeat frames; the time frame's length: time frames.",
-       .minimum = 1,
-       .maximum = 4096},
-      {.name = "max_chunk",
-       .type = KeyType::size,
-       .fallback = "64KiB",
-       .help = "Longer chunks (frames that span superpages) are cut and marked.",
-       .minimum = 64,
-       .maximum = 1 << 28},
-  };
-}
+std::vector<Key> card_input_keys() { return card_input_table().keys(); }
 
 }  // namespace rodeo::input

@@ -13,6 +13,7 @@
 #include "input/card_stream.h"
 #include "input/dma_span_source.h"
 #include "input/link_outages.h"
+#include "input/offered_links.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
 
@@ -52,7 +53,7 @@ class CardInput final : public DataInput {
   explicit CardInput(const CardInputSettings& settings);
   ~CardInput() override;
 
-  std::span<const Fid> links() const override { return links_; }
+  std::span<const Fid> links() const override { return links_.all(); }
   std::unique_ptr<DataStream> open(std::span<const Fid> links) override;
   std::unique_ptr<DataStream> open_trigger_list() override;
   void start() override;
@@ -90,8 +91,7 @@ class CardInput final : public DataInput {
 
   CardInputSettings settings_;
   std::vector<Endpoint> endpoints_;
-  std::vector<Fid> links_;
-  std::vector<bool> taken_;
+  OfferedLinks links_;
   std::vector<std::unique_ptr<CardStream>> streams_;
   std::vector<std::unique_ptr<CardStream>> lists_;
   bool started_ = false;

@@ -31,24 +31,13 @@ CardStream::CardStream(std::vector<Walk> walks) {
     place_.cpus.insert(place_.cpus.end(), walk.place.cpus.begin(), walk.place.cpus.end());
     positions_.push_back({.walk = std::move(walk)});
   }
-  for (std::size_t i = 0; i < kPages; ++i) {
-    CardPage& page = pages_.emplace_back(room, *this);
-    page.next_free = free_;
-    free_ = &page;
-  }
+  for (std::size_t i = 0; i < kPages; ++i) free_.put(pages_.emplace_back(room, *this));
 }
 
 void CardStream::release(Page& page) noexcept {
   auto& own = static_cast<CardPage&>(page);
   if (own.slot != nullptr) CardSpans::let_go(*own.slot);
-  returned_.push(own);
-}
-
-CardStream::CardPage* CardStream::take_page() {
-  if (free_ == nullptr) free_ = returned_.take_all();
-  CardPage* page = free_;
-  if (page != nullptr) free_ = page->next_free;
-  return page;
+  free_.give_back(own);
 }
 
 // Decodes on from a position. False if nothing has come there.
@@ -85,7 +74,7 @@ PollStatus CardStream::poll(Page*& out) {
     placed_ = true;
     (void)card::stay_at_card(place_);
   }
-  CardPage* page = take_page();
+  CardPage* page = free_.take();
   if (page == nullptr) return PollStatus::empty;
   std::size_t idle = 0;
   for (int i = 0; i < kStepsWithoutChunks && idle < positions_.size(); ++i) {
@@ -104,8 +93,7 @@ PollStatus CardStream::poll(Page*& out) {
     }
     if (page->slot != nullptr) CardSpans::let_go(*page->slot);
   }
-  page->next_free = free_;
-  free_ = page;
+  free_.put(*page);
   if (idle < positions_.size()) return PollStatus::empty;
   return look_around() ? PollStatus::end : PollStatus::empty;
 }
@@ -138,18 +126,9 @@ void CardStream::advance_clock() {
 }
 
 PollStatus CardStream::deliver(CardPage& page, const Position& position, Page*& out) {
-  std::uint64_t chunks = 0;
-  std::uint64_t bytes = 0;
-  for (ChunkRun& run : page.decoded.own_runs()) {
-    run.link = position.walk.links[run.link];
-    chunks += run.more_follows ? 0 : run.count;
-    if (run.entries == nullptr) bytes += std::uint64_t{run.count} * run.size;
-    for (std::uint32_t i = 0; run.entries != nullptr && i < run.count; ++i) bytes += run.entries[i].size;
-  }
-  chunks_.add(chunks);
-  bytes_.add(bytes);
-  pages_polled_.add(1);
+  for (ChunkRun& run : page.decoded.own_runs()) run.link = position.walk.links[run.link];
   page.runs = page.decoded.runs();
+  delivered_.add(page.runs);
   page.references.store(1, std::memory_order_relaxed);
   out = &page;
   return PollStatus::page;

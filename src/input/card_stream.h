@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "base/counters.h"
 #include "card/numa.h"
 #include "input/card_spans.h"
+#include "input/delivered.h"
 #include "input/return_list.h"
 #include "input/span_decoder.h"
 #include "rodeo/input.h"
@@ -31,7 +31,7 @@ class CardStream final : public DataStream {
   void release(Page& page) noexcept override;
   /// The card that is furthest behind, of those that are not held; no card's clock gets ahead of the others' by more than a moment.
   std::uint64_t clock_ns() const override { return clock_ns_; }
-  StreamCounters counters() const override { return {chunks_.get(), bytes_.get(), pages_polled_.get()}; }
+  StreamCounters counters() const override { return delivered_.counters(); }
   double memory_fill() const override;
   /// Cards, in the order of the walks.
   std::uint32_t sources() const override { return static_cast<std::uint32_t>(positions_.size()); }
@@ -57,7 +57,6 @@ class CardStream final : public DataStream {
     std::uint64_t clock_lead_ns = 0;  // of its clock, that does not count
   };
 
-  CardPage* take_page();
   PollStatus deliver(CardPage& page, const Position& position, Page*& out);
   bool step(Position& position, CardPage& page);
   bool look_around();
@@ -69,12 +68,9 @@ class CardStream final : public DataStream {
   card::ReaderPlace place_;  // that of all its cards together
   bool placed_ = false;
   std::deque<CardPage> pages_;
-  CardPage* free_ = nullptr;
-  ReturnList<CardPage> returned_;
+  FreeList<CardPage> free_;
   std::uint64_t clock_ns_ = 0;
-  base::Gauge<std::uint64_t> chunks_;
-  base::Gauge<std::uint64_t> bytes_;
-  base::Gauge<std::uint64_t> pages_polled_;
+  Delivered delivered_;
 };
 
 }  // namespace rodeo::input

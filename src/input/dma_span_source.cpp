@@ -18,15 +18,11 @@ DmaSpanSource::DmaSpanSource(std::unique_ptr<card::Card> card, card::DmaMemory m
     : card_(std::move(card)), memory_(std::move(memory)), handed_(kMostSpans) {}
 
 Result<std::unique_ptr<DmaSpanSource>> DmaSpanSource::open(std::unique_ptr<card::Card> card, const Settings& settings) {
-  auto memory = card::DmaMemory::create(settings.memory_bytes);
-  if (!memory) return std::unexpected(memory.error().within("memory for the card"));
-  std::unique_ptr<DmaSpanSource> source(new DmaSpanSource(std::move(card), std::move(*memory)));
-  auto channel = card::DmaChannel::open(*source->card_, settings.channel, source->memory_.shared(), settings.dma);
-  if (!channel) return std::unexpected(channel.error());
-  source->channel_ = std::move(*channel);
-  auto reader = card::SpanReader::create(*source->channel_, settings.superpage_bytes);
-  if (!reader) return std::unexpected(reader.error());
-  source->reader_ = std::move(*reader);
+  auto memory = RODEO_TRY_WITHIN(card::DmaMemory::create(settings.memory_bytes), "memory for the card");
+  std::unique_ptr<DmaSpanSource> source(new DmaSpanSource(std::move(card), std::move(memory)));
+  source->channel_ =
+      RODEO_TRY(card::DmaChannel::open(*source->card_, settings.channel, source->memory_.shared(), settings.dma));
+  source->reader_ = RODEO_TRY(card::SpanReader::create(*source->channel_, settings.superpage_bytes));
   return source;
 }
 
@@ -63,11 +59,10 @@ Result<std::optional<CardSpan>> DmaSpanSource::next() {
     if (now - last_exchange_ns_ < kExchangeIntervalNs) return std::nullopt;
     last_exchange_ns_ = now;
   }
-  auto span = reader_->next();
-  if (!span) return span;
-  if (!*span) return stopped_ ? Result<std::optional<CardSpan>>{} : is_there();
+  auto span = RODEO_TRY(reader_->next());
+  if (!span) return stopped_ ? Result<std::optional<CardSpan>>{} : is_there();
   silent_since_ns_ = 0;
-  handed_.push({.superpage = (*span)->superpage, .last = (*span)->last});
+  handed_.push({.superpage = span->superpage, .last = span->last});
   return span;
 }
 
@@ -78,8 +73,7 @@ Result<std::optional<CardSpan>> DmaSpanSource::is_there() {
   if (now - silent_since_ns_ < kQuestionIntervalNs) return std::nullopt;
   silent_since_ns_ = now;
   std::array<std::byte, 2> vendor{};
-  if (auto read = card_->function().read(card::pci::kConfigurationRegion, 0, vendor); !read)
-    return std::unexpected(read.error());
+  RODEO_TRY(card_->function().read(card::pci::kConfigurationRegion, 0, vendor));
   if (vendor[0] == std::byte{0xff} && vendor[1] == std::byte{0xff}) {
     return std::unexpected(
         Error{"card.gone", "the card has left the bus", card_->address().text(), "look at its power and its slot"});

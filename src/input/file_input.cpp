@@ -11,6 +11,7 @@
 #include "base/sentence.h"
 #include "formats/fid.h"
 #include "input/paged_stream.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::input {
 namespace {
@@ -32,12 +33,9 @@ FileInput::FileInput(const FileInputSettings& settings)
   playback_.restamp = settings.restamp;
   playback_.provable = formats::Provable(settings.seed, settings.crc, settings.recording.l1id.bits);
   playback_.memory_bytes = settings.memory_bytes;
-  for (const std::uint16_t elink : recording_.elinks()) {
-    elinks_.push_back(elink);
-    links_.push_back(formats::fid_of_card_elink(settings.detector, settings.card, elink));
-  }
-  taken_.assign(links_.size(), false);
-  base::log_info("{}: {}, {} of {} in {}", settings.file.string(), base::counted(links_.size(), "link"),
+  for (const std::uint16_t elink : recording_.elinks())
+    links_.add(formats::fid_of_card_elink(settings.detector, settings.card, elink));
+  base::log_info("{}: {}, {} of {} in {}", settings.file.string(), base::counted(links_.all().size(), "link"),
                  base::counted(recording_.chunks(), "chunk"), base::counted(recording_.events(), "event"),
                  base::counted(recording_.blocks().size() / recording_.format().block_bytes, "block"));
 }
@@ -45,27 +43,11 @@ FileInput::FileInput(const FileInputSettings& settings)
 std::unique_ptr<DataStream> FileInput::open(std::span<const Fid> links) {
   std::vector<std::uint16_t> elinks;
   std::vector<std::uint32_t> link_ids;
-  std::vector<std::size_t> positions;
-  for (const Fid fid : links) {
-    const auto found = std::find(links_.begin(), links_.end(), fid);
-    if (found == links_.end()) {
-      throw std::runtime_error(fmt::format(
-          "The recording {} has no data of link {}: it has {}, {} to {}.", settings_.file.string(), formats::to_text(fid),
-          base::counted(links_.size(), "link"), links_.empty() ? "-" : formats::to_text(links_.front()),
-          links_.empty() ? "-" : formats::to_text(links_.back())));
-    }
-    const auto position = static_cast<std::size_t>(found - links_.begin());
-    if (taken_[position] || std::find(positions.begin(), positions.end(), position) != positions.end()) {
-      throw std::runtime_error(
-          fmt::format("Link {} of {} is already taken.", formats::to_text(fid), settings_.file.string()));
-    }
-    positions.push_back(position);
-    elinks.push_back(elinks_[position]);
-    link_ids.push_back(fid.default_link_id());
+  for (const std::size_t position : links_.take(links, settings_.file.string())) {
+    elinks.push_back(recording_.elinks()[position]);
+    link_ids.push_back(links_.all()[position].default_link_id());
   }
-  if (positions.empty()) throw std::runtime_error("A stream without links was asked for.");
   streams_.push_back(std::make_unique<FileStream>(recording_, playback_, elinks, link_ids));
-  for (const std::size_t position : positions) taken_[position] = true;
   return std::make_unique<StreamHandle>(*streams_.back());
 }
 
@@ -132,92 +114,52 @@ std::string FileInput::failure() const {
   return whole ? std::string() : "input: " + whole.error().where + ": " + whole.error().what;
 }
 
-FileInputSettings FileInputSettings::from(const Parameters& p) {
-  FileInputSettings s;
-  s.file = p.text("file");
-  s.recording.max_chunk_bytes = static_cast<std::uint32_t>(p.bytes("max_chunk"));
-  s.recording.l1id.offset = static_cast<std::uint32_t>(p.integer("l1id_offset"));
-  s.recording.l1id.bits = static_cast<std::uint32_t>(p.integer("l1id_bits"));
-  s.detector = static_cast<std::uint32_t>(p.integer("detector"));
-  s.card = static_cast<std::uint32_t>(p.integer("card"));
-  if (p.integer("trigger_elink") >= 0) s.recording.trigger_elink = static_cast<std::uint16_t>(p.integer("trigger_elink"));
-  s.rate_hz = p.rate_hz("rate");
-  s.loop = p.boolean("loop");
-  s.seed = static_cast<std::uint64_t>(p.integer("seed"));
-  s.crc = p.boolean("crc");
-  s.memory_bytes = p.bytes("memory");
-  return s;
+namespace {
+
+/// The re-stamping function is looked up by its name.
+struct FileInputKeys : FileInputSettings {
+  std::string restamp_name = "provable";
+};
+
+const Settings<FileInputKeys>& file_input_table() {
+  using K = FileInputKeys;
+  using R = Recording::Options;
+  static const Settings<K> table{
+      setting(&K::file, "file", "The recording: FELIX blocks, one after the other.", {.required = true}),
+      setting(&K::detector, "detector", "Detector id in the FIDs of the links.", {.maximum = 255}),
+      setting(&K::card, "card", "Connector id in the FIDs of the links.", {.maximum = 65535}),
+      setting(&K::recording, {setting(&R::max_chunk_bytes, "max_chunk", "Longer chunks are cut and marked.",
+                                      {.minimum = 64, .maximum = 1 << 28, .unit = Unit::bytes}),
+                              setting(&R::trigger_elink, "trigger_elink",
+                                      "E-link number (of block headers) that carries the trigger's own list. -1 means none.",
+                                      {.maximum = 2047})}),
+      setting(&K::rate_hz, "rate",
+              "Events per second: as many chunks of the link that has most of them, or of the trigger's list. 0 means as "
+              "fast as they are taken.",
+              {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+      setting(&K::loop, "loop", "Play again and again, with L1 ids that go on counting."),
+      setting(&K::restamp_name, "restamp",
+              "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
+              "function."),
+      setting(&K::recording,
+              {setting(&R::l1id, {setting(&L1IdField::offset, "l1id_offset", "Byte of a chunk at which its L1 id begins.",
+                                          {.maximum = 65535}),
+                                  setting(&L1IdField::bits, "l1id_bits",
+                                          "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many "
+                                          "low bits.",
+                                          {.minimum = 4, .maximum = 32})})}),
+      setting(&K::seed, "seed", "Seed of provable chunks.", {.maximum = 9e15}),
+      setting(&K::crc, "crc", "Provable chunks end with a CRC-32."),
+      setting(&K::memory_bytes, "memory", "Memory for the rewritten chunks of a loop, per worker.",
+              {.minimum = 1 << 20, .maximum = 1e12, .unit = Unit::bytes}),
+  };
+  return table;
 }
 
-std::vector<Key> file_input_keys() {
-  return {
-      {.name = "file", .type = KeyType::path, .help = "The recording: FELIX blocks, one after the other.", .required = true},
-      {.name = "detector",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "Detector id in the FIDs of the links.",
-       .minimum = 0,
-       .maximum = 255},
-      {.name = "card",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "Connector id in the FIDs of the links.",
-       .minimum = 0,
-       .maximum = 65535},
-      {.name = "max_chunk",
-       .type = KeyType::size,
-       .fallback = "64KiB",
-       .help = "Longer chunks are cut and marked.",
-       .minimum = 64,
-       .maximum = 1 << 28},
-      {.name = "trigger_elink",
-       .type = KeyType::integer,
-       .fallback = "-1",
-       .help = "E-link number (of block headers) that carries the trigger's own list. -1 means none.",
-       .minimum = -1,
-       .maximum = 2047},
-      {.name = "rate",
-       .type = KeyType::rate,
-       .fallback = "0",
-       .help = "Events per second: as many chunks of the link that has most of them, or of the trigger's list. 0 means as "
-               "fast as they are taken.",
-       .minimum = 0,
-       .maximum = 1e9},
-      {.name = "loop",
-       .type = KeyType::boolean,
-       .fallback = "false",
-       .help = "Play again and again, with L1 ids that go on counting."},
-      {.name = "restamp",
-       .type = KeyType::text,
-       .fallback = "provable",
-       .help = "How a loop rewrites chunks: provable writes Rodeo's own test chunks anew; else the name of a re-stamping "
-               "function."},
-      {.name = "l1id_offset",
-       .type = KeyType::integer,
-       .fallback = "0",
-       .help = "Byte of a chunk at which its L1 id begins.",
-       .minimum = 0,
-       .maximum = 65535},
-      {.name = "l1id_bits",
-       .type = KeyType::integer,
-       .fallback = "32",
-       .help = "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), or that many low bits.",
-       .minimum = 4,
-       .maximum = 32},
-      {.name = "seed",
-       .type = KeyType::integer,
-       .fallback = "1",
-       .help = "Seed of provable chunks.",
-       .minimum = 0,
-       .maximum = 9e15},
-      {.name = "crc", .type = KeyType::boolean, .fallback = "false", .help = "Provable chunks end with a CRC-32."},
-      {.name = "memory",
-       .type = KeyType::size,
-       .fallback = "32MiB",
-       .help = "Memory for the rewritten chunks of a loop, per worker.",
-       .minimum = 1 << 20,
-       .maximum = 1e12},
-  };
-}
+}  // namespace
+
+FileInputSettings FileInputSettings::from(const Parameters& parameters) { return file_input_table().read(parameters); }
+
+std::vector<Key> file_input_keys() { return file_input_table().keys(); }
 
 }  // namespace rodeo::input

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "input/file_stream.h"
+#include "input/offered_links.h"
 #include "input/recording.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
@@ -39,7 +40,7 @@ class FileInput final : public DataInput {
   /// Throws SetupError for a file that is not there or no recording.
   explicit FileInput(const FileInputSettings& settings);
 
-  std::span<const Fid> links() const override { return links_; }
+  std::span<const Fid> links() const override { return links_.all(); }
   std::unique_ptr<DataStream> open(std::span<const Fid> links) override;
   std::unique_ptr<DataStream> open_trigger_list() override;
   void start() override;
@@ -56,9 +57,7 @@ class FileInput final : public DataInput {
   FileInputSettings settings_;
   Recording recording_;
   Playback playback_;
-  std::vector<Fid> links_;
-  std::vector<std::uint16_t> elinks_;  // of links_
-  std::vector<bool> taken_;
+  OfferedLinks links_;  // in the order of the recording's E-links
   std::vector<std::unique_ptr<FileStream>> streams_;
   std::vector<std::unique_ptr<FileStream>> lists_;
 };

@@ -57,9 +57,7 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
     memory_ = std::move(*memory);
   }
   for (std::size_t i = 0; i < pages; ++i) {
-    FilePage& page = pages_.emplace_back(room, *this, playback.loop ? memory_.data() + i * page_bytes : nullptr);
-    page.next_free = free_;
-    free_ = &page;
+    free_.put(pages_.emplace_back(room, *this, playback.loop ? memory_.data() + i * page_bytes : nullptr));
   }
 }
 
@@ -72,15 +70,8 @@ void FileStream::release(Page& page) noexcept {
   if (&page == &last_page_) {
     last_page_free_.store(true, std::memory_order_release);
   } else {
-    returned_.push(static_cast<FilePage&>(page));
+    free_.give_back(static_cast<FilePage&>(page));
   }
-}
-
-FileStream::FilePage* FileStream::take_page() {
-  if (free_ == nullptr) free_ = returned_.take_all();
-  FilePage* page = free_;
-  if (page != nullptr) free_ = page->next_free;
-  return page;
 }
 
 // Bytes that may have been played by now, over all passes. Who is asked to stop hurries.
@@ -99,7 +90,7 @@ PollStatus FileStream::poll(Page*& out) {
   const bool planned = playback_.planned.load(std::memory_order_acquire);
   const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
   const std::uint64_t allowed = allowed_bytes(now, planned);
-  FilePage* page = take_page();
+  FilePage* page = free_.take();
   if (page == nullptr) return PollStatus::empty;
   PollStatus status = PollStatus::empty;
   for (int i = 0; i < kPagesWithoutChunks; ++i) {
@@ -123,8 +114,7 @@ PollStatus FileStream::poll(Page*& out) {
     const std::span<const ChunkRun> runs = planned ? up_to_last_event(*page) : page->decoded.runs();
     if (!runs.empty()) return deliver(*page, runs, out);
   }
-  page->next_free = free_;
-  free_ = page;
+  free_.put(*page);
   return status;
 }
 
@@ -190,16 +180,7 @@ std::span<const ChunkRun> FileStream::up_to_last_event(FilePage& page) {
 
 PollStatus FileStream::deliver(FilePage& page, std::span<const ChunkRun> runs, Page*& out) {
   page.runs = playback_.loop ? restamped(page, runs) : runs;
-  std::uint64_t chunks = 0;
-  std::uint64_t bytes = 0;
-  for (const ChunkRun& run : page.runs) {
-    chunks += run.more_follows ? 0 : run.count;
-    if (run.entries == nullptr) bytes += std::uint64_t{run.count} * run.size;
-    for (std::uint32_t i = 0; run.entries != nullptr && i < run.count; ++i) bytes += run.entries[i].size;
-  }
-  chunks_.add(chunks);
-  bytes_.add(bytes);
-  pages_polled_.add(1);
+  delivered_.add(page.runs);
   page.references.store(1, std::memory_order_relaxed);
   out = &page;
   return PollStatus::page;

@@ -12,6 +12,7 @@
 #include "base/counters.h"
 #include "formats/block_decoder.h"
 #include "formats/provable.h"
+#include "input/delivered.h"
 #include "input/recording.h"
 #include "input/return_list.h"
 #include "input/stop_plan.h"
@@ -49,7 +50,7 @@ class FileStream final : public DataStream {
   /// Recording time: its events at 100 kHz, or at `rate` if that is more, stretched over its blocks. Event time-outs run with the data, however fast
   /// they are played and whatever ids they carry: what a block takes to fill at a low rate is no time in which an event waits.
   std::uint64_t clock_ns() const override { return clock_ns_; }
-  StreamCounters counters() const override { return {chunks_.get(), bytes_.get(), pages_polled_.get()}; }
+  StreamCounters counters() const override { return delivered_.counters(); }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
   /// Chunks whose L1 id is not one of the recording's and stayed as it was.
@@ -69,7 +70,6 @@ class FileStream final : public DataStream {
     FilePage* next_free = nullptr;
   };
 
-  FilePage* take_page();
   std::uint64_t allowed_bytes(std::uint64_t now_ns, bool planned) const;
   std::span<const ChunkRun> up_to_last_event(FilePage& page);
   bool decode_next(std::uint64_t allowed, bool planned, FilePage& page);
@@ -89,8 +89,7 @@ class FileStream final : public DataStream {
   std::unique_ptr<std::byte[]> last_memory_;
   FilePage last_page_;  // for chunks that the end of a pass leaves open: one of each link at worst
   std::atomic<bool> last_page_free_{true};
-  FilePage* free_ = nullptr;
-  ReturnList<FilePage> returned_;
+  FreeList<FilePage> free_;
 
   std::uint64_t pass_ = 0;
   std::size_t at_ = 0;        // in the recording
@@ -101,9 +100,7 @@ class FileStream final : public DataStream {
   std::vector<bool> done_;  // links that have gone beyond the last event of the plan
   const bool trigger_list_;
 
-  base::Gauge<std::uint64_t> chunks_;
-  base::Gauge<std::uint64_t> bytes_;
-  base::Gauge<std::uint64_t> pages_polled_;
+  Delivered delivered_;
   base::Gauge<std::uint64_t> not_restamped_;
   base::Gauge<std::uint64_t> played_;
   std::atomic<std::uint64_t> claimed_{0};

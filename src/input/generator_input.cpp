@@ -3,15 +3,10 @@
 #include <ctime>
 
 #include <algorithm>
-#include <unordered_map>
-
-#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/pin.h"
-#include "base/sentence.h"
-#include "formats/fid.h"
 
 namespace rodeo::input {
 namespace {
@@ -30,7 +25,7 @@ void sleep_until(std::uint64_t time_ns) {
 }  // namespace
 
 InternalDataGenerator::InternalDataGenerator(GeneratorSettings settings)
-    : generator_(std::move(settings)), taken_(generator_.settings().links.size()) {}
+    : generator_(std::move(settings)), links_(generator_.settings().links) {}
 
 InternalDataGenerator::~InternalDataGenerator() {
   abandoned_.store(true, std::memory_order_release);
@@ -39,27 +34,9 @@ InternalDataGenerator::~InternalDataGenerator() {
 
 std::unique_ptr<DataStream> InternalDataGenerator::open(std::span<const Fid> links) {
   if (thread_.joinable()) throw std::runtime_error("The generator is running: streams are opened before it starts.");
-  std::unordered_map<Fid, LinkIndex> positions;
-  for (std::size_t i = 0; i < taken_.size(); ++i)
-    positions.emplace(generator_.settings().links[i], static_cast<LinkIndex>(i));
   std::vector<LinkIndex> wanted;
-  for (const Fid fid : links) {
-    const auto found = positions.find(fid);
-    if (found == positions.end()) {
-      throw std::runtime_error(fmt::format("The generator has no link {}: it makes {}, {} to {}.", formats::to_text(fid),
-                                           base::counted(taken_.size(), "link"),
-                                           formats::to_text(generator_.settings().links.front()),
-                                           formats::to_text(generator_.settings().links.back())));
-    }
-    if (taken_[found->second] || std::find(wanted.begin(), wanted.end(), found->second) != wanted.end()) {
-      throw std::runtime_error(fmt::format("Link {} of the generator is already taken.", formats::to_text(fid)));
-    }
-    wanted.push_back(found->second);
-  }
-  if (wanted.empty()) throw std::runtime_error("A stream without links was asked for.");
-  PagedStream& stream = generator_.add_stream(wanted);
-  for (const LinkIndex position : wanted) taken_[position] = true;
-  return std::make_unique<StreamHandle>(stream);
+  for (const std::size_t position : links_.take(links, "the generator")) wanted.push_back(static_cast<LinkIndex>(position));
+  return std::make_unique<StreamHandle>(generator_.add_stream(wanted));
 }
 
 std::unique_ptr<DataStream> InternalDataGenerator::open_trigger_list() {

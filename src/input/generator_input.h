@@ -10,6 +10,7 @@
 
 #include "base/thread.h"
 #include "input/generator.h"
+#include "input/offered_links.h"
 #include "rodeo/input.h"
 #include "rodeo/plugin.h"
 
@@ -35,7 +36,7 @@ class InternalDataGenerator final : public DataInput {
   void run();
 
   Generator generator_;
-  std::vector<bool> taken_;
+  OfferedLinks links_;
   std::atomic<std::uint64_t> stop_ns_{0};  // when it was told to stop; 0: it was not
   std::atomic<bool> abandoned_{false};
   base::ThreadCpu cpu_;

@@ -18,15 +18,11 @@ PollStatus PagedStream::poll(Page*& page) {
     return ended ? PollStatus::end : PollStatus::empty;
   }
   delivered_ns_ = std::max(delivered_ns_, next->clock_ns);
-  chunks_.add(next->chunks);
-  bytes_.add(next->payload_bytes);
-  polled_.add(1);
+  delivered_.add(next->chunks, next->payload_bytes);
   next->references.store(1, std::memory_order_relaxed);
   page = next;
   return PollStatus::page;
 }
-
-StreamCounters PagedStream::counters() const { return {chunks_.get(), bytes_.get(), polled_.get()}; }
 
 bool PagedStream::next_page() {
   close_page();

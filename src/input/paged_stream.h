@@ -8,6 +8,7 @@
 
 #include "base/counters.h"
 #include "base/spsc_ring.h"
+#include "input/delivered.h"
 #include "input/page_pool.h"
 #include "rodeo/input.h"
 
@@ -23,7 +24,7 @@ class PagedStream final : public DataStream {
   PollStatus poll(Page*& page) override;
   void release(Page& page) noexcept override { pool_.give_back(static_cast<PooledPage&>(page)); }
   std::uint64_t clock_ns() const override { return delivered_ns_; }
-  StreamCounters counters() const override;
+  StreamCounters counters() const override { return delivered_.counters(); }
 
   // The producer's side.
   bool free_at_least(std::size_t pages) { return pool_.free_at_least(pages); }
@@ -71,9 +72,7 @@ class PagedStream final : public DataStream {
   std::atomic<bool> ended_{false};
 
   alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;  // the worker's
-  base::Gauge<std::uint64_t> chunks_;
-  base::Gauge<std::uint64_t> bytes_;
-  base::Gauge<std::uint64_t> polled_;
+  Delivered delivered_;
 };
 
 /// What an input hands out: the stream itself lives in the input, so that pages find their way back as long as the input lives.

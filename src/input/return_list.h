@@ -25,4 +25,25 @@ class ReturnList {
   alignas(64) std::atomic<T*> head_{nullptr};
 };
 
+/// The pages of a stream: its worker takes one and puts it aside again, any thread gives it back.
+template <typename T>
+class FreeList {
+ public:
+  T* take() {
+    if (own_ == nullptr) own_ = returned_.take_all();
+    T* const item = own_;
+    if (item != nullptr) own_ = item->next_free;
+    return item;
+  }
+  void put(T& item) {
+    item.next_free = own_;
+    own_ = &item;
+  }
+  void give_back(T& item) noexcept { returned_.push(item); }
+
+ private:
+  T* own_ = nullptr;
+  ReturnList<T> returned_;
+};
+
 }  // namespace rodeo::input
