@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "bench/readout/prepared_input.h"
 #include "readout/consumer/works.h"
+#include "settings/key_value.h"
 
 namespace rodeo::bench {
 
@@ -140,26 +141,7 @@ T made(Result<T> result) {
 Parameters parameters_of(const ComponentInfo& info) {
   Parameters parameters;
   for (const Key& key : info.keys) {
-    const std::string& text = key.fallback;
-    switch (key.type) {
-      case KeyType::boolean: parameters.set(key.name, text == "true"); break;
-      case KeyType::integer:
-      case KeyType::fid:
-      case KeyType::source_id:
-        parameters.set(key.name, static_cast<std::int64_t>(std::stoll(text.empty() ? "0" : text, nullptr, 0)));
-        break;
-      case KeyType::real: parameters.set(key.name, text.empty() ? 0.0 : std::stod(text)); break;
-      case KeyType::duration:
-        parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_duration(text)).count()));
-        break;
-      case KeyType::size: parameters.set(key.name, static_cast<std::int64_t>(made(base::parse_size(text)))); break;
-      case KeyType::rate: parameters.set(key.name, made(base::parse_rate_hz(text))); break;
-      case KeyType::text:
-      case KeyType::choice:
-      case KeyType::path: parameters.set(key.name, text); break;
-      case KeyType::text_list: parameters.set(key.name, std::vector<std::string>{}); break;
-      case KeyType::fid_list: parameters.set(key.name, std::vector<std::uint64_t>{}); break;
-    }
+    if (!key.required) parameters.set(key.name, made(settings::default_value(key, key.name, "")));
   }
   return parameters;
 }

@@ -27,6 +27,7 @@ enum class KeyType : std::uint8_t {
   source_id,  ///< "0x00610001" or an integer
   text_list,  ///< ["a", "b"]
   fid_list,   ///< FIDs, each "0x..." or a range "0x...+24" (24 FIDs with consecutive e-links, carried on into the next link)
+  integer_list,  ///< [1, "0x11"], none negative
 };
 
 /// One configuration key of a table. Numbers are in the base unit of the type (nanoseconds, bytes, hertz).
@@ -63,6 +64,7 @@ class Parameters {
   }  ///< fid, source_id
   const std::vector<std::string>& list(std::string_view name) const { return get<std::vector<std::string>>(name); }
   const std::vector<std::uint64_t>& fids(std::string_view name) const { return get<std::vector<std::uint64_t>>(name); }
+  const std::vector<std::uint64_t>& integers(std::string_view name) const { return fids(name); }
 
  private:
   template <typename T>

@@ -22,6 +22,7 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -92,6 +93,10 @@ inline std::string setting_text(KeyType type, const Parameters::Value& value) {
       for (const std::uint64_t one : std::get<std::vector<std::uint64_t>>(value))
         list += (list.empty() ? "" : ",") + hexadecimal(one, 16);
       return list;
+    case KeyType::integer_list:
+      for (const std::uint64_t one : std::get<std::vector<std::uint64_t>>(value))
+        list += (list.empty() ? "" : ",") + number(one);
+      return list;
     case KeyType::text:
     case KeyType::choice:
     case KeyType::path: break;
@@ -114,8 +119,14 @@ class Settings {
   /// One setting, or those of a part of the struct: made by setting().
   using Lines = std::vector<Setting<Struct>>;
 
-  Settings(std::initializer_list<Lines> lines) {
-    for (const Lines& some : lines) settings_.insert(settings_.end(), some.begin(), some.end());
+  /// Of the struct and of its bases.
+  template <typename... Of>
+    requires(std::derived_from<Struct, Of> && ...)
+  Settings(std::vector<Setting<Of>>... lines) {
+    const auto add = [&](const auto& some) {
+      for (const auto& [key, get, set] : some) settings_.push_back({key, get, set});
+    };
+    (add(lines), ...);
   }
 
   /// Every setting, its key complete.
@@ -171,6 +182,27 @@ inline constexpr bool is_id = std::same_as<T, Fid> || std::same_as<T, SourceId>;
 template <typename T>
 inline constexpr bool is_duration = requires { typename T::period; };
 
+/// A number, or what an optional or a list has: as a number, an optional that has none is -1.
+template <typename T>
+struct NumberOf {
+  using Type = T;
+  static constexpr double kLeast = std::is_unsigned_v<T> ? 0 : -1e300;
+};
+template <typename T>
+struct NumberOf<std::optional<T>> {
+  using Type = T;
+  static constexpr double kLeast = -1;
+};
+template <typename T>
+struct NumberOf<std::vector<T>> {
+  using Type = T;
+  static constexpr double kLeast = 0;
+};
+template <typename T>
+inline constexpr bool is_optional = std::same_as<T, std::optional<typename NumberOf<T>::Type>>;
+template <typename T>
+inline constexpr bool is_list = std::same_as<T, std::vector<typename NumberOf<T>::Type>>;
+
 constexpr bool is_real(KeyType type) { return type == KeyType::real || type == KeyType::rate; }
 
 template <typename T>
@@ -183,6 +215,7 @@ constexpr KeyType type_of(Unit unit) {
   if constexpr (std::same_as<T, std::vector<std::string>>) return KeyType::text_list;
   if constexpr (std::same_as<T, std::vector<Fid>>) return KeyType::fid_list;
   if constexpr (is_duration<T>) return KeyType::duration;
+  if constexpr (is_list<T>) return KeyType::integer_list;
   switch (unit) {
     case Unit::bytes: return KeyType::size;
     case Unit::hertz: return KeyType::rate;
@@ -202,10 +235,14 @@ Parameters::Value value_of(const T& value, KeyType type) {
     return std::int64_t{std::chrono::nanoseconds(value).count()};
   } else if constexpr (std::same_as<T, std::filesystem::path>) {
     return value.string();
+  } else if constexpr (is_optional<T>) {
+    return value ? static_cast<std::int64_t>(*value) : -1;
   } else if constexpr (std::same_as<T, std::vector<Fid>>) {
     std::vector<std::uint64_t> ids;
     for (const Fid fid : value) ids.push_back(fid.value);
     return ids;
+  } else if constexpr (is_list<T> && !std::same_as<T, std::vector<std::string>>) {
+    return std::vector<std::uint64_t>(value.begin(), value.end());
   } else {
     return value;
   }
@@ -227,6 +264,13 @@ T read_as(const Parameters& from, const std::string& name, KeyType type) {
     T fids;
     for (const std::uint64_t id : from.fids(name)) fids.push_back(Fid{id});
     return fids;
+  } else if constexpr (is_list<T>) {
+    T numbers;
+    for (const std::uint64_t one : from.integers(name)) numbers.push_back(static_cast<typename T::value_type>(one));
+    return numbers;
+  } else if constexpr (is_optional<T>) {
+    const std::int64_t number = from.integer(name);
+    return number < 0 ? T{} : T{static_cast<typename T::value_type>(number)};
   } else {
     return from.text(name);
   }
@@ -234,13 +278,15 @@ T read_as(const Parameters& from, const std::string& name, KeyType type) {
 
 }  // namespace detail
 
-/// A member: boolean, number, text, path, duration, FID, source id, or a list of texts or FIDs.
+/// A member: boolean, number, text, path, duration, FID, source id, a list of numbers, texts or FIDs, or a whole number that there may
+/// not be (written as -1).
 template <typename Struct, typename T>
 typename Settings<Struct>::Lines setting(T Struct::* member, std::string name, std::string help, SettingRules rules = {}) {
   const KeyType type = rules.choices.empty() ? detail::type_of<T>(rules.unit) : KeyType::choice;
-  if constexpr (detail::is_number<T> && std::unsigned_integral<T>) rules.minimum = std::max(rules.minimum, 0.0);
-  if constexpr (detail::is_number<T> && std::integral<T> && sizeof(T) < sizeof(std::int64_t))
-    rules.maximum = std::min(rules.maximum, static_cast<double>(std::numeric_limits<T>::max()));
+  using Number = typename detail::NumberOf<T>::Type;
+  if constexpr (detail::is_number<Number>) rules.minimum = std::max(rules.minimum, detail::NumberOf<T>::kLeast);
+  if constexpr (detail::is_number<Number> && std::integral<Number> && sizeof(Number) < sizeof(std::int64_t))
+    rules.maximum = std::min(rules.maximum, static_cast<double>(std::numeric_limits<Number>::max()));
   Key key{.name = name, .type = type, .help = std::move(help), .minimum = rules.minimum, .maximum = rules.maximum};
   key.choices = std::move(rules.choices);
   key.required = rules.required;

@@ -72,9 +72,9 @@ std::string option_of(std::string_view setting) {
 template <typename Fields>
 void add_fields(Command& verb, Options& options, Fields fields, std::string_view cards) {
   for (const auto& field : fields) {
-    const std::string name(field.name);
+    const std::string& name = field.key.name;
     if (options.named.contains(name)) continue;
-    verb.option(option_of(name), options.named[name], fmt::format("{}: {}", cards, field.help)).value_name("VALUE");
+    verb.option(option_of(name), options.named[name], fmt::format("{}: {}", cards, field.key.help)).value_name("VALUE");
   }
 }
 

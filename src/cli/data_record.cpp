@@ -99,11 +99,10 @@ Result<ExitCode> record(const Options& options) {
   base::ComponentRegistry registry;
   RODEO_TRY(registry.add_library("built in", &readout::register_defaults));
   base::PluginHost plugins(registry);
-  const settings::ConfigurationSource source{
+  settings::ConfigurationSource source{
       .file = options.config.value_or("record.toml"), .overrides = set, .environment = options.config.has_value()};
-  const auto configuration = options.config
-                                 ? settings::load_configuration(source, system_tables(), registry, plugins)
-                                 : settings::parse_configuration(kGenerator, source, system_tables(), registry, plugins);
+  if (!options.config) source.text = kGenerator;
+  const auto configuration = settings::load_configuration(source, system_tables(), registry, plugins);
   if (!configuration) return all_of(configuration.error());
   const settings::Table& table = *configuration->table("readout.input");
   if (!options.config && table.parameters().integer("events") == 0) {

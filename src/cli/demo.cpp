@@ -249,9 +249,10 @@ Result<ExitCode> run(const DemoOptions& options) {
                             .name = card.name,
                             .log = directory.path() / "emulator.log"});
   RODEO_TRY(card.enable_links());
-  auto plan =
-      load_readout_text(built_in_text("demo.toml"),
-                        {.file = "demo.toml", .overrides = overrides_of(options, card, directory), .environment = false});
+  auto plan = load_readout({.file = "demo.toml",
+                            .text = std::string(built_in_text("demo.toml")),
+                            .overrides = overrides_of(options, card, directory),
+                            .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
   EmulatorView view(emulator);

@@ -16,14 +16,9 @@ namespace rodeo::cli {
 
 using settings::ComponentKind;
 using settings::load_configuration;
-using settings::parse_configuration;
 using settings::read_toml_file;
 
-namespace {
-
 using Form = TableDeclaration::Form;
-
-}  // namespace
 
 std::vector<TableDeclaration> system_tables() {
   std::vector<TableDeclaration> tables{
@@ -32,32 +27,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = readout::run_settings().keys()},
       {.path = "readout",
        .help = "One software ROD process: an input, a builder for each ROB, and the consumers that fragments pass through.",
-       .keys = {{.name = "name",
-                 .type = KeyType::text,
-                 .fallback = "readout",
-                 .help = "Name of the process: names its control socket, and stands in its files."},
-                {.name = "plugins",
-                 .type = KeyType::text_list,
-                 .fallback = "[]",
-                 .help = "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative "
-                         "to this file)."},
-                {.name = "plugin_directories",
-                 .type = KeyType::text_list,
-                 .fallback = "[]",
-                 .help = "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."},
-                {.name = "control",
-                 .type = KeyType::boolean,
-                 .fallback = "true",
-                 .help =
-                     "Listens on a control socket in the runtime directory, for `rodeo readout status`, `link` and `stop`."},
-                {.name = "fail_on_loss",
-                 .type = KeyType::real,
-                 .fallback = "1",
-                 .help = "Exit status 6 if a larger fraction of chunks is lost, of fragments incomplete, or of events not "
-                         "written; 0: "
-                         "if anything is lost, 1: never.",
-                 .minimum = 0,
-                 .maximum = 1}}},
+       .keys = readout::process_settings().keys()},
       {.path = "readout.input", .help = "Where chunks come from.", .component = ComponentKind::input},
       {.path = "readout.builder",
        .help = "How chunks become fragments. One builder of this type is made for each ROB.",
@@ -126,31 +96,11 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file) {
   return tables;
 }
 
-namespace {
-
-template <typename Load>
-std::expected<readout::ReadoutPlan, ConfigurationErrors> plan_of(Load&& load) {
+std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
   auto library = std::make_unique<readout::Library>();
-  const auto tables = system_tables();
-  const std::expected<settings::Configuration, ConfigurationErrors> configuration =
-      load(tables, library->registry(), library->plugins());
+  const auto configuration = load_configuration(source, system_tables(), library->registry(), library->plugins());
   if (!configuration) return std::unexpected(configuration.error());
   return readout::plan_readout(*configuration, std::move(library));
-}
-
-}  // namespace
-
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
-    return load_configuration(source, tables, registry, plugins);
-  });
-}
-
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text,
-                                                                           const ConfigurationSource& source) {
-  return plan_of([&](const auto& tables, auto& registry, auto& plugins) {
-    return parse_configuration(text, source, tables, registry, plugins);
-  });
 }
 
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source) {

@@ -3,7 +3,6 @@
 
 #include <expected>
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "emulator/emulator.h"
@@ -27,10 +26,6 @@ std::vector<TableDeclaration> tables_for(const std::filesystem::path& file);
 
 /// What `rodeo readout` runs. All errors at once.
 std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const ConfigurationSource& source);
-
-/// The same for a text; source.file names it in messages.
-std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout_text(std::string_view text,
-                                                                           const ConfigurationSource& source);
 
 /// What `rodeo emulate` runs. All errors at once; config.missing_key if there is no [emulator].
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);

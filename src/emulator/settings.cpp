@@ -5,14 +5,13 @@ namespace rodeo::emulator {
 namespace {
 
 constexpr double kMostSeed = 9.2e18;
-constexpr SettingRules kBytes{.unit = Unit::bytes};
 
 }  // namespace
 
 CardKeys::CardKeys() {
-  card.name = "card";
-  card.serial = 245;
-  card.links = 24;
+  name = "card";
+  serial = 245;
+  links = 24;
 }
 
 const Settings<CardKeys>& card_settings() {
@@ -21,29 +20,21 @@ const Settings<CardKeys>& card_settings() {
   using F = FelixSourceSettings;
   using R = RdhSourceSettings;
   static const Settings<K> settings{
-      setting(&K::card,
-              {
-                  setting(&C::type, "type", {{"felix", CardType::felix}, {"cru", CardType::cru}, {"crorc", CardType::crorc}},
-                          "Kind of card.", true),
-                  setting(&C::name, "name", "Name in reports, messages and fault schedules."),
-                  setting(&C::address, "address",
-                          "PCI address of endpoint 0, like 0000:3b:00.0; further endpoints are the next functions.",
-                          {.required = true}),
-                  setting(&C::endpoints, "endpoints", "PCI functions of the card: FELIX and CRU 1 or 2, C-RORC 1.",
-                          {.minimum = 1, .maximum = 2}),
-                  setting(&C::serial, "serial", "Serial number.", {.maximum = 9999}),
-                  setting(&C::temperature, "temperature", "Temperature of the FPGA, in degrees Celsius.",
-                          {.minimum = kColdest, .maximum = kHottest}),
-              }),
-      setting(&K::cpus, "cpus", "CPUs that the DMA threads are pinned to, one an endpoint. Left out: any."),
-      setting(&K::card,
-              {
-                  setting(&C::fifo_triggers, "fifo_triggers", "Triggers that the card can hold before it is busy.",
-                          {.minimum = 1, .maximum = 1e6}),
-                  setting(&C::links, "links",
-                          "Links of an endpoint (FELIX at most 24, CRU 12, C-RORC 6; more than there are: all).",
-                          {.minimum = 1, .maximum = 24}),
-              }),
+      setting(&C::type, "type", {{"felix", CardType::felix}, {"cru", CardType::cru}, {"crorc", CardType::crorc}},
+              "Kind of card.", true),
+      setting(&C::name, "name", "Name in reports, messages and fault schedules."),
+      setting(&C::address, "address",
+              "PCI address of endpoint 0, like 0000:3b:00.0; further endpoints are the next functions.", {.required = true}),
+      setting(&C::endpoints, "endpoints", "PCI functions of the card: FELIX and CRU 1 or 2, C-RORC 1.",
+              {.minimum = 1, .maximum = 2}),
+      setting(&C::serial, "serial", "Serial number.", {.maximum = 9999}),
+      setting(&C::temperature, "temperature", "Temperature of the FPGA, in degrees Celsius.",
+              {.minimum = kColdest, .maximum = kHottest}),
+      setting(&C::cpus, "cpus", "CPUs that the DMA threads are pinned to, one an endpoint. Left out: any."),
+      setting(&C::fifo_triggers, "fifo_triggers", "Triggers that the card can hold before it is busy.",
+              {.minimum = 1, .maximum = 1e6}),
+      setting(&C::links, "links", "Links of an endpoint (FELIX at most 24, CRU 12, C-RORC 6; more than there are: all).",
+              {.minimum = 1, .maximum = 24}),
       setting(
           &K::link_speed, "link_speed",
           "Wire speed, as \"9.6Gbps\": of a FULL-mode link (12 links with 9.6Gbps, 24 with 4.8Gbps), of an E-link in GBT "
@@ -51,10 +42,7 @@ const Settings<CardKeys>& card_settings() {
           "(320Mbps), both "
           "with 8b/10b; of the user data of a CRU's link (3.2Gbps). What is more waits, and the card is busy. 0: as fast as "
           "memory takes it."),
-      setting(
-          &K::card,
-          {setting(
-              &C::felix,
+      setting(&C::felix,
               {
                   setting(&F::seed, "seed", "Seed of provable payload.", {.maximum = kMostSeed}),
                   setting(&F::full_mode, "mode", {{"gbt", false}, {"full", true}},
@@ -64,58 +52,56 @@ const Settings<CardKeys>& card_settings() {
                   setting(&F::links_per_group, "links_per_group",
                           "FELIX, FULL mode: so many neighbours carry the triggers in turn: each its L1 ids modulo this.",
                           {.minimum = 1, .maximum = 24}),
-                  setting(&F::chunk_bytes, "chunk_size", "FELIX: bytes of a chunk.", kBytes),
+                  setting(&F::chunk_bytes, "chunk_size", "FELIX: bytes of a chunk.",
+                          {.minimum = 8, .maximum = 1 << 20, .unit = Unit::bytes}),
                   setting(&F::chunk_bytes_max, "chunk_size_max", "FELIX: more than chunk_size: sizes vary between the two.",
-                          kBytes),
-              })}),
-      setting(&K::block_bytes, "block_size", "FELIX: size of a block; more than 1KiB needs trailer_bits 32.", kBytes),
+                          {.maximum = 1 << 20, .unit = Unit::bytes}),
+              }),
+      setting(&K::block_bytes, "block_size", "FELIX: size of a block; more than 1KiB needs trailer_bits 32.",
+              {.minimum = 1024, .maximum = 64 << 10, .unit = Unit::bytes}),
       setting(&K::wide_trailers, "trailer_bits", {{"16", false}, {"32", true}}, "FELIX: width of chunk trailers."),
-      setting(&K::card, {setting(&C::felix,
-                                 {
-                                     setting(&F::ttc_link, "ttc_link",
-                                             "FELIX: E-group 7, E-path 3 of link 0 carries the trigger's own packets."),
-                                     setting(&F::detector, "detector",
-                                             "FELIX: detector id in FIDs, from which link ids of the payload follow.",
-                                             {.maximum = 255}),
-                                 })}),
+      setting(
+          &C::felix,
+          {
+              setting(&F::ttc_link, "ttc_link", "FELIX: E-group 7, E-path 3 of link 0 carries the trigger's own packets."),
+              setting(&F::detector, "detector", "FELIX: detector id in FIDs, from which link ids of the payload follow.",
+                      {.maximum = 255}),
+          }),
       setting(
           &K::connector, "connector",
           "FELIX: connector id in FIDs; endpoint 1 has the next. -1: as many endpoints as stand before it in the file, as a "
           "readout of all of "
           "them counts.",
-          {.minimum = -1, .maximum = 65535}),
-      setting(
-          &K::card,
-          {
-              setting(&C::felix,
-                      {
-                          setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
-                          setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
-                                  {.minimum = 1, .maximum = 32}),
-                      }),
-              setting(&C::rdh,
-                      {
-                          setting(&R::version, "rdh_version", "CRU, C-RORC: version of the raw data headers.",
-                                  {.minimum = 6, .maximum = 7}),
-                          setting(&R::payload, "payload",
-                                  {{"provable", formats::PagePattern::provable}, {"ddg", formats::PagePattern::ddg}},
-                                  "CRU: what links send in pages: provable payload, or the data generator's counters."),
-                          setting(&R::page_bytes, "page_size", "CRU, C-RORC: largest page, a multiple of 32 bytes.", kBytes),
-                          setting(&R::frame_bytes, "frame_size",
-                                  "CRU, C-RORC: payload of a heartbeat frame of one link, a multiple of 32 bytes; it goes "
-                                  "over as many pages "
-                                  "as it takes.",
-                                  kBytes),
-                          setting(&R::first_orbit, "first_orbit", "CRU, C-RORC: orbit of the start of run."),
-                      }),
-              setting(&C::drop, "overflow", {{"drop", true}, {"busy", false}},
-                      "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as "
-                      "CRUs do. "
-                      "busy: triggers wait."),
-              setting(&C::flush, "flush",
-                      "FELIX: age at which an open block is sent, counted from its first byte; well below the time-out of "
-                      "the readout."),
-          }),
+          {.maximum = 65535}),
+      setting(&C::felix,
+              {
+                  setting(&F::crc, "crc", "FELIX: chunks end in a CRC-32."),
+                  setting(&F::l1id_bits, "l1id_bits", "FELIX: bits of the L1 id that chunks carry.",
+                          {.minimum = 1, .maximum = 32}),
+              }),
+      setting(&C::rdh,
+              {
+                  setting(&R::version, "rdh_version", "CRU, C-RORC: version of the raw data headers.",
+                          {.minimum = 6, .maximum = 7}),
+                  setting(&R::payload, "payload",
+                          {{"provable", formats::PagePattern::provable}, {"ddg", formats::PagePattern::ddg}},
+                          "CRU: what links send in pages: provable payload, or the data generator's counters."),
+                  setting(&R::page_bytes, "page_size", "CRU, C-RORC: largest page, a multiple of 32 bytes.",
+                          {.minimum = 96, .maximum = formats::kRdhPageBytes, .unit = Unit::bytes}),
+                  setting(&R::frame_bytes, "frame_size",
+                          "CRU, C-RORC: payload of a heartbeat frame of one link, a multiple of 32 bytes; it goes "
+                          "over as many pages "
+                          "as it takes.",
+                          {.maximum = 64 << 20, .unit = Unit::bytes}),
+                  setting(&R::first_orbit, "first_orbit", "CRU, C-RORC: orbit of the start of run."),
+              }),
+      setting(&C::drop, "overflow", {{"drop", true}, {"busy", false}},
+              "CRU with a trigger rate: what happens to frames that find no superpage. drop: lost and counted, as "
+              "CRUs do. "
+              "busy: triggers wait."),
+      setting(&C::flush, "flush",
+              "FELIX: age at which an open block is sent, counted from its first byte; well below the time-out of "
+              "the readout."),
   };
   return settings;
 }
@@ -160,7 +146,8 @@ const Settings<EmulatorSettings>& trigger_settings() {
           "assigns."),
       setting(&E::system, "system", "Name of the system: authority and followers must have the same."),
       setting(&E::follower_timeout, "follower_timeout",
-              "A follower from which nothing comes is busy; after so long it is dropped."),
+              "A follower from which nothing comes is busy; after so long it is dropped.",
+              {.minimum = 1e8, .maximum = 3.6e12}),
   };
   return settings;
 }
@@ -170,28 +157,25 @@ const Settings<FaultKeys>& fault_settings() {
   static const Settings<FaultKeys> settings = [] {
     std::vector<std::pair<std::string, FaultKind>> kinds;
     for (const FaultInfo& info : fault_infos()) kinds.emplace_back(info.name, info.kind);
-    return Settings<FaultKeys>{setting(
-        &FaultKeys::scheduled,
-        {
-            setting(
-                &S::fault,
+    return Settings<FaultKeys>{
+        setting(&S::fault,
                 {setting(&Fault::kind, "kind", kinds,
                          "What happens. FELIX has no bad_packet_counter and size_index_mismatch, a C-RORC no temperature.",
                          true)}),
-            setting(&S::card, "card", "Name of the card, or address of the function.", {.required = true}),
-            setting(&S::endpoint, "endpoint", "Endpoint of the card.", {.maximum = 1}),
-            setting(&S::fault, {setting(&Fault::link, "link", "Link, where the fault has one, of those that the card has.",
-                                        {.maximum = 31})}),
-            setting(&S::at, "at", "Time after the start."),
-            setting(&S::every, "every", "Again each so often, at least 1ms. 0s: once."),
-            setting(&S::fault,
-                    {
-                        setting(&Fault::duration, "duration",
-                                "Of link_down, stuck_fifo and removal: it ends after so long. 0s: it stays."),
-                        setting(&Fault::value, "value", "Degrees Celsius, of temperature.",
-                                {.minimum = kColdest, .maximum = kHottest}),
-                    }),
-        })};
+        setting(&S::card, "card", "Name of the card, or address of the function.", {.required = true}),
+        setting(&S::endpoint, "endpoint", "Endpoint of the card.", {.maximum = 1}),
+        setting(&S::fault, {setting(&Fault::link, "link", "Link, where the fault has one, of those that the card has.",
+                                    {.maximum = 31})}),
+        setting(&S::at, "at", "Time after the start."),
+        setting(&S::every, "every", "Again each so often, at least 1ms. 0s: once."),
+        setting(&S::fault,
+                {
+                    setting(&Fault::duration, "duration",
+                            "Of link_down, stuck_fifo and removal: it ends after so long. 0s: it stays."),
+                    setting(&Fault::value, "value", "Degrees Celsius, of temperature.",
+                            {.minimum = kColdest, .maximum = kHottest}),
+                }),
+    };
   }();
   return settings;
 }

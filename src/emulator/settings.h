@@ -2,31 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "emulator/emulator.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::emulator {
 
-/// A card as it is written. What is not a member of EmulatedCardSettings as it stands is beside it; `links` and `seed` are those of the card's type.
-struct CardKeys {
-  EmulatedCardSettings card;
-  std::vector<std::string> cpus;
+/// A card as it is written. What EmulatedCardSettings has otherwise is beside it; `links` and `seed` are those of the card's type.
+struct CardKeys : EmulatedCardSettings {
   std::string link_speed = "0";
-  std::uint64_t block_bytes = 1024;
+  std::uint32_t block_bytes = 1024;
   bool wide_trailers = false;
-  int connector = -1;
+  std::optional<std::uint32_t> connector;
 
   CardKeys();
 };
 
 /// A scheduled fault as it is written.
-struct FaultKeys {
-  ScheduledFault scheduled;
-
-  FaultKeys() { scheduled.fault.value = 95; }
+struct FaultKeys : ScheduledFault {
+  FaultKeys() { fault.value = 95; }
 };
 
 const Settings<CardKeys>& card_settings();             ///< [[emulator.card]]

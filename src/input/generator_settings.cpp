@@ -93,14 +93,13 @@ std::uint64_t GeneratorSettings::nominal_memory_bytes() const {
 namespace {
 
 /// The configuration: links may be a number of them, and a size of 0 follows from the others.
-struct GeneratorKeys {
-  std::uint32_t links = 192;
+struct GeneratorKeys : GeneratorSettings {
+  std::uint32_t link_count = 192;
   std::uint32_t detector = 0;
   std::uint32_t first_card = 0;
   bool full = false;
-  GeneratorSettings of;
 
-  GeneratorKeys() { of.chunk_bytes = of.size_min = of.size_max = 0; }
+  GeneratorKeys() { chunk_bytes = size_min = size_max = 0; }
 };
 
 const Settings<GeneratorKeys>& generator_table() {
@@ -113,88 +112,77 @@ const Settings<GeneratorKeys>& generator_table() {
   constexpr SettingRules kChance{.minimum = 0, .maximum = 1};
   constexpr SettingRules kLink{.minimum = -1, .maximum = 65534};
   static const Settings<K> table{
-      setting(&K::links, "links", "Number of links, when no fids are given.", {.minimum = 1, .maximum = S::kMaximumLinks}),
-      setting(&K::of, {setting(&S::links, "fids", "The links by FELIX identifier, instead of a number of them.")}),
+      setting(&K::link_count, "links", "Number of links, when no fids are given.",
+              {.minimum = 1, .maximum = S::kMaximumLinks}),
+      setting(&S::links, "fids", "The links by FELIX identifier, instead of a number of them."),
       setting(&K::detector, "detector", "Detector id in generated FIDs.", {.maximum = 255}),
       setting(&K::first_card, "first_card", "Connector id of the first card in generated FIDs.", {.maximum = 65535}),
       setting(
           &K::full, "format", {{"gbt", false}, {"full", true}},
           "What the links look like: gbt has 8 E-links a link and 40-byte chunks, full one link a fibre and 5 kB chunks."),
+      setting(&S::seed, "seed", "Seed of payload, sizes and faults: the same seed gives the same run.", kCount),
+      setting(&S::chunk_bytes, "chunk_bytes",
+              "Size of a chunk, or the mean of drawn sizes. 0 means 40 for gbt and 5000 for full.", kSize),
+      setting(&S::sizes, "sizes",
+              {{"fixed", ChunkSizes::fixed}, {"uniform", ChunkSizes::uniform}, {"normal", ChunkSizes::normal}},
+              "How chunk sizes are drawn."),
+      setting(&S::size_min, "size_min", "Least drawn size. 0 means half of chunk_bytes.", kSize),
+      setting(&S::size_max, "size_max", "Largest drawn size. 0 means one and a half chunk_bytes.", kSize),
+      setting(&S::size_sigma, "size_sigma", "Width of normal sizes. 0 means a sixth of chunk_bytes.", kSize),
+      setting(&S::crc, "crc", "End each chunk with a CRC-32."),
+      setting(&S::l1id_bits, "l1id_bits", "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), 24, 16 or 8.",
+              {.minimum = 8, .maximum = 32}),
+      setting(&S::rate_hz, "rate", "Triggers offered per second. 0 means as many as the readout takes.",
+              {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+      setting(&S::random, "spacing", {{"periodic", false}, {"random", true}},
+              "Time between triggers: even, or random (exponential)."),
+      setting(&S::events, "events", "Accepted triggers after which the run ends. 0 means it is ended from outside.", kCount),
+      setting(&S::occupancy, "occupancy",
+              "Chance that a link has data for a trigger: its rate is this share of the trigger rate.", kChance),
+      setting(&S::groups, "groups",
+              "FULL mode: deal the links, in order, into this many groups whose links carry events in turn.",
+              {.maximum = 65535}),
+      setting(&S::ecr_triggers, "ecr_triggers",
+              "Event counter reset every so many triggers. 0 means none until 24 bits are used up.", {.maximum = 1 << 24}),
+      setting(&S::ecr_period, "ecr_period", "Event counter reset every so often. 0 means none.", {.minimum = 0}),
+      setting(&S::memory_bytes, "memory",
+              "Memory for pages. 0 means 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it "
+              "is full, "
+              "triggers are refused "
+              "(dead time).",
+              {.maximum = 1e12, .unit = Unit::bytes}),
+      setting(&S::page_bytes, "page_bytes", "Size of a page; holds at least four chunks.",
+              {.minimum = 4096, .maximum = 16.0 * kMiB, .unit = Unit::bytes}),
+      setting(&S::run_length, "run_length", "Chunks of one link in a row. 0 means as many as fill a FELIX block of 1 KiB.",
+              {.maximum = 65535}),
+      setting(&S::flush, "flush", "Longest time that a chunk waits for its run to fill.",
+              {.minimum = 1000, .maximum = 1e10}),
+      setting(&S::cpu, "cpu", "CPU for the generator's thread. -1 leaves it free.", {.minimum = -1, .maximum = 4095}),
       setting(
-          &K::of,
+          &S::faults,
           {
-              setting(&S::seed, "seed", "Seed of payload, sizes and faults: the same seed gives the same run.", kCount),
-              setting(&S::chunk_bytes, "chunk_bytes",
-                      "Size of a chunk, or the mean of drawn sizes. 0 means 40 for gbt and 5000 for full.", kSize),
-              setting(&S::sizes, "sizes",
-                      {{"fixed", ChunkSizes::fixed}, {"uniform", ChunkSizes::uniform}, {"normal", ChunkSizes::normal}},
-                      "How chunk sizes are drawn."),
-              setting(&S::size_min, "size_min", "Least drawn size. 0 means half of chunk_bytes.", kSize),
-              setting(&S::size_max, "size_max", "Largest drawn size. 0 means one and a half chunk_bytes.", kSize),
-              setting(&S::size_sigma, "size_sigma", "Width of normal sizes. 0 means a sixth of chunk_bytes.", kSize),
-              setting(&S::crc, "crc", "End each chunk with a CRC-32."),
-              setting(&S::l1id_bits, "l1id_bits",
-                      "Bits of the L1 id that chunks carry: 32 (ECR counter and 24 bits), 24, 16 or 8.",
-                      {.minimum = 8, .maximum = 32}),
-              setting(&S::rate_hz, "rate", "Triggers offered per second. 0 means as many as the readout takes.",
-                      {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-              setting(&S::random, "spacing", {{"periodic", false}, {"random", true}},
-                      "Time between triggers: even, or random (exponential)."),
-              setting(&S::events, "events", "Accepted triggers after which the run ends. 0 means it is ended from outside.",
-                      kCount),
-              setting(&S::occupancy, "occupancy",
-                      "Chance that a link has data for a trigger: its rate is this share of the trigger rate.", kChance),
-              setting(&S::groups, "groups",
-                      "FULL mode: deal the links, in order, into this many groups whose links carry events in turn.",
-                      {.maximum = 65535}),
-              setting(&S::ecr_triggers, "ecr_triggers",
-                      "Event counter reset every so many triggers. 0 means none until 24 bits are used up.",
-                      {.maximum = 1 << 24}),
-              setting(&S::ecr_period, "ecr_period", "Event counter reset every so often. 0 means none.", {.minimum = 0}),
-              setting(&S::memory_bytes, "memory",
-                      "Memory for pages. 0 means 100 ms of data at the rate, at least 16 MiB and at most 128 MiB. When it "
-                      "is full, "
-                      "triggers are refused "
-                      "(dead time).",
-                      {.maximum = 1e12, .unit = Unit::bytes}),
-              setting(&S::page_bytes, "page_bytes", "Size of a page; holds at least four chunks.",
-                      {.minimum = 4096, .maximum = 16.0 * kMiB, .unit = Unit::bytes}),
-              setting(&S::run_length, "run_length",
-                      "Chunks of one link in a row. 0 means as many as fill a FELIX block of 1 KiB.", {.maximum = 65535}),
-              setting(&S::flush, "flush", "Longest time that a chunk waits for its run to fill.",
-                      {.minimum = 1000, .maximum = 1e10}),
-              setting(&S::cpu, "cpu", "CPU for the generator's thread. -1 leaves it free.",
-                      {.minimum = -1, .maximum = 4095}),
-              setting(
-                  &S::faults,
-                  {
-                      setting(&F::missing, "fault_missing", "Chance that a chunk is not sent.", kChance),
-                      setting(&F::duplicate, "fault_duplicate", "Chance that a chunk is sent twice.", kChance),
-                      setting(&F::late, "fault_late", "Chance that a chunk is held back by late_by.", kChance),
-                      setting(&F::corrupt, "fault_corrupt", "Chance that a bit of a chunk's payload is flipped.", kChance),
-                      setting(&F::l1id, "fault_l1id", "Chance that a bit of a chunk's L1 id is flipped.", kChance),
-                      setting(&F::truncated, "fault_truncated", "Chance that a chunk is cut short and marked so.", kChance),
-                      setting(&F::jump, "fault_jump", "Chance that a chunk is sent as that of L1 id + jump_by.", kChance),
-                      setting(&F::out_of_sequence, "fault_out_of_sequence",
-                              "Chance that a chunk changes places with the next of its link.", kChance),
-                      setting(&F::bcid, "fault_bcid", "Chance that a chunk's BCID is one too large.", kChance),
-                      setting(&F::late_by, "late_by", "How long late chunks are held back.",
-                              {.minimum = 0, .maximum = 1e11}),
-                      setting(&F::jump_by, "jump_by", "Size of jumps in L1 ids.", {.minimum = 1, .maximum = (1 << 24) - 1}),
-                      setting(&F::jump_link, "jump_link", "Position of a link whose L1 ids jump by jump_by. -1 means none.",
-                              kLink),
-                      setting(&F::jump_from, "jump_from", "Trigger from which jump_link is off.", kCount),
-                      setting(&F::jump_for, "jump_for", "Triggers for which jump_link is off. 0 means for good.", kCount),
-                      setting(&F::silent_link, "silent_link", "Position of a link that falls silent. -1 means none.", kLink),
-                      setting(&F::silent_from, "silent_from", "Trigger from which silent_link is silent.", kCount),
-                      setting(&F::silent_for, "silent_for", "Triggers for which silent_link is silent. 0 means for good.",
-                              kCount),
-                      setting(
-                          &F::lag_link, "lag_link",
-                          "Position of a link whose chunks come lag_by triggers after those of the others. -1 means none.",
-                          kLink),
-                      setting(&F::lag_by, "lag_by", "Triggers by which lag_link lags.", {.maximum = 1 << 20}),
-                  }),
+              setting(&F::missing, "fault_missing", "Chance that a chunk is not sent.", kChance),
+              setting(&F::duplicate, "fault_duplicate", "Chance that a chunk is sent twice.", kChance),
+              setting(&F::late, "fault_late", "Chance that a chunk is held back by late_by.", kChance),
+              setting(&F::corrupt, "fault_corrupt", "Chance that a bit of a chunk's payload is flipped.", kChance),
+              setting(&F::l1id, "fault_l1id", "Chance that a bit of a chunk's L1 id is flipped.", kChance),
+              setting(&F::truncated, "fault_truncated", "Chance that a chunk is cut short and marked so.", kChance),
+              setting(&F::jump, "fault_jump", "Chance that a chunk is sent as that of L1 id + jump_by.", kChance),
+              setting(&F::out_of_sequence, "fault_out_of_sequence",
+                      "Chance that a chunk changes places with the next of its link.", kChance),
+              setting(&F::bcid, "fault_bcid", "Chance that a chunk's BCID is one too large.", kChance),
+              setting(&F::late_by, "late_by", "How long late chunks are held back.", {.minimum = 0, .maximum = 1e11}),
+              setting(&F::jump_by, "jump_by", "Size of jumps in L1 ids.", {.minimum = 1, .maximum = (1 << 24) - 1}),
+              setting(&F::jump_link, "jump_link", "Position of a link whose L1 ids jump by jump_by. -1 means none.", kLink),
+              setting(&F::jump_from, "jump_from", "Trigger from which jump_link is off.", kCount),
+              setting(&F::jump_for, "jump_for", "Triggers for which jump_link is off. 0 means for good.", kCount),
+              setting(&F::silent_link, "silent_link", "Position of a link that falls silent. -1 means none.", kLink),
+              setting(&F::silent_from, "silent_from", "Trigger from which silent_link is silent.", kCount),
+              setting(&F::silent_for, "silent_for", "Triggers for which silent_link is silent. 0 means for good.", kCount),
+              setting(&F::lag_link, "lag_link",
+                      "Position of a link whose chunks come lag_by triggers after those of the others. -1 means none.",
+                      kLink),
+              setting(&F::lag_by, "lag_by", "Triggers by which lag_link lags.", {.maximum = 1 << 20}),
           }),
   };
   return table;
@@ -203,10 +191,9 @@ const Settings<GeneratorKeys>& generator_table() {
 }  // namespace
 
 GeneratorSettings GeneratorSettings::from(const Parameters& parameters) {
-  GeneratorKeys keys = generator_table().read(parameters);
-  GeneratorSettings& s = keys.of;
-  if (s.links.empty()) s.links = generated_fids(keys.links, keys.detector, keys.first_card, keys.full);
-  if (s.chunk_bytes == 0) s.chunk_bytes = keys.full ? 5000 : 40;
+  GeneratorKeys s = generator_table().read(parameters);
+  if (s.links.empty()) s.links = generated_fids(s.link_count, s.detector, s.first_card, s.full);
+  if (s.chunk_bytes == 0) s.chunk_bytes = s.full ? 5000 : 40;
   if (s.size_min == 0) s.size_min = std::max(12U, s.chunk_bytes / 2);
   if (s.size_max == 0) s.size_max = std::max(s.size_min, s.chunk_bytes + s.chunk_bytes / 2);
   if (s.size_sigma == 0) s.size_sigma = s.chunk_bytes / 6;

@@ -8,6 +8,7 @@
 
 #include "network/scenario_settings.h"
 #include "network/simulator/simulate.h"
+#include "network/tables.h"
 
 namespace rodeo::network {
 
@@ -42,7 +43,7 @@ std::string where_of(const Table& table, std::string_view key) {
 /// A number with the unit of the setting, in its base unit.
 Result<double> number_of(const ScenarioSetting& setting, const std::string& text) {
   Scenario scenario;
-  if (auto done = setting.assign(scenario, text); !done) return std::unexpected(done.error());
+  RODEO_TRY(setting.assign(scenario, text));
   const std::string base = setting.text(scenario);
   double value = 0;
   if (const auto read = std::from_chars(base.data(), base.data() + base.size(), value);
@@ -96,35 +97,30 @@ class Job {
       complain(good.error(), network_.where());
   }
 
-  std::vector<std::string> values_of(const Table& axis, const ScenarioSetting& setting) {
-    const Parameters& keys = axis.parameters();
-    if (axis.given("values")) return keys.list("values");
-    const std::string& from = keys.text("from");
-    const std::string& to = keys.text("to");
-    const auto steps = keys.integer("steps");
-    if (from.empty() || to.empty() || steps < 2) {
+  std::vector<std::string> values_of(const Table& axis, const SweepAxis& range, const ScenarioSetting& setting) {
+    if (axis.given("values")) return range.values;
+    if (range.from.empty() || range.to.empty() || range.steps < 2) {
       complain({"config.bad_value", fmt::format("{} has neither `values` nor a whole range", axis.path()), "",
                 "give values = [...], or from, to and steps (2 or more)"},
                axis.where());
       return {};
     }
-    const auto first = number_of(setting, from);
-    const auto last = number_of(setting, to);
+    const auto first = number_of(setting, range.from);
+    const auto last = number_of(setting, range.to);
     if (!first || !last) {
       complain(!first ? first.error() : last.error(), where_of(axis, !first ? "from" : "to"));
       return {};
     }
-    const bool log = keys.text("scale") == "log";
-    if (log && !(*first > 0 && *last > 0)) {
+    if (range.log && !(*first > 0 && *last > 0)) {
       complain({"config.bad_value", "a logarithmic range needs ends above 0"}, axis.where());
       return {};
     }
     const KeyType type = setting.key.type;  // a text is a size or a bit rate
     const bool whole = type == KeyType::integer || type == KeyType::size || type == KeyType::text;
     std::vector<std::string> values;
-    for (std::int64_t i = 0; i < steps; ++i) {
-      const double share = static_cast<double>(i) / static_cast<double>(steps - 1);
-      const double value = log ? *first * std::pow(*last / *first, share) : *first + (*last - *first) * share;
+    for (std::int64_t i = 0; i < range.steps; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(range.steps - 1);
+      const double value = range.log ? *first * std::pow(*last / *first, share) : *first + (*last - *first) * share;
       values.push_back(whole ? fmt::format("{:.0f}", value) : fmt::format("{:.10g}", value));
     }
     return values;
@@ -132,12 +128,13 @@ class Job {
 
   Json read_sweep(const Table& sweep) {
     Json out = json_of(sweep);
-    const std::string& search = sweep.parameters().text("search");
+    const Sweep settings = sweep_settings().read(sweep.parameters());
+    const std::string& search = settings.search;
     if (search != "none") {
       double ends[2] = {};
       for (const int i : {0, 1}) {
         const char* name = i == 0 ? "low" : "high";
-        const auto value = number_of(*find_scenario_setting(search), sweep.parameters().text(name));
+        const auto value = number_of(*find_scenario_setting(search), i == 0 ? settings.low : settings.high);
         if (!value) {
           Error error = value.error().within(name);
           error.next =
@@ -155,7 +152,8 @@ class Job {
     out["axes"] = Json::array();
     double points = 1;
     for (const Table& axis : sweep.tables("axis")) {
-      const std::string& name = axis.parameters().text("key");
+      const SweepAxis range = axis_settings().read(axis.parameters());
+      const std::string& name = range.key;
       const ScenarioSetting* setting = find_scenario_setting(name);
       if (setting == nullptr) {
         complain(scenario_of({{name, ""}}).error(), where_of(axis, "key"));
@@ -166,14 +164,14 @@ class Job {
                  where_of(axis, "key"));
         continue;
       }
-      const std::vector<std::string> values = values_of(axis, *setting);
+      const std::vector<std::string> values = values_of(axis, range, *setting);
       for (const std::string& value : values) {
         if (const auto alone = scenario_of({{name, value}}); !alone) complain(alone.error(), where_of(axis, "values"));
       }
       points *= static_cast<double>(values.size());
       out["axes"].push_back(Json::object({{"key", name}, {"values", Json::array_of(values)}}));
     }
-    if (points * static_cast<double>(sweep.parameters().integer("repeats")) > 1e6) {
+    if (points * static_cast<double>(settings.repeats) > 1e6) {
       complain({"config.bad_value", fmt::format("the sweep has {:.0f} points, which is more than anybody waits for", points),
                 "", "make its axes shorter"},
                sweep.where());

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 
@@ -24,16 +23,6 @@ using settings::Setting;
 using settings::Table;
 
 namespace {
-
-/// "17" or "0x11".
-std::optional<std::uint32_t> read_id(std::string_view text) {
-  const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  if (hex) text.remove_prefix(2);
-  std::uint32_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// Files say how their payload proves itself, to whoever reads them: by the seed of the generator, else by what a processor verifies in
 /// passing. Extractors of other formats, or told to leave them out, do not find BCID and trigger type.
@@ -60,7 +49,7 @@ std::optional<formats::ProvableMark> provable_of(const ReadoutSettings& settings
 }
 
 RunInfo run_info(const Table& run, const ReadoutSettings& settings) {
-  RunInfo info = run_settings().read(run.parameters()).of;
+  RunInfo info = run_settings().read(run.parameters());
   info.readout_name = settings.name;
   info.emulated = settings.input.type == "generator";
   info.provable = provable_of(settings);
@@ -98,17 +87,8 @@ void refuse_other_than_plain_name(const Table& table, const char* key, Configura
                     where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
-RobSettings rob(const Table& table, ConfigurationErrors& errors) {
-  const RobKeys keys = rob_settings().read(table.parameters());
-  RobSettings out = keys.of;
-  for (const std::string& text : keys.link_ids) {
-    const auto id = read_id(text);
-    if (!id) {
-      errors.push_back({"config.bad_value", fmt::format("{}.link_ids: `{}` is no 32-bit number", table.path(), text),
-                        where_of(table, "link_ids"), "write 17 or 0x11"});
-    }
-    out.link_ids.push_back(id.value_or(0));
-  }
+RobSettings rob(const Table& table) {
+  RobSettings out = rob_settings().read(table.parameters());
   out.where = where_of(table, out.links.empty() ? "source_id" : "links");
   return out;
 }
@@ -269,18 +249,19 @@ void refuse_hasty_timeout(const Configuration& configuration, const ReadoutSetti
 ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErrors& errors) {
   const Table& readout = *configuration.table("readout");
   ReadoutSettings out;
-  out.name = readout.parameters().text("name");
+  const ProcessKeys process = process_settings().read(readout.parameters());
+  out.name = process.name;
+  out.fail_on_loss = process.fail_on_loss;
   out.input = component(*readout.table("input"));
   out.builder = component(*readout.table("builder"));
   out.extractor = component(*readout.table("extractor"));
   if (const Table* checker = readout.table("checker")) out.checker = component(*checker);
-  for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table, errors));
+  for (const Table& table : readout.tables("rob")) out.robs.push_back(rob(table));
   for (const Table& table : readout.tables("consumer")) out.consumers.push_back(component(table));
   number_consumers(readout, out);
   follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy = link_policy_settings().read(readout.table("link_policy")->parameters());
-  out.fail_on_loss = readout.parameters().real("fail_on_loss");
   refuse_bad_addresses(configuration, errors);
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(out, errors);

@@ -4,47 +4,57 @@ namespace rodeo::readout {
 
 const Settings<RunKeys>& run_settings() {
   using R = RunInfo;
-  static const Settings<RunKeys> settings{setting(
-      &RunKeys::of,
-      {
-          setting(
-              &R::run_number, "number",
+  static const Settings<RunKeys> settings{
+      setting(&R::run_number, "number",
               "Run number: 31 bits, as ROD headers have it. 0: the next that no file in the directories of the file writers "
               "has.",
               {.maximum = 0x7fffffff}),
-          setting(&R::run_type, "type", {{"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}},
-                  "Kind of run, as in the ATLAS event header."),
-          setting(&R::lumi_block, "lumi_block", "Luminosity block.", {.maximum = 0xffff}),
-          setting(
-              &R::source_id, "source_id",
+      setting(&R::run_type, "type", {{"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}},
+              "Kind of run, as in the ATLAS event header."),
+      setting(&R::lumi_block, "lumi_block", "Luminosity block.", {.maximum = 0xffff}),
+      setting(&R::source_id, "source_id",
               "Source id of the full event header. Subdetector 0x7c is the HLT, by which events of the experiment come; 0 "
               "says no more than "
               "that it is a full event."),
-          setting(&R::project, "project",
-                  "Project tag: the first part of a file's name. Letters, digits, `_`, `-` and `.`."),
-          setting(&R::stream_type, "stream_type", "Type of the stream, in the stream tag and in file names.",
-                  {.choices = {"physics", "calibration", "reserved", "debug", "unknown", "express", "monitoring"}}),
-          setting(&R::stream_name, "stream",
-                  "Name of the stream, in the stream tag and in file names. Letters, digits, `_`, `-` and `.`."),
-      })};
+      setting(&R::project, "project", "Project tag: the first part of a file's name. Letters, digits, `_`, `-` and `.`."),
+      setting(&R::stream_type, "stream_type", "Type of the stream, in the stream tag and in file names.",
+              {.choices = {"physics", "calibration", "reserved", "debug", "unknown", "express", "monitoring"}}),
+      setting(&R::stream_name, "stream",
+              "Name of the stream, in the stream tag and in file names. Letters, digits, `_`, `-` and `.`."),
+  };
   return settings;
 }
 
-const Settings<RobKeys>& rob_settings() {
+const Settings<ProcessKeys>& process_settings() {
+  using P = ProcessKeys;
+  static const Settings<P> settings{
+      setting(&P::name, "name", "Name of the process: names its control socket, and stands in its files."),
+      setting(&P::plugins, "plugins",
+              "Plug-in libraries to load, by name (libNAME.so in the search path) or by path (with a /, relative to this "
+              "file)."),
+      setting(&P::plugin_directories, "plugin_directories",
+              "Directories to look for plug-ins in, relative to this file; searched after RODEO_PLUGIN_PATH."),
+      setting(&P::control, "control",
+              "Listens on a control socket in the runtime directory, for `rodeo readout status`, `link` and `stop`."),
+      setting(&P::fail_on_loss, "fail_on_loss",
+              "Exit status 6 if a larger fraction of chunks is lost, of fragments incomplete, or of events not written; 0: "
+              "if anything is lost, 1: never.",
+              {.minimum = 0, .maximum = 1}),
+  };
+  return settings;
+}
+
+const Settings<RobSettings>& rob_settings() {
   using R = RobSettings;
-  static const Settings<RobKeys> settings{
-      setting(&RobKeys::of,
-              {
-                  setting(&R::source_id, "source_id", "Source id of the ROB; unique in the readout.", {.required = true}),
-                  setting(&R::links, "links", "Links of the ROB: FIDs, or ranges FID+N. Left out: every link of the input."),
-              }),
-      setting(&RobKeys::link_ids, "link_ids",
+  static const Settings<R> settings{
+      setting(&R::source_id, "source_id", "Source id of the ROB; unique in the readout.", {.required = true}),
+      setting(&R::links, "links", "Links of the ROB: FIDs, or ranges FID+N. Left out: every link of the input."),
+      setting(&R::link_ids, "link_ids",
               "Detector resource ids for the chunk headers, one per link. Left out: bits 47 to 16 of the FID."),
-      setting(&RobKeys::of, {setting(&R::links_per_group, "links_per_group",
-                                     "FULL mode: so many neighbours in `links` are one data channel and carry its events in "
-                                     "turn. 0: all of them are "
-                                     "one.",
-                                     {.maximum = 65535})}),
+      setting(&R::links_per_group, "links_per_group",
+              "FULL mode: so many neighbours in `links` are one data channel and carry its events in turn. 0: all of them "
+              "are one.",
+              {.maximum = 65535}),
   };
   return settings;
 }

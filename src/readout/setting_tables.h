@@ -10,20 +10,22 @@
 namespace rodeo::readout {
 
 /// A run as it is written: 0 is the next free number.
-struct RunKeys {
-  RunInfo of;
-
-  RunKeys() { of.run_number = 0; }
+struct RunKeys : RunInfo {
+  RunKeys() { run_number = 0; }
 };
 
-/// A ROB as it is written: resource ids are texts, "17" or "0x11".
-struct RobKeys {
-  RobSettings of;
-  std::vector<std::string> link_ids;
+/// A process as it is written.
+struct ProcessKeys {
+  std::string name = "readout";
+  std::vector<std::string> plugins;
+  std::vector<std::string> plugin_directories;
+  bool control = true;
+  double fail_on_loss = 1;
 };
 
+const Settings<ProcessKeys>& process_settings();             ///< [readout]
 const Settings<RunKeys>& run_settings();                     ///< [run]
-const Settings<RobKeys>& rob_settings();                     ///< [[readout.rob]]
+const Settings<RobSettings>& rob_settings();                 ///< [[readout.rob]]
 const Settings<LinkPolicySettings>& link_policy_settings();  ///< [readout.link_policy]
 
 }  // namespace rodeo::readout

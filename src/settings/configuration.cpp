@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <ranges>
 #include <stdexcept>
 
 #include "base/nearest.h"
+#include "settings/key_list.h"
 #include "settings/key_value.h"
 
 namespace rodeo::settings {
@@ -50,17 +52,26 @@ std::span<const Table> Table::tables(std::string_view name) const {
   return found.elements;
 }
 
+namespace {
+
+/// The names between the dots.
+std::vector<std::string> names_in(std::string_view path) {
+  std::vector<std::string> names;
+  for (const auto name : std::views::split(path, '.')) names.emplace_back(name.begin(), name.end());
+  return names;
+}
+
+}  // namespace
+
 const Table* Configuration::table(std::string_view path) const {
   const Table* found = &root;
-  while (!path.empty() && found != nullptr) {
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    found = found->table(path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
-  }
+  for (const std::string& name : names_in(path)) found = found == nullptr ? nullptr : found->table(name);
   return found;
 }
 
 namespace {
+
+std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
 /// Declarations as a tree; what lies between declared tables is there without keys.
 struct Declared {
@@ -68,26 +79,17 @@ struct Declared {
   std::string path;
   TableDeclaration declaration;
   std::vector<Declared> below;
-
-  const Declared* find(std::string_view wanted) const {
-    const auto found = std::ranges::find(below, wanted, &Declared::name);
-    return found == below.end() ? nullptr : &*found;
-  }
 };
 
 Declared tree_of(std::span<const TableDeclaration> declarations) {
   Declared root;
   for (const TableDeclaration& declaration : declarations) {
     Declared* at = &root;
-    std::string_view rest = declaration.path;
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(0, rest.find('.'));
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    for (const std::string& name : names_in(declaration.path)) {
       auto next = std::ranges::find(at->below, name, &Declared::name);
       if (next == at->below.end()) {
-        Declared fresh{std::string(name), at->path.empty() ? std::string(name) : at->path + "." + std::string(name), {}, {}};
-        fresh.declaration.path = fresh.path;
-        next = at->below.insert(at->below.end(), std::move(fresh));
+        const std::string path = joined(at->path, name);
+        next = at->below.insert(at->below.end(), {name, path, {.path = path, .help = {}}, {}});
       }
       at = &*next;
     }
@@ -184,23 +186,20 @@ class ConfigurationBuilder {
     std::ranges::replace(dotted, '[', '.');
     std::erase(dotted, ']');
     std::string path;
-    std::string_view rest = dotted;
     const RawValue* at = &raw;
-    while (!rest.empty()) {
-      const std::string_view name = rest.substr(0, rest.find('.'));
+    for (const std::string& name : names_in(dotted)) {
       const bool index = !name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
       const bool in_array = at != nullptr && at->kind == RawValue::Kind::array;
       std::optional<std::size_t> position;
       if (in_array && !index) position = position_of(*at, name);
-      if (in_array && index && name.size() < 6) position = std::stoul(std::string(name));
+      if (in_array && index && name.size() < 6) position = std::stoul(name);
       if (position) {
         path += fmt::format("[{}]", *position);
         at = *position < at->elements.size() ? &at->elements[*position] : nullptr;
       } else {
-        path += index ? fmt::format("[{}]", name) : path.empty() ? std::string(name) : "." + std::string(name);
+        path = index ? path + "[" + name + "]" : joined(path, name);
         if (at != nullptr) at = at->find(name);
       }
-      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
     }
     overrides_[path] = {text.substr(equals + 1)};
   }
@@ -238,10 +237,6 @@ class ConfigurationBuilder {
       if (inner == nullptr) inner = &kNothing;
       if (inner->kind == RawValue::Kind::table) load_plugins(below, *inner, joined(path, below.name));
     }
-  }
-
-  static std::string joined(const std::string& path, const std::string& name) {
-    return path.empty() ? name : path + "." + name;
   }
 
   /// The strongest source that gives a key.
@@ -287,24 +282,15 @@ class ConfigurationBuilder {
 
     for (const Key& key : keys) set(table, key, raw, place);
     if (raw != nullptr && complete) reject_unknown(declared, *raw, table, keys);
-    for (const Declared& below : declared.below) {
-      if (raw == nullptr || raw->find(below.name) == nullptr || below.declaration.path.empty()) {
-        add_absent(below, table);
-      } else {
-        add_below(below, *raw, table);
-      }
-    }
+    for (const Declared& below : declared.below) add_below(below, raw == nullptr ? nullptr : raw->find(below.name), table);
     return table;
   }
 
   /// Reads `type` and adds the keys of the component and of those that it names in turn. False if one is not known.
   bool add_component(const Declared& declared, const RawValue* raw, Place place, Table& table, std::vector<Key>& keys) {
     const TableDeclaration& declaration = declared.declaration;
-    const Key type{.name = "type",
-                   .type = KeyType::text,
-                   .fallback = declaration.default_type,
-                   .help = fmt::format("Which {} it is.", base::kind_name(*declaration.component)),
-                   .required = declaration.default_type.empty()};
+    Key type = type_key(declaration, registry_);
+    type.type = KeyType::text;  // the registry says more of a name that it does not know
     set(table, type, raw, place);
     if (!table.parameters_.has("type")) return false;
     table.type_ = table.parameters_.text("type");
@@ -331,8 +317,7 @@ class ConfigurationBuilder {
       Error error = found.error();
       error.what = fmt::format("{}: {}", joined(table.path_, slot), error.what);
       error.where = setting->where;
-      const Place at = places_.contains(joined(table.path_, slot)) ? places_.at(joined(table.path_, slot)) : Place{};
-      complain(at, std::move(error));
+      complain(setting->place, std::move(error));
       return false;
     }
     for (const Key& key : (*found)->info.keys) {
@@ -347,11 +332,10 @@ class ConfigurationBuilder {
     // A name that nobody gives is that of the component.
     if (key.fallback == "{type}") key.fallback = table.type_;
     const std::optional<Given> given = find(raw, key, path);
-    if (given) places_[path] = given->place;
     if (!given && key.required) {
       Error error{"config.missing_key", fmt::format("{} is required", path), table.where_, {}};
       if (error.where.empty()) error.where = source_.file.string();
-      if (key.name == "type") error.next = "give one of: " + types_text(table.path_);
+      for (const std::string& choice : key.choices) error.next += (error.next.empty() ? "give one of: " : ", ") + choice;
       if (error.next.empty()) error.next = fmt::format("{}    rodeo explain {}", first_sentence(key.help), plain(path));
       return complain(place, std::move(error));
     }
@@ -364,23 +348,8 @@ class ConfigurationBuilder {
       return complain(given ? given->place : place, std::move(error));
     }
     table.parameters_.set(key.name, std::move(*value));
-    Setting setting{key, given ? given->origin : Origin::fallback, given ? given->where : std::string{},
-                    given ? given->raw.written() : default_text(key)};
-    table.settings_.push_back(std::move(setting));
-  }
-
-  std::string types_text(const std::string& path) const {
-    const Declared* at = &declared_;
-    std::string_view rest = path;
-    while (!rest.empty() && at != nullptr) {
-      const std::string_view step = rest.substr(0, rest.find('.'));
-      rest.remove_prefix(std::min(step.size() + 1, rest.size()));
-      at = at->find(step.substr(0, step.find('[')));
-    }
-    std::string list;
-    if (at == nullptr || !at->declaration.component) return list;
-    for (const std::string& name : registry_.names(*at->declaration.component)) list += (list.empty() ? "" : ", ") + name;
-    return list;
+    table.settings_.push_back(given ? Setting{key, given->origin, given->where, given->raw.written(), given->place}
+                                    : Setting{key, Origin::fallback, {}, default_text(key), {}});
   }
 
   /// readout.consumer[1].queue as `rodeo explain` knows it.
@@ -445,20 +414,8 @@ class ConfigurationBuilder {
     }
   }
 
-  void add_absent(const Declared& below, Table& table) {
-    const bool array = below.declaration.form == TableDeclaration::Form::array;
-    Table::Child child{below.name, array, {}};
-    // A flag that sets one of its keys brings a table that the file leaves out.
-    const std::string keys_of = joined(table.path_, below.name) + ".";
-    const bool set_by_flag =
-        std::ranges::any_of(overrides_, [&](const auto& one) { return one.first.starts_with(keys_of); });
-    if (!array && (!below.declaration.optional || set_by_flag))
-      child.elements.push_back(make(below, nullptr, joined(table.path_, below.name), ""));
-    table.children_.push_back(std::move(child));
-  }
-
-  void add_below(const Declared& below, const RawValue& raw, Table& table) {
-    const RawValue& inner = *raw.find(below.name);
+  /// The tables of one declaration below a table; `inner` is nullptr where the file has none.
+  void add_below(const Declared& below, const RawValue* inner, Table& table) {
     const bool array = below.declaration.form == TableDeclaration::Form::array;
     const std::string path = joined(table.path_, below.name);
     Table::Child child{below.name, array, {}};
@@ -469,19 +426,24 @@ class ConfigurationBuilder {
                 {},
                 fmt::format("write {} on a line of its own", array ? "[[" + plain(path) + "]]" : "[" + plain(path) + "]")});
     };
-    if (!array && inner.kind == RawValue::Kind::table) {
-      child.elements.push_back(make(below, &inner, path, where(inner.place)));
-    } else if (array && inner.kind == RawValue::Kind::array) {
-      for (std::size_t i = 0; i < inner.elements.size(); ++i) {
-        const RawValue& element = inner.elements[i];
-        if (element.kind != RawValue::Kind::table) {
+    if (inner == nullptr) {
+      // A flag that sets one of its keys brings a table that the file leaves out.
+      const bool set_by_flag =
+          std::ranges::any_of(overrides_, [&](const auto& one) { return one.first.starts_with(path + "."); });
+      if (!array && (!below.declaration.optional || set_by_flag)) child.elements.push_back(make(below, nullptr, path, ""));
+    } else if (!array && inner->kind == RawValue::Kind::table) {
+      child.elements.push_back(make(below, inner, path, where(inner->place)));
+    } else if (array && inner->kind == RawValue::Kind::array) {
+      for (std::size_t i = 0; i < inner->elements.size(); ++i) {
+        const RawValue& element = inner->elements[i];
+        if (element.kind == RawValue::Kind::table) {
+          child.elements.push_back(make(below, &element, fmt::format("{}[{}]", path, i), where(element.place)));
+        } else {
           wrong(element);
-          continue;
         }
-        child.elements.push_back(make(below, &element, fmt::format("{}[{}]", path, i), where(element.place)));
       }
     } else {
-      wrong(inner);
+      wrong(*inner);
     }
     table.children_.push_back(std::move(child));
   }
@@ -492,26 +454,15 @@ class ConfigurationBuilder {
   base::PluginHost& plugins_;
   fs::path directory_;
   std::map<std::string, Override> overrides_;
-  std::map<std::string, Place> places_;
   std::vector<std::string> known_paths_;
   std::vector<Located> errors_;
 };
-
-std::expected<Configuration, ConfigurationErrors> parse_configuration(std::string_view text,
-                                                                      const ConfigurationSource& source,
-                                                                      std::span<const TableDeclaration> declarations,
-                                                                      const base::ComponentRegistry& registry,
-                                                                      base::PluginHost& plugins) {
-  const Result<RawValue> raw = parse_toml(text, source.file.string());
-  if (!raw) return std::unexpected(ConfigurationErrors{raw.error()});
-  return ConfigurationBuilder(source, declarations, registry, plugins).build(*raw);
-}
 
 std::expected<Configuration, ConfigurationErrors> load_configuration(const ConfigurationSource& source,
                                                                      std::span<const TableDeclaration> declarations,
                                                                      const base::ComponentRegistry& registry,
                                                                      base::PluginHost& plugins) {
-  const Result<RawValue> raw = read_toml_file(source.file);
+  const Result<RawValue> raw = source.text ? parse_toml(*source.text, source.file.string()) : read_toml_file(source.file);
   if (!raw) return std::unexpected(ConfigurationErrors{raw.error()});
   return ConfigurationBuilder(source, declarations, registry, plugins).build(*raw);
 }

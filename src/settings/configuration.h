@@ -3,6 +3,7 @@
 
 #include <expected>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ struct Setting {
   Origin origin = Origin::fallback;
   std::string where;    ///< "run.toml:14:3", "RODEO_READOUT_BUILDER_TIMEOUT", "--set", or empty
   std::string written;  ///< as in the file
+  Place place;
 };
 
 /// One table, checked. Every declared key has a value.
@@ -78,6 +80,7 @@ class Table {
 /// What a configuration is read from, in order of strength from the weakest: defaults, file, environment, overrides.
 struct ConfigurationSource {
   std::filesystem::path file;
+  std::optional<std::string> text = {};     ///< instead of what the file holds, whose name then stands in messages alone
   std::vector<std::string> overrides = {};  ///< "readout.builder.timeout=20ms", "readout.rob[0].source_id=0x610001"
   bool environment = true;                  ///< RODEO_READOUT_BUILDER_TIMEOUT, RODEO_READOUT_ROB_0_SOURCE_ID
 };
@@ -99,12 +102,5 @@ std::expected<Configuration, ConfigurationErrors> load_configuration(const Confi
                                                                      std::span<const TableDeclaration> declarations,
                                                                      const base::ComponentRegistry& registry,
                                                                      base::PluginHost& plugins);
-
-/// The same for a text; `name` stands for the file in messages, relative paths start at its directory.
-std::expected<Configuration, ConfigurationErrors> parse_configuration(std::string_view text,
-                                                                      const ConfigurationSource& source,
-                                                                      std::span<const TableDeclaration> declarations,
-                                                                      const base::ComponentRegistry& registry,
-                                                                      base::PluginHost& plugins);
 
 }  // namespace rodeo::settings

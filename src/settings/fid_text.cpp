@@ -50,18 +50,17 @@ std::optional<Fid> advance(Fid first, std::uint32_t n) {
 
 Result<std::vector<Fid>> parse_fid_range(std::string_view text) {
   const std::size_t plus = text.find('+');
-  const auto first = parse_fid(text.substr(0, plus));
-  if (!first) return std::unexpected(first.error());
-  if (plus == std::string_view::npos) return std::vector<Fid>{*first};
+  const auto first = RODEO_TRY(parse_fid(text.substr(0, plus)));
+  if (plus == std::string_view::npos) return std::vector<Fid>{first};
 
   const auto count = parse_number(text.substr(plus + 1));
   if (!count || *count == 0)
     return std::unexpected(bad_fid(fmt::format("`{}` needs a count of 1 or more after the +", text)));
-  if (*count > std::uint64_t{1} << kElinkCounterBits || !advance(*first, static_cast<std::uint32_t>(*count - 1))) {
+  if (*count > std::uint64_t{1} << kElinkCounterBits || !advance(first, static_cast<std::uint32_t>(*count - 1))) {
     return std::unexpected(bad_fid(fmt::format("`{}` runs past e-link 63 of link 8191", text)));
   }
   std::vector<Fid> fids(*count);
-  for (std::uint32_t i = 0; i < fids.size(); ++i) fids[i] = *advance(*first, i);
+  for (std::uint32_t i = 0; i < fids.size(); ++i) fids[i] = *advance(first, i);
   return fids;
 }
 

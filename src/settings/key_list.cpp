@@ -16,19 +16,20 @@ void add_component_keys(std::vector<ListedKey>& list, const TableDeclaration& ta
 
 }  // namespace
 
+Key type_key(const TableDeclaration& table, const base::ComponentRegistry& registry) {
+  return {
+      .name = "type",
+      .type = KeyType::choice,
+      .fallback = table.default_type,
+      .help = fmt::format("Which {} it is: one of the default library, or of a plug-in.", base::kind_name(*table.component)),
+      .choices = registry.names(*table.component),
+      .required = table.default_type.empty()};
+}
+
 std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry) {
   std::vector<ListedKey> list;
   for (const TableDeclaration& table : declarations) {
-    if (table.component) {
-      Key type{.name = "type",
-               .type = KeyType::choice,
-               .fallback = table.default_type,
-               .help = fmt::format("Which {} it is: one of the default library, or of a plug-in.",
-                                   base::kind_name(*table.component)),
-               .choices = registry.names(*table.component),
-               .required = table.default_type.empty()};
-      list.push_back({&table, nullptr, "", std::move(type)});
-    }
+    if (table.component) list.push_back({&table, nullptr, "", type_key(table, registry)});
     for (const Key& key : table.keys) list.push_back({&table, nullptr, "", key});
     if (table.component) add_component_keys(list, table, registry, *table.component, "type");
     for (const JoinedSlot& slot : table.joined) add_component_keys(list, table, registry, slot.kind, slot.key);

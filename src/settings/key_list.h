@@ -20,6 +20,9 @@ struct ListedKey {
   std::string path() const { return table->path + "." + key.name; }
 };
 
+/// The key that names the component which such a table describes.
+Key type_key(const TableDeclaration& table, const base::ComponentRegistry& registry);
+
 /// In the order of the declarations; a slot's `type` first, then the table's own keys, then those of each component.
 /// Refers to both arguments.
 std::vector<ListedKey> list_keys(std::span<const TableDeclaration> declarations, const base::ComponentRegistry& registry);

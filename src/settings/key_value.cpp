@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <ranges>
 
 #include "base/nearest.h"
 #include "base/units.h"
@@ -17,23 +18,43 @@ namespace {
 using Kind = RawValue::Kind;
 constexpr double kNoLimit = 1e299;
 
-std::string example(KeyType type) {
-  switch (type) {
-    case KeyType::boolean: return "true or false";
-    case KeyType::integer: return "an integer such as 42";
-    case KeyType::real: return "a number such as 0.5";
-    case KeyType::text: return "a text such as \"name\"";
-    case KeyType::duration: return "a duration such as \"10ms\"";
-    case KeyType::size: return "a size such as \"2MiB\"";
-    case KeyType::rate: return "a rate such as \"100kHz\"";
-    case KeyType::choice: return "one of its choices, a text";
-    case KeyType::path: return "a path, a text";
-    case KeyType::fid: return "a FELIX identifier such as \"0x1000000000540000\"";
-    case KeyType::source_id: return "a source id such as \"0x00610001\"";
-    case KeyType::text_list: return "a list of texts such as [\"a\", \"b\"]";
-    case KeyType::fid_list: return "a list of FELIX identifiers such as [\"0x1000000000540000\"]";
+/// What a type is called, and what one writes for it; in the order of KeyType.
+struct Words {
+  const char* name;
+  const char* example;
+};
+
+constexpr Words kWords[] = {
+    {"boolean", "true or false"},
+    {"integer", "an integer such as 42"},
+    {"number", "a number such as 0.5"},
+    {"text", "a text such as \"name\""},
+    {"duration", "a duration such as \"10ms\""},
+    {"size", "a size such as \"2MiB\""},
+    {"rate", "a rate such as \"100kHz\""},
+    {"choice", "one of its choices, a text"},
+    {"path", "a path, a text"},
+    {"FID", "a FELIX identifier such as \"0x1000000000540000\""},
+    {"source id", "a source id such as \"0x00610001\""},
+    {"list of texts", "a list of texts such as [\"a\", \"b\"]"},
+    {"list of FIDs", "a list of FELIX identifiers such as [\"0x1000000000540000\"]"},
+    {"list of integers", "a list of integers such as [1, 2]"},
+};
+static_assert(std::size(kWords) == static_cast<std::size_t>(KeyType::integer_list) + 1);
+
+const char* example(KeyType type) { return kWords[static_cast<std::size_t>(type)].example; }
+
+bool is_list(KeyType type) {
+  return type == KeyType::text_list || type == KeyType::fid_list || type == KeyType::integer_list;
+}
+
+/// What stands between commas, if anything.
+std::vector<std::string> in_commas(std::string_view text) {
+  std::vector<std::string> list;
+  for (const auto one : std::views::split(text, ',')) {
+    if (!one.empty()) list.emplace_back(one.begin(), one.end());
   }
-  return "a value";
+  return list;
 }
 
 std::string quantity(const Key& key, double value) {
@@ -42,7 +63,8 @@ std::string quantity(const Key& key, double value) {
     case KeyType::size:
       return value < 0 ? fmt::format("{:.0f} B", value) : base::format_size(static_cast<std::uint64_t>(value));
     case KeyType::rate: return base::format_quantity(value, "Hz");
-    case KeyType::integer: return fmt::format("{:.0f}", value);
+    case KeyType::integer:
+    case KeyType::integer_list: return fmt::format("{:.0f}", value);
     default: return fmt::format("{}", value);
   }
 }
@@ -68,6 +90,7 @@ class Converter {
       case KeyType::source_id: return source_id(raw);
       case KeyType::text_list: return text_list(raw);
       case KeyType::fid_list: return fid_list(raw);
+      case KeyType::integer_list: return integer_list(raw);
     }
     return wrong_type(raw);
   }
@@ -171,8 +194,7 @@ class Converter {
       value = static_cast<std::uint64_t>(raw.integer);
     } else if (!is_text(raw)) {
       return wrong_type(raw);
-    } else if (raw.text.starts_with("0x") ? !parsed(std::string_view(raw.text).substr(2), value, 16)
-                                          : !parsed(raw.text, value)) {
+    } else if (!parsed(raw.text, value)) {
       return bad_value({"", fmt::format("\"{}\" is not a source id", raw.text), {}, "write it like \"0x00610001\""});
     }
     if (value > 0xffffffffU) {
@@ -182,23 +204,17 @@ class Converter {
   }
 
   /// The texts of a list; a word is split at commas.
-  Result<std::vector<std::string>> texts(const RawValue& raw, bool integers_too) const {
+  Result<std::vector<std::string>> texts(const RawValue& raw) const {
     std::vector<std::string> list;
-    if (raw.kind == Kind::word) {
-      std::string_view rest = raw.text;
-      while (!rest.empty()) {
-        const std::size_t comma = std::min(rest.find(','), rest.size());
-        if (comma > 0) list.emplace_back(rest.substr(0, comma));
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
-      }
-      return list;
-    }
+    if (raw.kind == Kind::word) return in_commas(raw.text);
     if (raw.kind != Kind::array) return wrong_type(raw);
     for (const RawValue& element : raw.elements) {
       if (element.kind == Kind::text) {
         list.push_back(element.text);
-      } else if (integers_too && element.kind == Kind::integer) {
+      } else if (key_.type == KeyType::fid_list && element.kind == Kind::integer) {
         list.push_back(fmt::format("{:#x}", static_cast<std::uint64_t>(element.integer)));
+      } else if (key_.type == KeyType::integer_list && element.kind == Kind::integer) {
+        list.push_back(fmt::format("{}", element.integer));
       } else {
         return std::unexpected(Error{
             "config.wrong_type", fmt::format("{} must be {}, but holds {}", path_, example(key_.type), element.describe())});
@@ -207,17 +223,23 @@ class Converter {
     return list;
   }
 
-  Result<Parameters::Value> text_list(const RawValue& raw) const {
-    auto list = texts(raw, false);
-    if (!list) return std::unexpected(list.error());
-    return std::move(*list);
+  Result<Parameters::Value> text_list(const RawValue& raw) const { return RODEO_TRY(texts(raw)); }
+
+  Result<Parameters::Value> integer_list(const RawValue& raw) const {
+    std::vector<std::uint64_t> numbers;
+    for (const std::string& text : RODEO_TRY(texts(raw))) {
+      std::int64_t number = 0;
+      if (!parsed(text, number))
+        return bad_value({"", fmt::format("\"{}\" is no whole number", text), {}, "write it like 17 or \"0x11\""});
+      RODEO_TRY(in_range(number));
+      numbers.push_back(static_cast<std::uint64_t>(number));
+    }
+    return numbers;
   }
 
   Result<Parameters::Value> fid_list(const RawValue& raw) const {
-    const auto list = texts(raw, true);
-    if (!list) return std::unexpected(list.error());
     std::vector<std::uint64_t> fids;
-    for (const std::string& text : *list) {
+    for (const std::string& text : RODEO_TRY(texts(raw))) {
       const auto range = parse_fid_range(text);
       if (!range) return bad_value(range.error());
       for (const Fid one : *range) fids.push_back(one.value);
@@ -225,13 +247,16 @@ class Converter {
     return fids;
   }
 
+  /// A whole number may be hexadecimal, with 0x.
   template <typename T>
-  static bool parsed(std::string_view text, T& value, int base_of_digits = 10) {
+  static bool parsed(std::string_view text, T& value) {
     std::from_chars_result result{};
     if constexpr (std::is_floating_point_v<T>) {
       result = std::from_chars(text.data(), text.data() + text.size(), value);
     } else {
-      result = std::from_chars(text.data(), text.data() + text.size(), value, base_of_digits);
+      const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+      if (hexadecimal) text.remove_prefix(2);
+      result = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
     }
     return result.ec == std::errc{} && result.ptr == text.data() + text.size();
   }
@@ -252,8 +277,7 @@ Result<Parameters::Value> default_value(const Key& key, const std::string& path,
   RawValue raw;
   raw.kind = Kind::word;
   raw.text = key.fallback;
-  const bool list = key.type == KeyType::text_list || key.type == KeyType::fid_list;
-  if (list && raw.text == "[]") raw.text.clear();
+  if (is_list(key.type) && raw.text == "[]") raw.text.clear();
   if ((key.type == KeyType::fid || key.type == KeyType::source_id) && raw.text.empty()) raw.text = "0";
   auto value = convert_value(key, raw, path, directory);
   if (value) return value;
@@ -271,24 +295,7 @@ std::string base_text(KeyType type, const Parameters::Value& value) {
   return type == KeyType::duration ? fmt::format("{}", static_cast<double>(*whole) / 1e9) : fmt::format("{}", *whole);
 }
 
-std::string type_name(KeyType type) {
-  switch (type) {
-    case KeyType::boolean: return "boolean";
-    case KeyType::integer: return "integer";
-    case KeyType::real: return "number";
-    case KeyType::text: return "text";
-    case KeyType::duration: return "duration";
-    case KeyType::size: return "size";
-    case KeyType::rate: return "rate";
-    case KeyType::choice: return "choice";
-    case KeyType::path: return "path";
-    case KeyType::fid: return "FID";
-    case KeyType::source_id: return "source id";
-    case KeyType::text_list: return "list of texts";
-    case KeyType::fid_list: return "list of FIDs";
-  }
-  return "value";
-}
+std::string type_name(KeyType type) { return kWords[static_cast<std::size_t>(type)].name; }
 
 std::string range_text(const Key& key) {
   const bool low = key.minimum > -kNoLimit;
@@ -305,17 +312,13 @@ std::string default_text(const Key& key) {
     case KeyType::integer:
     case KeyType::real: return key.fallback;
     case KeyType::text_list:
-    case KeyType::fid_list: break;
+    case KeyType::fid_list:
+    case KeyType::integer_list: break;
     default: return "\"" + key.fallback + "\"";
   }
   if (key.fallback.empty() || key.fallback == "[]") return "[]";
   std::string list;
-  std::string_view rest = key.fallback;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  for (const std::string& one : in_commas(key.fallback)) list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", one);
   return "[" + list + "]";
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "settings/key_list.h"
 #include "settings/key_value.h"
 
 namespace rodeo::settings {
@@ -17,6 +18,7 @@ constexpr const char* kSizePattern =
 constexpr const char* kRatePattern = "^ *[0-9.]+([eE][-+]?[0-9]+)? *(Hz|k|kHz|M|MHz|G|GHz|mHz)? *$";
 constexpr const char* kFidPattern = "^(0x[0-9a-fA-F]{1,16}|[0-9]+)$";
 constexpr const char* kFidRangePattern = "^(0x[0-9a-fA-F]{1,16}|[0-9]+)(\\+[0-9]+)?$";
+constexpr const char* kWholePattern = "^(0x[0-9a-fA-F]+|[0-9]+)$";
 constexpr const char* kSourceIdPattern = "^(0x[0-9a-fA-F]{1,8}|[0-9]+)$";
 
 Json text(const char* pattern = nullptr) {
@@ -58,6 +60,7 @@ Json value_schema(const Key& key) {
     case KeyType::source_id:
       return either(text(kSourceIdPattern), Json::object({{"type", "integer"}, {"minimum", 0}, {"maximum", 0xffffffffU}}));
     case KeyType::text_list: return list_of(text());
+    case KeyType::integer_list: return list_of(either(text(kWholePattern), number("integer", key)));
     case KeyType::fid_list: return list_of(either(text(kFidRangePattern), Json::object({{"type", "integer"}})));
   }
   return Json::object();
@@ -94,8 +97,7 @@ class SchemaWriter {
       if (component->kind != *declaration.component) continue;
       Form one{declaration.keys, {}};
       one.keys.insert(one.keys.end(), component->info.keys.begin(), component->info.keys.end());
-      const Key type{.name = "type", .fallback = declaration.default_type, .required = declaration.default_type.empty()};
-      one.fixed.emplace_back(type, component->info.name);
+      one.fixed.emplace_back(type_key(declaration, registry_), component->info.name);
       add_joined(declaration, one, forms);
     }
     return forms;

@@ -110,9 +110,8 @@ std::string RawValue::describe() const {
 }
 
 Result<RawValue> read_toml_file(const std::filesystem::path& file) {
-  const auto text = read_text_file(file);
-  if (!text) return std::unexpected(text.error());
-  return parse_toml(*text, file.string());
+  const auto text = RODEO_TRY(read_text_file(file));
+  return parse_toml(text, file.string());
 }
 
 Result<RawValue> parse_toml(std::string_view text, std::string_view name) {

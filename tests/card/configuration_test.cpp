@@ -202,8 +202,8 @@ TEST(SettingFields, AreWrittenAndReadAsText) {
   CruSettings from = some_settings();
   CruSettings to;
   for (const auto& field : cru_fields()) {
-    ASSERT_TRUE(field.parse(to, field.text(from))) << field.name;
-    EXPECT_FALSE(field.help.empty());
+    ASSERT_TRUE(field.parse(to, field.text(from))) << field.key.name;
+    EXPECT_FALSE(field.key.help.empty());
     EXPECT_FALSE(field.upstream.empty());
   }
   to.links = from.links;
@@ -214,7 +214,7 @@ TEST(SettingFields, RefuseWhatTheyCannotBe) {
   CruSettings s;
   const auto parse = [&](std::string_view name, std::string_view text) {
     for (const auto& field : cru_fields()) {
-      if (field.name == name) return field.parse(s, text).has_value();
+      if (field.key.name == name) return field.parse(s, text).has_value();
     }
     ADD_FAILURE() << name;
     return false;

@@ -18,7 +18,7 @@ std::string configuration(const std::string& input, const std::string& builder =
 }
 
 std::expected<readout::ReadoutPlan, ConfigurationErrors> load(const std::string& text) {
-  return load_readout_text(text, {.file = "run.toml", .environment = false});
+  return load_readout({.file = "run.toml", .text = text, .environment = false});
 }
 
 std::string first_code(const std::string& text) {
@@ -138,8 +138,10 @@ TEST(ReadoutSettings, ATimeoutThatIsOverBeforeACardSendsItsBlocksIsRefused) {
 
 TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) {
   const auto code = [](const std::string& groups, const std::string& builder, std::vector<std::string> rob = {}) {
-    const auto plan = load_readout_text(configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),
-                                        {.file = "run.toml", .overrides = std::move(rob), .environment = false});
+    const auto plan = load_readout({.file = "run.toml",
+                                    .text = configuration("groups = " + groups + "\n", "type = \"" + builder + "\"\n"),
+                                    .overrides = std::move(rob),
+                                    .environment = false});
     return plan ? "" : plan.error().front().code;
   };
   const std::string wrong = "readout.not_in_turn";
@@ -161,8 +163,8 @@ TEST(ReadoutSettings, LinksThatDoNotBringEventsAsTheBuilderTakesThemAreRefused) 
 
 TEST(ReadoutSettings, AnEmptyListOfLinksIsNoListLeftOut) {
   EXPECT_EQ(first_code(configuration("fids = []\n")), "readout.no_links");
-  const auto plan = load_readout_text(configuration(""),
-                                      {.file = "run.toml", .overrides = {"readout.rob[0].links=[]"}, .environment = false});
+  const auto plan = load_readout(
+      {.file = "run.toml", .text = configuration(""), .overrides = {"readout.rob[0].links=[]"}, .environment = false});
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().front().code, "readout.no_links");
 }
@@ -208,8 +210,10 @@ TEST(ReadoutSettings, WhatARunWouldRefuseIsRefusedBefore) {
 
 TEST(ReadoutSettings, NamesOfProcessesAreWords) {
   for (const char* name : {"a b", "\"x\"", "", "a/b", ".hidden", "-x", "a\nb"}) {
-    const auto plan = load_readout_text(
-        configuration(""), {.file = "run.toml", .overrides = {std::string("readout.name=") + name}, .environment = false});
+    const auto plan = load_readout({.file = "run.toml",
+                                    .text = configuration(""),
+                                    .overrides = {std::string("readout.name=") + name},
+                                    .environment = false});
     EXPECT_EQ(plan.has_value(), std::string_view(name) == "\"x\"") << name << ": quotes are TOML's";
   }
 }

@@ -78,8 +78,8 @@ std::string value_of(const std::vector<std::string>& strings, std::string_view k
 }
 
 TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
-  const auto plan = cli::load_readout_text(
-      kConfiguration, {.file = "run.toml", .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
+  const auto plan = cli::load_readout(
+      {.file = "run.toml", .text = kConfiguration, .overrides = {"readout.builder.timeout=77ms"}, .environment = false});
   ASSERT_TRUE(plan);
   const auto& strings = plan->settings.run.free_strings;
   const std::string text = value_of(strings, kConfigurationKey);
@@ -98,7 +98,7 @@ TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
 TEST(RunStrings, NamesThatStandInFilesAreChecked) {
   const auto refused = [](const std::string& setting) {
     const auto plan =
-        cli::load_readout_text(kConfiguration, {.file = "run.toml", .overrides = {setting}, .environment = false});
+        cli::load_readout({.file = "run.toml", .text = kConfiguration, .overrides = {setting}, .environment = false});
     return plan ? "" : plan.error().front().code;
   };
   EXPECT_EQ(refused("run.stream=a\"/><Tag name=\"b"), "config.bad_value");
@@ -111,8 +111,8 @@ TEST(RunStrings, NamesThatStandInFilesAreChecked) {
 }
 
 TEST(RunStrings, TheSourceIdOfTheFullEventIsThatOfTheConfiguration) {
-  const auto plan = cli::load_readout_text(
-      kConfiguration, {.file = "run.toml", .overrides = {"run.source_id=0x00123456"}, .environment = false});
+  const auto plan = cli::load_readout(
+      {.file = "run.toml", .text = kConfiguration, .overrides = {"run.source_id=0x00123456"}, .environment = false});
   ASSERT_TRUE(plan);
   EXPECT_EQ(readout::event_frame_settings(plan->settings.run).source_id, SourceId{0x00123456});
 }

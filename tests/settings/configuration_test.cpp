@@ -66,8 +66,8 @@ class ConfigurationTest : public testing::Test {
   }
 
   std::expected<Configuration, ConfigurationErrors> parse(std::string_view text, std::vector<std::string> overrides = {}) {
-    return parse_configuration(text, {.file = "/etc/rodeo/run.toml", .overrides = std::move(overrides)}, declarations_,
-                               registry_, plugins_);
+    return load_configuration({.file = "/etc/rodeo/run.toml", .text = std::string(text), .overrides = std::move(overrides)},
+                              declarations_, registry_, plugins_);
   }
 
   /// The messages of a configuration that has to be refused.
@@ -245,8 +245,8 @@ TEST_F(ConfigurationTest, AnOverrideMayBeWrittenAsInAFileAndNameATableOfAnArray)
         "[[readout.rob]]\nsource_id = 1\n[[readout.consumer]]\ntype = \"processor\"\nname = \"first\"\nwork = \"verify\"\n"
         "[[readout.consumer]]\ntype = \"processor\"\nname = \"second\"\nwork = \"verify\"\n[[readout.consumer]]\ntype = "
         "\"file_writer\"\n";
-    return parse_configuration(text, {.file = "run.toml", .overrides = std::move(overrides), .environment = false},
-                               declarations_, registry_, plugins_);
+    return load_configuration({.file = "run.toml", .text = text, .overrides = std::move(overrides), .environment = false},
+                              declarations_, registry_, plugins_);
   };
   const auto good =
       read({R"(readout.rob[0].links=["0x1000000000000000", "0x1000000000010000"])", R"(readout.builder.timeout="20ms")",

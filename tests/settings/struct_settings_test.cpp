@@ -1,8 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "rodeo/settings.h"
 #include "settings/key_value.h"
+#include "settings/toml_file.h"
 
 namespace {
 
@@ -30,6 +33,8 @@ struct Whole {
   bool full = false;
   std::vector<Fid> links = {};
   std::vector<std::string> cpus = {"1", "2"};
+  std::vector<std::uint8_t> types = {130, 7};
+  std::optional<std::uint16_t> elink;
   SourceId source = {0x610001};
   std::chrono::milliseconds timeout = 5s;
   Part part = {.share = 0.25};
@@ -48,6 +53,8 @@ Settings<Whole> table() {
           setting(&Whole::full, "format", {{"gbt", false}, {"full", true}}, "Another."),
           setting(&Whole::links, "links", "FIDs."),
           setting(&Whole::cpus, "cpus", "Texts."),
+          setting(&Whole::types, "types", "Numbers."),
+          setting(&Whole::elink, "elink", "A number that there may not be.", {.maximum = 2047}),
           setting(&Whole::source, "source", "A source id."),
           setting(&Whole::timeout, "timeout", "A duration."),
           setting(&Whole::part, {setting(&Part::share, "share", "Of a part.", {.minimum = 0, .maximum = 1}),
@@ -64,7 +71,7 @@ TEST(StructSettings, HaveTheDefaultsOfTheStructAsOneWritesThem) {
   EXPECT_EQ(fallbacks(),
             "on=true count=7 offset=-1 bytes=64KiB rate=100kHz late=1500ns name=required file=data.raw mode=fast format=gbt "
             "links= "
-            "cpus=1,2 source=0x00610001 timeout=5s share=0.25 wait=50ms ");
+            "cpus=1,2 types=130,7 elink=-1 source=0x00610001 timeout=5s share=0.25 wait=50ms ");
 }
 
 TEST(StructSettings, ReadTheirOwnDefaults) {
@@ -87,6 +94,8 @@ TEST(StructSettings, ReadTheirOwnDefaults) {
   EXPECT_FALSE(read.full);
   EXPECT_TRUE(read.links.empty());
   EXPECT_THAT(read.cpus, ElementsAre("1", "2"));
+  EXPECT_THAT(read.types, ElementsAre(130, 7));
+  EXPECT_EQ(read.elink, std::nullopt);
   EXPECT_EQ(read.source.value, 0x610001U);
   EXPECT_EQ(read.timeout, 5s);
   EXPECT_EQ(read.part.share, 0.25) << "the default of the whole, not that of the part";
@@ -101,12 +110,49 @@ TEST(StructSettings, FillTheStructWithWhatWasSaid) {
   parameters.set("links", std::vector<std::uint64_t>{5, 6});
   parameters.set("wait", std::int64_t{1000});
   parameters.set("timeout", std::int64_t{1});
+  parameters.set("elink", std::int64_t{0});
+  parameters.set("types", std::vector<std::uint64_t>{9});
   const Whole read = table().read(parameters);
   EXPECT_EQ(read.mode, Mode::slow);
   EXPECT_TRUE(read.full);
   EXPECT_THAT(read.links, ElementsAre(Fid{5}, Fid{6}));
   EXPECT_EQ(read.part.wait, 1us);
+  EXPECT_EQ(read.elink, 0);
+  EXPECT_THAT(read.types, ElementsAre(9));
   EXPECT_EQ(read.timeout, 1ms) << "no time-out becomes none because it is short";
+}
+
+struct AsWritten : Part {
+  int more = 3;
+  AsWritten() { share = 0.75; }
+};
+
+TEST(StructSettings, OfABaseStandInTheTableOfTheStruct) {
+  const Settings<AsWritten> table{setting(&Part::share, "share", "Of the base."),
+                                  setting(&AsWritten::more, "more", "More.")};
+  EXPECT_EQ(table.keys().front().fallback, "0.75") << "the default of the struct, not that of its base";
+  Parameters parameters;
+  parameters.set("share", 0.1);
+  parameters.set("more", std::int64_t{4});
+  const AsWritten read = table.read(parameters);
+  EXPECT_EQ(read.share, 0.1);
+  EXPECT_EQ(read.more, 4);
+}
+
+TEST(StructSettings, NumbersOfAListAreWrittenAsNumbersOrTexts) {
+  const std::vector<Key> keys = table().keys();
+  const Key& key = *std::ranges::find(keys, "types", &Key::name);
+  const auto read = [&](std::string_view toml) {
+    const settings::RawValue file = settings::parse_toml("types = " + std::string(toml), "run.toml").value();
+    return settings::convert_value(key, *file.find("types"), "types", "");
+  };
+  const auto value = read(R"([130, "0x82", "7"])");
+  ASSERT_TRUE(value) << value.error().message();
+  EXPECT_THAT(std::get<std::vector<std::uint64_t>>(*value), ElementsAre(130, 130, 7));
+  EXPECT_EQ(read("[256]").error().code, "config.out_of_range");
+  EXPECT_EQ(read("[-1]").error().what, "types is -1, but must be 0 to 255");
+  EXPECT_EQ(read(R"(["x"])").error().code, "config.bad_value");
+  EXPECT_EQ(read("[1.5]").error().code, "config.wrong_type");
 }
 
 TEST(StructSettings, RefuseWhatTheirMemberCannotHold) {

@@ -118,7 +118,7 @@ link = 3
 
 @pytest.mark.parametrize("text, says", [
     (CARD + 'link_speed = "100Gbps"\n', "link_speed is at most"),
-    (CARD + 'chunk_size = "4"\n', "chunks are of 8 bytes"),
+    (CARD + 'chunk_size = "4"\n', "chunk_size is 4 B, but must be 8 B to 1 MiB"),
     (CARD + 'chunk_size = "100"\nchunk_size_max = "99"\n', "chunk_size_max (99) is below chunk_size (100)"),
     (CARD + CARD.replace("3b", "3c").replace("712", "713"), "two cards have the name felix"),
     (CARD + CARD.replace('"felix"\naddress', '"other"\naddress').replace("3b", "3c"), "two cards have the serial number 712"),

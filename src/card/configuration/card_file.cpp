@@ -77,16 +77,19 @@ std::string text_of(const Json& value) {
   return value.is_unsigned() ? fmt::format("{:#x}", value.unsigned_integer()) : value.dump(0);
 }
 
+std::string place_at(std::string_view text, const std::filesystem::path& name, std::size_t at) {
+  const std::string_view before = text.substr(0, at);
+  return place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
+               static_cast<std::uint32_t>(at - before.rfind('\n')));  // npos is -1
+}
+
 /// Where a section, or a key in it, stands in the text: its first name in quotes behind the section's.
 std::string json_place(std::string_view text, const std::filesystem::path& name, std::string_view section,
                        std::string_view key) {
   std::size_t at = text.find(fmt::format("\"{}\"", section));
   if (at != std::string_view::npos && !key.empty()) at = text.find(fmt::format("\"{}\"", key), at + section.size() + 2);
   if (at == std::string_view::npos) return name.string();  // a name written with escapes
-  const std::string_view before = text.substr(0, at);
-  const std::size_t line_begins = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
-               static_cast<std::uint32_t>(1 + at - line_begins));
+  return place_at(text, name, at);
 }
 
 /// The first name that stands twice in one object of a text which is JSON, where it does so again; of names as they are written.
@@ -101,11 +104,7 @@ std::optional<Error> json_twice(std::string_view text, const std::filesystem::pa
     const std::string_view word = text.substr(begin, std::min(i, text.size()) - begin);
     const std::size_t next = text.find_first_not_of(" \t\r\n", i + 1);
     if (next == std::string_view::npos || text[next] != ':' || open.empty() || open.back().insert(word).second) continue;
-    const std::string_view before = text.substr(0, begin - 1);
-    const std::size_t line_begins = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    return Error{"config.syntax", fmt::format("{} is given twice", word),
-                 place(name, static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
-                       static_cast<std::uint32_t>(begin - line_begins)),
+    return Error{"config.syntax", fmt::format("{} is given twice", word), place_at(text, name, begin - 1),
                  "leave out one of them"};
   }
   return std::nullopt;
@@ -187,8 +186,8 @@ Result<void> set_field(std::span<const SettingField<Struct>> fields, Struct& set
                        std::string_view section) {
   std::vector<std::string> names;
   for (const SettingField<Struct>& field : fields) {
-    if (entry.key != field.name && (field.upstream.empty() || entry.key != field.upstream)) {
-      names.emplace_back(field.name);
+    if (entry.key != field.key.name && (field.upstream.empty() || entry.key != field.upstream)) {
+      names.push_back(field.key.name);
       continue;
     }
     auto done = field.parse(settings, entry.value, entry.written);
@@ -248,13 +247,12 @@ bool known_section(std::string_view name) {
 template <typename Struct>
 void write_fields(std::string& text, std::string_view section, std::span<const SettingField<Struct>> fields,
                   const Struct& settings, CardFileFormat format) {
-  using Kind = typename SettingField<Struct>::Kind;
   text += fmt::format("[{}]\n", section);
   for (const SettingField<Struct>& field : fields) {
     const std::string value = field.text(settings);
     if (format == CardFileFormat::toml) {
-      const std::string written = field.kind == Kind::choice ? '"' + value + '"' : value;
-      text += fmt::format("{} = {}{}\n", field.name, written, field.help.empty() ? "" : "  # " + std::string(field.help));
+      const std::string written = field.key.type == KeyType::choice ? '"' + value + '"' : value;
+      text += fmt::format("{} = {}  # {}\n", field.key.name, written, field.key.help);
     } else if (!field.upstream.empty()) {
       text += fmt::format("{}={}\n", field.upstream, value);
     }

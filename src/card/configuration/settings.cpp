@@ -3,56 +3,44 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace rodeo::card {
 namespace {
 
-template <typename Member>
-struct MemberOf;
-template <typename S, typename T>
-struct MemberOf<T S::*> {
-  using Struct = S;
-  using Type = T;
-};
-
-template <auto Member>
-auto field(std::string_view name, std::string_view upstream, auto kind, std::uint64_t maximum,
-           std::vector<std::pair<std::string_view, std::uint64_t>> choices, std::string_view help) {
-  using Struct = typename MemberOf<decltype(Member)>::Struct;
-  using Type = typename MemberOf<decltype(Member)>::Type;
-  SettingField<Struct> made;
-  made.name = name;
-  made.upstream = upstream;
-  made.kind = static_cast<typename SettingField<Struct>::Kind>(kind);
-  made.maximum = maximum;
-  made.choices = std::move(choices);
-  made.help = help;
-  made.get = [](const Struct& settings) { return static_cast<std::uint64_t>(settings.*Member); };
-  made.set = [](Struct& settings, std::uint64_t value) { settings.*Member = static_cast<Type>(value); };
-  return made;
+/// Upstream's names are ours in camel case, but for these; empty where it has none.
+std::string upstream_name(std::string_view name) {
+  static const std::map<std::string_view, std::string> kOthers{{"user_logic", "userLogicEnabled"},
+                                                               {"run_statistics", "runStatsEnabled"},
+                                                               {"user_and_common_logic", "userAndCommonLogicEnabled"},
+                                                               {"trigger_window", "triggerWindowSize"},
+                                                               {"drop_bad_rdh", "dropBadRdhEnabled"},
+                                                               {"time_frame_detection", "timeFrameDetectionEnabled"},
+                                                               {"qsfp", ""},
+                                                               {"generator", ""},
+                                                               {"elinks", ""},
+                                                               {"channel", ""}};
+  if (const auto other = kOthers.find(name); other != kOthers.end()) return other->second;
+  std::string camel;
+  for (std::size_t i = 0; i < name.size(); ++i)
+    camel += name[i] == '_' ? static_cast<char>(std::toupper(static_cast<unsigned char>(name[++i]))) : name[i];
+  return camel;
 }
 
-using Kind = SettingField<CruSettings>::Kind;
-
-template <auto Member>
-auto boolean(std::string_view name, std::string_view upstream, std::string_view help) {
-  return field<Member>(name, upstream, Kind::boolean, 1, {}, help);
-}
-template <auto Member>
-auto number(std::string_view name, std::string_view upstream, std::uint64_t maximum, std::string_view help) {
-  return field<Member>(name, upstream, Kind::number, maximum, {}, help);
-}
-template <auto Member>
-auto hexadecimal(std::string_view name, std::string_view upstream, std::uint64_t maximum, std::string_view help) {
-  return field<Member>(name, upstream, Kind::hexadecimal, maximum, {}, help);
-}
-template <auto Member>
-auto choice(std::string_view name, std::string_view upstream,
-            std::vector<std::pair<std::string_view, std::uint64_t>> choices, std::string_view help) {
-  return field<Member>(name, upstream, Kind::choice, 0, std::move(choices), help);
+template <typename Struct>
+std::vector<SettingField<Struct>> by_name(const Settings<Struct>& settings) {
+  static const std::set<std::string_view> kHexadecimal{"system_id", "cru_id", "fee_id", "crorc_id", "elinks"};
+  std::vector<SettingField<Struct>> fields;
+  for (Setting<Struct>& one : settings.list()) {
+    const std::string name = one.key.name;
+    fields.push_back({std::move(one), upstream_name(name), kHexadecimal.contains(name)});
+  }
+  return fields;
 }
 
 bool equal_in_any_case(std::string_view a, std::string_view b) {
@@ -66,12 +54,10 @@ std::unexpected<Error> bad(std::string what) {
 
 template <typename Struct>
 Result<void> check_ranges(std::span<const SettingField<Struct>> fields, const Struct& settings, std::string_view of) {
+  Struct copy = settings;
   for (const auto& one : fields) {
-    const std::uint64_t value = one.get(settings);
-    const bool known = one.kind != SettingField<Struct>::Kind::choice
-                           ? value <= one.maximum
-                           : std::ranges::any_of(one.choices, [&](const auto& pair) { return pair.second == value; });
-    if (!known) return bad(fmt::format("{}{} cannot be {}", of, one.name, value));
+    const std::string text = one.text(settings);
+    if (!one.parse(copy, text)) return bad(fmt::format("{}{} cannot be {}", of, one.key.name, text));
   }
   return {};
 }
@@ -80,55 +66,37 @@ Result<void> check_ranges(std::span<const SettingField<Struct>> fields, const St
 
 template <typename Struct>
 std::string SettingField<Struct>::text(const Struct& settings) const {
-  const std::uint64_t value = get(settings);
-  switch (kind) {
-    case Kind::boolean: return value != 0 ? "true" : "false";
-    case Kind::hexadecimal: return fmt::format("{:#x}", value);
-    case Kind::number: return fmt::format("{}", value);
-    case Kind::choice: break;
-  }
-  for (const auto& [word, number] : choices) {
-    if (number == value) return std::string(word);
-  }
-  return fmt::format("{}", value);
+  const Parameters::Value value = this->get(settings);
+  return hexadecimal ? fmt::format("{:#x}", static_cast<std::uint64_t>(std::get<std::int64_t>(value)))
+                     : setting_text(this->key.type, value);
 }
 
 template <typename Struct>
 Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text, std::string_view written) const {
+  const auto& [name, type, fallback, help, minimum, maximum, choices, required] = this->key;
   if (written.empty()) written = text;
-  std::uint64_t value = 0;
-  switch (kind) {
-    case Kind::boolean:
-      if (!equal_in_any_case(text, "true") && !equal_in_any_case(text, "false"))
-        return bad(fmt::format("{} is true or false, not {}", name, written));
-      set(settings, equal_in_any_case(text, "true") ? 1 : 0);
-      return {};
-    case Kind::choice: {
-      std::string all;
-      for (const auto& [word, number] : choices) {
-        if (equal_in_any_case(text, word)) {
-          set(settings, number);
-          return {};
-        }
-        all += (all.empty() ? "" : ", ") + std::string(word);
-      }
-      return bad(fmt::format("{} is one of {}, not {}", name, all, written));
-    }
-    case Kind::number:
-    case Kind::hexadecimal: break;
+  Parameters value;
+  if (type == KeyType::boolean) {
+    const bool truth = equal_in_any_case(text, "true");
+    if (!truth && !equal_in_any_case(text, "false")) return bad(fmt::format("{} is true or false, not {}", name, written));
+    value.set(name, truth);
+  } else if (type == KeyType::choice) {
+    const auto found = std::ranges::find_if(choices, [&](const auto& word) { return equal_in_any_case(text, word); });
+    if (found == choices.end()) return bad(fmt::format("{} is one of {}, not {}", name, fmt::join(choices, ", "), written));
+    value.set(name, *found);
+  } else {
+    const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
+    const std::string_view digits = text.substr(prefixed ? 2 : 0);
+    const std::uint64_t most = maximum < 0x1p64 ? static_cast<std::uint64_t>(maximum) : ~std::uint64_t{0};
+    std::uint64_t number = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), number, hexadecimal || prefixed ? 16 : 10);
+    if (error != std::errc{} || end != digits.data() + digits.size() || number > most)
+      return bad(hexadecimal ? fmt::format("{} is a hexadecimal number up to {:#x}, not {}", name, most, written)
+                             : fmt::format("{} is a number from 0 to {}, not {}", name, most, written));
+    value.set(name, static_cast<std::int64_t>(number));
   }
-  std::string_view digits = text;
-  int base = kind == Kind::hexadecimal ? 16 : 10;
-  if (digits.starts_with("0x") || digits.starts_with("0X")) {
-    digits.remove_prefix(2);
-    base = 16;
-  }
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-  if (error != std::errc{} || end != digits.data() + digits.size() || value > maximum)
-    return bad(kind == Kind::hexadecimal
-                   ? fmt::format("{} is a hexadecimal number up to {:#x}, not {}", name, maximum, written)
-                   : fmt::format("{} is a number from 0 to {}, not {}", name, maximum, written));
-  set(settings, value);
+  this->set(settings, value);
   return {};
 }
 
@@ -140,73 +108,71 @@ template struct SettingField<FelixLinkSettings>;
 
 std::span<const SettingField<CruSettings>> cru_fields() {
   using C = CruSettings;
-  static const std::vector<SettingField<C>> fields{
-      choice<&C::clock>("clock", "clock", {{"local", 2}, {"ttc", 0}},
-                        "What the card runs on: its own clock, or that of the trigger system"),
-      boolean<&C::pon_upstream>("pon_upstream", "ponUpstream", "The card sends on the PON, too"),
-      number<&C::onu_address>("onu_address", "onuAddress", 255, "Address of the card's ONU on the PON"),
-      choice<&C::downstream_data>("downstream_data", "downstreamData", {{"ctp", 0}, {"pattern", 1}, {"midtrg", 2}},
-                                  "What is sent down to the front-ends"),
-      boolean<&C::gbt_enabled>("gbt_enabled", "gbtEnabled", "Configure the links; false leaves them as they are"),
-      choice<&C::gbt_mode>("gbt_mode", "gbtMode", {{"gbt", 0}, {"wb", 1}},
-                           "Frames of the links: GBT with error correction, or wide bus"),
-      boolean<&C::loopback>("loopback", "loopback", "The links receive what they send"),
-      choice<&C::datapath_mode>("datapath_mode", "datapathMode", {{"packet", 1}, {"streaming", 0}},
-                                "Packets as the front-ends cut them, or a stream cut by the card"),
-      boolean<&C::allow_rejection>("allow_rejection", "allowRejection", "Heartbeat frames may be rejected"),
-      hexadecimal<&C::system_id>("system_id", "systemId", 0xff, "System id in the headers"),
-      boolean<&C::user_logic>("user_logic", "userLogicEnabled", "Data of the user logic are read, as link 15"),
-      boolean<&C::run_statistics>("run_statistics", "runStatsEnabled", "Run statistics are read, as link 13 or 14"),
-      boolean<&C::user_and_common_logic>("user_and_common_logic", "userAndCommonLogicEnabled",
-                                         "User logic and common logic together; needs user_logic"),
-      hexadecimal<&C::cru_id>("cru_id", "cruId", 0xfff, "Number of the CRU in the headers"),
-      number<&C::trigger_window>("trigger_window", "triggerWindowSize", 65535,
-                                 "Bunch crossings after a trigger that belong to it"),
-      boolean<&C::dynamic_offset>("dynamic_offset", "dynamicOffset", "Pages of varying length instead of 8 KiB each"),
-      number<&C::time_frame_length>("time_frame_length", "timeFrameLength", 0xfff, "Orbits of a time frame"),
-      boolean<&C::drop_bad_rdh>("drop_bad_rdh", "dropBadRdhEnabled", "The card drops pages whose header is wrong"),
-  };
+  static const auto fields = by_name<C>({
+      setting(&C::clock, "clock", {{"local", Clock::local}, {"ttc", Clock::ttc}},
+              "What the card runs on: its own clock, or that of the trigger system"),
+      setting(&C::pon_upstream, "pon_upstream", "The card sends on the PON, too"),
+      setting(&C::onu_address, "onu_address", "Address of the card's ONU on the PON", {.maximum = 255}),
+      setting(&C::downstream_data, "downstream_data",
+              {{"ctp", DownstreamData::ctp}, {"pattern", DownstreamData::pattern}, {"midtrg", DownstreamData::midtrg}},
+              "What is sent down to the front-ends"),
+      setting(&C::gbt_enabled, "gbt_enabled", "Configure the links; false leaves them as they are"),
+      setting(&C::gbt_mode, "gbt_mode", {{"gbt", GbtMode::gbt}, {"wb", GbtMode::wide_bus}},
+              "Frames of the links: GBT with error correction, or wide bus"),
+      setting(&C::loopback, "loopback", "The links receive what they send"),
+      setting(&C::datapath_mode, "datapath_mode", {{"packet", DatapathMode::packet}, {"streaming", DatapathMode::streaming}},
+              "Packets as the front-ends cut them, or a stream cut by the card"),
+      setting(&C::allow_rejection, "allow_rejection", "Heartbeat frames may be rejected"),
+      setting(&C::system_id, "system_id", "System id in the headers", {.maximum = 0xff}),
+      setting(&C::user_logic, "user_logic", "Data of the user logic are read, as link 15"),
+      setting(&C::run_statistics, "run_statistics", "Run statistics are read, as link 13 or 14"),
+      setting(&C::user_and_common_logic, "user_and_common_logic", "User logic and common logic together; needs user_logic"),
+      setting(&C::cru_id, "cru_id", "Number of the CRU in the headers", {.maximum = 0xfff}),
+      setting(&C::trigger_window, "trigger_window", "Bunch crossings after a trigger that belong to it", {.maximum = 65535}),
+      setting(&C::dynamic_offset, "dynamic_offset", "Pages of varying length instead of 8 KiB each"),
+      setting(&C::time_frame_length, "time_frame_length", "Orbits of a time frame", {.maximum = 0xfff}),
+      setting(&C::drop_bad_rdh, "drop_bad_rdh", "The card drops pages whose header is wrong"),
+  });
   return fields;
 }
 
 std::span<const SettingField<CruLinkSettings>> cru_link_fields() {
   using C = CruLinkSettings;
-  static const std::vector<SettingField<C>> fields{
-      boolean<&C::enabled>("enabled", "enabled", "The link is read"),
-      choice<&C::gbt_mux>("gbt_mux", "gbtMux", {{"ttc", 0}, {"ddg", 1}, {"swt", 2}, {"ttcup", 3}, {"ul", 4}},
-                          "What is sent down the link"),
-      hexadecimal<&C::fee_id>("fee_id", "feeId", 0xffff, "FEE id in the headers"),
-  };
+  using M = GbtMux;
+  static const auto fields = by_name<C>({
+      setting(&C::enabled, "enabled", "The link is read"),
+      setting(&C::gbt_mux, "gbt_mux",
+              {{"ttc", M::ttc}, {"ddg", M::ddg}, {"swt", M::swt}, {"ttcup", M::ttcup}, {"ul", M::ul}},
+              "What is sent down the link"),
+      setting(&C::fee_id, "fee_id", "FEE id in the headers", {.maximum = 0xffff}),
+  });
   return fields;
 }
 
 std::span<const SettingField<CrorcSettings>> crorc_fields() {
   using C = CrorcSettings;
-  static const std::vector<SettingField<C>> fields{
-      boolean<&C::qsfp>("qsfp", "", "The optical module is switched on"),
-      boolean<&C::dynamic_offset>("dynamic_offset", "dynamicOffset", "Pages of varying length instead of 8 KiB each"),
-      hexadecimal<&C::crorc_id>("crorc_id", "crorcId", 0xfff, "Number of the C-RORC in the headers"),
-      number<&C::time_frame_length>("time_frame_length", "timeFrameLength", 256, "Orbits of a time frame"),
-      boolean<&C::time_frame_detection>("time_frame_detection", "timeFrameDetectionEnabled",
-                                        "The card finds the begin of time frames"),
-  };
+  static const auto fields = by_name<C>({
+      setting(&C::qsfp, "qsfp", "The optical module is switched on"),
+      setting(&C::dynamic_offset, "dynamic_offset", "Pages of varying length instead of 8 KiB each"),
+      setting(&C::crorc_id, "crorc_id", "Number of the C-RORC in the headers", {.maximum = 0xfff}),
+      setting(&C::time_frame_length, "time_frame_length", "Orbits of a time frame", {.maximum = 256}),
+      setting(&C::time_frame_detection, "time_frame_detection", "The card finds the begin of time frames"),
+  });
   return fields;
 }
 
 std::span<const SettingField<FelixSettings>> felix_fields() {
-  using C = FelixSettings;
-  static const std::vector<SettingField<C>> fields{
-      boolean<&C::generator>("generator", "", "The internal generator feeds the links"),
-  };
+  static const auto fields =
+      by_name<FelixSettings>({setting(&FelixSettings::generator, "generator", "The internal generator feeds the links")});
   return fields;
 }
 
 std::span<const SettingField<FelixLinkSettings>> felix_link_fields() {
   using C = FelixLinkSettings;
-  static const std::vector<SettingField<C>> fields{
-      hexadecimal<&C::elinks>("elinks", "", ~std::uint64_t{0}, "E-links that are read, one bit each (e-group x 8 + e-path)"),
-      number<&C::channel>("channel", "", 3, "DMA channel that takes the link's blocks"),
-  };
+  static const auto fields = by_name<C>({
+      setting(&C::elinks, "elinks", "E-links that are read, one bit each (e-group x 8 + e-path)"),
+      setting(&C::channel, "channel", "DMA channel that takes the link's blocks", {.maximum = 3}),
+  });
   return fields;
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "base/error.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::card {
 
@@ -81,18 +81,11 @@ Result<void> check(const CrorcSettings& settings);
 Result<void> check(const FelixSettings& settings);
 Result<void> check(const CardSettings& settings);
 
-/// One setting by name: how a file's reader and writer see it. Every value is a whole number; what it means is said by the kind.
+/// One setting by name: how a file's reader and writer see it.
 template <typename Struct>
-struct SettingField {
-  enum class Kind : std::uint8_t { boolean, number, hexadecimal, choice };
-  std::string_view name;      // in our files
-  std::string_view upstream;  // in the public driver's files; empty: they have none
-  Kind kind = Kind::number;
-  std::uint64_t maximum = 1;
-  std::vector<std::pair<std::string_view, std::uint64_t>> choices = {};
-  std::string_view help;
-  std::uint64_t (*get)(const Struct&) = nullptr;
-  void (*set)(Struct&, std::uint64_t) = nullptr;
+struct SettingField : Setting<Struct> {
+  std::string upstream;      // in the public driver's files; empty: they have none
+  bool hexadecimal = false;  // as people write it
 
   /// As written in a file: "true", "1000", "0x1a", "packet".
   std::string text(const Struct& settings) const;

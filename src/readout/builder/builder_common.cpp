@@ -1,7 +1,6 @@
 #include "readout/builder/builder_common.h"
 
 #include <bit>
-#include <charconv>
 #include <set>
 #include <stdexcept>
 
@@ -95,20 +94,6 @@ Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window
           .listed = trigger_list,
           .several_threads = false,
           .list_entries = trigger_list ? std::bit_ceil(2 * window + 1024) : 0};
-}
-
-std::vector<int> cpu_list(const Parameters& parameters) {
-  std::vector<int> cpus;
-  for (const std::string& text : parameters.list("cpus")) {
-    int cpu = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cpu);
-    if (error != std::errc{} || end != text.data() + text.size() || cpu < 0) {
-      throw SetupError({"readout.cpus", fmt::format("\"{}\" is no CPU number", text), "readout.builder.cpus",
-                        "list CPU numbers, as in [\"2\", \"3\"]"});
-    }
-    cpus.push_back(cpu);
-  }
-  return cpus;
 }
 
 }  // namespace rodeo::readout

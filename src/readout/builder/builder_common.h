@@ -37,9 +37,6 @@ std::unique_ptr<TriggerList> open_trigger_list(const BuilderContext& context, st
 Sequencer::Settings sequencing(const TriggerFields& fields, std::uint64_t window, std::uint32_t step,
                                std::size_t group_links, std::chrono::nanoseconds timeout, bool trigger_list);
 
-/// The CPUs of the key "cpus". Throws SetupError.
-std::vector<int> cpu_list(const Parameters& parameters);
-
 /// What every builder's struct of settings has.
 template <typename S>
 typename Settings<S>::Lines common_builder_settings() {
@@ -55,12 +52,7 @@ typename Settings<S>::Lines common_builder_settings() {
           &S::idle, "idle",
           {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
           "What a worker does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
-      {{.key = {.name = "cpus",
-                .type = KeyType::text_list,
-                .fallback = "[]",
-                .help = "CPUs that the workers are pinned to, one each; empty leaves them free."},
-        .get = [](const S&) { return std::vector<std::string>{}; },
-        .set = [](S& to, const Parameters& from) { to.cpus = cpu_list(from); }}},
+      setting(&S::cpus, "cpus", "CPUs that the workers are pinned to, one each; empty leaves them free.", {.maximum = 4095}),
       setting(&S::trigger_list, "trigger_list",
               "Align to the trigger's own list of L1 ids (TTC link): an event that no link delivered is then still built, "
               "flagged, empty.")}

@@ -1,7 +1,6 @@
 #include "readout/consumer/event_sampler.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -25,18 +24,6 @@ std::filesystem::path socket_of(const std::string& endpoint) {
 std::uint64_t unix_now_ns() {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
-
-std::uint8_t trigger_type_of(const std::string& text) {
-  std::uint8_t value = 0;
-  const bool hex = text.starts_with("0x");
-  const char* const first = text.data() + (hex ? 2 : 0);
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(first, last, value, hex ? 16 : 10);
-  if (error != std::errc{} || end != last) {
-    throw std::runtime_error(fmt::format("`{}` is no trigger type: write a number from 0 to 255", text));
-  }
-  return value;
 }
 
 }  // namespace
@@ -151,36 +138,25 @@ FragmentConsumer::Status EventSampler::status() const {
 
 namespace {
 
-/// The configuration: trigger types are texts, and an endpoint may be left out.
-struct SamplerKeys {
-  SamplerSettings of;
-  std::vector<std::string> trigger_types;
-
-  SamplerKeys() { of.endpoint.clear(); }
+/// The configuration: an endpoint may be left out.
+struct SamplerKeys : SamplerSettings {
+  SamplerKeys() { endpoint.clear(); }
 };
 
 const Settings<SamplerKeys>& sampler_settings() {
-  using K = SamplerKeys;
   using S = SamplerSettings;
-  static const Settings<K> settings{
-      setting(&K::of,
-              {
-                  setting(&S::endpoint, "endpoint",
-                          "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."),
-                  setting(&S::prescale, "prescale", "Of the fragments that match, every so many.", {.minimum = 1}),
-                  setting(&S::max_rate_hz, "max_rate", "Most samples in a second. 0: no limit.",
-                          {.minimum = 0, .unit = Unit::hertz}),
-                  setting(&S::status_mask, "status_mask",
-                          "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 "
-                          "overflow. 0: any."),
-              }),
-      setting(&K::trigger_types, "trigger_types", "Only these trigger types (\"130\", \"0x82\"). Empty: any."),
-      setting(&K::of,
-              {
-                  setting(&S::max_payload_bytes, "max_payload", "Largest payload that is sampled.",
-                          {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
-                  setting(&S::samples, "samples", "Samples that may wait to be sent.", {.minimum = 2, .maximum = 65536}),
-              }),
+  static const Settings<SamplerKeys> settings{
+      setting(&S::endpoint, "endpoint",
+              "Readers connect to this name (`rodeo events tail --name`). Empty: the readout's name."),
+      setting(&S::prescale, "prescale", "Of the fragments that match, every so many.", {.minimum = 1}),
+      setting(&S::max_rate_hz, "max_rate", "Most samples in a second. 0: no limit.", {.minimum = 0, .unit = Unit::hertz}),
+      setting(&S::status_mask, "status_mask",
+              "Only fragments with one of these status bits: 1 BCID, 2 L1 id, 4 time-out, 8 corruption, 16 "
+              "overflow. 0: any."),
+      setting(&S::trigger_types, "trigger_types", "Only these trigger types (130, \"0x82\"). Empty: any."),
+      setting(&S::max_payload_bytes, "max_payload", "Largest payload that is sampled.",
+              {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
+      setting(&S::samples, "samples", "Samples that may wait to be sent.", {.minimum = 2, .maximum = 65536}),
   };
   return settings;
 }
@@ -191,11 +167,10 @@ std::vector<Key> EventSampler::keys() { return sampler_settings().keys(); }
 
 std::unique_ptr<FragmentConsumer> EventSampler::create(const Parameters& parameters, const RunInfo& run) {
   SamplerKeys keys = sampler_settings().read(parameters);
-  if (parameters.has("name")) keys.of.name = parameters.text("name");
-  if (keys.of.endpoint.empty()) keys.of.endpoint = run.readout_name;
-  for (const std::string& type : keys.trigger_types) keys.of.trigger_types.push_back(trigger_type_of(type));
-  keys.of.frame = event_frame_settings(run);
-  return std::make_unique<EventSampler>(std::move(keys.of));
+  if (parameters.has("name")) keys.name = parameters.text("name");
+  if (keys.endpoint.empty()) keys.endpoint = run.readout_name;
+  keys.frame = event_frame_settings(run);
+  return std::make_unique<EventSampler>(std::move(keys));
 }
 
 }  // namespace rodeo::readout

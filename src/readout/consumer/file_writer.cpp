@@ -168,15 +168,13 @@ FragmentConsumer::Status FileWriter::status() const {
 namespace {
 
 /// The configuration, with the defaults of a readout.
-struct FileWriterKeys {
-  FileWriterSettings of;
-
+struct FileWriterKeys : FileWriterSettings {
   FileWriterKeys() {
-    of.queue.name = "file_writer";
-    of.queue.capacity = 4096;
-    of.files.directory = ".";
-    of.files.files.max_bytes = std::uint64_t{2} << 30;
-    of.files.disk.min_free_bytes = 64 << 20;
+    queue.name = "file_writer";
+    queue.capacity = 4096;
+    files.directory = ".";
+    files.files.max_bytes = std::uint64_t{2} << 30;
+    files.disk.min_free_bytes = 64 << 20;
   }
 };
 
@@ -190,25 +188,22 @@ const Settings<FileWriterKeys>& file_writer_settings() {
   using formats::ChecksumType;
   using formats::StatusPosition;
   constexpr SettingRules kBytes{.unit = Unit::bytes};
-  static const Settings<FileWriterKeys> settings{setting(
-      &FileWriterKeys::of,
-      {
-          setting(&W::queue, queue_settings()),
-          setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
-          setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
-                  "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted)."),
-          setting(&W::share,
-                  {
-                      setting(&Share::fraction, "fraction", "Share of the fragments that is written.",
-                              {.minimum = 0, .maximum = 1}),
-                      setting(&Share::max_rate_hz, "max_rate", "Most fragments written in a second. 0: no limit.",
-                              {.minimum = 0, .unit = Unit::hertz}),
-                      setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes),
-                      setting(&Share::keep_incomplete, "keep_incomplete",
-                              "Incomplete fragments are written whatever fraction and max_rate say."),
-                  }),
-          setting(
-              &W::files,
+  static const Settings<FileWriterKeys> settings{
+      setting(&W::queue, queue_settings()),
+      setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
+      setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
+              "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted)."),
+      setting(
+          &W::share,
+          {
+              setting(&Share::fraction, "fraction", "Share of the fragments that is written.", {.minimum = 0, .maximum = 1}),
+              setting(&Share::max_rate_hz, "max_rate", "Most fragments written in a second. 0: no limit.",
+                      {.minimum = 0, .unit = Unit::hertz}),
+              setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes),
+              setting(&Share::keep_incomplete, "keep_incomplete",
+                      "Incomplete fragments are written whatever fraction and max_rate say."),
+          }),
+      setting(&W::files,
               {
                   setting(&Files::files,
                           {
@@ -224,31 +219,30 @@ const Settings<FileWriterKeys>& file_writer_settings() {
                                    "Space that stays free on the file system: the run stops cleanly before it is used.",
                                    kBytes)}),
               }),
-          setting(&W::frame,
-                  {
-                      setting(&Frame::event_checksum, "event_checksum",
-                              {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}},
-                              "Checksum of each event's payload."),
-                      setting(&Frame::rob_checksum, "rob_checksum",
-                              {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}}, "Checksum of each ROB."),
-                  }),
-          setting(&W::compression_level, "compression",
-                  "zlib level of the payload, 1 (fast) to 9. 0: not compressed. More threads compress more.",
-                  {.minimum = 0, .maximum = 9}),
-          setting(&W::frame,
-                  {setting(&Frame::status_position, "status_position",
-                           {{"before_data", StatusPosition::before_data}, {"after_data", StatusPosition::after_data}},
-                           "Where the ROD's status words stand.")}),
-          setting(&W::files,
-                  {
-                      setting(&Files::disk,
-                              {setting(&Disk::direct, "direct_io", "Write past the page cache where the file system can.")}),
-                      setting(&Files::buffer_bytes, "buffer", "Size of a write.",
-                              {.minimum = 65536, .maximum = 1 << 30, .unit = Unit::bytes}),
-                      setting(&Files::buffers, "buffers", "Buffers that may wait for the disk.",
-                              {.minimum = 2, .maximum = 1024}),
-                  }),
-      })};
+      setting(&W::frame,
+              {
+                  setting(&Frame::event_checksum, "event_checksum",
+                          {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}},
+                          "Checksum of each event's payload."),
+                  setting(&Frame::rob_checksum, "rob_checksum",
+                          {{"none", ChecksumType::none}, {"adler32", ChecksumType::adler32}}, "Checksum of each ROB."),
+              }),
+      setting(&W::compression_level, "compression",
+              "zlib level of the payload, 1 (fast) to 9. 0: not compressed. More threads compress more.",
+              {.minimum = 0, .maximum = 9}),
+      setting(&W::frame, {setting(&Frame::status_position, "status_position",
+                                  {{"before_data", StatusPosition::before_data}, {"after_data", StatusPosition::after_data}},
+                                  "Where the ROD's status words stand.")}),
+      setting(
+          &W::files,
+          {
+              setting(&Files::disk,
+                      {setting(&Disk::direct, "direct_io", "Write past the page cache where the file system can.")}),
+              setting(&Files::buffer_bytes, "buffer", "Size of a write.",
+                      {.minimum = 65536, .maximum = 1 << 30, .unit = Unit::bytes}),
+              setting(&Files::buffers, "buffers", "Buffers that may wait for the disk.", {.minimum = 2, .maximum = 1024}),
+          }),
+  };
   return settings;
 }
 
@@ -257,10 +251,9 @@ const Settings<FileWriterKeys>& file_writer_settings() {
 std::vector<Key> FileWriter::keys() { return file_writer_settings().keys(); }
 
 std::unique_ptr<FragmentConsumer> FileWriter::create(const Parameters& parameters, const RunInfo& run) {
-  FileWriterKeys keys;
-  FileWriterSettings& settings = keys.of;
+  FileWriterKeys settings;
   settings.frame = event_frame_settings(run);
-  file_writer_settings().fill(keys, parameters);
+  file_writer_settings().fill(settings, parameters);
   if (parameters.has("name")) settings.queue.name = parameters.text("name");
   settings.files.thread_name = settings.queue.name.substr(0, 12) + "-io";
   storage::EventFileSettings& file = settings.files.files;

@@ -156,32 +156,25 @@ FragmentConsumer::Status FragmentProcessor::status() const {
 namespace {
 
 /// The configuration: the work names a component, whose own keys stand in the same table.
-struct ProcessorKeys {
+struct ProcessorKeys : ProcessorSettings {
   std::string work = "release";
-  ProcessorSettings of;
 };
 
 const Settings<ProcessorKeys>& processor_settings() {
-  using K = ProcessorKeys;
-  using P = ProcessorSettings;
-  static const Settings<K> settings{
-      setting(&K::of, {setting(&P::queue, queue_settings())}),
+  using P = ProcessorKeys;
+  static const Settings<P> settings{
+      setting(&P::queue, queue_settings()),
       setting(
-          &K::work, "work",
+          &P::work, "work",
           "What to do with each fragment: verify, read, release, or the work of a plug-in. Its own keys stand in the same "
           "table."),
-      setting(
-          &K::of,
-          {
-              setting(
-                  &P::max_payload_bytes, "max_payload",
-                  "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
-                  {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
-              setting(&P::copies, "copies",
-                      "Copied fragments that may be under way at once, for works that write into a contiguous or copied "
-                      "payload.",
-                      {.minimum = 1, .maximum = 1 << 20}),
-          }),
+      setting(&P::max_payload_bytes, "max_payload",
+              "Largest payload of a fragment that has to be copied for its work, or that its work may make by resizing.",
+              {.minimum = 64, .maximum = 1 << 30, .unit = Unit::bytes}),
+      setting(&P::copies, "copies",
+              "Copied fragments that may be under way at once, for works that write into a contiguous or copied "
+              "payload.",
+              {.minimum = 1, .maximum = 1 << 20}),
   };
   return settings;
 }
@@ -194,13 +187,13 @@ std::unique_ptr<FragmentConsumer> FragmentProcessor::create(const Parameters& pa
   const auto* components = dynamic_cast<const base::ComponentRegistry*>(&registry);
   if (components == nullptr) throw std::logic_error("a processor needs the registry of the application");
   ProcessorKeys keys = processor_settings().read(parameters);
-  keys.of.queue.name = parameters.has("name") ? parameters.text("name") : "processor";
+  keys.queue.name = parameters.has("name") ? parameters.text("name") : "processor";
   const auto make_work = [&] {
     Result<std::unique_ptr<FragmentWork>> work = components->make_work(keys.work, parameters);
     if (!work) throw SetupError(work.error());
     return std::move(*work);
   };
-  return std::make_unique<FragmentProcessor>(std::move(keys.of), make_work);
+  return std::make_unique<FragmentProcessor>(std::move(keys), make_work);
 }
 
 }  // namespace rodeo::readout

@@ -1,6 +1,7 @@
 #include "readout/extractor/rdh_extractor.h"
 
 #include "formats/rdh.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 namespace {
@@ -42,18 +43,17 @@ std::unique_ptr<TriggerExtractor> make_rdh_extractor(std::uint32_t orbits_per_fr
 }
 
 void register_rdh_extractor(Registry& registry) {
+  struct Frames {
+    std::uint32_t orbits = 1;
+  };
+  static const Settings<Frames> frames{
+      setting(&Frames::orbits, "orbits_per_frame",
+              "Orbits of a chunk, as the input makes them: 1 for heartbeat frames, the time frame's length for time frames.",
+              {.minimum = 1, .maximum = 4096})};
   registry.add_extractor({.name = "rdh",
                           .help = "Orbit (or number of the time frame), BCID and trigger type of a frame's first RDH",
-                          .keys = {{.name = "orbits_per_frame",
-                                    .type = KeyType::integer,
-                                    .fallback = "1",
-                                    .help = "Orbits of a chunk, as the input makes them: 1 for heartbeat frames, the time "
-                                            "frame's length for time frames.",
-                                    .minimum = 1,
-                                    .maximum = 4096}}},
-                         [](const Parameters& parameters) {
-                           return make_rdh_extractor(static_cast<std::uint32_t>(parameters.integer("orbits_per_frame")));
-                         });
+                          .keys = frames.keys()},
+                         [](const Parameters& parameters) { return make_rdh_extractor(frames.read(parameters).orbits); });
 }
 
 }  // namespace rodeo::readout
