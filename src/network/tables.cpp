@@ -94,7 +94,7 @@ const Settings<SweepAxis>& axis_settings() {
       setting(&A::values, "values", "Values as texts, such as [\"1MB\", \"5MB\"]."),
       setting(&A::from, "from", "First value of a range."),
       setting(&A::to, "to", "Last value of a range."),
-      setting(&A::steps, "steps", "How many values a range has, ends included.", {.maximum = 100000}),
+      setting(&A::steps, "steps", "How many values a range has, ends included.", {.minimum = 0, .maximum = 100000}),
       setting(&A::log, "scale", {{"linear", false}, {"log", true}}, "How a range is divided."),
   };
   return settings;

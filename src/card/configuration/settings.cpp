@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 namespace rodeo::card {
 namespace {
@@ -82,7 +82,11 @@ Result<void> SettingField<Struct>::parse(Struct& settings, std::string_view text
     value.set(name, truth);
   } else if (type == KeyType::choice) {
     const auto found = std::ranges::find_if(choices, [&](const auto& word) { return equal_in_any_case(text, word); });
-    if (found == choices.end()) return bad(fmt::format("{} is one of {}, not {}", name, fmt::join(choices, ", "), written));
+    if (found == choices.end()) {
+      std::string all;
+      for (const std::string& word : choices) all += (all.empty() ? "" : ", ") + word;
+      return bad(fmt::format("{} is one of {}, not {}", name, all, written));
+    }
     value.set(name, *found);
   } else {
     const bool prefixed = text.starts_with("0x") || text.starts_with("0X");
