@@ -201,9 +201,9 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   std::vector<std::unique_ptr<FragmentBuilder>> builders;
   for (std::uint32_t rob = 0; rob < settings.robs; ++rob) {
     if (settings.pinned) {
-      std::vector<std::string> cpus;
+      std::vector<std::uint64_t> cpus;
       for (std::uint32_t i = 0; i < settings.workers; ++i) {
-        cpus.push_back(std::to_string((rob * settings.workers + i) % std::max(1U, std::thread::hardware_concurrency())));
+        cpus.push_back((rob * settings.workers + i) % std::max(1U, std::thread::hardware_concurrency()));
       }
       builder_parameters.set("cpus", cpus);
     }

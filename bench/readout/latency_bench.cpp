@@ -63,8 +63,8 @@ LatencyBenchResult run_latency_bench(const LatencyBenchSettings& settings, const
   builder_parameters.set("timeout", static_cast<std::int64_t>(std::chrono::nanoseconds(std::chrono::seconds(1)).count()));
   builder_parameters.set("idle", std::string("spin"));
   if (settings.pinned) {
-    std::vector<std::string> pins;
-    for (std::uint32_t i = 0; i < settings.workers; ++i) pins.push_back(std::to_string(i % cpus));
+    std::vector<std::uint64_t> pins;
+    for (std::uint32_t i = 0; i < settings.workers; ++i) pins.push_back(i % cpus);
     builder_parameters.set("cpus", pins);
   }
   const auto builder = made(registry.make_builder("gbt", builder_parameters, context));

@@ -72,7 +72,7 @@ def test_a_second_readout_of_the_same_name_is_refused(rodeo):
 
 @pytest.mark.parametrize("verb", [["status"], ["stop"], ["link", "list"], ["link", "remove", "0x1000000000540000"]], ids=" ".join)
 def test_nobody_running_is_unreachable(rodeo, verb):
-    assert "error[control." in rodeo("readout", *verb, "--name", "nobody", exit_code=4).stderr
+    assert "error[process." in rodeo("readout", *verb, "--name", "nobody", exit_code=4).stderr
     rodeo("readout", *verb, exit_code=4)
 
 
