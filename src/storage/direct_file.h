@@ -19,7 +19,7 @@ enum class Room : std::uint8_t {
 
 /// A new file, written from its start in blocks. O_DIRECT where the file system takes it; else buffered, with what was
 /// written pushed to the disk at once and dropped from the page cache, so that neither the cache nor a late flush stalls
-/// anybody. One thread at a time; everything blocks.
+/// anybody. Everything blocks. make_room() may be called by one thread while one other calls the rest: they share no state.
 class DirectFile {
  public:
   static constexpr std::size_t kAlign = 4096;

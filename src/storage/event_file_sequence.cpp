@@ -29,14 +29,13 @@ std::string space_text(const DirectFile& file, std::uint64_t min_free_bytes) {
   return text;
 }
 
-std::string full_text(const DirectFile& file, const std::string& closed_path, const EventFileSequence::Settings& settings) {
-  return fmt::format("the disk is full ({}): {}{}{}", space_text(file, settings.disk.min_free_bytes), closed_path,
-                     settings.when_full.empty() ? "" : " ", settings.when_full);
-}
+// An end record fits between the first and the last of so many ends of events, even of events without a byte.
+constexpr std::size_t kEndsKept = 1 + (formats::kFileEndBytes + formats::kSeparatorBytes - 1) / formats::kSeparatorBytes;
 
-// The events whose last bytes two buffers hold are enough to find a place for the end record, which is smaller than any
-// event.
-constexpr std::size_t kEndsKept = 2;
+std::unexpected<Error> left_open(const DirectFile& file, const std::string& why) {
+  return std::unexpected(
+      Error{"file.write", why, {}, file.path() + " stays as it is, and `rodeo data recover` saves what is whole in it"});
+}
 
 }  // namespace
 
@@ -61,10 +60,9 @@ struct EventFileSequence::OpenFile {
 
 struct EventFileSequence::Job {
   std::shared_ptr<OpenFile> file;
-  Buffer* buffer = nullptr;  // to write and give back; null: nothing
-  bool close = false;        // then close the file
-  bool last = false;
-  std::uint64_t size = 0;  // of the closed file
+  Buffer* buffer = nullptr;       // to write and give back; null: nothing
+  bool close = false;             // then close the file
+  std::optional<Error> why = {};  // nothing comes after it, though something should
 };
 
 EventFileSequence::EventFileSequence(Settings settings)
@@ -110,33 +108,35 @@ EventFileSequence::EventFileSequence(Settings settings)
 EventFileSequence::~EventFileSequence() { close(); }
 
 void EventFileSequence::start() {
-  if (Result<void> opened = open_file(); !opened) throw SetupError(opened.error());
+  if (Result<void> opened = open_file(0); !opened) throw SetupError(opened.error());
   thread_ = std::thread([this] { run(); });
 }
 
-Result<void> EventFileSequence::open_file() {
-  const std::uint32_t events_before = encoder_.blocks_in_sequence();
-  const auto header = encoder_.begin_file(std::time(nullptr), make_guid());
-  DirectFile made = RODEO_TRY(DirectFile::create(path_of(encoder_.writing_name()), settings_.disk));
+// The file before is closed when the next one is there: until then nobody knows whether it is the last one.
+Result<void> EventFileSequence::open_file(std::size_t first_event_bytes) {
+  EventFileEncoder next = encoder_;
+  const auto header = next.begin_file(std::time(nullptr), make_guid());
+  DirectFile made = RODEO_TRY(DirectFile::create(path_of(next.writing_name()), settings_.disk));
+  const std::uint64_t event = first_event_bytes == 0 ? 0 : formats::kSeparatorBytes + first_event_bytes;
+  if (made.make_room(aligned(header.size() + event + formats::kFileEndBytes)) == Room::full) {
+    ::unlink(made.path().c_str());
+    return std::unexpected(Error{
+        "readout.disk_full", fmt::format("no space for another file ({})", space_text(made, settings_.disk.min_free_bytes)),
+        settings_.directory.string(), "free space there, or name another directory"});
+  }
+  close_file(false);
+  encoder_ = std::move(next);
   file_ = std::make_shared<OpenFile>(OpenFile{.file = std::move(made),
                                               .closed_path = path_of(encoder_.file_name()),
                                               .header_bytes = header.size(),
                                               .crc_offset = encoder_.crc_offset(),
-                                              .events_before = events_before,
+                                              .events_before = encoder_.blocks_in_sequence(),
                                               .bytes_before = event_bytes_,
                                               .digest = {},
                                               .ends_seen = 0,
                                               .last_ends = {}});
   file_->last_ends.reserve(2 * kEndsKept);
   direct_.store(file_->file.direct(), std::memory_order_relaxed);
-  if (file_->file.make_room(aligned(header.size() + formats::kFileEndBytes)) == Room::full) {
-    Error error{"readout.disk_full",
-                fmt::format("no space for another file ({})", space_text(file_->file, settings_.disk.min_free_bytes)),
-                settings_.directory.string(), "free space there, or name another directory"};
-    ::unlink(file_->file.path().c_str());
-    file_.reset();
-    return std::unexpected(std::move(error));
-  }
   put(header);
   return {};
 }
@@ -145,17 +145,15 @@ EventFileSequence::Outcome EventFileSequence::append(std::span<const std::span<c
   if (!ended_ && failed_.load(std::memory_order_acquire)) ended_ = true;  // the disk failed while it wrote
   if (ended_) return Outcome::refused;
   if (encoder_.must_roll_over(bytes)) {
-    close_file(false);
-    if (Result<void> opened = open_file(); !opened) {
-      give_up(base::in_a_line(opened.error()));
+    if (Result<void> opened = open_file(bytes); !opened) {
+      finish(opened.error());
       return Outcome::refused;
     }
   }
   // Room for the event and for the end record after it, so that the file can be closed whatever comes.
   const std::uint64_t end = encoder_.file_bytes() + formats::kSeparatorBytes + bytes;
   if (file_->file.make_room(aligned(end + formats::kFileEndBytes)) == Room::full) {
-    give_up(full_text(file_->file, file_->closed_path, settings_));
-    close_file(true);
+    finish(disk_full(file_->file));
     return Outcome::refused;
   }
   put(encoder_.separator(static_cast<std::uint32_t>(bytes)));
@@ -179,19 +177,19 @@ void EventFileSequence::put(std::span<const std::byte> bytes) {
   }
 }
 
-void EventFileSequence::close_file(bool last) {
+void EventFileSequence::close_file(bool last, std::optional<Error> why) {
   if (file_ == nullptr) return;
   put(encoder_.end_file(std::time(nullptr), last));
-  const std::uint64_t size = encoder_.file_bytes();
-  hand_over(
-      {.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .last = last, .size = size});
+  hand_over({.file = std::move(file_), .buffer = std::exchange(filling_, nullptr), .close = true, .why = std::move(why)});
   file_ = nullptr;
-  if (last) ended_ = true;
 }
 
-void EventFileSequence::close() {
+void EventFileSequence::close() { finish({}); }
+
+void EventFileSequence::finish(std::optional<Error> why) {
   if (!thread_.joinable()) return;
-  if (!ended_ || file_ != nullptr) close_file(true);
+  close_file(true, std::move(why));
+  ended_ = true;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -221,11 +219,11 @@ void EventFileSequence::hand_over(Job job) {
   changed_.notify_all();
 }
 
-void EventFileSequence::give_up(const std::string& why) {
-  ended_ = true;
-  const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = why;
-  failed_.store(true, std::memory_order_release);
+Error EventFileSequence::disk_full(const DirectFile& file) const {
+  return {"readout.disk_full",
+          fmt::format("the disk is full ({})", space_text(file, settings_.disk.min_free_bytes)),
+          {},
+          settings_.when_full};
 }
 
 void EventFileSequence::run() {
@@ -260,9 +258,9 @@ void EventFileSequence::run() {
 
 void EventFileSequence::write(Job& job) {
   OpenFile& file = *job.file;
-  if (disk_failed_) {
+  if (failed_file_ != nullptr) {
     // A file begun after the failure holds nothing that is on disk.
-    if (job.close && file.ends_seen == 0 && file.digest.bytes() == 0) ::unlink(file.file.path().c_str());
+    if (job.close && job.file != failed_file_) ::unlink(file.file.path().c_str());
     return;
   }
   if (job.buffer != nullptr) {
@@ -272,14 +270,11 @@ void EventFileSequence::write(Job& job) {
     std::memset(buffer.memory + buffer.used, 0, padded - buffer.used);
     const DirectFile::Written written = file.file.write({buffer.memory, padded});
     if (written.error != 0) {
-      disk_failed_ = true;
-      const std::string why = means_full(written.error)
-                                  ? full_text(file.file, file.closed_path, settings_)
-                                  : fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error));
-      salvage(file, buffer, before + std::min(written.bytes, buffer.used), true);
-      const std::lock_guard lock(mutex_);
-      if (failure_.empty()) failure_ = why;
-      failed_.store(true, std::memory_order_release);
+      const Error why =
+          means_full(written.error)
+              ? disk_full(file.file)
+              : Error{"file.write", fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error))};
+      fail(job, why, salvage(file, buffer, before + std::min(written.bytes, buffer.used)));
       return;
     }
     file.digest.update({buffer.memory, buffer.used});
@@ -289,42 +284,46 @@ void EventFileSequence::write(Job& job) {
     file.last_ends.insert(file.last_ends.end(), tail.begin(), tail.end());
     if (file.last_ends.size() > kEndsKept) file.last_ends.erase(file.last_ends.begin(), file.last_ends.end() - kEndsKept);
   }
-  if (job.close) seal(file, job.size);
+  if (!job.close) return;
+  const Result<std::string> sealed = seal(file, file.digest, file.ends_seen);
+  if (!sealed || job.why) fail(job, job.why, sealed);
 }
 
-void EventFileSequence::seal(OpenFile& file, std::uint64_t size) {
-  const std::string path = file.file.path();
-  std::string problem;
-  if (const int error = file.file.finish(size); error != 0) {
-    problem = fmt::format("cannot close {}: {}", path, std::strerror(error));
-  } else if (const auto sealed = seal_event_file(path, file.closed_path, file.crc_offset, file.digest.crc32()); !sealed) {
-    problem = base::in_a_line(sealed.error());
+Result<std::string> EventFileSequence::seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events) {
+  if (const int error = file.file.finish(digest.bytes()); error != 0)
+    return left_open(file.file, fmt::format("cannot close {}: {}", file.file.path(), std::strerror(error)));
+  if (const auto sealed = seal_event_file(file.file, file.closed_path, file.crc_offset, digest.crc32()); !sealed)
+    return left_open(file.file, base::in_a_line(sealed.error()));
+  events_kept_.fetch_add(events, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(mutex_);
+    files_.push_back({.path = file.closed_path,
+                      .bytes = digest.bytes(),
+                      .events = events,
+                      .adler32 = digest.adler32_when_sealed(file.crc_offset)});
   }
-  if (problem.empty()) {
-    closed(file, file.digest, file.ends_seen);
-    return;
-  }
-  disk_failed_ = true;
-  const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = problem;
-  failed_.store(true, std::memory_order_release);
+  std::string closed = fmt::format("{} was closed with {}", file.closed_path, base::counted(events, "event"));
+  if (const auto flushed = flush_directory_of(file.closed_path); !flushed)
+    return std::unexpected(
+        Error{"file.write", base::in_a_line(flushed.error()), {}, closed + ", but a power cut may take its name"});
+  return closed;
 }
 
 // The disk took only part of a buffer: end the file after the last whole event that leaves room for the end record in what
 // is there.
-void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t durable_bytes, bool last) {
+Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes) {
   std::vector<std::uint64_t> ends = file.last_ends;
   ends.insert(ends.end(), failed.event_ends.begin(), failed.event_ends.end());
   std::uint64_t events = file.ends_seen + failed.event_ends.size();
-  while (!ends.empty() && ends.back() + formats::kFileEndBytes > durable_bytes) {
+  while (!ends.empty() && ends.back() + formats::kFileEndBytes > written_bytes) {
     ends.pop_back();
     --events;
   }
   const std::uint64_t end = ends.empty() ? file.header_bytes : ends.back();
-  const std::string path = file.file.path();
-  if ((ends.empty() && events > 0) || end + formats::kFileEndBytes > durable_bytes) {
-    ::unlink(path.c_str());  // not even the records in front of the first event are there
-    return;
+  if (end + formats::kFileEndBytes > written_bytes) {
+    const std::string& path = file.file.path();
+    if (written_bytes <= file.header_bytes && ::unlink(path.c_str()) == 0) return path + " was removed: no event is in it";
+    return left_open(file.file, "there is no room for the end record");
   }
   const std::uint64_t block_bytes = end - file.header_bytes - events * formats::kSeparatorBytes;
   const auto record =
@@ -333,32 +332,33 @@ void EventFileSequence::salvage(OpenFile& file, const Buffer& failed, std::uint6
                                 .mib_in_file = formats::rounded_mib(block_bytes),
                                 .blocks_in_sequence = file.events_before + static_cast<std::uint32_t>(events),
                                 .mib_in_sequence = formats::rounded_mib(file.bytes_before + block_bytes),
-                                .last_file = last ? 1u : 0u});
+                                .last_file = 1});
   const std::uint64_t size = end + record.size();
-  if (file.file.finish(durable_bytes) != 0 || file.file.patch(end, record) != 0 || file.file.finish(size) != 0) return;
+  int error = file.file.finish(written_bytes);
+  if (error == 0) error = file.file.patch(end, record);
+  if (error == 0) error = file.file.finish(size);
+  if (error != 0) return left_open(file.file, fmt::format("cannot end {}: {}", file.file.path(), std::strerror(error)));
   // The digest of the bytes as they are now: read back, since buffers that were digested before are gone.
   formats::FileDigest digest;
   std::vector<std::byte> piece(1 << 20);
   for (std::uint64_t at = 0; at < size;) {
     const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
     const ssize_t n = ::pread(file.file.descriptor(), piece.data(), wanted, static_cast<off_t>(at));
-    if (n <= 0) return;
+    if (n <= 0) return left_open(file.file, fmt::format("cannot read {} again", file.file.path()));
     digest.update({piece.data(), static_cast<std::size_t>(n)});
     at += static_cast<std::uint64_t>(n);
   }
-  if (seal_event_file(path, file.closed_path, file.crc_offset, digest.crc32())) {
-    bytes_written_.fetch_add(size - std::min(size, file.digest.bytes()), std::memory_order_relaxed);
-    closed(file, digest, events);
-  }
+  bytes_written_.fetch_add(size - std::min(size, file.digest.bytes()), std::memory_order_relaxed);
+  return seal(file, digest, events);
 }
 
-void EventFileSequence::closed(const OpenFile& file, const formats::FileDigest& digest, std::uint64_t events) {
-  events_kept_.fetch_add(events, std::memory_order_relaxed);
+void EventFileSequence::fail(const Job& job, const std::optional<Error>& why, const Result<std::string>& outcome) {
+  failed_file_ = job.file;
+  const std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
   const std::lock_guard lock(mutex_);
-  files_.push_back({.path = file.closed_path,
-                    .bytes = digest.bytes(),
-                    .events = events,
-                    .adler32 = digest.adler32_when_sealed(file.crc_offset)});
+  cause_ = why ? why->what : outcome.error().what;
+  failure_ = why ? base::in_a_line({why->code, why->what + ": " + end, why->where, why->next}) : end;
+  failed_.store(true, std::memory_order_release);
 }
 
 EventFileSequence::Status EventFileSequence::status() const {
@@ -372,6 +372,7 @@ EventFileSequence::Status EventFileSequence::status() const {
   const std::lock_guard lock(mutex_);
   out.files = files_;
   out.failure = failure_;
+  out.cause = cause_;
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -33,7 +34,7 @@ class EventFileSequence {
     std::size_t buffer_bytes = 4 << 20;  ///< rounded up to DirectFile::kAlign
     unsigned buffers = 4;
     std::string thread_name = "file-io";
-    std::string when_full = {};  ///< what Status::failure says of a full disk besides: what became of the file, what to do
+    std::string when_full = {};  ///< what Status::failure says of a full disk besides: what to do
   };
 
   /// Makes the directory if it is not there and checks that it can be written to and holds no file of this sequence yet;
@@ -47,8 +48,8 @@ class EventFileSequence {
   void start();
 
   enum class Outcome : std::uint8_t { taken, refused };
-  /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused, with the
-  /// sequence closed, once the disk is full or fails: see Status::failure.
+  /// Appends one event, given in pieces of `bytes` together; blocks while all buffers wait for the disk. Refused once the disk
+  /// is full or fails, with the last file closed or given up: Status::failure says which.
   Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
   /// Closes the last file and ends the thread. Every event taken is on disk then, or counted as lost. Again is harmless.
@@ -62,7 +63,8 @@ class EventFileSequence {
     std::uint64_t waits = 0;          ///< times that append() had to wait for the disk
     bool direct = false;              ///< past the page cache
     double cpu_seconds = 0;           ///< of the thread
-    std::string failure;              ///< why nothing more is taken
+    std::string failure;              ///< why nothing more is taken, what became of the last file, what to do
+    std::string cause;                ///< of the failure, without the file
   };
   Status status() const;
 
@@ -71,19 +73,21 @@ class EventFileSequence {
   struct OpenFile;
   struct Job;
 
-  Result<void> open_file();
-  void close_file(bool last);
+  Result<void> open_file(std::size_t first_event_bytes);
+  void close_file(bool last, std::optional<Error> why = {});
+  void finish(std::optional<Error> why);
+  Error disk_full(const DirectFile& file) const;
   void put(std::span<const std::byte> bytes);
   Buffer* take_buffer();
   void hand_over(Job job);
-  void give_up(const std::string& why);
   std::string path_of(const std::string& name) const { return (settings_.directory / name).string(); }
 
   void run();
   void write(Job& job);
-  void seal(OpenFile& file, std::uint64_t size);
-  void salvage(OpenFile& file, const Buffer& failed, std::uint64_t durable_bytes, bool last);
-  void closed(const OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
+  // What became of the file; an error: the disk failed, and `next` says what became of the file.
+  Result<std::string> seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
+  Result<std::string> salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes);
+  void fail(const Job& job, const std::optional<Error>& why, const Result<std::string>& outcome);
 
   const Settings settings_;
   const std::size_t buffer_bytes_;
@@ -101,10 +105,11 @@ class EventFileSequence {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Buffer*> free_;
-  std::vector<Job> jobs_;  // in order; as many as there are buffers at most, since each job holds one
+  std::vector<Job> jobs_;  // in order; each holds a buffer, but one that closes a file may hold none
   bool ending_ = false;
   std::vector<FragmentConsumer::File> files_;
   std::string failure_;
+  std::string cause_;
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> events_{0};
   std::atomic<std::uint64_t> events_kept_{0};
@@ -114,7 +119,7 @@ class EventFileSequence {
   std::atomic<bool> done_{false};
 
   // Of the writing thread
-  bool disk_failed_ = false;
+  std::shared_ptr<OpenFile> failed_file_;  // the one that the disk failed at; null: none did
   base::ThreadCpu cpu_;
   std::thread thread_;
 };

@@ -30,18 +30,6 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::stri
   return {};
 }
 
-Result<void> flush_directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed(directory, "cannot open the directory", errno);
-  // Some file systems cannot flush directories (EINVAL); there the rename is as safe as it gets.
-  const int error = ::fsync(fd) != 0 && errno != EINVAL ? errno : 0;
-  ::close(fd);
-  if (error != 0) return failed(directory, "cannot flush the directory", error);
-  return {};
-}
-
 }  // namespace
 
 Result<void> rename_new(const std::string& from, const std::string& to) {
@@ -65,18 +53,24 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> byte
   return written;
 }
 
-Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
-                             std::uint32_t crc) {
-  const int fd = ::open(writing.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return failed(writing, "cannot open the file", errno);
+Result<void> seal_event_file(DirectFile& file, const std::string& closed, std::size_t crc_offset, std::uint32_t crc) {
   const auto digits = crc_digits(crc);
-  const bool written =
-      ::pwrite(fd, digits.data(), digits.size(), static_cast<off_t>(crc_offset)) == static_cast<ssize_t>(digits.size());
-  const int error = !written || ::fsync(fd) != 0 ? errno : 0;
+  int error = file.patch(crc_offset, std::as_bytes(std::span(digits)));
+  if (error == 0 && ::fsync(file.descriptor()) != 0) error = errno;
+  if (error != 0) return failed(file.path(), "cannot close the file", error);
+  return rename_new(file.path(), closed);
+}
+
+Result<void> flush_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed(directory, "cannot open the directory", errno);
+  // Some file systems cannot flush directories (EINVAL); there the rename is as safe as it gets.
+  const int error = ::fsync(fd) != 0 && errno != EINVAL ? errno : 0;
   ::close(fd);
-  if (error != 0) return failed(writing, "cannot close the file", error);
-  RODEO_TRY(rename_new(writing, closed));
-  return flush_directory_of(closed);
+  if (error != 0) return failed(directory, "cannot flush the directory", error);
+  return {};
 }
 
 }  // namespace rodeo::storage

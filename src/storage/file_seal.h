@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "storage/direct_file.h"
 
 namespace rodeo::storage {
 
@@ -16,9 +17,11 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> byte
 /// Renames, never over an existing file: error "file.exists". File systems that cannot do it in one step get a check before.
 Result<void> rename_new(const std::string& from, const std::string& to);
 
-/// Closes a file for good: writes the CRC digits, flushes file and directory to the disk, renames `writing` to `closed` (never
-/// over an existing file). All bytes are in the file already. Blocks. Errors "file.write", "file.exists".
-Result<void> seal_event_file(const std::string& writing, const std::string& closed, std::size_t crc_offset,
-                             std::uint32_t crc);
+/// Closes a finished file for good: writes the CRC digits, flushes it to the disk, renames it to `closed` (never over an existing
+/// file). Blocks. Errors "file.write", "file.exists", and then it has its old name.
+Result<void> seal_event_file(DirectFile& file, const std::string& closed, std::size_t crc_offset, std::uint32_t crc);
+
+/// Flushes the directory of a file, so that its name outlasts a power cut. Blocks. Error "file.write".
+Result<void> flush_directory_of(const std::string& path);
 
 }  // namespace rodeo::storage

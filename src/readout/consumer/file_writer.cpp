@@ -27,7 +27,7 @@ EventShare::Settings share_for(const FileWriterSettings& settings) {
 
 storage::EventFileSequence::Settings files_for(const FileWriterSettings& settings) {
   storage::EventFileSequence::Settings files = settings.files;
-  files.when_full = "was closed with the events that fit; free space there, or give the consumer another `directory`";
+  files.when_full = "free space there, or give the consumer another `directory`";
   if (files.disk.min_free_bytes > 0) files.when_full += " or a smaller `min_free`";
   return files;
 }

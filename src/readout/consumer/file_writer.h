@@ -29,7 +29,7 @@ struct FileWriterSettings {
 };
 
 /// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
-/// that, so that a consumer behind may change it. When the disk is full, files are closed whole, Status::failure says so,
+/// that, so that a consumer behind may change it. When the disk is full, files are closed whole, Status::failure says how,
 /// and what follows is counted and passed on.
 class FileWriter final : public QueuedConsumer {
  public:
