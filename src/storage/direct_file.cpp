@@ -74,6 +74,7 @@ Room DirectFile::make_room(std::uint64_t bytes) {
       reserved_ = target;
       return Room::reserved;
     }
+    if (errno == EINTR) continue;
     can_reserve_ = means_full(errno);
     if (can_reserve_ && step_ == 0) return Room::full;
     step_ = step_ < kAlign ? 0 : step_ / 2;

@@ -1,14 +1,20 @@
 // A disk that is full or fails: every event is in a file or counted as lost, and what is said of the files is true.
 #include <gtest/gtest.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "formats/temporary_directory.h"
@@ -224,6 +230,35 @@ TEST(FailingDisk, AFileOfWhichOnlyAPartOfTheDigitsIsWrittenIsNotClosed) {
   ASSERT_TRUE(seal_event_file(*file, directory.file("run.data"), 100, 0x12345678));
   const auto bytes = read_file(directory.file("run.data"));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 100, 8), "12345678");
+}
+
+TEST(FailingDisk, ASignalEndsNoReserving) {
+  // Of one thread, the kernel hands each fallocate() to a handler, which interrupts the first and lets the second succeed.
+  static int calls;
+  calls = 0;
+  struct sigaction action{}, before{};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = [](int, siginfo_t*, void* context) {
+    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = ++calls == 1 ? -EINTR : 0;
+  };
+  ASSERT_EQ(::sigaction(SIGSYS, &action, &before), 0);
+  const TemporaryDirectory directory;
+  auto file = DirectFile::create(directory.file("run.writing"), {.direct = false});
+  ASSERT_TRUE(file);
+  bool filtered = false;
+  Room room = Room::full;
+  std::thread([&] {
+    sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{std::size(steps), steps};
+    filtered = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    if (filtered) room = file->make_room(4096);
+  }).join();
+  ::sigaction(SIGSYS, &before, nullptr);
+  if (!filtered) GTEST_SKIP() << "needs filters of system calls";
+  EXPECT_EQ(room, Room::reserved);
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace
