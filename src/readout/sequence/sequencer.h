@@ -73,13 +73,14 @@
 
 namespace rodeo::readout {
 
-/// What a worker knows of one link: all that an undisturbed run touches. Written by the worker's thread; its peers read the atomics.
+/// What a worker knows of one link: all that an undisturbed run touches. Written by the worker's thread, which alone advances it where `end` says that
+/// nothing is to be asked, and by the sequencer; peers read the atomics, and under the sequencer's turn `base` and `resets`, which change only there.
 struct alignas(base::kCacheLine) LinkSequence {
   std::atomic<Sequence> next{0};       ///< number expected next
   Sequence end = 0;                    ///< numbers below may be taken without asking; 0: ask
   std::uint64_t history = 0;           ///< bit k: the event next - 1 - k was delivered
   Sequence base = 0;                   ///< number of index 0 of its segment
-  std::uint64_t header = 0;            ///< its owner's
+  std::uint64_t header = 0;            ///< of the records that its owner writes
   std::atomic<std::uint64_t> seen{0};  ///< when its last chunk came, on the event clock
   std::uint32_t expected = 0;          ///< id of `next`
   std::uint32_t resets = 0;            ///< of its segment
