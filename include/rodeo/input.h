@@ -101,7 +101,7 @@ class DataInput {
 
   virtual void start() = 0;
 
-  /// Ends the flow: streams deliver what is under way, then PollStatus::end. Returns at once.
+  /// Ends the flow: streams deliver what is under way, then end; also if start() was not called, or threw. May be called again. Returns at once.
   virtual void stop() = 0;
 
   /// Totals for the report: "sent" (chunks), "triggers", "vetoed" (triggers refused while busy), faults made on demand by name.

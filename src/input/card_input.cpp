@@ -207,12 +207,12 @@ Result<void> CardInput::set_generator(Endpoint& endpoint, bool on) {
 
 void CardInput::start() {
   if (started_) return;
-  started_ = true;
   for (Endpoint& endpoint : endpoints_) {
     if (settings_.start_generator)
       endpoint.generator_found_on =
           need(generator_is_on(endpoint), fmt::format("cannot read whether the generator of card {} is on", endpoint.id));
   }
+  started_ = true;
   for (Endpoint& endpoint : endpoints_) need(endpoint.spans->start(), fmt::format("cannot start card {}", endpoint.id));
   for (Endpoint& endpoint : endpoints_) {
     if (settings_.source == card::DataSource::fee) endpoint.outages->begin(endpoint.source->card(), endpoint.local_links);
@@ -248,7 +248,7 @@ void CardInput::stop() {
   stopped_ = true;
   for (Endpoint& endpoint : endpoints_) {
     endpoint.outages->end(endpoint.source->card());
-    if (settings_.start_generator) {
+    if (started_ && settings_.start_generator) {
       if (auto done = set_generator(endpoint, false); !done) base::log_warning("{}", base::in_a_line(done.error()));
     }
   }

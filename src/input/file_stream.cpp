@@ -85,9 +85,11 @@ std::uint64_t FileStream::allowed_bytes(std::uint64_t now_ns, bool planned) cons
 }
 
 PollStatus FileStream::poll(Page*& out) {
-  const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
-  if (start == 0 || ended_) return ended_ ? PollStatus::end : PollStatus::empty;
+  if (ended_) return PollStatus::end;
+  // In this order: who sees a plan and no start was stopped without one, and ends where it stands.
   const bool planned = playback_.planned.load(std::memory_order_acquire);
+  const std::uint64_t start = playback_.start_ns.load(std::memory_order_acquire);
+  if (start == 0 && !planned) return PollStatus::empty;
   const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
   const std::uint64_t allowed = allowed_bytes(now, planned);
   FilePage* page = free_.take();

@@ -49,8 +49,11 @@ void InternalDataGenerator::start() {
 }
 
 void InternalDataGenerator::stop() {
+  const std::uint64_t now = base::steady_now_ns();
   std::uint64_t going_on = 0;
-  stop_ns_.compare_exchange_strong(going_on, base::steady_now_ns(), std::memory_order_acq_rel);
+  const bool first = stop_ns_.compare_exchange_strong(going_on, now, std::memory_order_acq_rel);
+  // Without its thread nobody else ends the streams.
+  if (first && !thread_.joinable()) generator_.finish(now);
 }
 
 void InternalDataGenerator::run() {

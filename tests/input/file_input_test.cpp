@@ -92,6 +92,21 @@ std::vector<SeenChunk> play_to_end(DataStream& stream) {
   return chunks;
 }
 
+TEST_F(RecordedFile, StoppedBeforeItsStartEndsItsStreams) {
+  for (const double rate_hz : {0.0, 1000.0}) {
+    std::filesystem::remove(directory_ / "recording.felix");
+    FileInputSettings settings = playing(record());
+    settings.rate_hz = rate_hz;
+    FileInput input(settings);
+    const auto stream = input.open(input.links());
+    input.stop();
+    input.stop();
+    std::vector<SeenChunk> chunks;
+    EXPECT_EQ(testing::read_all(*stream, chunks), PollStatus::end);
+    EXPECT_TRUE(chunks.empty());
+  }
+}
+
 TEST_F(RecordedFile, PlaysEveryChunkToTheWorkerThatHasItsLink) {
   for (const std::uint32_t bytes : {40U, 1500U}) {
     std::filesystem::remove(directory_ / "recording.felix");

@@ -43,6 +43,18 @@ std::vector<SeenChunk> read_to_end(DataStream& stream) {
   return chunks;
 }
 
+TEST(InternalDataGenerator, StoppedBeforeItsStartEndsItsStreams) {
+  InternalDataGenerator input(small_settings());
+  const auto data = input.open(input.links());
+  const auto list = input.open_trigger_list();
+  input.stop();
+  input.stop();
+  std::vector<SeenChunk> chunks;
+  EXPECT_EQ(testing::read_all(*data, chunks), PollStatus::end);
+  EXPECT_EQ(testing::read_all(*list, chunks), PollStatus::end);
+  EXPECT_TRUE(chunks.empty());
+}
+
 TEST(InternalDataGenerator, DeliversAllEventsToEveryWorkerAndEnds) {
   InternalDataGenerator input(small_settings());
   const auto links = input.links();

@@ -32,7 +32,7 @@ class Stream final : public rodeo::DataStream {
   }
 
   rodeo::PollStatus poll(rodeo::Page*& page) override {
-    if (!state_.started) return rodeo::PollStatus::empty;
+    if (!state_.started) return state_.over ? rodeo::PollStatus::end : rodeo::PollStatus::empty;
     if (state_.handed_over == 0) {
       state_.handed_over = run_.count;
       page_.references = 1;
