@@ -87,6 +87,14 @@ void refuse_other_than_plain_name(const Table& table, const char* key, Configura
                     where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
+/// The name stands in views and reports, in a line.
+void refuse_control_characters(const Table& table, ConfigurationErrors& errors) {
+  const std::string& name = table.parameters().text("name");
+  if (std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f; })) return;
+  errors.push_back({"config.bad_value", fmt::format("{}.name has a control character in it", table.path()),
+                    where_of(table, "name"), "write letters, digits and signs"});
+}
+
 RobSettings rob(const Table& table) {
   RobSettings out = rob_settings().read(table.parameters());
   out.where = where_of(table, out.links.empty() ? "source_id" : "links");
@@ -270,6 +278,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);
   if (errors.empty()) refuse_what_cannot_run(out, errors);
+  for (const Table& table : readout.tables("consumer")) refuse_control_characters(table, errors);
   refuse_other_than_plain_name(readout, "name", errors);
   for (const char* key : {"project", "stream"}) refuse_other_than_plain_name(*configuration.table("run"), key, errors);
   return out;

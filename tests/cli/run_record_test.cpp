@@ -95,6 +95,16 @@ TEST(RunStrings, HaveEveryValueAsLoadedAndItsHash) {
   for (const auto& [key, ignored] : values->members()) EXPECT_FALSE(key.starts_with("emulator.")) << key;
 }
 
+TEST(RunStrings, ANameOfAConsumerMayHaveBlanksAndNoControlCharacters) {
+  const auto refused = [](const std::string& name) {
+    const std::string consumer = "[[readout.consumer]]\ntype = \"event_sampler\"\nname = \"" + name + "\"\n";
+    const auto plan = cli::load_readout({.file = "run.toml", .text = kConfiguration + consumer, .environment = false});
+    return plan ? "" : plan.error().front().code;
+  };
+  EXPECT_EQ(refused("for the shifters"), "");
+  EXPECT_EQ(refused("half\\u001b[3"), "config.bad_value");
+}
+
 TEST(RunStrings, NamesThatStandInFilesAreChecked) {
   const auto refused = [](const std::string& setting) {
     const auto plan =

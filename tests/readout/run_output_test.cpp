@@ -167,6 +167,12 @@ TEST(RunView, NoLineIsWiderThanTheTerminal) {
   }
 }
 
+TEST(RunView, AColourThatDoesNotEndEndsWithTheLine) {
+  readout::ReadoutStatus status = some_status();
+  status.consumers[0].name = "half\x1b[3";
+  EXPECT_THAT(view_lines({}, {}, status, {.color = false, .columns = 40}), Contains(HasSubstr("half")));
+}
+
 TEST(RunView, WhatDoesNotFitGoesOnInTheNextLineAndNoNumberIsCut) {
   readout::ReadoutStatus status = some_status();
   status.robs[0].builder.lost = {{"late", 1'234'000}, {"out_of_sequence", 45'600'000}, {"malformed", 7}};

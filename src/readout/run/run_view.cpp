@@ -115,7 +115,7 @@ std::string cut(const std::string& line, int columns) {
   int visible = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\x1b') {
-      const std::size_t end = line.find('m', i);
+      const std::size_t end = std::min(line.find('m', i), line.size() - 1);
       out.append(line, i, end - i + 1);
       i = end;
     } else if (visible < columns) {
@@ -130,7 +130,7 @@ int visible(std::string_view text) {
   int columns = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\x1b') {
-      i = text.find('m', i);
+      i = std::min(text.find('m', i), text.size() - 1);
     } else {
       ++columns;
     }
