@@ -1,4 +1,4 @@
-// Latencies in logarithmic bins of 3 %: one thread records without a lock, whoever asks adds up the histograms of all
+// Latencies in logarithmic bins of 3 %: threads record without a lock, whoever asks adds up the histograms of all
 // threads.
 #pragma once
 
@@ -57,13 +57,14 @@ class LatencySummary {
   std::uint64_t max_ns_ = 0;
 };
 
-/// One thread's latencies. record() by its owner alone, add_to() by any thread; 9 KiB.
+/// Latencies, best of one thread: others may record() here too, and are slowed down by each other. add_to() by any thread; 9 KiB.
 class alignas(kCacheLine) LatencyHistogram {
  public:
   void record(std::uint64_t ns) {
-    auto& bin = bins_[LatencySummary::bin_of(ns)];
-    bin.store(bin.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (ns > max_ns_.load(std::memory_order_relaxed)) max_ns_.store(ns, std::memory_order_relaxed);
+    bins_[LatencySummary::bin_of(ns)].fetch_add(1, std::memory_order_relaxed);
+    std::uint64_t largest = max_ns_.load(std::memory_order_relaxed);
+    while (ns > largest && !max_ns_.compare_exchange_weak(largest, ns, std::memory_order_relaxed)) {
+    }
   }
 
   /// Consistent to within what is being recorded meanwhile.

@@ -17,7 +17,7 @@ class FragmentMeter final : public FragmentConsumer {
  public:
   void insert(FragmentPtr fragment) override {
     Lane& lane = lanes_[lane_of_thread()];
-    lane.count.store(lane.count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    lane.count.fetch_add(1, std::memory_order_relaxed);
     // The latency of an incomplete event is its time-out, which says nothing about this machine.
     if (fragment->missing == 0 && fragment->handed_over_ns != 0) {
       const std::uint64_t now = base::steady_now_ns();
@@ -47,7 +47,7 @@ class FragmentMeter final : public FragmentConsumer {
 
  private:
   // Builders push from their workers' threads; each of these has a lane of its own, as long as a process starts no more than this
-  // many of them.
+  // many of them. Beyond that two share a lane, which costs time and no count.
   static constexpr std::size_t kLanes = 64;
 
   struct Lane {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace rodeo::base {
@@ -30,6 +31,20 @@ TEST(LatencyHistogram, PercentilesAreWithinThreePercentOfTheSortedValues) {
     EXPECT_GE(found, exact) << share;
     EXPECT_LE(found, exact * 1.04 + 1) << share;
   }
+}
+
+TEST(LatencyHistogram, LosesNothingOfTwoThreadsThatShareIt) {
+  constexpr std::uint64_t kEach = 1'000'000;
+  const auto histogram = std::make_unique<LatencyHistogram>();
+  const auto record = [&] {
+    for (std::uint64_t i = 0; i < kEach; ++i) histogram->record(7);
+  };
+  std::thread other(record);
+  record();
+  other.join();
+  LatencySummary sum;
+  histogram->add_to(sum);
+  EXPECT_EQ(sum.count(), 2 * kEach);
 }
 
 TEST(LatencyHistogram, SumsSeveralThreadsAndKeepsTheLargest) {
