@@ -1,21 +1,26 @@
 // Bounded queue for many producers and many consumers: what stands before each fragment consumer.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "base/spsc_ring.h"
 
 namespace rodeo::base {
 
-/// Fixed capacity (rounded up to a power of two), allocated at construction; lock-free, first in first out per producer. A full queue
+/// Fixed capacity (rounded up to a power of two), allocated at construction; first in first out per producer. A full queue
 /// refuses (try_push returns false, the value stays with the caller), an empty one too; waiting is the caller's policy.
-/// Each slot carries a ticket that says whose turn it is, so producers and consumers meet only at the slot they share.
+/// Each slot carries a ticket that says whose turn it is, so producers and consumers meet only at the slot they share. There is no lock, but a
+/// thread that is stopped inside try_push or try_pop holds its slot: the queue is empty or full for those who come to it, until it goes on.
 template <typename T>
 class BoundedQueue {
+  static_assert(std::is_nothrow_move_assignable_v<T>, "who throws with a slot in hand would hold it for ever");
+
  public:
   explicit BoundedQueue(std::size_t capacity)
       : mask_(std::bit_ceil(capacity < 2 ? std::size_t{2} : capacity) - 1), slots_(std::make_unique<Slot[]>(mask_ + 1)) {
@@ -60,11 +65,11 @@ class BoundedQueue {
     }
   }
 
-  /// An estimate while others push and pop.
+  /// An estimate while others push and pop, never more than the capacity.
   std::size_t size() const {
     const std::size_t head = head_.load(std::memory_order_acquire);
     const std::size_t tail = tail_.load(std::memory_order_acquire);
-    return tail > head ? tail - head : 0;
+    return tail > head ? std::min(tail - head, capacity()) : 0;
   }
   std::size_t capacity() const { return mask_ + 1; }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -48,6 +49,25 @@ TEST(SpscRing, HandsEveryValueToTheOtherThreadInOrder) {
   }
   producer.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// What is pushed and popped between two looks of size() must not make it more than there is room for.
+TEST(BoundedQueue, IsNeverMoreThanFull) {
+  BoundedQueue<int> queue(2);
+  std::atomic<bool> done{false};
+  std::thread producer([&] {
+    while (!done) queue.try_push(1);
+  });
+  std::thread consumer([&] {
+    int value = 0;
+    while (!done) queue.try_pop(value);
+  });
+  std::size_t largest = 0;
+  for (int look = 0; look < 1'000'000; ++look) largest = std::max(largest, queue.size());
+  done = true;
+  producer.join();
+  consumer.join();
+  EXPECT_LE(largest, queue.capacity());
 }
 
 TEST(BoundedQueue, RefusesWhenFull) {
