@@ -43,7 +43,7 @@ class FragmentBuilder {
   /// Starts the worker threads. Streams of the input are open since construction.
   virtual void start() = 0;
 
-  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers.
+  /// Waits until every stream has ended and every open event is built and pushed, then ends the workers; also those of a start() that threw.
   virtual void join() = 0;
 
   /// Removes a link from the build or takes it back; takes effect between two pages. False if the link is not ours.

@@ -107,25 +107,31 @@ void Application::make_builders(const base::ComponentRegistry& registry) {
 void Application::start() {
   try {
     start_all();
+  } catch (const SetupError&) {
+    undo_start();
+    throw;
   } catch (const std::exception& error) {
-    if (started_builders_ > 0) {
-      input_->stop();
-      for (std::size_t i = 0; i < started_builders_; ++i) robs_[i].builder->join();
-    }
-    for (std::size_t i = 0; i < started_consumers_; ++i) consumers_[i]->stop();
-    if (dynamic_cast<const SetupError*>(&error) != nullptr) throw;
+    undo_start();
     throw SetupError({"readout.start", error.what(), "", ""});
   }
-  drain_ = std::thread([this] { drain(); });
 }
 
 void Application::start_all() {
   for (; started_consumers_ < consumers_.size(); ++started_consumers_) consumers_[started_consumers_]->start();
-  for (; started_builders_ < robs_.size(); ++started_builders_) robs_[started_builders_].builder->start();
+  // Counted before: one that throws may have begun threads.
+  while (started_builders_ < robs_.size()) robs_[started_builders_++].builder->start();
   unix_start_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   start_ns_ = base::steady_now_ns();
   input_->start();
   phase_ = Phase::running;
+  drain_ = std::thread([this] { drain(); });
+}
+
+void Application::undo_start() {
+  phase_ = Phase::prepared;
+  if (started_builders_ > 0) input_->stop();
+  for (std::size_t i = 0; i < started_builders_; ++i) robs_[i].builder->join();
+  for (std::size_t i = 0; i < started_consumers_; ++i) consumers_[i]->stop();
 }
 
 /// Runs in a thread of its own, since waiting for builders and consumers blocks, and status and signals must go on meanwhile.
@@ -134,6 +140,8 @@ void Application::drain() {
   for (const Rob& rob : robs_) rob.builder->join();
   std::uint64_t going_on = 0;
   end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
+  Phase ended_by_itself = Phase::running;
+  phase_.compare_exchange_strong(ended_by_itself, Phase::draining);
   for (const auto& consumer : consumers_) consumer->stop();
   drained_.store(true, std::memory_order_release);
 }
@@ -250,7 +258,7 @@ void Application::set_state(Rob& rob, Fid fid, LinkState state) {
 }
 
 Result<void> Application::set_link(Fid fid, LinkState state) {
-  if (phase() != Phase::running || end_ns_.load() != 0) {
+  if (phase() != Phase::running) {
     return std::unexpected(Error{"readout.not_running", phase() == Phase::prepared
                                                             ? "the run has not begun: links are not changed yet"
                                                             : "the run is ending: links are not changed any more"});

@@ -1,5 +1,6 @@
-// The readout application: makes the components that its settings name, links them, runs them, and lets them go in order. It knows
-// interfaces only; what a generator or a file writer is, is the registry's business.
+// The readout application: makes the components that its settings name, links them, runs them, and lets them go in order. It runs
+// interfaces only; what a generator or a file writer is, is the registry's business. Builders alone it knows by type: how many fragments an event
+// has, and what advice helps.
 #pragma once
 
 #include <atomic>
@@ -81,6 +82,7 @@ class Application {
   void warn_of_duplicates(const ReadoutStatus& now);
   void set_state(Rob& rob, Fid fid, LinkState state);
   void start_all();
+  void undo_start();
   void drain();
   void finish();
 

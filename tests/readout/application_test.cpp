@@ -4,9 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "input/generator_input.h"
+#include "readout/builder/gbt_builder.h"
+#include "readout/fragment_meter.h"
+#include "readout/fragment_pool.h"
 #include "readout/recording_components.h"
 
 namespace rodeo::readout {
@@ -14,6 +27,36 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+/// As long as it lives, the process has address space for the stacks of so many further threads.
+class ThreadsLeft {
+ public:
+  explicit ThreadsLeft(std::size_t threads) {
+    constexpr std::size_t kStack = std::size_t{512} << 20;
+    pthread_getattr_default_np(&attributes_);
+    pthread_attr_t large;
+    pthread_getattr_default_np(&large);
+    pthread_attr_setstacksize(&large, kStack);
+    EXPECT_EQ(pthread_setattr_default_np(&large), 0);
+    pthread_attr_destroy(&large);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &limit_);
+    const rlimit little{pages * static_cast<std::size_t>(getpagesize()) + threads * kStack + kStack / 2, limit_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  }
+  ~ThreadsLeft() {
+    setrlimit(RLIMIT_AS, &limit_);
+    pthread_setattr_default_np(&attributes_);
+    pthread_attr_destroy(&attributes_);
+  }
+  ThreadsLeft(const ThreadsLeft&) = delete;
+  ThreadsLeft& operator=(const ThreadsLeft&) = delete;
+
+ private:
+  pthread_attr_t attributes_{};
+  rlimit limit_{};
+};
 
 class ApplicationTest : public ::testing::Test {
  protected:
@@ -53,6 +96,33 @@ TEST_F(ApplicationTest, StartsFromTheEndOfTheChainAndStopsFromItsBeginning) {
                                            "second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
 }
 
+// The first and the last of 65 threads have one lane.
+TEST(FragmentMeter, CountsEveryFragmentOfMoreThreadsThanItHasLanes) {
+  constexpr std::uint64_t kThreads = 65;
+  constexpr std::uint64_t kMore = 500'000;
+  const auto meter = std::make_unique<FragmentMeter>();
+  const rodeo::test::FragmentPool pool;
+  std::atomic<bool> go{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    std::atomic<bool> known{false};
+    threads.emplace_back([&, i] {
+      const FragmentPtr fragment = pool.make(i);
+      meter->insert(fragment);
+      known = true;
+      known.notify_one();
+      if (i != 0 && i != kThreads - 1) return;
+      go.wait(false);
+      for (std::uint64_t n = 0; n < kMore; ++n) meter->insert(fragment);
+    });
+    known.wait(false);
+  }
+  go = true;
+  go.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(meter->fragments(), kThreads + 2 * kMore);
+}
+
 TEST_F(ApplicationTest, EndsByItselfWhenTheInputEnds) {
   script_.events = 1;
   Application application(settings_, registry_);
@@ -60,6 +130,20 @@ TEST_F(ApplicationTest, EndsByItselfWhenTheInputEnds) {
   run_to_end(application);
   EXPECT_EQ(application.status().phase, Phase::stopped);
   EXPECT_TRUE(application.status().failure.empty());
+}
+
+TEST_F(ApplicationTest, ARunWhoseInputEndedByItselfIsDraining) {
+  script_.events = 1;
+  script_.hold_stop = true;
+  Application application(settings_, registry_);
+  application.start();
+  while (std::ranges::count(script_.noted(), "first holds") == 0) std::this_thread::yield();
+  application.step();
+  EXPECT_EQ(application.status().phase, Phase::draining);
+  EXPECT_FALSE(application.set_link(script_.links_seen[1].fid, LinkState::removed));
+  script_.hold_stop = false;
+  script_.hold_stop.notify_all();
+  run_to_end(application);
 }
 
 TEST_F(ApplicationTest, AFailedConsumerStopsTheRunInOrder) {
@@ -86,6 +170,37 @@ TEST_F(ApplicationTest, AConsumerThatCannotStartUndoesWhatWasStarted) {
   Application application(settings_, registry_);
   EXPECT_THROW(application.start(), SetupError);
   EXPECT_THAT(script_.noted(), ElementsAre("first started", "first stopped"));
+}
+
+// The fewer threads there are, the earlier the start ends: in the first worker, in one that has a peer, in the next ROB, in the input that then never
+// started, and in the thread that waits.
+TEST_F(ApplicationTest, AStartThatRunsOutOfThreadsIsUndone) {
+  const std::vector<Fid> fids = input::generated_fids(8, 1, 2, false);
+  const auto added = registry_.add_library("real", [&](Registry& r) {
+    r.add_input({.name = "generator", .help = "for tests"}, [&](const Parameters&) {
+      input::GeneratorSettings generator;
+      generator.links = fids;
+      generator.memory_bytes = 4U << 20;
+      generator.complete();
+      return std::make_unique<input::InternalDataGenerator>(std::move(generator));
+    });
+    r.add_builder({.name = "gbt", .help = "for tests"}, [](const Parameters&, const BuilderContext& context) {
+      return std::make_unique<GbtBuilder>(GbtSettings{.workers = 2, .window = 256}, context);
+    });
+  });
+  ASSERT_TRUE(added) << added.error().message();
+  settings_.input.type = "generator";
+  settings_.builder.type = "gbt";
+  settings_.robs.push_back(settings_.robs[0]);
+  settings_.robs[1].source_id = SourceId{0x610002};
+  settings_.robs[0].links.assign(fids.begin(), fids.begin() + 4);
+  settings_.robs[1].links.assign(fids.begin() + 4, fids.end());
+  for (std::size_t threads = 0; threads < 6; ++threads) {
+    Application application(settings_, registry_);
+    const ThreadsLeft limit(threads);
+    EXPECT_THROW(application.start(), SetupError) << threads;
+    EXPECT_EQ(application.phase(), Phase::prepared);
+  }
 }
 
 TEST_F(ApplicationTest, ADestroyedApplicationEndsItsRun) {

@@ -23,6 +23,7 @@ struct Script {
   std::atomic<bool> fail_consumer{false};
   std::atomic<bool> fail_input{false};
   std::atomic<bool> refuse_start{false};
+  std::atomic<bool> hold_stop{false};        ///< the first consumer does not come to its end
   std::atomic<bool> builder_is_slow{false};  ///< it has not come to obey yet
   std::atomic<std::uint64_t> received{0};
   std::atomic<std::uint64_t> duplicates{0};
@@ -130,7 +131,13 @@ class RecordingConsumer final : public FragmentConsumer {
     if (script_.refuse_start && name_ == "second") throw std::runtime_error("the second does not want to start");
     script_.note(name_ + " started");
   }
-  void stop() override { script_.note(name_ + " stopped"); }
+  void stop() override {
+    if (script_.hold_stop && name_ == "first") {
+      script_.note("first holds");
+      script_.hold_stop.wait(true);
+    }
+    script_.note(name_ + " stopped");
+  }
   Status status() const override {
     Status out;
     out.name = name_;

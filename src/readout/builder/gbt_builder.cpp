@@ -131,7 +131,13 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
 }
 
 void GbtBuilder::start() {
-  for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
+  try {
+    for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
+  } catch (...) {
+    // Workers wait for the end of their peers, also of those that never began.
+    for (std::size_t i = threads_.size(); i < workers_.size(); ++i) progress_[i].ended = true;
+    throw;
+  }
 }
 
 void GbtBuilder::join() { threads_.clear(); }
