@@ -152,6 +152,8 @@ std::vector<Loss> RunReport::losses() const {
     if (lost > 0) out.push_back({std::move(what), lost, of});
   };
   add("chunks lost", lost(), chunks_sent);
+  if (condition == Condition::wrong || condition == Condition::aborted)  // else they may be under way
+    add("chunks neither built nor counted as lost", chunks_sent - std::min(chunks_sent, chunks_built + lost()), chunks_sent);
   add("fragments incomplete", incomplete, fragments);
   add("fragments lacking removed links", without_removed, fragments);
   add("events in no fragment", skipped, events);

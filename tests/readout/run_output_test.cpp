@@ -214,6 +214,11 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   status.robs[0].builder.chunks_built = 1000;
   EXPECT_FALSE(report(0).lost_too_much());
   EXPECT_THAT(report_text(report(0)), HasSubstr("\n  verdict     nothing was lost\n"));
+  RunReport cut_short = report(0);
+  cut_short.condition = Condition::aborted;
+  EXPECT_THAT(report_text(cut_short), Not(HasSubstr("nothing was lost")));
+  cut_short.chunks_sent += 1000;
+  EXPECT_THAT(report_text(cut_short), HasSubstr("1000 chunks neither built nor counted as lost of"));
   // What a card lost has no whole to be a part of.
   status.input.push_back({"card_lost_packets", 5});
   EXPECT_FALSE(report(0.001).lost_too_much());

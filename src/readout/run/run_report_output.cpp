@@ -51,7 +51,10 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
 /// The last line of a report: what was lost, and whether that is too much.
 std::string verdict_text(const RunReport& report) {
   const std::vector<Loss> losses = report.losses();
-  if (losses.empty()) return "nothing was lost";
+  if (losses.empty()) {
+    if (report.condition == Condition::aborted) return "cut short: what had not been written by then is not counted";
+    return report.condition == Condition::wrong ? "nothing was lost, and data are wrong" : "nothing was lost";
+  }
   std::string out;
   for (const Loss& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
@@ -189,8 +192,8 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
 }
 
 std::string report_text(const RunReport& report) {
-  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name,
-                                name_of(report.condition), report.seconds);
+  std::string out = fmt::format("run {} of {}: {} after {:.1f} s", report.run_number, report.name, name_of(report.condition),
+                                report.seconds);
   const auto row = [&]<typename... T>(std::string_view head, fmt::format_string<T...> text, T&&... values) {
     out += fmt::format("\n  {:<11} ", head) + fmt::format(text, std::forward<T>(values)...);
   };
