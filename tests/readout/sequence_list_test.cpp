@@ -1,0 +1,206 @@
+// The cases in which the trigger's own list is there.
+#include <string>
+#include <vector>
+
+#include "readout/sequence_rob.h"
+
+namespace rodeo::test {
+namespace {
+
+using namespace sequencing;
+using readout::TriggerBook;
+
+TEST(SequencerWithList, TheExpectedIdIsTakenBeforeItIsListed) {
+  Rob rob(2, listed());
+  rob.list_run(0, 3);
+  rob.offer(0, {0, 1, 2, 3, 4});
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4");
+}
+
+TEST(SequencerWithList, AGroupsChunkWaitsUntilTheListHasComeToIt) {
+  Rob rob(1, listed(), true);
+  rob.list_run(0, 2);
+  rob.offer(0, {0, 1, 2});
+  EXPECT_EQ(rob.got(0), "0 1");
+  rob.list(2);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "2");
+}
+
+TEST(SequencerWithList, ChunksWaitForTheListToBegin) {
+  Rob rob(2, listed());
+  rob.offer(0, {7, 8});
+  rob.list(7);
+  rob.list(8);
+  EXPECT_EQ(rob.got(0), "7 8");
+}
+
+TEST(SequencerWithList, AFirstEntryThatTheSecondContradictsIsNotBelieved) {
+  Rob rob(1, listed());
+  rob.list(0x80000);
+  rob.list_run(1, 5);
+  rob.offer(0, {1, 2});
+  EXPECT_EQ(rob.got(0), "1 2");
+}
+
+TEST(SequencerWithList, AListedIdWhoseBcidAgreesIsTakenAtOnce) {
+  Sequencer::Settings with_bcid = listed();
+  with_bcid.has_bcid = true;
+  Rob rob(2, with_bcid);
+  rob.list_run(0, 30);
+  rob.offer(0, 0, 0);
+  rob.offer(0, 5, 5);
+  EXPECT_EQ(rob.got(0), "0 5");
+  rob.offer(0, 12, 99);
+  rob.offer(0, 13, 13);
+  EXPECT_EQ(rob.got(0), "unlisted 13");
+}
+
+TEST(SequencerWithList, ATimeOutSaysNothingWhileSomebodyHoldsTheListUp) {
+  Rob rob(2, listed());
+  rob.list_run(0, 5);
+  rob.offer(0, {0, 1, 2, 3, 4, 40, 41});
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4");
+  rob.sequencer.hold_list(true);
+  rob.now += 2 * kTimeout;
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.sequencer.hold_list(false);
+  rob.settle();
+  EXPECT_EQ(rob.sequencer.waiting(0), 0U);
+}
+
+TEST(SequencerWithList, ALinkWhoseBcidsAreAllOthersIsTakenByItsIds) {
+  Sequencer::Settings of = listed();
+  of.has_bcid = true;
+  Rob rob(2, of);
+  rob.list_run(0, 40);
+  for (std::uint32_t id = 0; id < 8; ++id) {
+    rob.offer(0, id, static_cast<std::uint16_t>(id));
+    if (id != 5) rob.offer(1, id, static_cast<std::uint16_t>(1000 + id));
+  }
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 6 7");
+  EXPECT_EQ(rob.got(1), "0 1 2 3 4 6 7");
+}
+
+TEST(SequencerWithList, AListedIdWaitsForTheNextWhereNoBcidIsCompared) {
+  Rob rob(2, listed());
+  rob.list_run(0, 30);
+  rob.offer(0, {0, 5});
+  EXPECT_EQ(rob.got(0), "0");
+  rob.offer(0, 6);
+  EXPECT_EQ(rob.got(0), "5 6");
+  rob.offer(0, {20, 8, 9});
+  EXPECT_EQ(rob.got(0), "out 8 9");
+}
+
+TEST(SequencerWithList, AnIdThatWasDeliveredIsADuplicate) {
+  Rob rob(2, listed());
+  rob.list_run(0, 30);
+  rob.offer(0, {0, 1, 2, 1, 3});
+  EXPECT_EQ(rob.got(0), "0 1 2 duplicate 3");
+  rob.offer(0, {5, 5, 6});
+  EXPECT_EQ(rob.got(0), "duplicate 5 6");
+}
+
+TEST(SequencerWithList, AnIdThatIsNotListedIsLostOnceTheNextGoesOn) {
+  Rob rob(2, listed());
+  rob.list_run(0, 30);
+  rob.offer(0, {0, 1, 0x4002});
+  EXPECT_EQ(rob.got(0), "0 1");
+  rob.offer(0, 3);
+  rob.offer(0, 4);
+  EXPECT_EQ(rob.got(0), "unlisted 3 4");
+}
+
+TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReach) {
+  Rob rob(2, listed());
+  rob.list_run(0, 10);
+  rob.run(0, 2);
+  rob.offer(0, {0x4000, 0x5000});
+  rob.list_run(10, 10 + 2 * kReach);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.list(10 + 2 * kReach);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "unlisted unlisted");
+}
+
+TEST(SequencerWithList, AnIdThatIsNotListedWaitsForATimeOut) {
+  Rob rob(2, listed());
+  rob.list_run(0, 10);
+  rob.run(0, 2);
+  rob.offer(0, {0x4000, 0x5000});
+  rob.now += kTimeout;
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.now += 1;
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "unlisted unlisted");
+}
+
+TEST(SequencerWithList, AnIdFarAheadIsBelievedWhenMostLinksAreThere) {
+  Rob rob(3, listed());
+  rob.list_run(0, 200);
+  rob.run(0, 10);
+  rob.offer(0, {100, 101});
+  EXPECT_EQ(rob.got(0), "");
+  rob.offer(1, {100, 101});
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "100 101");
+  EXPECT_EQ(rob.got(1), "100 101");
+}
+
+TEST(SequencerWithList, AnIdFarAheadOfOneLinkIsOutOfSequenceAfterATimeOut) {
+  Rob rob(2, listed());
+  rob.list_run(0, 200);
+  rob.run(0, 10);
+  rob.offer(0, {9 + kReach + kStep, 10 + kReach + kStep});  // the second is the last within reach
+  EXPECT_EQ(rob.got(0), "33 34");
+  rob.offer(0, {100, 101});
+  rob.now += kTimeout;
+  rob.offer(1, 10);
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "");
+  rob.now += 1;
+  rob.settle();
+  EXPECT_EQ(rob.got(0), "out out");
+}
+
+TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {
+  Rob rob(1, listed(16));
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    for (std::uint32_t i = 0; i < 100; ++i) rob.list(epoch << 24 | i);
+  }
+  rob.offer(0, {0, 1, 2, 60, 61});
+  EXPECT_EQ(rob.got(0), "0 1 2 60? 61?");
+  for (std::uint32_t id = 62; id < 100; ++id) rob.offer(0, id);
+  rob.got(0);
+  rob.offer(0, {0, 1});
+  EXPECT_EQ(rob.got(0), "1:0 1:1");
+}
+
+TEST(SequencerWithList, LostEntriesOfTheListAreEventsAllTheSame) {
+  Rob rob(1, listed());
+  rob.list_run(0, 5);
+  rob.list_run(7, 10);
+  rob.offer(0, {0, 1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(rob.got(0), "0 1 2 3 4 5 6 7");
+  EXPECT_EQ(rob.sequencer.book().at(rob.oldest + 5).state, TriggerBook::kSkipped);
+  EXPECT_EQ(rob.sequencer.book().at(rob.oldest + 7).state, TriggerBook::kListed);
+}
+
+TEST(SequencerWithList, TheListWaitsForRoom) {
+  Rob rob(1, listed());
+  std::uint32_t id = 0;
+  while (rob.sequencer.announce({id, 0, 0}, rob.now, rob.oldest)) {
+    ++id;
+    rob.oldest = rob.sequencer.run_first();
+  }
+  EXPECT_LE(id, 4096);
+  EXPECT_GT(id, 4096 - 32);
+  EXPECT_TRUE(rob.sequencer.announce({id, 0, 0}, rob.now, rob.oldest + 1));
+}
+
+}  // namespace
+}  // namespace rodeo::test

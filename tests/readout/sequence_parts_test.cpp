@@ -1,0 +1,128 @@
+// The parts of which a Sequencer is made.
+#include <gtest/gtest.h>
+
+#include "readout/sequence/event_set.h"
+#include "readout/sequence/segments.h"
+#include "readout/sequence/trigger_book.h"
+#include "readout/sequence/turns.h"
+
+namespace rodeo::test {
+namespace {
+
+using readout::EventSet;
+using readout::Place;
+using readout::Segments;
+using readout::TriggerBook;
+using readout::Turns;
+
+TEST(EventSet, KnowsWhatHasComeAndTheOldestThatHasNot) {
+  EventSet set(64);
+  set.begin(1000);
+  EXPECT_FALSE(set.has_gap());
+  set.add(1000);
+  EXPECT_EQ(set.oldest(), 1001);
+  set.add(1002);
+  EXPECT_TRUE(set.has_gap());
+  EXPECT_FALSE(set.came(1001));
+  EXPECT_TRUE(set.came(1002));
+  set.add(1001);
+  EXPECT_EQ(set.oldest(), 1003);
+  EXPECT_EQ(set.head(), 1003);
+}
+
+TEST(EventSet, PassesWhatDoesNotCome) {
+  EventSet set(64);
+  set.begin(0);
+  set.add(1);
+  set.add(2);
+  set.pass();
+  EXPECT_EQ(set.oldest(), 3);
+  EXPECT_FALSE(set.beyond(66));
+  EXPECT_TRUE(set.beyond(67));
+}
+
+TEST(EventSet, ForgetsARoundLater) {
+  EventSet set(64);
+  set.begin(0);
+  for (Sequence number = 0; number < 70; ++number) set.add(number);
+  EXPECT_TRUE(set.came(6));
+  EXPECT_FALSE(set.came(5));
+  set.raise(72);
+  EXPECT_FALSE(set.came(71));
+  EXPECT_TRUE(set.has_gap());
+}
+
+TEST(Segments, NumbersAndPlacesAreOneAnother) {
+  Segments segments(8);
+  segments.open({256, 5}, 1000);
+  EXPECT_EQ(segments.number({256, 5}), Sequence{1000});
+  EXPECT_EQ(segments.number({256, 4}), std::nullopt);
+  EXPECT_EQ(segments.number({257, 0}), std::nullopt);
+  segments.open({257, 0}, 1100);
+  EXPECT_EQ(segments.number({257, 3}), Sequence{1103});
+  EXPECT_EQ(segments.number({256, 104}), Sequence{1099});
+  EXPECT_EQ(segments.number({256, 105}), std::nullopt);  // beyond its end
+  EXPECT_EQ(segments.of(1099).place(1099), (Place{256, 104}));
+  EXPECT_EQ(segments.of(1103).l1id(1103).value, 0x1000003U);
+}
+
+TEST(Segments, OneResetMayHaveTwo) {
+  Segments segments(8);
+  segments.open({256, 0}, 0);
+  segments.open({256, 5000}, 100);
+  EXPECT_EQ(segments.number({256, 5001}), Sequence{101});
+  EXPECT_EQ(segments.number({256, 99}), Sequence{99});
+  EXPECT_EQ(segments.number({256, 4999}), std::nullopt);
+}
+
+TEST(Segments, TheOldestAreForgotten) {
+  Segments segments(2);
+  segments.open({0, 0}, 0);
+  segments.open({1, 0}, 10);
+  EXPECT_TRUE(segments.full());
+  segments.open({2, 0}, 20);
+  EXPECT_EQ(segments.oldest().resets, 1);
+  EXPECT_EQ(segments.find(3), 0);
+  segments.forget(20);
+  EXPECT_EQ(segments.size(), 1);
+  segments.forget(1000);
+  EXPECT_EQ(segments.size(), 1);
+}
+
+constexpr Sequence kFirst = Sequence{1} << 32;
+
+TEST(Turns, AChunkOfAnothersTurnStraysOnceTheTurnIsAHabit) {
+  Turns turns(2);
+  for (Sequence number = 0; number < 17; ++number) turns.strays(number % 2, kFirst + number);
+  EXPECT_FALSE(turns.strays(0, kFirst + 17));
+  Turns grown(2);
+  for (Sequence number = 0; number < 40; ++number) EXPECT_FALSE(grown.strays(number % 2, kFirst + number)) << number;
+  EXPECT_TRUE(grown.strays(0, kFirst + 41));
+  EXPECT_FALSE(grown.strays(1, kFirst + 41));
+  EXPECT_EQ(grown.likely_link(kFirst + 43), 1);
+}
+
+TEST(Turns, TurnsThatAreDealtAnewAreLearnt) {
+  Turns turns(2);
+  for (Sequence number = 0; number < 40; ++number) turns.strays(number % 2, kFirst + number);
+  std::uint32_t strays = 0;
+  for (Sequence number = 40; number < 120; ++number) strays += turns.strays(1 - number % 2, kFirst + number) ? 1 : 0;
+  EXPECT_LE(strays, 4);
+  turns.set_removed(1, true);
+  EXPECT_FALSE(turns.strays(0, kFirst + 120));
+}
+
+TEST(TriggerBook, WhatLiesBetweenIsNoEvent) {
+  TriggerBook book(16);
+  book.begin(100);
+  book.append(100, {L1Id::of(0, 1), 7, 3, TriggerBook::kListed});
+  book.append(104, {L1Id::of(1, 0), 8, 3, TriggerBook::kListed});
+  EXPECT_EQ(book.end(), 105);
+  EXPECT_EQ(book.at(100).bcid, 7);
+  EXPECT_EQ(book.at(102).state, TriggerBook::kNot);
+  EXPECT_EQ(book.at(104).l1id.value, L1Id::of(1, 0).value);
+  EXPECT_EQ(book.size(), 16);
+}
+
+}  // namespace
+}  // namespace rodeo::test
