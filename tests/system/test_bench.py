@@ -10,6 +10,7 @@ BUILDS = {
     "gbt, runs": [],
     "gbt, single chunks": ["--run-length", 1],
     "gbt, raw blocks": ["--source", "blocks"],
+    "gbt, six cards in one fragment": ["--links", 1152],
     "gbt, two workers": ["--workers", 2],
     "gbt, two ROBs": ["--robs", 2],
     "gbt, plain function per chunk": ["--extractor", "rodeo_per_chunk"],

@@ -100,7 +100,7 @@ void Sequencer::look(State& state, std::uint64_t now, Sequence oldest, bool fina
   reader.oldest = std::max(reader.oldest, oldest);
   oldest_ = std::max(oldest, run_first_);
   if (state.away) {
-    follow();
+    follow(state);
     settle_aside(state);
   }
   while (state.placed < state.count) {
@@ -350,7 +350,7 @@ Sequencer::Step Sequencer::keep_aside(State& state, const Place& place) {
   waiting.place = place;
   state.going = {place.resets, place.index + state.link->stride};
   ++state.chunks_there;
-  follow();
+  follow(state);
   settle_aside(state);
   return Step::done;
 }

@@ -294,7 +294,7 @@ class Sequencer {
   void leave(State& state);
   Step keep_aside(State& state, const Place& place);
   void refute(State& state);
-  bool follow();
+  void follow(State& state);
   bool may_follow(const State& state) const;
   Place first_aside(const State& state) const;
   bool together(const State& a, const State& b) const;

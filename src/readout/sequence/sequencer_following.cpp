@@ -35,40 +35,34 @@ bool Sequencer::contradicted(const State& state) const {
   return 2 * beyond > others;
 }
 
-// Opens what enough links have gone to; true if it has.
-bool Sequencer::follow() {
-  for (State& state : states_) state.alone = state.alone || contradicted(state);
-  for (const State& state : states_) {
-    if (!state.away || state.link->removed.load(std::memory_order_relaxed) || state.alone || !may_follow(state)) continue;
-    // From where the first of them began, unless it has come there from a place of its own.
-    Place latest = first_aside(state);
-    for (const State& other : states_) {
-      if (other.away && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
-    }
-    // What only few of them have brought before that - a reset, a jump - is not believed.
-    Place lowest = latest;
-    Place before = latest;
-    std::size_t group = 0;
-    std::size_t longer = 0;
-    for (const State& other : states_) {
-      if (!other.away || !together(state, other) || other.alone) continue;
-      ++group;
-      const Place first = first_aside(other);
-      if (first.resets == latest.resets && latest.index - first.index > static_cast<std::int64_t>(settings_.window))
-        continue;
-      if (first.resets == latest.resets) {
-        lowest = std::min(lowest, first);
-      } else {
-        ++longer;
-        before = std::min(before, first);
-      }
-    }
-    if (2 * longer > group) lowest = before;
-    if (!open(state, lowest)) continue;
-    version_.fetch_add(1, std::memory_order_release);
-    return true;
+// Opens what enough links have gone to with this one. Each link asks for itself, so that many links that go at once cost no more each.
+void Sequencer::follow(State& state) {
+  state.alone = state.alone || contradicted(state);
+  if (state.link->removed.load(std::memory_order_relaxed) || state.alone || !may_follow(state)) return;
+  // From where the first of them began, unless it has come there from a place of its own.
+  Place latest = first_aside(state);
+  for (const State& other : states_) {
+    if (other.away && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
   }
-  return false;
+  // What only few of them have brought before that - a reset, a jump - is not believed.
+  Place lowest = latest;
+  Place before = latest;
+  std::size_t group = 0;
+  std::size_t longer = 0;
+  for (const State& other : states_) {
+    if (!other.away || !together(state, other) || other.alone) continue;
+    ++group;
+    const Place first = first_aside(other);
+    if (first.resets == latest.resets && latest.index - first.index > static_cast<std::int64_t>(settings_.window)) continue;
+    if (first.resets == latest.resets) {
+      lowest = std::min(lowest, first);
+    } else {
+      ++longer;
+      before = std::min(before, first);
+    }
+  }
+  if (2 * longer > group) lowest = before;
+  if (open(state, lowest)) version_.fetch_add(1, std::memory_order_release);
 }
 
 bool Sequencer::may_follow(const State& state) const {
