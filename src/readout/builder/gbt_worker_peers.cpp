@@ -33,14 +33,17 @@ class Patience {
 }  // namespace
 
 // A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
-// memory leave the cache. A peer that is drained is not waited for - its links may be silent.
+// memory leave the cache. Few links make small slices, of which more may wait: who stops too early sleeps longer than the peer needs to come.
+// A peer that is drained is not waited for - its links may be silent.
 bool GbtWorker::holds_back() {
-  constexpr std::uint64_t kFar = 128;
+  constexpr std::uint64_t kLeast = 128;
+  constexpr std::uint64_t kChunks = 32 * 1024;
   if (progress_.size() == 1) return false;
+  const std::uint64_t far = std::max(kLeast, kChunks / members_.size());
   const Sequence mine = progress_[settings_.index].passed.load(std::memory_order_relaxed);
   return std::any_of(progress_.begin(), progress_.end(), [&](const WorkerProgress& peer) {
     const Sequence passed = peer.passed.load(std::memory_order_relaxed);
-    return passed != 0 && mine > passed + kFar && peer.busy.load(std::memory_order_relaxed) &&
+    return passed != 0 && mine > passed + far && peer.busy.load(std::memory_order_relaxed) &&
            !peer.waiting.load(std::memory_order_relaxed);
   });
 }
