@@ -52,7 +52,7 @@ Settings small_laboratory(const Settings& defaults) {
   return settings;
 }
 
-/// Settings of the laboratory that a scenario has, too.
+/// Settings of a scenario that count here, and their options where they have other names.
 constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"nodes", ""},
                                                              {"racks", ""},
@@ -77,43 +77,20 @@ constexpr std::pair<const char*, const char*> kSettings[] = {{"readouts", ""},
                                                              {"duration", ""},
                                                              {"seed", ""}};
 
-network::Scenario scenario_of(const Settings& settings) {
-  network::Scenario scenario;
-  scenario.topology = settings.topology;
-  scenario.traffic = settings.traffic;
-  scenario.buffer = settings.buffer;
-  scenario.tcp.rto_min_ns = static_cast<std::uint64_t>(settings.smallest_retransmission_timeout.count());
-  scenario.duration_ns = static_cast<std::uint64_t>(settings.seconds * 1e9);
-  scenario.seed = settings.seed;
-  return scenario;
-}
-
 /// The preset of a switch is as scaled already; what is given besides is not.
 Result<void> apply(const Options& options, Settings& settings) {
-  network::Scenario scenario = scenario_of(settings);
   if (options.buffer) {
     const auto given = RODEO_TRY(parse_buffer(*options.buffer));
-    scenario.buffer.shared_bytes = given.shared_bytes;
-    scenario.buffer.port_limit_bytes = given.port_limit_bytes;
-    if (!given.shared_bytes) scenario.buffer.dedicated_bytes_per_port = 0;
+    settings.buffer.shared_bytes = given.shared_bytes;
+    settings.buffer.port_limit_bytes = given.port_limit_bytes;
+    if (!given.shared_bytes) settings.buffer.dedicated_bytes_per_port = 0;
   }
   for (const auto& [name, text] : options.network.given()) {
-    RODEO_TRY(network::find_scenario_setting(name)->assign(scenario, text));
+    RODEO_TRY(network::find_scenario_setting(name)->assign(settings, text));
     if (name == "readout_link") settings.limit_readout_links = true;
   }
-  for (const std::uint32_t bytes : {scenario.buffer.cell_bytes, scenario.buffer.first_cell_metadata_bytes}) {
-    if (bytes > 65'536)
-      return std::unexpected(
-          Error{"network.size", fmt::format("cells of {} bytes", bytes), "--cell, --cell-metadata", "give at most 64KiB"});
-  }
-  if (scenario.traffic.size_sigma != 0 && scenario.traffic.size_spread == network::SizeSpread::fixed)
-    scenario.traffic.size_spread = network::SizeSpread::normal;
-  settings.topology = scenario.topology;
-  settings.traffic = scenario.traffic;
-  settings.buffer = scenario.buffer;
-  settings.smallest_retransmission_timeout = std::chrono::nanoseconds(scenario.tcp.rto_min_ns);
-  settings.seconds = static_cast<double>(scenario.duration_ns) / 1e9;
-  settings.seed = scenario.seed;
+  if (settings.traffic.size_sigma != 0 && settings.traffic.size_spread == network::SizeSpread::fixed)
+    settings.traffic.size_spread = network::SizeSpread::normal;
   return {};
 }
 
@@ -154,7 +131,7 @@ Result<LabReport> plan(const Options& options) {
     report.real_name = options.preset;
   }
   report.real.topology.propagation_ns = network::Topology{}.propagation_ns;
-  report.real.smallest_retransmission_timeout = options.defaults.smallest_retransmission_timeout;  // what Linux does there
+  report.real.tcp.rto_min_ns = options.defaults.tcp.rto_min_ns;  // what Linux does there
   return report;
 }
 
@@ -286,7 +263,7 @@ void add_net_lab(Command& net) {
       .value_name("NAME");
   lab.option("--rate-scale", options->rate_scale, "Bit rates of the preset are multiplied by it (0.001)");
   lab.option("--size-scale", options->size_scale, "Event and buffer sizes of the preset are multiplied by it (0.1)");
-  const network::Scenario small = scenario_of(small_laboratory(options->defaults));
+  const Settings small = small_laboratory(options->defaults);
   for (const auto& [name, flag] : kSettings) options->network.add(lab, *network::find_scenario_setting(name), small, flag);
   lab.option("--buffer", options->buffer, "shared:SIZE, port:SIZE or infinite (the default)").value_name("BUFFER");
   lab.option("--switch", options->switch_preset,
@@ -312,8 +289,8 @@ void add_net_lab(Command& net) {
       "point (exit 1).");
   lab.run([options]() { return run_lab(*options); });
 
-  Command& agent = net.verb("lab-agent", "What `rodeo net lab` starts on each host; speaks lines on stdin and stdout");
-  agent.example("ssh ro1 rodeo net lab-agent", "answers `hello`");
+  Command& agent = net.verb("lab-agent", "What `rodeo net lab` starts on each host; speaks JSON on stdin and stdout");
+  agent.example("echo '{\"do\": \"hello\"}' | ssh ro1 rodeo net lab-agent", "answers with its version");
   agent.run([]() -> Result<ExitCode> { return run_agent() == 0 ? ExitCode::done : ExitCode::failed; });
 }
 

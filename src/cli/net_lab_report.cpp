@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/units.h"
 #include "network/formula/closed_forms.h"
@@ -27,60 +28,107 @@ std::optional<double> exact_bytes(const Settings& settings) {
   return forms ? forms->exact_bytes : std::nullopt;
 }
 
+double us(double seconds) { return seconds * 1e6; }
+
+/// What is said of a run. What has a title stands in the table, too, in a unit of so many of the column's own.
+struct RunColumn {
+  const char* key;
+  std::function<Json(const Run&)> value;
+  const char* title = nullptr;
+  double unit = 1;
+  int decimals = 0;
+};
+
+/// A member of what the switch says; null if there is no driver, or it cannot say.
 template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
+auto at_switch(T SwitchCounters::* member) {
+  return [member](const Run& run) -> Json {
+    if (!run.at_switch) return {};
+    if constexpr (requires(const SwitchCounters& counters) { *(counters.*member); }) {
+      return or_null((*run.at_switch).*member);
+    } else {
+      return (*run.at_switch).*member;
+    }
+  };
 }
 
-template <typename Of>
-Json median(const std::vector<Run>& runs, Of of) {
-  std::vector<double> values;
+template <typename T>
+auto disturbance(T Disturbance::* member) {
+  return [member](const Run& run) { return run.disturbance.*member; };
+}
+
+const std::vector<RunColumn>& columns() {
+  using D = Disturbance;
+  static const std::vector<RunColumn> list{
+      {"seconds", &Run::seconds},
+      {"rate_hz", &Run::rate_hz, "rate [Hz]", 1, 1},
+      {"events_scheduled", &Run::events_scheduled},
+      {"events_requested", &Run::events_requested},
+      {"events_held", &Run::events_held},
+      {"events_completed", &Run::events_completed, "completed"},
+      {"latency_p50_us", [](const Run& run) { return or_null(run.latency_p50_us); }},
+      {"latency_p99_us", [](const Run& run) { return or_null(run.latency_p99_us); }, "latency p99 [ms]", 1e3, 2},
+      {"latency_max_us", [](const Run& run) { return or_null(run.latency_max_us); }},
+      {"drops", at_switch(&SwitchCounters::drops), "drops"},
+      {"drops_by_reason",
+       [](const Run& run) {
+         if (!run.at_switch || !run.at_switch->reasons) return Json();
+         const network::DropCount& reasons = *run.at_switch->reasons;
+         return Json::object(
+             {{"pool_full", reasons.pool_full}, {"threshold", reasons.threshold}, {"port_limit", reasons.port_limit}});
+       }},
+      {"max_buffer_bytes", at_switch(&SwitchCounters::max_buffer_bytes), "max buffer [kB]", 1e3, 1},
+      {"max_buffer_cell_bytes", at_switch(&SwitchCounters::max_buffer_cell_bytes)},
+      {"retransmits", &Run::retransmits, "retransmits"},
+      {"timeouts", &Run::timeouts, "time-outs"},
+      {"loss_probes", &Run::loss_probes},
+      {"round_trip_min_us", [](const Run& run) { return static_cast<double>(run.smallest_round_trip_ns) * 1e-3; }},
+      {"request_lateness_p99_us", &Run::lateness_p99_us},
+      {"request_lateness_max_us", [](const Run& run) { return us(run.disturbance.request_lateness_seconds); }, "late [ms]",
+       1e3, 2},
+      {"answer_lateness_p99_us", &Run::answer_lateness_p99_us},
+      {"answer_lateness_max_us", [](const Run& run) { return us(run.disturbance.answer_lateness_seconds); }},
+      {"clock_error_us", [](const Run& run) { return us(run.disturbance.clock_error_seconds); }},
+      {"real_time", &Run::real_time},
+      {"machine_drops", disturbance(&D::machine_drops)},
+      {"link_drops", disturbance(&D::link_drops)},
+      {"left_in_pool_bytes", disturbance(&D::left_in_pool_bytes)},
+      {"started_unix_seconds", &Run::started_unix_seconds},
+      {"ended_unix_seconds", &Run::ended_unix_seconds},
+      {"vetoed", [](const Run& run) { return !run.veto_reasons.empty(); }},
+      {"veto_reasons", [](const Run& run) { return Json::array_of(run.veto_reasons); }},
+      {"ports",
+       [](const Run& run) {
+         Json ports = Json::array();
+         if (!run.at_switch) return ports;
+         for (const PortDrops& port : run.at_switch->ports)
+           ports.push_back(Json::object({{"name", port.name}, {"drops", port.drops}}));
+         return ports;
+       }},
+  };
+  return list;
+}
+
+Json json_of(const std::vector<Run>& runs) {
+  Json list = Json::array();
   for (const Run& run : runs) {
-    if (const std::optional<double> value = of(run)) values.push_back(*value);
+    Json one = Json::object();
+    for (const RunColumn& column : columns()) one[column.key] = column.value(run);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+/// Of what is a number; null if nothing is.
+Json median(const Json& runs, std::string_view key) {
+  std::vector<double> values;
+  for (const Json& run : runs.elements()) {
+    if (const Json& value = member(run, key); value.is_number()) values.push_back(value.number());
   }
   if (values.empty()) return {};
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return Json(values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2);
-}
-
-Json json_of_run(const Run& run) {
-  Json ports = Json::array();
-  for (const PortDrops& port : run.ports) ports.push_back(Json::object({{"name", port.name}, {"drops", port.drops}}));
-  return Json::object({{"seconds", run.seconds},
-                       {"events_scheduled", run.events_scheduled},
-                       {"events_requested", run.events_requested},
-                       {"events_held", run.events_held},
-                       {"events_completed", run.events_completed},
-                       {"rate_hz", run.rate_hz},
-                       {"latency_p50_us", or_null(run.latency_p50_us)},
-                       {"latency_p99_us", or_null(run.latency_p99_us)},
-                       {"latency_max_us", or_null(run.latency_max_us)},
-                       {"drops", or_null(run.drops)},
-                       {"drops_by_reason", run.reasons ? Json::object({{"pool_full", run.reasons->pool_full},
-                                                                       {"threshold", run.reasons->threshold},
-                                                                       {"port_limit", run.reasons->port_limit}})
-                                                       : Json()},
-                       {"max_buffer_bytes", or_null(run.max_buffer_bytes)},
-                       {"max_buffer_cell_bytes", or_null(run.max_buffer_cell_bytes)},
-                       {"retransmits", run.retransmits},
-                       {"timeouts", run.timeouts},
-                       {"loss_probes", run.loss_probes},
-                       {"round_trip_min_us", static_cast<double>(run.smallest_round_trip_ns) * 1e-3},
-                       {"request_lateness_p99_us", run.lateness_p99_us},
-                       {"request_lateness_max_us", run.lateness_max_us},
-                       {"answer_lateness_p99_us", run.answer_lateness_p99_us},
-                       {"answer_lateness_max_us", run.answer_lateness_max_us},
-                       {"clock_error_us", run.clock_error_us},
-                       {"real_time", run.real_time},
-                       {"machine_drops", run.disturbance.machine_drops},
-                       {"link_drops", run.disturbance.link_drops},
-                       {"left_in_pool_bytes", run.disturbance.left_in_pool_bytes},
-                       {"started_unix_seconds", run.started_unix_seconds},
-                       {"ended_unix_seconds", run.ended_unix_seconds},
-                       {"vetoed", !run.veto_reasons.empty()},
-                       {"veto_reasons", Json::array_of(run.veto_reasons)},
-                       {"ports", std::move(ports)}});
 }
 
 std::optional<std::chrono::nanoseconds> round_trip(const LabReport& report) {
@@ -143,95 +191,78 @@ std::string run_line(const Run& run) {
   std::string text =
       fmt::format("{:.4g} events/s, {} of {} complete", run.rate_hz, run.events_completed, run.events_scheduled);
   if (run.latency_p99_us) text += fmt::format(", p99 {:.2f} ms", *run.latency_p99_us * 1e-3);
-  if (run.drops) text += fmt::format(", {} drops", *run.drops);
-  if (run.max_buffer_bytes) text += fmt::format(", {:.1f} kB at most", static_cast<double>(*run.max_buffer_bytes) * 1e-3);
-  if (run.max_buffer_cell_bytes && run.max_buffer_cell_bytes != run.max_buffer_bytes)
-    text += fmt::format(" ({:.1f} kB in cells)", static_cast<double>(*run.max_buffer_cell_bytes) * 1e-3);
+  if (run.at_switch) {
+    const auto& [drops, reasons, frames, cells, occupancy, ports] = *run.at_switch;
+    text += fmt::format(", {} drops", drops);
+    if (frames) text += fmt::format(", {:.1f} kB at most", static_cast<double>(*frames) * 1e-3);
+    if (cells && cells != frames) text += fmt::format(" ({:.1f} kB in cells)", static_cast<double>(*cells) * 1e-3);
+  }
   text += fmt::format(", {} retransmits, {} time-outs; late by {:.2f} / {:.2f} ms at most (requests / answers)",
-                      run.retransmits, run.timeouts, run.lateness_max_us * 1e-3, run.answer_lateness_max_us * 1e-3);
+                      run.retransmits, run.timeouts, run.disturbance.request_lateness_seconds * 1e3,
+                      run.disturbance.answer_lateness_seconds * 1e3);
   for (const std::string& reason : run.veto_reasons) text += fmt::format("\n  vetoed: {}", reason);
   return text;
 }
 
 Json json_of(const LabReport& report) {
   const Settings& settings = report.settings;
-  const auto& runs = report.point.runs;
   Json scaling = Json::array();
   for (const Group& group : groups(settings, round_trip(report), report.real, real_round_trip(report)))
     scaling.push_back(Json::object({{"group", group.name},
                                     {"laboratory", or_null(group.laboratory)},
                                     {"real", or_null(group.real)},
                                     {"kept", group.kept()}}));
-  Json all = Json::array();
-  for (const Run& run : runs) all.push_back(json_of_run(run));
-  Json vetoed = Json::array();
-  for (const Run& run : report.point.vetoed) vetoed.push_back(json_of_run(run));
-  const auto of = [&](auto member) {
-    return median(runs, [member](const Run& run) { return std::optional<double>(static_cast<double>(run.*member)); });
-  };
-  const auto of_known = [&](auto member) {
-    return median(runs, [member](const Run& run) {
-      return run.*member ? std::optional<double>(static_cast<double>(*(run.*member))) : std::nullopt;
-    });
-  };
-  return Json::object({{"event_size_bytes", settings.traffic.event_bytes},
-                       {"event_rate_hz", settings.traffic.event_rate_hz},
-                       {"readouts", settings.topology.readouts},
-                       {"nodes", settings.topology.nodes},
-                       {"racks", settings.topology.racks},
-                       {"node_link_bps", settings.topology.node_link_bps},
-                       {"uplink_bps", settings.topology.uplink_bps},
-                       {"mtu_bytes", settings.traffic.mtu_bytes},
-                       {"buffer", buffer_text(settings.buffer)},
-                       {"tcp", settings.congestion_control},
-                       {"rto_min_us", static_cast<double>(settings.smallest_retransmission_timeout.count()) * 1e-3},
-                       {"in_flight", settings.traffic.events_in_flight},
-                       {"seed", settings.seed},
-                       {"where", report.where},
-                       {"switch", report.switch_description},
-                       {"exact_periodic_bytes", or_null(exact_bytes(settings))},
-                       {"max_buffer_bytes", of_known(&Run::max_buffer_bytes)},
-                       {"max_buffer_cell_bytes", of_known(&Run::max_buffer_cell_bytes)},
-                       {"drops", of_known(&Run::drops)},
-                       {"retransmits", of(&Run::retransmits)},
-                       {"timeouts", of(&Run::timeouts)},
-                       {"events_completed", of(&Run::events_completed)},
-                       {"rate_hz", of(&Run::rate_hz)},
-                       {"latency_p50_us", of_known(&Run::latency_p50_us)},
-                       {"latency_p99_us", of_known(&Run::latency_p99_us)},
-                       {"failed", report.point.failed},
-                       {"vetoes", report.point.vetoed.size()},
-                       {"veto_rule", Json::object({{"most_added_occupancy", report.rule.most_added_occupancy},
-                                                   {"most_in_a_row", report.rule.most_in_a_row}})},
-                       {"scaling", std::move(scaling)},
-                       {"runs", std::move(all)},
-                       {"vetoed_runs", std::move(vetoed)},
-                       {"metrics", report.metrics}});
+  const Json runs = json_of(report.point.runs);
+  Json out = Json::object({{"event_size_bytes", settings.traffic.event_bytes},
+                           {"event_rate_hz", settings.traffic.event_rate_hz},
+                           {"readouts", settings.topology.readouts},
+                           {"nodes", settings.topology.nodes},
+                           {"racks", settings.topology.racks},
+                           {"node_link_bps", settings.topology.node_link_bps},
+                           {"uplink_bps", settings.topology.uplink_bps},
+                           {"mtu_bytes", settings.traffic.mtu_bytes},
+                           {"buffer", buffer_text(settings.buffer)},
+                           {"tcp", settings.congestion_control},
+                           {"rto_min_us", static_cast<double>(settings.tcp.rto_min_ns) * 1e-3},
+                           {"in_flight", settings.traffic.events_in_flight},
+                           {"seed", settings.seed},
+                           {"where", report.where},
+                           {"switch", report.switch_description},
+                           {"exact_periodic_bytes", or_null(exact_bytes(settings))}});
+  for (const char* key : {"max_buffer_bytes", "max_buffer_cell_bytes", "drops", "retransmits", "timeouts",
+                          "events_completed", "rate_hz", "latency_p50_us", "latency_p99_us"})
+    out[key] = median(runs, key);
+  out["failed"] = report.point.failed;
+  out["vetoes"] = report.point.vetoed.size();
+  out["veto_rule"] = Json::object(
+      {{"most_added_occupancy", report.rule.most_added_occupancy}, {"most_in_a_row", report.rule.most_in_a_row}});
+  out["scaling"] = std::move(scaling);
+  out["runs"] = runs;
+  out["vetoed_runs"] = json_of(report.point.vetoed);
+  out["metrics"] = report.metrics;
+  return out;
 }
 
 Table table_of(const LabReport& report) {
-  Table table({{"run", "run"},
-               {"rate [Hz]", "rate_hz"},
-               {"completed", "events_completed"},
-               {"latency p99 [ms]", "latency_p99_us"},
-               {"drops", "drops"},
-               {"max buffer [kB]", "max_buffer_bytes"},
-               {"retransmits", "retransmits"},
-               {"time-outs", "timeouts"},
-               {"late [ms]", "request_lateness_max_us"},
-               {"vetoed", "vetoed"}});
+  std::vector<Column> titles{{"run", "run"}};
+  for (const RunColumn& column : columns()) {
+    if (column.title != nullptr) titles.push_back({column.title, column.key});
+  }
+  titles.push_back({"vetoed", "vetoed"});
+  Table table(std::move(titles));
   std::uint64_t number = 0;
   for (const auto* runs : {&report.point.runs, &report.point.vetoed}) {
     for (const Run& run : *runs) {
+      std::vector<Cell> cells{++number};
+      for (const RunColumn& column : columns()) {
+        if (column.title == nullptr) continue;
+        const Json value = column.value(run);
+        cells.emplace_back(value,
+                           value.is_null() ? "-" : fmt::format("{:.{}f}", value.number() / column.unit, column.decimals));
+      }
       const bool counts = run.veto_reasons.empty();
-      table.add_row(
-          {++number, Cell(run.rate_hz, fmt::format("{:.1f}", run.rate_hz)), run.events_completed,
-           Cell(or_null(run.latency_p99_us), run.latency_p99_us ? fmt::format("{:.2f}", *run.latency_p99_us * 1e-3) : "-"),
-           Cell(or_null(run.drops), run.drops ? "" : "-"),
-           Cell(or_null(run.max_buffer_bytes),
-                run.max_buffer_bytes ? fmt::format("{:.1f}", static_cast<double>(*run.max_buffer_bytes) * 1e-3) : "-"),
-           run.retransmits, run.timeouts, Cell(run.lateness_max_us, fmt::format("{:.2f}", run.lateness_max_us * 1e-3)),
-           Cell(!counts, counts ? "no" : "yes", counts ? Style::plain : Style::warning)});
+      cells.emplace_back(!counts, counts ? "no" : "yes", counts ? Style::plain : Style::warning);
+      table.add_row(std::move(cells));
     }
   }
   return table;

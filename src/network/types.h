@@ -41,6 +41,22 @@ struct SwitchBuffer {
   bool virtual_output_queues = false;  // deep-buffer model: one queue per input and output
 };
 
+/// Why a switch dropped packets.
+struct DropCount {
+  std::uint64_t pool_full = 0;   // nothing left of the shared memory
+  std::uint64_t threshold = 0;   // the port held its dynamic share of what is free
+  std::uint64_t port_limit = 0;  // the port (or its virtual output queue) was at its limit
+
+  std::uint64_t total() const { return pool_full + threshold + port_limit; }
+  bool operator==(const DropCount&) const = default;
+  DropCount& operator+=(const DropCount& more) {
+    pool_full += more.pool_full;
+    threshold += more.threshold;
+    port_limit += more.port_limit;
+    return *this;
+  }
+};
+
 /// What the readouts send and when. Sizes of events are payload; every packet adds its headers.
 struct Traffic {
   std::uint64_t event_bytes = 5'000'000;  // payload of a whole event, all readouts together
@@ -76,9 +92,9 @@ Result<Topology> topology_preset(std::string_view name);
 Result<SwitchBuffer> switch_preset(std::string_view name);
 
 /// What cannot be built or would run for ever: zero counts, sizes and rates, nodes that do not fill the racks, more load than a link
-/// carries (headers included; the rate is of one rack, and every rack has it). Names the value and what to do.
+/// carries (headers included; the rate is of one rack, and every rack has it), or than `fullest` of that. Names the value and what to do.
 /// Errors: network.zero, network.topology, network.size, network.overload.
-Result<void> check(const Topology& topology, const Traffic& traffic);
+Result<void> check(const Topology& topology, const Traffic& traffic, double fullest = 1);
 
 /// Cells that hold nothing, no room for one frame, a threshold that is none. Errors: network.size.
 Result<void> check(const SwitchBuffer& buffer, const Traffic& traffic);

@@ -1,4 +1,4 @@
-// What the laboratory reads from outside: requests and replies, lines of agents, run orders, lists of hosts. Whatever is understood comes back
+// What the laboratory reads from outside: requests and replies, run orders, lists of hosts. Whatever is understood comes back
 // as it was, and a run order that is accepted ends. Input: 1 byte choice, then the bytes.
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "fuzz/check.h"
 #include "network/laboratory/hosts.h"
 #include "network/laboratory/message.h"
-#include "network/laboratory/traffic_line.h"
+#include "network/laboratory/run_order.h"
 
 namespace {
 
@@ -26,14 +26,14 @@ void messages(std::span<const std::byte> bytes) {
   }
 }
 
-void lines(const std::string& text) {
-  const Line line = Line::parse(text);
-  FUZZ_CHECK(Line::parse(line.str()).str() == line.str());
-  (void)line.number("rate_hz");
-  const auto order = run_order_of(line);
+void orders(const std::string& text) {
+  const auto said = rodeo::settings::Json::parse(text);
+  if (!said) return;
+  const auto order = run_order_of(*said);
   if (!order) return;
-  FUZZ_CHECK(order->settings.traffic.event_rate_hz * order->settings.seconds <= 1e9);
-  FUZZ_CHECK(line_of(*run_order_of(Line::parse(line_of(*order).str()))).str() == line_of(*order).str());
+  FUZZ_CHECK(order->scenario.traffic.event_rate_hz * static_cast<double>(order->scenario.duration_ns) <= 1e18);
+  const std::string again = json_of(*order).dump(0);
+  FUZZ_CHECK(json_of(*run_order_of(*rodeo::settings::Json::parse(again))).dump(0) == again);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 1) return 0;
   const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
   if (data[0] % 3 == 0) messages(std::as_bytes(std::span(text)));
-  if (data[0] % 3 == 1) lines(text);
+  if (data[0] % 3 == 1) orders(text);
   if (data[0] % 3 == 2) {
     const auto hosts = parse_hosts(text, "fuzz");
     if (hosts) {

@@ -168,10 +168,10 @@ TEST_F(Pool, DropsWhatDoesNotFitToTheByte) {
   EXPECT_EQ(pool_->occupancy().value(), 1000);
   EXPECT_EQ(admit(1, 1500), kPass);
   EXPECT_EQ(admit(1, 60), kDrop);
-  EXPECT_EQ(pool_->port(1)->drops(), 2u);
+  EXPECT_EQ(pool_->port(1)->drops.total(), 2u);
   EXPECT_EQ(pool_->port(1)->dropped_bytes, 1561u);
   EXPECT_EQ(pool_->port(1)->max_pool_bytes, 2500u);
-  EXPECT_EQ(pool_->port(0)->drops(), 0u);
+  EXPECT_EQ(pool_->port(0)->drops.total(), 0u);
 }
 
 TEST_F(Pool, CountsInCellsWithTheMetadataOfTheFirst) {
@@ -188,7 +188,7 @@ TEST_F(Pool, CountsInCellsWithTheMetadataOfTheFirst) {
   EXPECT_EQ(admit(0, 60), kDrop);
   EXPECT_EQ(release(1, 192), kPass);
   EXPECT_EQ(admit(0, 60), kPass);
-  EXPECT_EQ(pool_->port(0)->drops_pool_full, 1u);
+  EXPECT_EQ(pool_->port(0)->drops.pool_full, 1u);
 }
 
 TEST_F(Pool, TheMemoryOfAPortIsItsOwn) {
@@ -218,9 +218,9 @@ TEST_F(Pool, ADynamicThresholdLeavesRoomForOtherPorts) {
   EXPECT_EQ(admit(1, 1000), kPass);  // half of 2000
   EXPECT_EQ(admit(1, 60), kDrop);
   EXPECT_EQ(release(0, 1000), kPass);
-  EXPECT_EQ(pool_->port(0)->drops_threshold, 1u);
-  EXPECT_EQ(pool_->port(1)->drops_threshold, 1u);
-  EXPECT_EQ(pool_->port(1)->drops_pool_full, 0u);
+  EXPECT_EQ(pool_->port(0)->drops.threshold, 1u);
+  EXPECT_EQ(pool_->port(1)->drops.threshold, 1u);
+  EXPECT_EQ(pool_->port(1)->drops.pool_full, 0u);
 }
 
 TEST_F(Pool, ALimitOfAPortHoldsWhateverIsFree) {
@@ -230,7 +230,7 @@ TEST_F(Pool, ALimitOfAPortHoldsWhateverIsFree) {
   EXPECT_EQ(admit(0, 1000), kPass);
   EXPECT_EQ(admit(0, 60), kDrop);
   EXPECT_EQ(admit(1, 1000), kPass);
-  EXPECT_EQ(pool_->port(0)->drops_port_limit, 1u);
+  EXPECT_EQ(pool_->port(0)->drops.port_limit, 1u);
   EXPECT_EQ(pool_->occupancy().value(), 2000);
 }
 

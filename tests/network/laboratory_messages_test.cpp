@@ -3,10 +3,12 @@
 #include "network/laboratory/hosts.h"
 #include "network/laboratory/linux_switch.h"
 #include "network/laboratory/message.h"
-#include "network/laboratory/traffic_line.h"
+#include "network/laboratory/run_order.h"
 
 namespace rodeo::network::laboratory {
 namespace {
+
+using settings::Json;
 
 TEST(LaboratoryMessage, ComesBackAsItWas) {
   const auto bytes = encode(kRequestMagic, {.event = 77, .bytes = 62'500});
@@ -24,48 +26,54 @@ TEST(LaboratoryMessage, OfAnotherKindOrForTooMuchIsNone) {
   EXPECT_FALSE(decode(kRequestMagic, bytes));
 }
 
-TEST(AgentLine, ComesBackAsItWas) {
-  const Line line = Line::parse(Line("run").set("rate_hz", 0.1).set("n", std::uint64_t{1} << 62).set("tcp", "cubic").str());
-  EXPECT_EQ(line.verb(), "run");
-  EXPECT_EQ(line.number("rate_hz").value(), 0.1);
-  EXPECT_EQ(line.integer("n").value(), std::int64_t{1} << 62);
-  EXPECT_EQ(line.text("tcp"), "cubic");
-}
-
-TEST(AgentLine, NonsenseIsAnErrorWhereItIsUsed) {
-  for (const char* text : {"", " ", "=", "a=1", "run rate_hz", "run rate_hz=", "run rate_hz=1x", "run rate_hz=1e9 n",
-                           "run =1 ==", "run n=99999999999999999999"}) {
-    const Line line = Line::parse(text);
-    EXPECT_FALSE(line.integer("n")) << text;
-  }
-  EXPECT_FALSE(Line::parse("run rate_hz=1x").number("rate_hz"));
+RunOrder order() {
+  RunOrder order;
+  order.scenario.topology.readouts = 8;
+  order.scenario.topology.nodes = 16;
+  order.scenario.traffic.event_rate_hz = 119.7;
+  order.scenario.traffic.arrivals = Arrivals::poisson;
+  order.scenario.traffic.size_spread = SizeSpread::log_normal;
+  order.scenario.traffic.size_sigma = 0.3;
+  order.scenario.duration_ns = 3'000'000'001;
+  order.node = 5;
+  order.start_ns = 123'456'789'012'345;
+  order.drain_ns = 1'400'000'001;
+  return order;
 }
 
 TEST(RunOrder, ComesBackAsItWas) {
-  RunOrder order;
-  order.settings.topology.readouts = 8;
-  order.settings.topology.nodes = 16;
-  order.settings.traffic.event_rate_hz = 119.7;
-  order.settings.traffic.arrivals = Arrivals::poisson;
-  order.settings.traffic.size_spread = SizeSpread::log_normal;
-  order.settings.traffic.size_sigma = 0.3;
-  order.node = 5;
-  order.start_ns = 123456789012345;
-  order.drain_seconds = 1.4;
-  const auto back = run_order_of(Line::parse(line_of(order).str()));
+  const std::string line = json_of(order()).dump(0);
+  const auto back = run_order_of(Json::parse(line).value());
   ASSERT_TRUE(back) << back.error().what;
-  EXPECT_EQ(line_of(*back).str(), line_of(order).str());
+  EXPECT_EQ(json_of(*back).dump(0), line);
 }
 
 TEST(RunOrder, ThatWouldNeverEndIsRefused) {
-  const std::string good = line_of({}).str();
-  ASSERT_TRUE(run_order_of(Line::parse(good)));
-  for (const char* bad :
-       {" rate_hz=1e15", " rate_hz=nan", " rate_hz=inf", " rate_hz=-1", " seconds=1e9", " nodes=0", " readouts=0",
-        " event_bytes=0", " arrivals=9", " assignment=2", " in_flight=0", " seed=-1", " node=x"}) {
-    EXPECT_FALSE(run_order_of(Line::parse(good + bad))) << bad;
+  const Json good = json_of(order());
+  ASSERT_TRUE(run_order_of(good));
+  for (const auto& [name, value] : {std::pair{"rate", "1e15"},
+                                    {"rate", "nan"},
+                                    {"rate", "inf"},
+                                    {"rate", "-1"},
+                                    {"duration", "1e9"},
+                                    {"nodes", "0"},
+                                    {"readouts", "0"},
+                                    {"event_size", "0"},
+                                    {"arrivals", "9"},
+                                    {"events_in_flight", "0"},
+                                    {"seed", "-1"},
+                                    {"x", "1"}}) {
+    Json bad = good;
+    bad["settings"][name] = value;
+    EXPECT_FALSE(run_order_of(bad)) << name << value;
   }
-  EXPECT_FALSE(run_order_of(Line::parse("run")));
+  for (const auto& [name, value] :
+       {std::pair{"node", Json(16)}, {"start_ns", Json(std::uint64_t{1} << 63)}, {"settings", Json("no")}}) {
+    Json bad = good;
+    bad[name] = value;
+    if (std::string_view(name) == "settings") bad["node"] = 32;
+    EXPECT_FALSE(run_order_of(bad)) << name;
+  }
 }
 
 TEST(HostList, HasRolesAddressesAndCommands) {

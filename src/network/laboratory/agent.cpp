@@ -1,19 +1,23 @@
 #include "network/laboratory/agent.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
+#include "network/laboratory/line_process.h"
 #include "network/laboratory/node_emulator.h"
 #include "network/laboratory/readout_emulator.h"
+#include "network/laboratory/run_order.h"
+#include "network/laboratory/schedule.h"
+#include "network/laboratory/settings.h"
 #include "network/laboratory/sockets.h"
-#include "network/laboratory/traffic_line.h"
 
 namespace rodeo::network::laboratory {
 
@@ -22,8 +26,8 @@ namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kValuesPerLine = 500;
 
-void say(const Line& line) {
-  const std::string text = line.str() + "\n";
+void say(const Json& object) {
+  const std::string text = object.dump(0) + "\n";
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t n = write(STDOUT_FILENO, text.data() + done, text.size() - done);
@@ -33,27 +37,9 @@ void say(const Line& line) {
   }
 }
 
-void say_values(const std::string& key, const std::vector<std::uint64_t>& values) {
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    text += std::to_string(values[i]);
-    if ((i + 1) % kValuesPerLine != 0 && i + 1 != values.size()) {
-      text += ',';
-      continue;
-    }
-    say(Line("values").set("of", key).set("list", text));
-    text.clear();
-  }
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
+void say_values(const char* of, std::span<const std::uint64_t> values) {
+  for (; !values.empty(); values = values.subspan(std::min(kValuesPerLine, values.size())))
+    say(Json::object({{"values", of}, {"list", Json::array_of(values.first(std::min(kValuesPerLine, values.size())))}}));
 }
 
 class Agent {
@@ -87,78 +73,72 @@ class Agent {
 
   void answer_all() {
     for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-      const Line line = Line::parse(std::string_view(text_).substr(0, end));
+      auto question = Json::parse(std::string_view(text_).substr(0, end));
       text_.erase(0, end + 1);
-      if (auto done = answer(line); !done)
-        say(Line("error " + done.error().code + " " + done.error().what +
-                 (done.error().next.empty() ? "" : "; " + done.error().next)));
+      const auto said = question ? answer(*question) : question;
+      say(said ? *said
+               : Json::object({{"error", said.error().what}, {"code", said.error().code}, {"next", said.error().next}}));
     }
   }
 
-  Result<void> answer(const Line& line) {
-    if (line.verb() == "hello") return ok(Line("ok").set("version", kAgentVersion));
-    if (line.verb() == "clock") return ok(Line("ok").set("ns", base::steady_now_ns()));
-    if (line.verb() == "readout" && !readout_) return become_readout(line);
-    if (line.verb() == "mark" && readout_) {
+  Result<Json> answer(const Json& question) {
+    const std::string& what = member_of(question, "do").string();
+    if (what == "hello") return Json::object({{"version", kAgentVersion}});
+    if (what == "clock") return Json::object({{"ns", base::steady_now_ns()}});
+    if (what == "readout" && !readout_) return become_readout(question);
+    if (what == "mark" && readout_) {
       readout_->mark();
-      return ok(Line("ok"));
+      return Json::object();
     }
-    if (line.verb() == "counters" && readout_) return report_counters();
-    if (line.verb() == "node") {
-      RODEO_TRY(node_.connect(split(line.text("readouts")), line.text("tcp")));
-      return ok(Line("ok"));
+    if (what == "counters" && readout_) return counters();
+    if (what == "node") {
+      std::vector<std::string> readouts;
+      for (const Json& readout : member_of(question, "readouts").elements()) readouts.push_back(readout.string());
+      RODEO_TRY(node_.connect(readouts, member_of(question, "tcp").string()));
+      return Json::object();
     }
-    if (line.verb() == "run") return run_node(line);
-    return std::unexpected(Error{"network.agent", "an agent does not understand `" + line.verb() + "`"});
+    if (what == "run") return run_node(question);
+    return std::unexpected(Error{"network.agent", "an agent does not understand `" + what + "`"});
   }
 
-  static Result<void> ok(const Line& line) {
-    say(line);
-    return {};
-  }
-
-  Result<void> become_readout(const Line& line) {
-    const auto port = RODEO_TRY(line.integer("port"));
-    auto listener = RODEO_TRY(listen_at(line.text("address"), static_cast<std::uint16_t>(port), line.text("tcp")));
-    const std::uint32_t taken = port_of(listener.get());
+  Result<Json> become_readout(const Json& question) {
+    auto listener = RODEO_TRY(listen_at(member_of(question, "address").string(),
+                                        static_cast<std::uint16_t>(member_of(question, "port").unsigned_integer()),
+                                        member_of(question, "tcp").string()));
+    const std::uint16_t taken = port_of(listener.get());
     become_real_time();
     readout_.emplace(std::move(listener));
-    return ok(Line("ok").set("port", taken));
+    return Json::object({{"port", taken}});
   }
 
-  Result<void> report_counters() {
+  Json counters() const {
     const ReadoutEmulator::Counters counters = readout_->counters();
     base::LatencySummary lateness;
     readout_->lateness().add_to(lateness);
-    return ok(Line("ok")
-                  .set("answers", counters.answers)
-                  .set("retransmits", counters.retransmits)
-                  .set("timeouts", counters.timeouts)
-                  .set("loss_probes", counters.loss_probes)
-                  .set("bad_requests", counters.bad_requests)
-                  .set("machine_drops", counters.machine_drops)
-                  .set("lateness_p99_ns", lateness.percentile_ns(0.99))
-                  .set("lateness_max_ns", lateness.max_ns())
-                  .set("smallest_round_trip_ns", readout_->smallest_round_trip_ns()));
+    return Json::object({{"answers", counters.answers},
+                         {"retransmits", counters.retransmits},
+                         {"timeouts", counters.timeouts},
+                         {"loss_probes", counters.loss_probes},
+                         {"bad_requests", counters.bad_requests},
+                         {"machine_drops", counters.machine_drops},
+                         {"lateness_p99_ns", lateness.percentile_ns(0.99)},
+                         {"lateness_max_ns", lateness.max_ns()},
+                         {"smallest_round_trip_ns", readout_->smallest_round_trip_ns()}});
   }
 
-  Result<void> run_node(const Line& line) {
-    const auto order = RODEO_TRY(run_order_of(line));
-    const Settings& settings = order.settings;
-    const auto schedule = schedule_of(order.node, settings.topology, settings.traffic, warm_up_seconds(settings),
-                                      settings.seconds, settings.seed);
-    auto result = RODEO_TRY(node_.run(schedule, order.start_ns, static_cast<std::uint64_t>(settings.seconds * 1e9),
-                                      static_cast<std::uint64_t>(order.drain_seconds * 1e9),
-                                      settings.traffic.events_in_flight, STDIN_FILENO));
+  Result<Json> run_node(const Json& question) {
+    const auto order = RODEO_TRY(run_order_of(question));
+    const auto schedule = schedule_of(order.node, order.scenario, warm_up_seconds(order.scenario));
+    const auto result = RODEO_TRY(node_.run(schedule, order.start_ns, order.scenario.duration_ns, order.drain_ns,
+                                            order.scenario.traffic.events_in_flight, STDIN_FILENO));
     say_values("latency_ns", result.latencies_ns);
     say_values("lateness_ns", result.lateness_ns);
-    return ok(Line("done")
-                  .set("scheduled", result.scheduled)
-                  .set("requested", result.requested)
-                  .set("held", result.held)
-                  .set("completed", result.completed)
-                  .set("completed_in_time", result.completed_in_time)
-                  .set("real_time", std::uint64_t{result.real_time}));
+    return Json::object({{"scheduled", result.scheduled},
+                         {"requested", result.requested},
+                         {"held", result.held},
+                         {"completed", result.completed},
+                         {"completed_in_time", result.completed_in_time},
+                         {"real_time", result.real_time}});
   }
 
   std::string text_;

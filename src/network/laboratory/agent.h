@@ -1,14 +1,16 @@
-// What runs on each host of the laboratory: a readout or a node, told what to do in lines on stdin, answering on stdout.
+// What runs on each host of the laboratory: a readout or a node, told what to do in JSON on stdin, an object a line, answering on stdout.
 //
-//   hello                                         ok version=1
-//   clock                                         ok ns=N                     steady clock of this host
-//   readout address=A port=P tcp=cubic            ok port=P                   from then on it answers requests
-//   mark                                          ok                          a readout's counting starts anew
-//   counters                                      ok retransmits=N ...
-//   node tcp=cubic readouts=A:P,A:P,...           ok                          connected
-//   run start_ns=N node=I ... (settings)          latency_ns=..., lateness_ns=... lines of values, then `done ...`
+//   {"do": "hello"}                               {"version": 3}
+//   {"do": "clock"}                               {"ns": N}                   steady clock of this host
+//   {"do": "readout", "address": A, "port": P,
+//    "tcp": "cubic"}                              {"port": P}                 from then on it answers requests
+//   {"do": "mark"}                                {}                          a readout's counting starts anew
+//   {"do": "counters"}                            {"retransmits": N, ...}
+//   {"do": "node", "tcp": "cubic",
+//    "readouts": ["A:P", ...]}                    {}                          connected
+//   {"do": "run", "start_ns": N, "node": I, ...}  lines of {"values": "latency_ns", "list": [N, ...]}, then {"scheduled": N, ...}
 //
-// Whatever fails is answered with `error code=CODE` and a sentence behind it. The end of stdin ends the agent.
+// Whatever fails is answered with {"error": TEXT, "code": CODE, "next": TEXT}. The end of stdin ends the agent.
 #pragma once
 
 namespace rodeo::network::laboratory {

@@ -14,8 +14,6 @@ namespace rodeo::network::laboratory {
 
 namespace {
 
-int number(Reg reg) { return static_cast<int>(reg); }
-
 long bpf(int command, bpf_attr& attributes) { return syscall(SYS_bpf, command, &attributes, sizeof attributes); }
 
 std::uint64_t pointer(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
@@ -34,72 +32,23 @@ void set_name(char (&to)[BPF_OBJ_NAME_LEN], const std::string& name) { std::snpr
 BpfProgram& BpfProgram::emit(int code, Reg to, Reg from, std::int16_t offset, std::int32_t value) {
   bpf_insn instruction{};
   instruction.code = static_cast<__u8>(code);
-  instruction.dst_reg = static_cast<__u8>(number(to) & 0xf);
-  instruction.src_reg = static_cast<__u8>(number(from) & 0xf);
+  instruction.dst_reg = static_cast<__u8>(static_cast<int>(to) & 0xf);
+  instruction.src_reg = static_cast<__u8>(static_cast<int>(from) & 0xf);
   instruction.off = offset;
   instruction.imm = value;
   instructions_.push_back(instruction);
   return *this;
 }
 
-BpfProgram& BpfProgram::set(Reg to, std::int32_t value) { return emit(BPF_ALU64 | BPF_MOV | BPF_K, to, Reg::r0, 0, value); }
-BpfProgram& BpfProgram::move(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0); }
-BpfProgram& BpfProgram::add(Reg to, Reg from) { return emit(BPF_ALU64 | BPF_ADD | BPF_X, to, from, 0, 0); }
-// NOLINTNEXTLINE(misc-redundant-expression): two of the parts are 0
-BpfProgram& BpfProgram::add(Reg to, std::int32_t value) { return emit(BPF_ALU64 | BPF_ADD | BPF_K, to, Reg::r0, 0, value); }
-BpfProgram& BpfProgram::subtract(Reg from, Reg reg) { return emit(BPF_ALU64 | BPF_SUB | BPF_X, from, reg, 0, 0); }
-BpfProgram& BpfProgram::multiply(Reg to, Reg by) { return emit(BPF_ALU64 | BPF_MUL | BPF_X, to, by, 0, 0); }
-BpfProgram& BpfProgram::divide(Reg to, Reg by) { return emit(BPF_ALU64 | BPF_DIV | BPF_X, to, by, 0, 0); }
-BpfProgram& BpfProgram::shift_right(Reg reg, std::int32_t bits) {
-  return emit(BPF_ALU64 | BPF_RSH | BPF_K, reg, Reg::r0, 0, bits);
-}
-BpfProgram& BpfProgram::negate(Reg reg) { return emit(BPF_ALU64 | BPF_NEG, reg, Reg::r0, 0, 0); }
-BpfProgram& BpfProgram::load(Reg to, Reg address, std::int16_t offset) {
-  return emit(BPF_LDX | BPF_MEM | BPF_DW, to, address, offset, 0);
-}
-BpfProgram& BpfProgram::load_32(Reg to, Reg address, std::int16_t offset) {
-  return emit(BPF_LDX | BPF_MEM | BPF_W, to, address, offset, 0);
-}
-BpfProgram& BpfProgram::store(Reg address, std::int16_t offset, Reg from) {
-  return emit(BPF_STX | BPF_MEM | BPF_DW, address, from, offset, 0);
-}
-BpfProgram& BpfProgram::store_32(Reg address, std::int16_t offset, std::int32_t value) {
-  return emit(BPF_ST | BPF_MEM | BPF_W, address, Reg::r0, offset, value);
-}
-BpfProgram& BpfProgram::atomic_add(Reg address, std::int16_t offset, Reg reg, bool fetch) {
-  return emit(BPF_STX | BPF_ATOMIC | BPF_DW, address, reg, offset, fetch ? BPF_ADD | BPF_FETCH : BPF_ADD);
-}
 BpfProgram& BpfProgram::wide(Reg to, int source, int map) {
   // NOLINTNEXTLINE(misc-redundant-expression): two of the parts are 0
   emit(BPF_LD | BPF_DW | BPF_IMM, to, static_cast<Reg>(source), 0, map);
   return emit(0, Reg::r0, Reg::r0, 0, 0);
 }
-BpfProgram& BpfProgram::map_value(Reg to, int map) { return wide(to, BPF_PSEUDO_MAP_VALUE, map); }
-BpfProgram& BpfProgram::map(Reg to, int map) { return wide(to, BPF_PSEUDO_MAP_FD, map); }
-BpfProgram& BpfProgram::call(bpf_func_id function) {
-  return emit(BPF_JMP | BPF_CALL, Reg::r0, Reg::r0, 0, static_cast<std::int32_t>(function));
-}
-BpfProgram& BpfProgram::exit() { return emit(BPF_JMP | BPF_EXIT, Reg::r0, Reg::r0, 0, 0); }
 
-BpfProgram& BpfProgram::here(Label label) {
-  labels_[static_cast<std::size_t>(label)] = instructions_.size();
-  return *this;
-}
-BpfProgram& BpfProgram::jump_if_greater(Reg left, Reg right, Label to) {
+BpfProgram& BpfProgram::jump(int condition, Reg left, Reg right, Label to) {
   jumps_.push_back({instructions_.size(), to});
-  return emit(BPF_JMP | BPF_JGT | BPF_X, left, right, 0, 0);
-}
-BpfProgram& BpfProgram::jump_if_more(Reg left, Reg right, Label to) {
-  jumps_.push_back({instructions_.size(), to});
-  return emit(BPF_JMP | BPF_JSGT | BPF_X, left, right, 0, 0);
-}
-BpfProgram& BpfProgram::jump(Label to) {
-  jumps_.push_back({instructions_.size(), to});
-  return emit(BPF_JMP | BPF_JA, Reg::r0, Reg::r0, 0, 0);
-}
-BpfProgram& BpfProgram::jump_if_zero(Reg reg, Label to) {
-  jumps_.push_back({instructions_.size(), to});
-  return emit(BPF_JMP | BPF_JEQ | BPF_K, reg, Reg::r0, 0, 0);
+  return emit(BPF_JMP | condition, left, right, 0, 0);
 }
 
 Result<base::UniqueFd> BpfProgram::load_classifier(const std::string& name) const {

@@ -22,36 +22,53 @@ class BpfProgram {
  public:
   enum class Label : std::size_t {};
 
-  BpfProgram& set(Reg to, std::int32_t value);
-  BpfProgram& move(Reg to, Reg from);
-  BpfProgram& add(Reg to, Reg from);
-  BpfProgram& add(Reg to, std::int32_t value);
-  BpfProgram& subtract(Reg from, Reg reg);
-  BpfProgram& multiply(Reg to, Reg by);
-  BpfProgram& divide(Reg to, Reg by);  ///< unsigned; by 0: 0
-  BpfProgram& shift_right(Reg reg, std::int32_t bits);
-  BpfProgram& negate(Reg reg);
-  BpfProgram& load(Reg to, Reg address, std::int16_t offset);
-  BpfProgram& load_32(Reg to, Reg address, std::int16_t offset);
-  BpfProgram& store(Reg address, std::int16_t offset, Reg from);
-  BpfProgram& store_32(Reg address, std::int16_t offset, std::int32_t value);
+  BpfProgram& set(Reg to, std::int32_t value) { return immediate(BPF_MOV, to, value); }
+  BpfProgram& move(Reg to, Reg from) { return operate(BPF_MOV, to, from); }
+  BpfProgram& add(Reg to, Reg from) { return operate(BPF_ADD, to, from); }
+  BpfProgram& add(Reg to, std::int32_t value) { return immediate(BPF_ADD, to, value); }
+  BpfProgram& subtract(Reg from, Reg reg) { return operate(BPF_SUB, from, reg); }
+  BpfProgram& multiply(Reg to, Reg by) { return operate(BPF_MUL, to, by); }
+  BpfProgram& divide(Reg to, Reg by) { return operate(BPF_DIV, to, by); }  ///< unsigned; by 0: 0
+  BpfProgram& shift_right(Reg reg, std::int32_t bits) { return immediate(BPF_RSH, reg, bits); }
+  BpfProgram& negate(Reg reg) { return immediate(BPF_NEG, reg, 0); }
+  BpfProgram& load(Reg to, Reg address, std::int16_t offset) {
+    return emit(BPF_LDX | BPF_MEM | BPF_DW, to, address, offset, 0);
+  }
+  BpfProgram& load_32(Reg to, Reg address, std::int16_t offset) {
+    return emit(BPF_LDX | BPF_MEM | BPF_W, to, address, offset, 0);
+  }
+  BpfProgram& store(Reg address, std::int16_t offset, Reg from) {
+    return emit(BPF_STX | BPF_MEM | BPF_DW, address, from, offset, 0);
+  }
+  BpfProgram& store_32(Reg address, std::int16_t offset, std::int32_t value) {
+    return emit(BPF_ST | BPF_MEM | BPF_W, address, Reg::r0, offset, value);
+  }
   /// *(address + offset) += reg, atomically; with `fetch` reg becomes what was there before.
-  BpfProgram& atomic_add(Reg address, std::int16_t offset, Reg reg, bool fetch);
+  BpfProgram& atomic_add(Reg address, std::int16_t offset, Reg reg, bool fetch) {
+    return emit(BPF_STX | BPF_ATOMIC | BPF_DW, address, reg, offset, fetch ? BPF_ADD | BPF_FETCH : BPF_ADD);
+  }
   /// The address of the first value of an array map.
-  BpfProgram& map_value(Reg to, int map);
-  BpfProgram& map(Reg to, int map);
-  BpfProgram& call(bpf_func_id function);
-  BpfProgram& exit();
+  BpfProgram& map_value(Reg to, int map) { return wide(to, BPF_PSEUDO_MAP_VALUE, map); }
+  BpfProgram& map(Reg to, int map) { return wide(to, BPF_PSEUDO_MAP_FD, map); }
+  BpfProgram& call(bpf_func_id function) {
+    return emit(BPF_JMP | BPF_CALL, Reg::r0, Reg::r0, 0, static_cast<std::int32_t>(function));
+  }
+  BpfProgram& exit() { return emit(BPF_JMP | BPF_EXIT, Reg::r0, Reg::r0, 0, 0); }
 
   Label label() {
     labels_.push_back(0);
     return Label{labels_.size() - 1};
   }
-  BpfProgram& here(Label label);
-  BpfProgram& jump_if_greater(Reg left, Reg right, Label to);  ///< unsigned
-  BpfProgram& jump_if_more(Reg left, Reg right, Label to);     ///< signed
-  BpfProgram& jump_if_zero(Reg reg, Label to);
-  BpfProgram& jump(Label to);
+  BpfProgram& here(Label label) {
+    labels_[static_cast<std::size_t>(label)] = instructions_.size();
+    return *this;
+  }
+  BpfProgram& jump_if_greater(Reg left, Reg right, Label to) {
+    return jump(BPF_JGT | BPF_X, left, right, to);
+  }                                                                                                            ///< unsigned
+  BpfProgram& jump_if_more(Reg left, Reg right, Label to) { return jump(BPF_JSGT | BPF_X, left, right, to); }  ///< signed
+  BpfProgram& jump_if_zero(Reg reg, Label to) { return jump(BPF_JEQ | BPF_K, reg, Reg::r0, to); }
+  BpfProgram& jump(Label to) { return jump(BPF_JA, Reg::r0, Reg::r0, to); }
 
   /// Loads it as a classifier for traffic control. Error network.laboratory with the verifier's last words.
   Result<base::UniqueFd> load_classifier(const std::string& name) const;
@@ -59,6 +76,12 @@ class BpfProgram {
  private:
   BpfProgram& emit(int code, Reg to, Reg from, std::int16_t offset, std::int32_t value);
   BpfProgram& wide(Reg to, int source, int map);
+  BpfProgram& jump(int condition, Reg left, Reg right, Label to);
+  BpfProgram& operate(int operation, Reg to, Reg from) { return emit(BPF_ALU64 | operation | BPF_X, to, from, 0, 0); }
+  BpfProgram& immediate(int operation, Reg to, std::int32_t value) {
+    // NOLINTNEXTLINE(misc-redundant-expression): BPF_K is 0
+    return emit(BPF_ALU64 | operation | BPF_K, to, Reg::r0, 0, value);
+  }
 
   struct Jump {
     std::size_t at;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint64_t kNoLimit = 2'000'000'000;  // of a shaper's queue: more than all windows together
 
-std::string address(bool is_readout, std::uint32_t i) { return fmt::format("10.77.{}.{}", is_readout ? 1 : 2, i + 1); }
 std::string hardware_address(bool is_readout, std::uint32_t i) {
   return fmt::format("02:00:00:77:{:02x}:{:02x}", is_readout ? 1 : 2, i + 1);
 }
@@ -21,7 +20,9 @@ std::string port_name(bool is_readout, std::uint32_t i) { return fmt::format("{}
 
 }  // namespace
 
-std::string KernelNetwork::readout_address(std::uint32_t i) { return address(true, i); }
+std::string KernelNetwork::address(bool is_readout, std::uint32_t i) {
+  return fmt::format("10.77.{}.{}", is_readout ? 1 : 2, i + 1);
+}
 
 Result<std::unique_ptr<KernelNetwork>> KernelNetwork::make(const Settings& settings) {
   std::unique_ptr<KernelNetwork> network(new KernelNetwork(settings));
@@ -107,12 +108,11 @@ Result<void> KernelNetwork::make_host(const NetworkNamespace& host, bool is_read
     }
     return no_large_packets("eth0");
   }));
-  using std::chrono::milliseconds;
-  const auto timeout = std::max(milliseconds(1), std::chrono::ceil<milliseconds>(settings_.smallest_retransmission_timeout));
+  const std::uint64_t timeout_ms = std::max<std::uint64_t>(1, (settings_.tcp.rto_min_ns + 999'999) / 1'000'000);
   std::string links = fmt::format(
       "link set lo up\nlink set eth0 up\naddr add {}/16 dev eth0 noprefixroute\nroute add 10.77.0.0/16 dev eth0 rto_min "
       "{}ms\n",
-      address(is_readout, number), timeout.count());
+      address(is_readout, number), timeout_ms);
   const std::uint32_t peers = is_readout ? settings_.topology.nodes : settings_.topology.readouts;
   for (std::uint32_t i = 0; i < peers; ++i)
     links += fmt::format("neigh add {} lladdr {} dev eth0 nud permanent\n", address(!is_readout, i),
@@ -140,8 +140,7 @@ Result<void> KernelNetwork::attach_pools() {
 Result<std::uint64_t> KernelNetwork::drops_before_the_switch() const {
   std::uint64_t drops = 0;
   const auto add = [&drops](const std::string& link) -> Result<void> {
-    auto queue = RODEO_TRY(queue_counters(link));
-    drops += queue.drops;
+    drops += RODEO_TRY(queue_drops(link));
     return {};
   };
   RODEO_TRY(switch_.inside([&]() -> Result<void> {
@@ -186,30 +185,22 @@ Result<SwitchCounters> KernelNetwork::counters() {
   };
   if (pools_.empty()) {
     RODEO_TRY(switch_.inside([&]() -> Result<void> {
-      for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-        auto queue = RODEO_TRY(queue_counters(port_name(false, i)));
-        add(i, queue.drops);
-      }
+      for (std::uint32_t i = 0; i < nodes_.size(); ++i) add(i, RODEO_TRY(queue_drops(port_name(false, i))));
       return {};
     }));
     return sum;
   }
   sum.max_buffer_bytes = sum.max_buffer_cell_bytes = 0;
   sum.occupancy_bytes = 0;
-  sum.reasons = DropReasons{};
+  sum.reasons = DropCount{};
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     const auto port = RODEO_TRY(pools_[i / nodes_per_rack()].port(i % nodes_per_rack()));
-    add(i, port.drops());
-    sum.reasons->pool_full += port.drops_pool_full;
-    sum.reasons->threshold += port.drops_threshold;
-    sum.reasons->port_limit += port.drops_port_limit;
+    add(i, port.drops.total());
+    *sum.reasons += port.drops;
     sum.max_buffer_bytes = std::max(*sum.max_buffer_bytes, port.max_pool_bytes);
     sum.max_buffer_cell_bytes = std::max(*sum.max_buffer_cell_bytes, port.max_cell_bytes);
   }
-  for (const SharedPool& pool : pools_) {
-    const auto occupancy = RODEO_TRY(pool.occupancy());
-    *sum.occupancy_bytes += occupancy;
-  }
+  for (const SharedPool& pool : pools_) *sum.occupancy_bytes += RODEO_TRY(pool.occupancy());
   return sum;
 }
 

@@ -22,7 +22,7 @@ class KernelNetwork final : public SwitchDriver {
 
   const NetworkNamespace& readout(std::uint32_t i) const { return readouts_[i]; }
   const NetworkNamespace& node(std::uint32_t i) const { return nodes_[i]; }
-  static std::string readout_address(std::uint32_t i);
+  static std::string address(bool is_readout, std::uint32_t i);
 
   /// Frames lost at the uplink or at readouts, which have no limit: 0 unless something is wrong.
   Result<std::uint64_t> drops_before_the_switch() const;

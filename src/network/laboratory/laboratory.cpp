@@ -4,7 +4,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <limits>
@@ -12,8 +11,8 @@
 
 #include "base/clock.h"
 #include "network/laboratory/leftovers.h"
+#include "network/laboratory/run_order.h"
 #include "network/laboratory/sockets.h"
-#include "network/laboratory/traffic_line.h"
 
 namespace rodeo::network::laboratory {
 
@@ -22,7 +21,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kClockQuestions = 16;
-constexpr double kHeadStart = 0.15;  // s, from the order to the first request
+constexpr std::chrono::seconds kPatience{20};  // with an agent that has nothing to wait for
+constexpr double kHeadStart = 0.15;            // s, from the order to the first request
 
 double unix_now() {
   timespec now{};
@@ -37,17 +37,6 @@ double percentile(std::vector<std::uint64_t>& values, double share) {
   return static_cast<double>(values[at]);
 }
 
-void append_values(const Line& line, std::vector<std::uint64_t>& to) {
-  const std::string list = line.text("list");
-  for (const char *at = list.data(), *end = at + list.size(); at < end;) {
-    std::uint64_t value = 0;
-    const auto read = std::from_chars(at, end, value);
-    if (read.ec != std::errc{}) return;
-    to.push_back(value);
-    at = read.ptr + 1;
-  }
-}
-
 /// Waits in steps, so that Ctrl-C is heard.
 Result<void> wait_until(std::uint64_t at_ns, const Stop& stop) {
   for (std::uint64_t now = base::steady_now_ns(); now < at_ns; now = base::steady_now_ns()) {
@@ -59,7 +48,20 @@ Result<void> wait_until(std::uint64_t at_ns, const Stop& stop) {
 }
 
 double drain_seconds_of(const Settings& settings) {  // two time-outs may follow each other, and queues must empty
-  return 1 + 2 * std::chrono::duration<double>(settings.smallest_retransmission_timeout).count();
+  return 1 + 2e-9 * static_cast<double>(settings.tcp.rto_min_ns);
+}
+
+/// What has been counted since then; the rest is as it is now.
+SwitchCounters since(const SwitchCounters& before, SwitchCounters now) {
+  now.drops -= std::min(before.drops, now.drops);
+  if (now.reasons && before.reasons) {
+    now.reasons->pool_full -= before.reasons->pool_full;
+    now.reasons->threshold -= before.reasons->threshold;
+    now.reasons->port_limit -= before.reasons->port_limit;
+  }
+  for (std::size_t i = 0; i < std::min(now.ports.size(), before.ports.size()); ++i)
+    now.ports[i].drops -= std::min(before.ports[i].drops, now.ports[i].drops);
+  return now;
 }
 
 }  // namespace
@@ -67,22 +69,17 @@ double drain_seconds_of(const Settings& settings) {  // two time-outs may follow
 Result<std::unique_ptr<Laboratory>> Laboratory::in_namespaces(const Settings& settings,
                                                               const std::vector<std::string>& agent, const Stop& stop) {
   end_leftovers();
-  auto network = RODEO_TRY(KernelNetwork::make(settings));
   std::unique_ptr<Laboratory> laboratory(new Laboratory);
-  laboratory->network_ = std::move(network);
+  laboratory->network_ = RODEO_TRY(KernelNetwork::make(settings));
+  const KernelNetwork& network = *laboratory->network_;
   laboratory->driver_ = laboratory->network_.get();
-  std::vector<std::string> addresses;
   for (const bool is_readout : {true, false}) {
     const std::uint32_t count = is_readout ? settings.topology.readouts : settings.topology.nodes;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const NetworkNamespace& space = is_readout ? laboratory->network_->readout(i) : laboratory->network_->node(i);
-      auto started =
-          RODEO_TRY(AgentProcess::start(fmt::format("{} {}", is_readout ? "readout" : "node", i), agent, space.fd()));
-      (is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(started));
-      if (is_readout) addresses.push_back(KernelNetwork::readout_address(i));
-    }
+    for (std::uint32_t i = 0; i < count; ++i)
+      RODEO_TRY(laboratory->add({.is_readout = is_readout, .address = KernelNetwork::address(is_readout, i), .command = {}},
+                                agent, (is_readout ? network.readout(i) : network.node(i)).fd()));
   }
-  RODEO_TRY(laboratory->begin(addresses, settings.congestion_control, stop));
+  RODEO_TRY(laboratory->begin(settings, stop));
   return laboratory;
 }
 
@@ -92,33 +89,35 @@ Result<std::unique_ptr<Laboratory>> Laboratory::on_hosts(const Settings& setting
   end_leftovers();
   std::unique_ptr<Laboratory> laboratory(new Laboratory);
   laboratory->driver_ = driver;
-  std::vector<std::string> addresses;
-  for (const Host& host : hosts) {
-    std::vector<std::string> command = host.command;
-    command.insert(command.end(), agent.begin(), agent.end());
-    auto started = RODEO_TRY(
-        AgentProcess::start(fmt::format("{} {}", host.is_readout ? "readout" : "node", host.address), command, -1));
-    (host.is_readout ? laboratory->readouts_ : laboratory->nodes_).push_back(std::move(started));
-    if (host.is_readout) addresses.push_back(host.address);
-  }
-  RODEO_TRY(laboratory->begin(addresses, settings.congestion_control, stop));
+  for (const Host& host : hosts) RODEO_TRY(laboratory->add(host, agent, -1));
+  RODEO_TRY(laboratory->begin(settings, stop));
   return laboratory;
 }
 
-Result<void> Laboratory::begin(const std::vector<std::string>& addresses, const std::string& congestion_control,
-                               const Stop& stop) {
+Result<void> Laboratory::add(const Host& host, const std::vector<std::string>& agent, int network_namespace) {
+  std::vector<std::string> command = host.command;
+  command.insert(command.end(), agent.begin(), agent.end());
+  auto started = RODEO_TRY(LineProcess::start(fmt::format("{} {}", host.is_readout ? "readout" : "node", host.address),
+                                              "network.agent", command, network_namespace));
+  (host.is_readout ? readouts_ : nodes_).push_back(std::move(started));
+  if (host.is_readout) addresses_.push_back(host.address);
+  return {};
+}
+
+Result<void> Laboratory::begin(const Settings& settings, const Stop& stop) {
   for (auto* agents : {&readouts_, &nodes_}) {
-    for (AgentProcess& agent : *agents) {
-      const auto answer = RODEO_TRY(agent.ask(Line("hello"), stop));
-      if (answer.integer("version").value_or(0) != static_cast<std::int64_t>(kAgentVersion))
+    for (LineProcess& agent : *agents) {
+      const Json answer = RODEO_TRY(agent.ask(Json::object({{"do", "hello"}}), kPatience, stop));
+      if (member_of(answer, "version").unsigned_integer() != kAgentVersion)
         return std::unexpected(Error{"network.agent", "the agent is of another version of rodeo", agent.name(),
                                      "install the same version on all hosts"});
     }
   }
   for (std::size_t i = 0; i < readouts_.size(); ++i) {
-    const auto answer = RODEO_TRY(readouts_[i].ask(
-        Line("readout").set("address", addresses[i]).set("port", "0").set("tcp", congestion_control), stop));
-    endpoints_ += fmt::format("{}{}:{}", endpoints_.empty() ? "" : ",", addresses[i], answer.text("port"));
+    const Json answer = RODEO_TRY(readouts_[i].ask(
+        Json::object({{"do", "readout"}, {"address", addresses_[i]}, {"port", 0}, {"tcp", settings.congestion_control}}),
+        kPatience, stop));
+    endpoints_.push_back(fmt::format("{}:{}", addresses_[i], member_of(answer, "port").unsigned_integer()));
   }
   return compare_clocks(stop);
 }
@@ -126,19 +125,16 @@ Result<void> Laboratory::begin(const std::vector<std::string>& addresses, const 
 /// Nodes start at one time of our clock: each says what its own shows, and the quickest of several answers errs the least.
 Result<void> Laboratory::compare_clocks(const Stop& stop) {
   clock_offsets_ns_.assign(nodes_.size(), 0);
-  clock_error_seconds_ = 0;
   if (network_) return {};  // one kernel, one clock
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     std::uint64_t quickest = std::numeric_limits<std::uint64_t>::max();
     for (int question = 0; question < kClockQuestions; ++question) {
       const std::uint64_t before = base::steady_now_ns();
-      const auto answer = nodes_[i].ask(Line("clock"), stop);
+      const Json answer = RODEO_TRY(nodes_[i].ask(Json::object({{"do", "clock"}}), kPatience, stop));
       const std::uint64_t took = base::steady_now_ns() - before;
-      if (!answer) return std::unexpected(answer.error());
-      const auto theirs = RODEO_TRY(answer->integer("ns"));
       if (took >= quickest) continue;
       quickest = took;
-      clock_offsets_ns_[i] = theirs - static_cast<std::int64_t>(before + took / 2);
+      clock_offsets_ns_[i] = member_of(answer, "ns").signed_integer() - static_cast<std::int64_t>(before + took / 2);
     }
     clock_error_seconds_ = std::max(clock_error_seconds_, static_cast<double>(quickest) * 0.5e-9);
   }
@@ -174,109 +170,81 @@ Result<Point> Laboratory::measure(const Settings& settings, const VetoRule& rule
 
 Result<Run> Laboratory::run_once(const Settings& settings, const Stop& stop) {
   Run run;
-  run.seconds = settings.seconds;
+  run.seconds = static_cast<double>(settings.duration_ns) * 1e-9;
   const double drain_seconds = drain_seconds_of(settings);
-  for (AgentProcess& node : nodes_)
-    RODEO_TRY(node.ask(Line("node").set("tcp", settings.congestion_control).set("readouts", endpoints_), stop));
+  for (LineProcess& node : nodes_)
+    RODEO_TRY(node.ask(Json::object({{"do", "node"}, {"tcp", settings.congestion_control}, {"readouts", endpoints_}}),
+                       kPatience, stop));
   const std::uint64_t lost_before = network_ ? network_->drops_before_the_switch().value_or(0) : 0;
   const std::uint64_t machine_before = network_ ? machine_drops() : 0;
   const auto start_ns = base::steady_now_ns() + static_cast<std::uint64_t>((warm_up_seconds(settings) + kHeadStart) * 1e9);
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    RunOrder order{.settings = settings,
-                   .node = static_cast<std::uint32_t>(i),
-                   .start_ns = start_ns + static_cast<std::uint64_t>(clock_offsets_ns_[i]),
-                   .drain_seconds = drain_seconds};
-    RODEO_TRY(nodes_[i].send(line_of(order)));
-  }
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    RODEO_TRY(nodes_[i].send(json_of({.scenario = settings,
+                                      .node = static_cast<std::uint32_t>(i),
+                                      .start_ns = start_ns + static_cast<std::uint64_t>(clock_offsets_ns_[i]),
+                                      .drain_ns = static_cast<std::uint64_t>(drain_seconds * 1e9)})));
   RODEO_TRY(wait_until(start_ns, stop));
-  std::uint64_t drops_before = 0;
-  DropReasons reasons_before;
-  std::vector<PortDrops> ports_before;
+  SwitchCounters before;
   if (driver_ != nullptr) {
-    const auto before = RODEO_TRY(driver_->counters());
-    drops_before = before.drops;
-    reasons_before = before.reasons.value_or(DropReasons{});
-    ports_before = before.ports;
+    before = RODEO_TRY(driver_->counters());
     RODEO_TRY(driver_->start());
   }
   run.started_unix_seconds = unix_now();
-  for (AgentProcess& readout : readouts_) RODEO_TRY(readout.ask(Line("mark"), stop));
-  const std::uint64_t counted_from = base::steady_now_ns();
-  run.disturbance.counting_lateness_seconds = static_cast<double>(counted_from - start_ns) * 1e-9;
-  RODEO_TRY(collect_nodes(settings, run, drain_seconds, stop));
+  for (LineProcess& readout : readouts_) RODEO_TRY(readout.ask(Json::object({{"do", "mark"}}), kPatience, stop));
+  run.disturbance.counting_lateness_seconds = static_cast<double>(base::steady_now_ns() - start_ns) * 1e-9;
+  RODEO_TRY(collect_nodes(run, drain_seconds, stop));
   run.ended_unix_seconds = unix_now();
   RODEO_TRY(collect_readouts(run, stop));
-  if (driver_ != nullptr) {
-    const auto after = RODEO_TRY(driver_->counters());
-    run.drops = after.drops - std::min(drops_before, after.drops);
-    run.reasons = after.reasons;
-    if (run.reasons) {
-      run.reasons->pool_full -= reasons_before.pool_full;
-      run.reasons->threshold -= reasons_before.threshold;
-      run.reasons->port_limit -= reasons_before.port_limit;
-    }
-    run.max_buffer_bytes = after.max_buffer_bytes;
-    run.max_buffer_cell_bytes = after.max_buffer_cell_bytes;
-    run.ports = after.ports;
-    for (std::size_t i = 0; i < std::min(run.ports.size(), ports_before.size()); ++i)
-      run.ports[i].drops -= std::min(ports_before[i].drops, run.ports[i].drops);
-  }
+  if (driver_ != nullptr) run.at_switch = since(before, RODEO_TRY(driver_->counters()));
   if (network_) {
     run.disturbance.machine_drops = machine_drops() - machine_before;
     run.disturbance.link_drops = network_->drops_before_the_switch().value_or(0) - lost_before;
     RODEO_TRY(wait_for_empty_switch(settings, run));
   }
-  run.disturbance.request_lateness_seconds = run.lateness_max_us * 1e-6;
-  run.disturbance.answer_lateness_seconds = run.answer_lateness_max_us * 1e-6;
   run.disturbance.clock_error_seconds = clock_error_seconds_;
-  run.clock_error_us = clock_error_seconds_ * 1e6;
   return run;
 }
 
-Result<void> Laboratory::collect_nodes(const Settings& settings, Run& run, double drain_seconds, const Stop& stop) {
+Result<void> Laboratory::collect_nodes(Run& run, double drain_seconds, const Stop& stop) {
   std::vector<std::uint64_t> latencies;
   std::vector<std::uint64_t> lateness;
-  double completed_in_time = 0;
-  const milliseconds patience(static_cast<std::int64_t>((settings.seconds + drain_seconds + 20) * 1e3));
-  for (AgentProcess& node : nodes_) {
-    for (;;) {
-      const auto line = RODEO_TRY(node.receive(patience, stop));
-      if (line.verb() == "values") append_values(line, line.text("of") == "latency_ns" ? latencies : lateness);
-      if (line.verb() != "done") continue;
-      const auto count = [&](const char* key) {
-        return static_cast<std::uint64_t>(std::max<std::int64_t>(line.integer(key).value_or(0), 0));
-      };
-      run.events_scheduled += count("scheduled");
-      run.events_requested += count("requested");
-      run.events_held += count("held");
-      run.events_completed += count("completed");
-      completed_in_time += line.number("completed_in_time").value_or(0);
-      run.real_time = run.real_time && count("real_time") != 0;
-      break;
+  const milliseconds patience(static_cast<std::int64_t>((run.seconds + drain_seconds + 20) * 1e3));
+  for (LineProcess& node : nodes_) {
+    Json said = RODEO_TRY(node.receive(patience, stop));
+    for (; said.find("values") != nullptr; said = RODEO_TRY(node.receive(patience, stop))) {
+      auto& values = member_of(said, "values").string() == "latency_ns" ? latencies : lateness;
+      for (const Json& value : member_of(said, "list").elements()) values.push_back(value.unsigned_integer());
     }
+    const auto count = [&](const char* name) { return member_of(said, name).unsigned_integer(); };
+    run.events_scheduled += count("scheduled");
+    run.events_requested += count("requested");
+    run.events_held += count("held");
+    run.events_completed += count("completed");
+    run.rate_hz += member_of(said, "completed_in_time").number() / run.seconds;
+    run.real_time = run.real_time && member_of(said, "real_time").boolean();
   }
-  run.rate_hz = completed_in_time / settings.seconds;
   if (!latencies.empty()) {
     run.latency_p50_us = percentile(latencies, 0.5) * 1e-3;
     run.latency_p99_us = percentile(latencies, 0.99) * 1e-3;
     run.latency_max_us = percentile(latencies, 1) * 1e-3;
   }
   run.lateness_p99_us = percentile(lateness, 0.99) * 1e-3;
-  run.lateness_max_us = percentile(lateness, 1) * 1e-3;
+  run.disturbance.request_lateness_seconds = percentile(lateness, 1) * 1e-9;
   return {};
 }
 
 Result<void> Laboratory::collect_readouts(Run& run, const Stop& stop) {
-  for (AgentProcess& readout : readouts_) {
-    const auto line = RODEO_TRY(readout.ask(Line("counters"), stop));
-    const auto count = [&](const char* key) {
-      return static_cast<std::uint64_t>(std::max<std::int64_t>(line.integer(key).value_or(0), 0));
+  for (LineProcess& readout : readouts_) {
+    const Json said = RODEO_TRY(readout.ask(Json::object({{"do", "counters"}}), kPatience, stop));
+    const auto count = [&](const char* name) { return member_of(said, name).unsigned_integer(); };
+    const auto at_least = [&](double& most, const char* name, double unit) {
+      most = std::max(most, member_of(said, name).number() * unit);
     };
     run.retransmits += count("retransmits");
     run.timeouts += count("timeouts");
     run.loss_probes += count("loss_probes");
-    run.answer_lateness_p99_us = std::max(run.answer_lateness_p99_us, static_cast<double>(count("lateness_p99_ns")) * 1e-3);
-    run.answer_lateness_max_us = std::max(run.answer_lateness_max_us, static_cast<double>(count("lateness_max_ns")) * 1e-3);
+    at_least(run.answer_lateness_p99_us, "lateness_p99_ns", 1e-3);
+    at_least(run.disturbance.answer_lateness_seconds, "lateness_max_ns", 1e-9);
     const std::uint64_t trip = count("smallest_round_trip_ns");
     if (trip != 0 && (run.smallest_round_trip_ns == 0 || trip < run.smallest_round_trip_ns))
       run.smallest_round_trip_ns = trip;

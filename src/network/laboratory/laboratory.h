@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "network/laboratory/agent_process.h"
 #include "network/laboratory/hosts.h"
 #include "network/laboratory/kernel_network.h"
+#include "network/laboratory/line_process.h"
 #include "network/laboratory/settings.h"
 #include "network/laboratory/switch_driver.h"
 #include "network/laboratory/veto.h"
@@ -20,29 +20,21 @@ struct Run {
   double seconds = 0;
   std::uint64_t events_scheduled = 0;
   std::uint64_t events_requested = 0;
-  std::uint64_t events_held =
-      0;  ///< requested late because too many others were under way: the network's doing, not lateness
+  std::uint64_t events_held = 0;       ///< requested late because too many others were under way: the network's doing
   std::uint64_t events_completed = 0;  ///< of those scheduled
   double rate_hz = 0;                  ///< of events while counting; one that was so only partly counts by its share of time
   std::optional<double> latency_p50_us;  ///< nothing if none was completed
   std::optional<double> latency_p99_us;
   std::optional<double> latency_max_us;
-  double lateness_p99_us = 0;  ///< of requests against the schedule
-  double lateness_max_us = 0;
+  double lateness_p99_us = 0;         ///< of requests against the schedule
   double answer_lateness_p99_us = 0;  ///< of the worst readout
-  double answer_lateness_max_us = 0;
-  double clock_error_us = 0;
-  bool real_time = true;  ///< all nodes paced with real-time priority
+  bool real_time = true;              ///< all nodes paced with real-time priority
   std::uint64_t retransmits = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t loss_probes = 0;
   std::uint64_t smallest_round_trip_ns = 0;
-  std::optional<std::uint64_t> drops;  ///< of the switch; nothing without a driver
-  std::optional<DropReasons> reasons;
-  std::optional<std::uint64_t> max_buffer_bytes;
-  std::optional<std::uint64_t> max_buffer_cell_bytes;
-  std::vector<PortDrops> ports;
-  double started_unix_seconds = 0;  ///< counting, for time series
+  std::optional<SwitchCounters> at_switch;  ///< while counting; nothing without a driver
+  double started_unix_seconds = 0;          ///< counting, for time series
   double ended_unix_seconds = 0;
   Disturbance disturbance;
   std::vector<std::string> veto_reasons;  ///< empty: it counts
@@ -77,20 +69,22 @@ class Laboratory {
 
  private:
   Laboratory() = default;
-  Result<void> begin(const std::vector<std::string>& addresses, const std::string& congestion_control, const Stop& stop);
+  Result<void> add(const Host& host, const std::vector<std::string>& agent, int network_namespace);
+  Result<void> begin(const Settings& settings, const Stop& stop);
   Result<void> compare_clocks(const Stop& stop);
   Result<Run> run_once(const Settings& settings, const Stop& stop);
-  Result<void> collect_nodes(const Settings& settings, Run& run, double drain_seconds, const Stop& stop);
+  Result<void> collect_nodes(Run& run, double drain_seconds, const Stop& stop);
   Result<void> collect_readouts(Run& run, const Stop& stop);
   Result<void> wait_for_empty_switch(const Settings& settings, Run& run);
 
   std::unique_ptr<KernelNetwork> network_;  // nullptr: hosts
   SwitchDriver* driver_ = nullptr;
-  std::vector<AgentProcess> readouts_;
-  std::vector<AgentProcess> nodes_;
+  std::vector<LineProcess> readouts_;
+  std::vector<LineProcess> nodes_;
+  std::vector<std::string> addresses_;          // of readouts
+  Json endpoints_;                              // of readouts: ["A:P", "A:P"]
   std::vector<std::int64_t> clock_offsets_ns_;  // of nodes: theirs - ours
   double clock_error_seconds_ = 0;
-  std::string endpoints_;  // of readouts: "A:P,A:P"
 };
 
 }  // namespace rodeo::network::laboratory

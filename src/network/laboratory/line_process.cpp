@@ -24,12 +24,19 @@ constexpr auto kGrace = std::chrono::milliseconds(300);
 
 }  // namespace
 
+const Json& member_of(const Json& said, std::string_view name) {
+  static const Json kNothing;
+  const Json* const found = said.find(name);
+  return found != nullptr ? *found : kNothing;
+}
+
+std::unexpected<Error> LineProcess::failed(std::string what) const {
+  return std::unexpected(Error{code_, std::move(what), name_, "start its command by hand; its own words are above"});
+}
+
 Result<LineProcess> LineProcess::start(std::string name, std::string code, const std::vector<std::string>& command,
                                        int network_namespace) {
   LineProcess made(std::move(name), std::move(code));
-  const auto refused = [&](const std::string& what) {
-    return std::unexpected(Error{made.code_, what, made.name_, "start its command by hand; its own words are above"});
-  };
   std::array<int, 2> to{-1, -1};
   std::array<int, 2> from{-1, -1};
   // A socket, because writing to one that nobody reads is an error and not a signal.
@@ -39,7 +46,7 @@ Result<LineProcess> LineProcess::start(std::string name, std::string code, const
   const base::UniqueFd their_stdout(from[1]);
   made.to_.reset(to[1]);
   made.from_.reset(from[0]);
-  if (!piped) return refused(fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
+  if (!piped) return made.failed(fmt::format("cannot start {}: {}", command[0], std::strerror(errno)));
   auto started = base::ChildProcess::start({.command = command,
                                             .environment = {std::string(kRunVariable) + "=" + run_mark()},
                                             .in = their_stdin.get(),
@@ -49,7 +56,7 @@ Result<LineProcess> LineProcess::start(std::string name, std::string code, const
                                               signal(SIGINT, SIG_IGN);
                                               return network_namespace < 0 || setns(network_namespace, CLONE_NEWNET) == 0;
                                             }});
-  if (!started) return refused(started.error().what);
+  if (!started) return made.failed(started.error().what);
   made.process_ = std::move(*started);
   return made;
 }
@@ -59,14 +66,29 @@ LineProcess::~LineProcess() {
   process_.wait(kGrace);
 }
 
-Result<void> LineProcess::send(const std::string& line) {
-  const std::string text = line + "\n";
+Result<void> LineProcess::send(const Json& object) {
+  const std::string text = object.dump(0) + "\n";
   if (::send(to_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size())) return {};
-  return std::unexpected(
-      Error{code_, "it could not be started, or has ended", name_, "start its command by hand; its own words are above"});
+  return failed("it could not be started, or has ended");
 }
 
-Result<std::string> LineProcess::receive(std::chrono::milliseconds patience, const Stop& stop) {
+Result<Json> LineProcess::receive(std::chrono::milliseconds patience, const Stop& stop) {
+  const std::string line = RODEO_TRY(next_line(patience, stop));
+  auto said = Json::parse(line);
+  if (!said || !said->is_object()) return failed("unexpected answer, no JSON object: " + line.substr(0, 200));
+  const Json* const error = said->find("error");
+  if (error == nullptr) return said;
+  const std::string& code = member_of(*said, "code").string();
+  return std::unexpected(
+      Error{code.starts_with("network.") ? code : code_, error->string(), name_, member_of(*said, "next").string()});
+}
+
+Result<Json> LineProcess::ask(const Json& question, std::chrono::milliseconds patience, const Stop& stop) {
+  RODEO_TRY(send(question));
+  return receive(patience, stop);
+}
+
+Result<std::string> LineProcess::next_line(std::chrono::milliseconds patience, const Stop& stop) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
@@ -83,10 +105,8 @@ Result<std::string> LineProcess::receive(std::chrono::milliseconds patience, con
     std::array<char, 16384> some{};
     const ssize_t n = read(from_.get(), some.data(), some.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      return std::unexpected(Error{code_, "it could not be started, or has ended", name_,
-                                   "start its command by hand; its own words are above"});
-    if (text_.size() > kLongestLine) return std::unexpected(Error{code_, "it says something without an end of line", name_});
+    if (n <= 0) return failed("it could not be started, or has ended");
+    if (text_.size() > kLongestLine) return failed("it says something without an end of line");
     text_.append(some.data(), static_cast<std::size_t>(n));
   }
 }

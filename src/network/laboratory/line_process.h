@@ -1,18 +1,31 @@
-// A program that is spoken to in lines on its stdin and stdout: an agent or a switch driver. It dies with us.
+// A program that is spoken to on its stdin and stdout, one JSON object a line: an agent or a switch driver. It dies with us.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/child_process.h"
 #include "base/fd_socket.h"
+#include "settings/json.h"
 
 namespace rodeo::network::laboratory {
 
+using settings::Json;
+
 /// Asked while waiting; true ends the wait with network.interrupted.
 using Stop = std::function<bool()>;
+
+/// A member of what was said; null if it is not there.
+const Json& member_of(const Json& said, std::string_view name);
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
 
 class LineProcess {
  public:
@@ -27,13 +40,18 @@ class LineProcess {
 
   const std::string& name() const { return name_; }
 
-  /// `line` without the end of line. Error: it has ended.
-  Result<void> send(const std::string& line);
-  /// The next line. Errors: it ended or said a line of more than 64 KiB; network.agent_silent, network.interrupted.
-  Result<std::string> receive(std::chrono::milliseconds patience, const Stop& stop);
+  /// Error: it has ended.
+  Result<void> send(const Json& object);
+  /// What it says next. Errors: it ended, said what is no JSON object, or a line of more than 64 KiB; network.agent_silent,
+  /// network.interrupted; its own, which is {"error": TEXT}, perhaps with "code" and "next".
+  Result<Json> receive(std::chrono::milliseconds patience, const Stop& stop);
+  /// send() and receive().
+  Result<Json> ask(const Json& question, std::chrono::milliseconds patience, const Stop& stop);
 
  private:
   LineProcess(std::string name, std::string code) : name_(std::move(name)), code_(std::move(code)) {}
+  Result<std::string> next_line(std::chrono::milliseconds patience, const Stop& stop);
+  std::unexpected<Error> failed(std::string what) const;
 
   std::string name_;
   std::string code_;

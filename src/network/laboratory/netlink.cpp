@@ -11,10 +11,10 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <expected>
 #include <vector>
 
 #include "base/fd_socket.h"
@@ -61,22 +61,25 @@ std::unexpected<Error> failed(const std::string& what, int reason) {
   return std::unexpected(Error{"network.laboratory", fmt::format("{}: {}", what, std::strerror(reason))});
 }
 
-Result<base::UniqueFd> open_route_socket() {
-  base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (!socket) return failed("cannot open a netlink socket", errno);
-  return socket;
+/// Sends, and returns the first message of the answer, or the error number that the kernel acknowledges with: 0 if all is well.
+std::expected<std::vector<char>, int> ask(Message& message) {
+  const base::UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  const auto& bytes = message.finish();
+  if (!socket || send(socket.get(), bytes.data(), bytes.size(), 0) < 0) return std::unexpected(errno);
+  std::vector<char> answer(65536);
+  const ssize_t n = recv(socket.get(), answer.data(), answer.size(), 0);
+  if (n < 0) return std::unexpected(errno);
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+  if (!NLMSG_OK(header, static_cast<std::uint32_t>(n))) return std::unexpected(EPROTO);
+  if (header->nlmsg_type != NLMSG_ERROR) return answer;
+  if (header->nlmsg_len < NLMSG_LENGTH(sizeof(nlmsgerr))) return std::unexpected(EPROTO);
+  return std::unexpected(-static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error);
 }
 
-/// Sends and returns the error number that the kernel acknowledges with.
-int ask(int socket, Message& message) {
-  const auto& bytes = message.finish();
-  if (send(socket, bytes.data(), bytes.size(), 0) < 0) return errno;
-  std::array<char, 8192> answer{};
-  const ssize_t n = recv(socket, answer.data(), answer.size(), 0);
-  if (n < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(nlmsgerr)))) return n < 0 ? errno : EPROTO;
-  const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
-  if (header->nlmsg_type != NLMSG_ERROR) return EPROTO;
-  return -static_cast<const nlmsgerr*>(NLMSG_DATA(header))->error;
+/// What an acknowledgement says: 0 if all is well.
+int acknowledged(Message& message) {
+  const auto answer = ask(message);
+  return answer ? EPROTO : answer.error();
 }
 
 tcmsg about_link(const std::string& link) {
@@ -86,36 +89,23 @@ tcmsg about_link(const std::string& link) {
   return about;
 }
 
-/// The queue statistics of one qdisc in a dump, if it is the link's root.
-std::optional<QueueCounters> counters_of(const nlmsghdr* header, int link) {
-  if (header->nlmsg_len < NLMSG_LENGTH(sizeof(tcmsg))) return std::nullopt;
-  const auto* about = static_cast<const tcmsg*>(NLMSG_DATA(header));
-  if (about->tcm_ifindex != link || about->tcm_parent != TC_H_ROOT) return std::nullopt;
-  auto left = static_cast<int>(header->nlmsg_len - NLMSG_LENGTH(sizeof(tcmsg)));
-  for (const auto* at = reinterpret_cast<const rtattr*>(reinterpret_cast<const char*>(about) + NLMSG_ALIGN(sizeof *about));
-       RTA_OK(at, left); at = RTA_NEXT(at, left)) {
-    if (at->rta_type != TCA_STATS2) continue;
-    auto inner = static_cast<int>(RTA_PAYLOAD(at));
-    for (const auto* part = static_cast<const rtattr*>(RTA_DATA(at)); RTA_OK(part, inner); part = RTA_NEXT(part, inner)) {
-      if (part->rta_type != TCA_STATS_QUEUE || RTA_PAYLOAD(part) < sizeof(gnet_stats_queue)) continue;
-      gnet_stats_queue queue{};
-      std::memcpy(&queue, RTA_DATA(part), sizeof queue);
-      return QueueCounters{.drops = queue.drops, .backlog_bytes = queue.backlog};
-    }
+/// The first attribute of that type among those that begin at `at`; nullptr if there is none.
+const rtattr* find_attribute(const rtattr* at, std::size_t bytes, std::uint16_t type) {
+  for (auto left = static_cast<int>(bytes); RTA_OK(at, left); at = RTA_NEXT(at, left)) {
+    if (at->rta_type == type) return at;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 }  // namespace
 
 Result<void> attach_classifier(const std::string& link, Hook hook, int program) {
-  auto socket = RODEO_TRY(open_route_socket());
   tcmsg about = about_link(link);
   about.tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
   about.tcm_parent = TC_H_CLSACT;
   Message discipline(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, about);
   discipline.attribute(TCA_KIND, "clsact", sizeof "clsact");
-  if (const int error = ask(socket.get(), discipline); error != 0 && error != EEXIST)
+  if (const int error = acknowledged(discipline); error != 0 && error != EEXIST)
     return failed(fmt::format("cannot add clsact to {}", link), error);
 
   about.tcm_handle = 0;
@@ -129,32 +119,29 @@ Result<void> attach_classifier(const std::string& link, Hook hook, int program) 
   filter.attribute(TCA_BPF_NAME, "rodeo", sizeof "rodeo");
   filter.attribute(TCA_BPF_FLAGS, &flags, sizeof flags);
   filter.end(options);
-  if (const int error = ask(socket.get(), filter); error != 0)
+  if (const int error = acknowledged(filter); error != 0)
     return failed(fmt::format("cannot attach an eBPF program to {}", link), error);
   return {};
 }
 
-Result<QueueCounters> queue_counters(const std::string& link) {
-  auto socket = RODEO_TRY(open_route_socket());
-  const tcmsg about = about_link(link);
-  Message dump(RTM_GETQDISC, NLM_F_DUMP, about);
-  const auto& bytes = dump.finish();
-  if (send(socket.get(), bytes.data(), bytes.size(), 0) < 0) return failed("cannot ask for queues", errno);
-  std::optional<QueueCounters> found;
-  std::vector<char> answer(65536);
-  for (;;) {
-    const ssize_t n = recv(socket.get(), answer.data(), answer.size(), 0);
-    if (n < 0) return failed("cannot read queues", errno);
-    auto left = static_cast<std::uint32_t>(n);
-    for (const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data()); NLMSG_OK(header, left);
-         header = NLMSG_NEXT(header, left)) {
-      if (header->nlmsg_type == NLMSG_DONE || header->nlmsg_type == NLMSG_ERROR) {
-        if (!found) return failed(fmt::format("no queue of link {}", link), ENODEV);
-        return *found;
-      }
-      if (header->nlmsg_type == RTM_NEWQDISC && !found) found = counters_of(header, about.tcm_ifindex);
-    }
-  }
+Result<std::uint64_t> queue_drops(const std::string& link) {
+  tcmsg about = about_link(link);
+  about.tcm_parent = TC_H_ROOT;
+  Message question(RTM_GETQDISC, NLM_F_ECHO, about);
+  const auto answer = ask(question);
+  if (!answer) return failed(fmt::format("cannot read the queue of {}", link), answer.error());
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer->data());
+  const auto* first = reinterpret_cast<const rtattr*>(answer->data() + NLMSG_SPACE(sizeof about));
+  const rtattr* const statistics = find_attribute(
+      first, header->nlmsg_len - std::min<std::size_t>(header->nlmsg_len, NLMSG_SPACE(sizeof about)), TCA_STATS2);
+  const rtattr* const queue = statistics == nullptr ? nullptr
+                                                    : find_attribute(static_cast<const rtattr*>(RTA_DATA(statistics)),
+                                                                     RTA_PAYLOAD(statistics), TCA_STATS_QUEUE);
+  if (queue == nullptr || RTA_PAYLOAD(queue) < sizeof(gnet_stats_queue))
+    return failed(fmt::format("no counters of the queue of {}", link), EPROTO);
+  gnet_stats_queue counters{};
+  std::memcpy(&counters, RTA_DATA(queue), sizeof counters);
+  return counters.drops;
 }
 
 }  // namespace rodeo::network::laboratory

@@ -14,12 +14,7 @@ enum class Hook : unsigned char { ingress, egress };
 /// Adds a clsact queueing discipline to a link, if it has none, and the program to one of its hooks. Error network.laboratory.
 Result<void> attach_classifier(const std::string& link, Hook hook, int program);
 
-struct QueueCounters {
-  std::uint64_t drops = 0;
-  std::uint64_t backlog_bytes = 0;
-};
-
-/// Of the root queueing discipline of a link.
-Result<QueueCounters> queue_counters(const std::string& link);
+/// What the root queueing discipline of a link has dropped.
+Result<std::uint64_t> queue_drops(const std::string& link);
 
 }  // namespace rodeo::network::laboratory

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+
+#include "network/laboratory/settings.h"
 
 namespace rodeo::network::laboratory {
 
@@ -31,8 +34,7 @@ struct State {
 };
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 33;  // times alpha is still 63 bits
-constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostAlpha = std::uint64_t{1} << 30;  // times the 8 GB of check() is still 63 bits
 
 std::int16_t at(std::size_t offset) { return static_cast<std::int16_t>(offset); }
 std::int16_t at_port(std::uint32_t port) { return at(sizeof(State) + 8 * std::size_t{port}); }
@@ -46,12 +48,8 @@ void find_counters(BpfProgram& program, int counters, std::uint32_t port) {
       .call(BPF_FUNC_map_lookup_elem);
 }
 
-void add_to_counter(BpfProgram& program, std::size_t counter, Reg value) {  // r0: counters; spoils r1
+void add_to_counter(BpfProgram& program, std::size_t counter, auto value) {  // r0: counters; spoils r1
   program.load(r1, r0, at(counter)).add(r1, value).store(r0, at(counter), r1);
-}
-
-void increment_counter(BpfProgram& program, std::size_t counter) {
-  program.load(r1, r0, at(counter)).add(r1, 1).store(r0, at(counter), r1);
 }
 
 void raise_counter(BpfProgram& program, std::size_t counter, Reg value) {
@@ -129,7 +127,7 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
   program.jump_if_zero(r0, admitted);
   raise_counter(program, offsetof(Port, max_pool_bytes), r9);
   raise_counter(program, offsetof(Port, max_cell_bytes), r6);
-  increment_counter(program, offsetof(Port, frames));
+  add_to_counter(program, offsetof(Port, frames), 1);
   add_to_counter(program, offsetof(Port, bytes), r7);
   program.here(admitted).set(r0, TC_ACT_OK).exit();
 
@@ -139,13 +137,13 @@ BpfProgram admission(int rules, int state, int counters, std::uint32_t port) {
     program.negate(r6).atomic_add(r8, at_port(port), r6, false);
     find_counters(program, counters, port);
     program.jump_if_zero(r0, dropped);
-    increment_counter(program, counter);
+    add_to_counter(program, counter, 1);
     add_to_counter(program, offsetof(Port, dropped_bytes), r7);
     program.jump(dropped);
   };
-  refuse(pool_full, offsetof(Port, drops_pool_full), true);
-  refuse(over_threshold, offsetof(Port, drops_threshold), true);
-  refuse(over_port_limit, offsetof(Port, drops_port_limit), false);
+  refuse(pool_full, offsetof(Port, drops.pool_full), true);
+  refuse(over_threshold, offsetof(Port, drops.threshold), true);
+  refuse(over_port_limit, offsetof(Port, drops.port_limit), false);
   program.here(dropped).set(r0, TC_ACT_SHOT).exit();
   return program;
 }
@@ -172,31 +170,21 @@ BpfProgram releasing(int rules, int state, std::uint32_t port) {
 Result<SharedPool> SharedPool::make(std::uint32_t ports) {
   SharedPool pool;
   pool.ports_ = ports;
-  auto rules = make_map(BPF_MAP_TYPE_ARRAY, "pool_rules", sizeof(Rules), 1);
-  auto state = make_map(BPF_MAP_TYPE_ARRAY, "pool_state", static_cast<std::uint32_t>(sizeof(State) + 8 * ports), 1);
-  auto counters = make_map(BPF_MAP_TYPE_PERCPU_ARRAY, "pool_counters", sizeof(Port), ports);
-  for (auto* map : {&rules, &state, &counters}) {
-    if (!*map) return std::unexpected(map->error());
-  }
-  pool.rules_ = std::move(*rules);
-  pool.state_ = std::move(*state);
-  pool.counters_ = std::move(*counters);
+  const auto state_bytes = static_cast<std::uint32_t>(sizeof(State) + 8 * ports);
+  pool.rules_ = RODEO_TRY(make_map(BPF_MAP_TYPE_ARRAY, "pool_rules", sizeof(Rules), 1));
+  pool.state_ = RODEO_TRY(make_map(BPF_MAP_TYPE_ARRAY, "pool_state", state_bytes, 1));
+  pool.counters_ = RODEO_TRY(make_map(BPF_MAP_TYPE_PERCPU_ARRAY, "pool_counters", sizeof(Port), ports));
+  const auto [rules, state, counters] = std::tuple(pool.rules_.get(), pool.state_.get(), pool.counters_.get());
   for (std::uint32_t port = 0; port < ports; ++port) {
-    auto admit =
-        RODEO_TRY(admission(pool.rules_.get(), pool.state_.get(), pool.counters_.get(), port).load_classifier("admit"));
-    pool.admit_.push_back(std::move(admit));
-    pool.release_.push_back(RODEO_TRY(releasing(pool.rules_.get(), pool.state_.get(), port).load_classifier("release")));
+    pool.admit_.push_back(RODEO_TRY(admission(rules, state, counters, port).load_classifier("admit")));
+    pool.release_.push_back(RODEO_TRY(releasing(rules, state, port).load_classifier("release")));
   }
   RODEO_TRY(pool.set({}));
   return pool;
 }
 
 Result<void> SharedPool::set(const SwitchBuffer& buffer) {
-  if (buffer.virtual_output_queues || buffer.shared_bytes.value_or(0) > kMostBytes)
-    return std::unexpected(Error{"network.unsupported",
-                                 buffer.virtual_output_queues ? "the laboratory's switch has no virtual output queues"
-                                                              : "the laboratory's switch has at most 8 GB",
-                                 "", "use another buffer, or infinite"});
+  RODEO_TRY(check(buffer));
   const bool shared = buffer.shared_bytes.has_value();
   const Rules rules{
       .shared = buffer.shared_bytes.value_or(kNoLimit),
@@ -227,9 +215,7 @@ Result<Port> SharedPool::port(std::uint32_t port) const {
     sum.frames += cpu.frames;
     sum.bytes += cpu.bytes;
     sum.dropped_bytes += cpu.dropped_bytes;
-    sum.drops_pool_full += cpu.drops_pool_full;
-    sum.drops_threshold += cpu.drops_threshold;
-    sum.drops_port_limit += cpu.drops_port_limit;
+    sum.drops += cpu.drops;
     sum.max_pool_bytes = std::max(sum.max_pool_bytes, cpu.max_pool_bytes);
     sum.max_cell_bytes = std::max(sum.max_cell_bytes, cpu.max_cell_bytes);
   }

@@ -19,14 +19,10 @@ class SharedPool {
     std::uint64_t frames = 0;
     std::uint64_t bytes = 0;
     std::uint64_t dropped_bytes = 0;
-    std::uint64_t drops_pool_full = 0;
-    std::uint64_t drops_threshold = 0;
-    std::uint64_t drops_port_limit = 0;
-    std::uint64_t max_pool_bytes =
-        0;  ///< the largest occupancy of the whole switch that a frame of this port made: frames ...
-    std::uint64_t max_cell_bytes = 0;  ///< ... and the cells that they take; the same without cells
-
-    std::uint64_t drops() const { return drops_pool_full + drops_threshold + drops_port_limit; }
+    DropCount drops;
+    /// The largest occupancy of the whole switch that a frame of this port made: frames, and the cells that they take; the same without.
+    std::uint64_t max_pool_bytes = 0;
+    std::uint64_t max_cell_bytes = 0;
   };
 
   /// Needs root. Errors: network.laboratory.

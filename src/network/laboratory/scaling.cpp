@@ -10,28 +10,20 @@ std::uint64_t times(std::uint64_t value, double factor) {
   return static_cast<std::uint64_t>(std::llround(static_cast<double>(value) * factor));
 }
 
-std::optional<double> buffer_bytes(const SwitchBuffer& buffer) {
-  if (buffer.shared_bytes) return static_cast<double>(*buffer.shared_bytes);
-  if (buffer.port_limit_bytes) return static_cast<double>(*buffer.port_limit_bytes);
-  return std::nullopt;
-}
-
 }  // namespace
 
 Settings scaled(const Settings& settings, const Scale& scale) {
   Settings result = settings;
-  result.topology.readout_link_bps = times(settings.topology.readout_link_bps, scale.rate);
-  result.topology.uplink_bps = times(settings.topology.uplink_bps, scale.rate);
-  result.topology.node_link_bps = times(settings.topology.node_link_bps, scale.rate);
-  result.topology.propagation_ns = times(settings.topology.propagation_ns, scale.time());
-  result.traffic.event_bytes = times(settings.traffic.event_bytes, scale.size);
-  result.traffic.event_rate_hz = settings.traffic.event_rate_hz / scale.time();
-  if (settings.buffer.shared_bytes) result.buffer.shared_bytes = times(*settings.buffer.shared_bytes, scale.size);
-  if (settings.buffer.port_limit_bytes)
-    result.buffer.port_limit_bytes = times(*settings.buffer.port_limit_bytes, scale.size);
-  result.buffer.dedicated_bytes_per_port = times(settings.buffer.dedicated_bytes_per_port, scale.size);
-  result.smallest_retransmission_timeout = std::chrono::nanoseconds(
-      std::llround(static_cast<double>(settings.smallest_retransmission_timeout.count()) * scale.time()));
+  Topology& topology = result.topology;
+  for (std::uint64_t* bps : {&topology.readout_link_bps, &topology.uplink_bps, &topology.node_link_bps})
+    *bps = times(*bps, scale.rate);
+  for (std::uint64_t* ns : {&topology.propagation_ns, &result.tcp.rto_min_ns}) *ns = times(*ns, scale.time());
+  for (std::uint64_t* bytes : {&result.traffic.event_bytes, &result.buffer.dedicated_bytes_per_port})
+    *bytes = times(*bytes, scale.size);
+  for (auto* bytes : {&result.buffer.shared_bytes, &result.buffer.port_limit_bytes}) {
+    if (*bytes) *bytes = times(**bytes, scale.size);
+  }
+  result.traffic.event_rate_hz /= scale.time();
   return result;
 }
 
@@ -58,15 +50,14 @@ std::vector<Group> groups(const Settings& laboratory, std::optional<std::chrono:
   add("S f / O", "events that drain at the same time",
       [&](const Settings& s, RoundTrip) -> Value { return drain_ns(s) * 1e-9 * s.traffic.event_rate_hz; });
   add("B / S", "events that the buffer holds", [](const Settings& s, RoundTrip) -> Value {
-    const auto bytes = buffer_bytes(s.buffer);
-    return bytes ? Value(*bytes / static_cast<double>(s.traffic.event_bytes)) : std::nullopt;
+    const auto& bytes = s.buffer.shared_bytes ? s.buffer.shared_bytes : s.buffer.port_limit_bytes;
+    return bytes ? Value(static_cast<double>(*bytes) / static_cast<double>(s.traffic.event_bytes)) : std::nullopt;
   });
   add("S / (R MSS)", "segments of a fragment: few of them end in time-outs", [](const Settings& s, RoundTrip) -> Value {
-    return static_cast<double>(s.traffic.event_bytes) / s.topology.readouts / (s.traffic.mtu_bytes - 52.0);
+    return static_cast<double>(s.traffic.event_bytes) / s.topology.readouts / s.traffic.segment_bytes();
   });
-  add("RTO O / S", "what a time-out costs: decides how deep a collapse is", [&](const Settings& s, RoundTrip) -> Value {
-    return static_cast<double>(s.smallest_retransmission_timeout.count()) / drain_ns(s);
-  });
+  add("RTO O / S", "what a time-out costs: decides how deep a collapse is",
+      [&](const Settings& s, RoundTrip) -> Value { return static_cast<double>(s.tcp.rto_min_ns) / drain_ns(s); });
   add("RTT O / S", "how soon a sender hears of a loss", [&](const Settings& s, RoundTrip trip) -> Value {
     return trip ? Value(static_cast<double>(trip->count()) / drain_ns(s)) : std::nullopt;
   });

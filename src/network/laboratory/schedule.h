@@ -1,10 +1,10 @@
-// When event n is requested, by which node and of what size: a pure function of settings, seed and n, so that nodes agree without asking.
+// When event n is requested, by which node and of what size: a pure function of the scenario and n, so that nodes agree without asking.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "network/types.h"
+#include "network/simulator/scenario.h"
 
 namespace rodeo::network::laboratory {
 
@@ -14,9 +14,9 @@ struct ScheduledEvent {
   std::uint64_t bytes = 0;  ///< payload, all readouts together
 };
 
-/// The events of one node from -warm_up to +seconds, in order of time. The same on every machine with the same libm.
-std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Topology& topology, const Traffic& traffic,
-                                        double warm_up_seconds, double seconds, std::uint64_t seed);
+/// The events of one node from -warm_up to the end of the duration, in order of time: those of the simulator's source, the same on every
+/// machine.
+std::vector<ScheduledEvent> schedule_of(std::uint32_t node, const Scenario& scenario, double warm_up_seconds);
 
 /// Bytes that readout r of R gives to an event: an even share, the remainder spread over the first ones.
 std::uint64_t fragment_bytes(std::uint64_t event_bytes, std::uint32_t readout, std::uint32_t readouts);

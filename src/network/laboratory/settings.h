@@ -1,26 +1,22 @@
-// What one point of the laboratory is: the network, the traffic, the buffer, and how it is run.
+// What one point of the laboratory is: the scenario, as the simulator has it, and how it is run.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "base/error.h"
-#include "network/types.h"
+#include "network/simulator/scenario.h"
 
 namespace rodeo::network::laboratory {
 
-/// Of Traffic, nodes ask at once and process in no time: arrivals, assignment, sizes, MTU and events in flight count, the rest does not.
-struct Settings {
-  Topology topology;
-  Traffic traffic;
-  SwitchBuffer buffer;  ///< of each rack's switch; no virtual output queues
-  std::string congestion_control = "cubic";
-  std::chrono::nanoseconds smallest_retransmission_timeout = std::chrono::milliseconds(200);
+/// Of Traffic, nodes ask at once and process in no time: arrivals, assignment, sizes, MTU and events in flight count, the rest does not. Of
+/// TcpSettings, the shortest retransmission time-out does.
+struct Settings : Scenario {
+  Settings() { duration_ns = 3'000'000'000; }
+
+  std::string congestion_control = "cubic";  ///< as the kernels have it
   bool limit_readout_links = false;  ///< shape readouts to topology.readout_link_bps; else they send as fast as the machine
-  double seconds = 3;
   std::uint32_t repeats = 1;
-  std::uint64_t seed = 1;
 };
 
 /// Whether a buffer is one that plain queues of ports have: a limit of each port, nothing shared, no cells.
@@ -30,7 +26,10 @@ bool buffered_by_shapers(const SwitchBuffer& buffer);
 /// Errors: network.zero, network.overload, network.unsupported.
 Result<void> check(const Settings& settings);
 
+/// A buffer that the laboratory's switch cannot have. Error network.unsupported.
+Result<void> check(const SwitchBuffer& buffer);
+
 /// How long nodes send before counting starts, so that TCP windows have opened: six events for each node.
-double warm_up_seconds(const Settings& settings);
+double warm_up_seconds(const Scenario& scenario);
 
 }  // namespace rodeo::network::laboratory

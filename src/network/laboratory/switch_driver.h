@@ -17,15 +17,9 @@ struct PortDrops {
   std::uint64_t drops = 0;  ///< frames since the switch was made or started
 };
 
-struct DropReasons {
-  std::uint64_t pool_full = 0;
-  std::uint64_t threshold = 0;
-  std::uint64_t port_limit = 0;
-};
-
 struct SwitchCounters {
-  std::uint64_t drops = 0;                  ///< frames, all ports together; only differences are used
-  std::optional<DropReasons> reasons = {};  ///< of these, by a switch that can say
+  std::uint64_t drops = 0;                ///< frames, all ports together; only differences are used
+  std::optional<DropCount> reasons = {};  ///< of these, by a switch that can say
   std::optional<std::uint64_t> max_buffer_bytes =
       {};  ///< of the fullest rack since start(); nothing if the switch cannot say
   std::optional<std::uint64_t> max_buffer_cell_bytes = {};  ///< the same as cells; frames where it has none

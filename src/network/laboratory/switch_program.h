@@ -11,7 +11,6 @@
 namespace rodeo::network::laboratory {
 
 /// Starts `program` (a path, or found in PATH) with the options, KEY=VALUE each, as its arguments. Main thread. Errors: network.driver.
-Result<std::unique_ptr<network::laboratory::SwitchDriver>> switch_program(const std::string& program,
-                                                                          const std::vector<std::string>& options);
+Result<std::unique_ptr<SwitchDriver>> switch_program(const std::string& program, const std::vector<std::string>& options);
 
 }  // namespace rodeo::network::laboratory

@@ -69,7 +69,7 @@ std::vector<std::string> veto_reasons(const Settings& settings, const Disturbanc
   late(disturbance.request_lateness_seconds, "a request was");
   late(disturbance.answer_lateness_seconds, "an answer was");
   late(disturbance.clock_error_seconds, "clocks of hosts may be");
-  if (disturbance.counting_lateness_seconds > rule.most_not_counted * settings.seconds)
+  if (disturbance.counting_lateness_seconds > rule.most_not_counted * 1e-9 * static_cast<double>(settings.duration_ns))
     reasons.push_back(fmt::format("the switch was counted from {:.2f} ms after the start on, more than {:.1f} % of the run",
                                   disturbance.counting_lateness_seconds * 1e3, rule.most_not_counted * 100));
   if (disturbance.machine_drops > 0)

@@ -22,7 +22,6 @@ class EventSource {
 
  private:
   Picoseconds periodic(std::uint64_t number) const;
-  Picoseconds drawn();
 
   const Arrivals arrivals_;
   const SizeSpread spread_;

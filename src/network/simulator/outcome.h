@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "network/types.h"
+
 namespace rodeo::network {
 
 /// Packets of one kind. sent = delivered + dropped + in_flight (on the way when the time was up; counted in the queues, not derived).
@@ -17,16 +19,6 @@ struct PacketCount {
   std::uint64_t in_flight_bytes = 0;
 
   bool operator==(const PacketCount&) const = default;
-};
-
-/// Why the switch dropped packets.
-struct DropCount {
-  std::uint64_t pool_full = 0;   // nothing left of the shared memory
-  std::uint64_t threshold = 0;   // the port held its dynamic share of what is free
-  std::uint64_t port_limit = 0;  // the port (or its virtual output queue) was at its limit
-
-  std::uint64_t total() const { return pool_full + threshold + port_limit; }
-  bool operator==(const DropCount&) const = default;
 };
 
 struct Outcome {

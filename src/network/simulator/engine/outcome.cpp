@@ -43,9 +43,7 @@ Outcome SimulationEngine<kTrain>::outcome() {
     }
     out.max_buffer_payload_bytes = std::max(out.max_buffer_payload_bytes, most.payload);
     out.max_buffer_cell_bytes = std::max(out.max_buffer_cell_bytes, most.cells);
-    out.drops.pool_full += rack.memory.drops().pool_full;
-    out.drops.threshold += rack.memory.drops().threshold;
-    out.drops.port_limit += rack.memory.drops().port_limit;
+    out.drops += rack.memory.drops();
     out.events_offered += rack.supervisor.offered();
     out.events_assigned += rack.supervisor.assigned();
     out.events_waiting_max = std::max(out.events_waiting_max, rack.supervisor.waiting_max());
