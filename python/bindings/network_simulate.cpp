@@ -3,55 +3,47 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "errors.h"
 #include "network.h"
 #include "network/scenario_settings.h"
-#include "network/simulator/simulate.h"
+#include "network/simulator/columns.h"
 
 namespace rodeo::python {
 namespace {
 
+/// What there is of a run as numbers, or None: those of an object by its name and theirs.
 nb::dict numbers_of(const network::Outcome& outcome) {
   nb::dict out;
-  out["max_buffer_bytes"] = outcome.max_buffer_bytes;
-  out["max_buffer_payload_bytes"] = outcome.max_buffer_payload_bytes;
-  out["max_buffer_cell_bytes"] = outcome.max_buffer_cell_bytes;
-  out["max_buffer_s"] = static_cast<double>(outcome.max_buffer_ns) * 1e-9;
-  out["drops"] = outcome.drops.total();
-  out["drops_pool_full"] = outcome.drops.pool_full;
-  out["drops_threshold"] = outcome.drops.threshold;
-  out["drops_port_limit"] = outcome.drops.port_limit;
-  out["retransmits"] = outcome.retransmits;
-  out["timeouts"] = outcome.timeouts;
-  out["events_offered"] = outcome.events_offered;
-  out["events_completed"] = outcome.events_completed;
-  out["completed_rate_hz"] = outcome.completed_rate_hz();
-  const auto latency = [&](std::uint64_t ns) {
-    return outcome.events_completed == 0 ? nb::object(nb::none()) : nb::object(nb::float_(static_cast<double>(ns) * 1e-3));
-  };
-  out["latency_p50_us"] = latency(outcome.latency_p50_ns);
-  out["latency_p99_us"] = latency(outcome.latency_p99_ns);
-  out["latency_max_us"] = latency(outcome.latency_max_ns);
-  out["packets_data"] = outcome.data.sent;
-  out["packets_ack"] = outcome.ack.sent;
-  out["packets_request"] = outcome.request.sent;
-  out["packet_hops"] = outcome.packet_hops;
-  out["virtual_seconds"] = static_cast<double>(outcome.virtual_ns) * 1e-9;
-  out["packet_by_packet_s"] = static_cast<double>(outcome.packet_by_packet_ns) * 1e-9;
-  out["wall_seconds"] = outcome.wall_seconds;
-  out["cpu_seconds"] = outcome.cpu_seconds;
+  for (const auto& [name, value] : network::outcome_columns()) {
+    std::string key(name);
+    std::ranges::replace(key, '.', '_');
+    const settings::Json found = value(outcome);
+    out[key.c_str()] = found.is_null()       ? nb::object(nb::none())
+                       : found.is_unsigned() ? nb::object(nb::int_(found.unsigned_integer()))
+                                             : nb::object(nb::float_(found.number()));
+  }
   return out;
 }
 
 /// Columns that grow while a run goes on.
+template <typename Row>
 struct Series {
-  std::vector<double> time_s;
-  std::vector<double> max_bytes;
-  std::vector<double> last_bytes;
-  std::vector<double> rack;
-  std::vector<double> drops;
+  std::span<const network::Column<Row>> columns;
+  std::vector<std::vector<double>> values = std::vector<std::vector<double>>(columns.size());
+
+  void add(const Row& row) {
+    for (std::size_t i = 0; i < columns.size(); ++i) values[i].push_back(columns[i].value(row).number());
+  }
+  nb::dict arrays() {
+    nb::dict out;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      out[std::string(columns[i].name).c_str()] = array_of(std::move(values[i]));
+    return out;
+  }
 };
 
 /// How often a run that is to end at its first drop looks for one; virtual time.
@@ -59,8 +51,8 @@ constexpr std::uint64_t kDropIntervalNs = 100'000;
 
 nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval_s, bool flows, bool until_drop) {
   const network::Scenario scenario = unwrap(network::scenario_of(settings));
-  Series series;
-  std::vector<network::FlowRecord> records;
+  Series<network::OccupancySample> series{network::occupancy_columns()};
+  Series<network::FlowRecord> records{network::flow_columns()};
   bool interrupted = false;
   bool dropped = false;
   network::Observers observers;
@@ -78,15 +70,9 @@ nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval
   if (occupancy_interval_s > 0) {
     observers.occupancy_interval_ns = static_cast<std::uint64_t>(occupancy_interval_s * 1e9 + 0.5);
     if (observers.occupancy_interval_ns == 0) throw nb::value_error("an interval of the occupancy is below 1 ns");
-    observers.occupancy = [&series](const network::OccupancySample& sample) {
-      series.time_s.push_back(static_cast<double>(sample.time_ns) * 1e-9);
-      series.max_bytes.push_back(static_cast<double>(sample.max_bytes));
-      series.last_bytes.push_back(static_cast<double>(sample.last_bytes));
-      series.rack.push_back(sample.rack);
-      series.drops.push_back(static_cast<double>(sample.drops));
-    };
+    observers.occupancy = [&series](const network::OccupancySample& sample) { series.add(sample); };
   }
-  if (flows) observers.flow = [&records](const network::FlowRecord& record) { records.push_back(record); };
+  if (flows) observers.flow = [&records](const network::FlowRecord& record) { records.add(record); };
   Result<network::Outcome> outcome;
   {
     nb::gil_scoped_release released;
@@ -95,33 +81,8 @@ nb::dict simulate(const network::NamedTexts& settings, double occupancy_interval
   if (interrupted) throw nb::python_error();
   nb::dict out;
   out["numbers"] = numbers_of(unwrap(std::move(outcome)));
-  if (occupancy_interval_s > 0) {
-    nb::dict arrays;
-    arrays["time_s"] = array_of(std::move(series.time_s));
-    arrays["max_bytes"] = array_of(std::move(series.max_bytes));
-    arrays["last_bytes"] = array_of(std::move(series.last_bytes));
-    arrays["rack"] = array_of(std::move(series.rack));
-    arrays["drops"] = array_of(std::move(series.drops));
-    out["occupancy"] = arrays;
-  }
-  if (flows) {
-    nb::dict arrays;
-    const auto column = [&](const char* name, auto member) {
-      std::vector<double> values;
-      for (const network::FlowRecord& record : records) values.push_back(static_cast<double>(record.*member));
-      arrays[name] = array_of(std::move(values));
-    };
-    using Flow = network::FlowRecord;
-    column("readout", &Flow::readout);
-    column("node", &Flow::node);
-    column("fragments", &Flow::fragments);
-    column("segments_sent", &Flow::segments_sent);
-    column("segments_dropped", &Flow::segments_dropped);
-    column("retransmits", &Flow::retransmits);
-    column("timeouts", &Flow::timeouts);
-    column("window", &Flow::window);
-    out["flows"] = arrays;
-  }
+  if (occupancy_interval_s > 0) out["occupancy"] = series.arrays();
+  if (flows) out["flows"] = records.arrays();
   return out;
 }
 

@@ -13,7 +13,7 @@
 #include "cli/net.h"
 #include "cli/system.h"
 #include "network/scenario_settings.h"
-#include "network/simulator/simulate.h"
+#include "network/simulator/columns.h"
 #include "process/stop_signals.h"
 
 namespace rodeo::cli {
@@ -21,7 +21,6 @@ namespace {
 
 using network::NamedTexts;
 using network::Outcome;
-using network::PacketCount;
 using network::Scenario;
 using network::ScenarioSetting;
 
@@ -96,59 +95,18 @@ class ProgressLine {
   bool drawn_ = false;
 };
 
-Json json_of(const PacketCount& count) {
-  return Json::object({{"sent", count.sent},
-                       {"delivered", count.delivered},
-                       {"dropped", count.dropped},
-                       {"in_flight", count.in_flight},
-                       {"sent_bytes", count.sent_bytes},
-                       {"delivered_bytes", count.delivered_bytes},
-                       {"dropped_bytes", count.dropped_bytes},
-                       {"in_flight_bytes", count.in_flight_bytes}});
-}
-
 Json json_of(const Scenario& scenario, const Outcome& o) {
-  const double virtual_seconds = static_cast<double>(o.virtual_ns) * 1e-9;
-  const auto latency = [&](std::uint64_t ns) {
-    return o.events_completed == 0 ? Json() : Json(static_cast<double>(ns) * 1e-3);
-  };
-  Json settings = Json::object();
-  for (const ScenarioSetting& setting : network::scenario_settings()) settings[setting.key.name] = setting.text(scenario);
-  return Json::object(
-      {{"event_size_bytes", scenario.traffic.event_bytes},
-       {"event_rate_hz", scenario.traffic.event_rate_hz},
-       {"max_buffer_bytes", o.max_buffer_bytes},
-       {"max_buffer_payload_bytes", o.max_buffer_payload_bytes},
-       {"max_buffer_cell_bytes", o.max_buffer_cell_bytes},
-       {"max_buffer_s", static_cast<double>(o.max_buffer_ns) * 1e-9},
-       {"drops", o.drops.total()},
-       {"drops_by_reason",
-        Json::object(
-            {{"pool_full", o.drops.pool_full}, {"threshold", o.drops.threshold}, {"port_limit", o.drops.port_limit}})},
-       {"retransmits", o.retransmits},
-       {"fast_recoveries", o.fast_recoveries},
-       {"tail_loss_probes", o.probes},
-       {"timeouts", o.timeouts},
-       {"duplicates", o.duplicates},
-       {"events_offered", o.events_offered},
-       {"events_assigned", o.events_assigned},
-       {"events_completed", o.events_completed},
-       {"completed_rate_hz", o.completed_rate_hz()},
-       {"latency_p50_us", latency(o.latency_p50_ns)},
-       {"latency_p99_us", latency(o.latency_p99_ns)},
-       {"latency_max_us", latency(o.latency_max_ns)},
-       {"virtual_seconds", virtual_seconds},
-       {"complete", o.virtual_ns >= scenario.duration_ns},
-       {"packet_by_packet_s", static_cast<double>(o.packet_by_packet_ns) * 1e-9},
-       {"wall_seconds", o.wall_seconds},
-       {"cpu_seconds", o.cpu_seconds},
-       {"cpu_seconds_per_virtual_second", virtual_seconds > 0 ? o.cpu_seconds / virtual_seconds : 0},
-       {"packets", Json::object({{"data", o.data.sent}, {"ack", o.ack.sent}, {"request", o.request.sent}})},
-       {"packet_fates", Json::object({{"data", json_of(o.data)}, {"ack", json_of(o.ack)}, {"request", json_of(o.request)}})},
-       {"packet_hops", o.packet_hops},
-       {"packet_hops_per_cpu_second", o.cpu_seconds > 0 ? static_cast<double>(o.packet_hops) / o.cpu_seconds : 0},
-       {"hash", fmt::format("{:016x}", o.hash)},
-       {"settings", std::move(settings)}});
+  Json out =
+      Json::object({{"event_size_bytes", scenario.traffic.event_bytes}, {"event_rate_hz", scenario.traffic.event_rate_hz}});
+  const Json found = network::json_of(network::outcome_columns(), o);
+  for (const auto& [name, value] : found.members()) out[name] = value;
+  out["complete"] = o.virtual_ns >= scenario.duration_ns;
+  for (const auto& [kind, count] : {std::pair{"data", o.data}, {"ack", o.ack}, {"request", o.request}})
+    out["packet_fates"][kind] = network::json_of(network::count_columns(), count);
+  out["hash"] = fmt::format("{:016x}", o.hash);
+  for (const ScenarioSetting& setting : network::scenario_settings())
+    out["settings"][setting.key.name] = setting.text(scenario);
+  return out;
 }
 
 void print_table(const Scenario& scenario, const Outcome& o) {
@@ -210,27 +168,16 @@ Result<ExitCode> simulate(const Options& options) {
   TextFile occupancy;
   TextFile flows;
   network::Observers observers;
-  if (!options.occupancy.empty()) {
-    RODEO_TRY(occupancy.open(options.occupancy));
-    occupancy.write("time_s,rack,max_bytes,last_bytes,drops\n");
-    observers.occupancy_interval_ns = static_cast<std::uint64_t>(options.occupancy_interval.count());
-    observers.occupancy = [&](const network::OccupancySample& one) {
-      occupancy.write(fmt::format("{:.9f},{},{},{},{}\n", static_cast<double>(one.time_ns) * 1e-9, one.rack, one.max_bytes,
-                                  one.last_bytes, one.drops));
-    };
-  }
-  if (!options.flows.empty()) {
-    RODEO_TRY(flows.open(options.flows));
-    flows.write(
-        "readout,node,fragments,segments_sent,segments_dropped,retransmits,fast_recoveries,tail_loss_probes,timeouts,"
-        "window_segments,slow_start_threshold_segments,smoothed_rtt_us\n");
-    observers.flow = [&](const network::FlowRecord& one) {
-      flows.write(fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n", one.readout, one.node, one.fragments,
-                              one.segments_sent, one.segments_dropped, one.retransmits, one.fast_recoveries, one.probes,
-                              one.timeouts, one.window, one.slow_start_threshold,
-                              static_cast<double>(one.smoothed_rtt_ns) * 1e-3));
-    };
-  }
+  const auto series = [](const std::string& name, TextFile& to, auto columns, auto& observer) -> Result<void> {
+    if (name.empty()) return {};
+    RODEO_TRY(to.open(name));
+    to.write(network::csv_line(columns));
+    observer = [&to, columns](const auto& row) { to.write(network::csv_line(columns, &row)); };
+    return {};
+  };
+  observers.occupancy_interval_ns = static_cast<std::uint64_t>(options.occupancy_interval.count());
+  RODEO_TRY(series(options.occupancy, occupancy, network::occupancy_columns(), observers.occupancy));
+  RODEO_TRY(series(options.flows, flows, network::flow_columns(), observers.flow));
   const process::StopSignals signals;
   auto progress = std::make_unique<ProgressLine>(scenario.duration_ns);
   observers.progress = [&](std::uint64_t virtual_ns) {
@@ -242,7 +189,7 @@ Result<ExitCode> simulate(const Options& options) {
   const auto outcome = network::simulate(scenario, observers);
   progress.reset();
   if (!outcome) return std::unexpected(outcome.error());
-  for (TextFile* series : {&occupancy, &flows}) RODEO_TRY(series->close());
+  for (TextFile* one : {&occupancy, &flows}) RODEO_TRY(one->close());
   const bool whole = outcome->virtual_ns >= scenario.duration_ns;
   if (!whole) {
     fmt::print(stderr, "interrupted after {:.6g} s of {:.6g} s of virtual time ({:.1f} %): results are those until then\n",

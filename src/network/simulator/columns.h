@@ -1,0 +1,45 @@
+// What a run gives, as columns: JSON, CSV and Python have their names and values from here.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "network/simulator/simulate.h"
+#include "settings/json.h"
+
+namespace rodeo::network {
+
+template <typename Row>
+struct Column {
+  std::string_view name;  ///< with its unit; "a.b" is the member b of an object a
+  std::function<settings::Json(const Row&)> value;
+};
+
+/// All but the fates of packets, which are of each kind those of count_columns(), and the hash.
+std::span<const Column<Outcome>> outcome_columns();
+std::span<const Column<PacketCount>> count_columns();
+std::span<const Column<OccupancySample>> occupancy_columns();
+std::span<const Column<FlowRecord>> flow_columns();
+
+template <typename Row>
+settings::Json json_of(std::span<const Column<Row>> columns, const Row& row) {
+  settings::Json out = settings::Json::object();
+  for (const auto& [name, value] : columns) {
+    const std::size_t dot = name.find('.');
+    (dot == name.npos ? out[name] : out[name.substr(0, dot)][name.substr(dot + 1)]) = value(row);
+  }
+  return out;
+}
+
+/// A line of CSV: the names, or the values of a row.
+template <typename Row>
+std::string csv_line(std::span<const Column<Row>> columns, const Row* row = nullptr) {
+  std::string line;
+  for (const auto& [name, value] : columns)
+    line += (line.empty() ? "" : ",") + (row == nullptr ? std::string(name) : value(*row).dump(0));
+  return line + "\n";
+}
+
+}  // namespace rodeo::network
