@@ -163,6 +163,45 @@ TEST(FullBuilder, DisorderBetweenLinksIsNoLoss) {
   EXPECT_TRUE(fixture.empty.empty());
 }
 
+// As a card sends small chunks at its highest rate: of all triggers that it holds first those of one link, then those of the next.
+TEST(FullBuilder, LinksMayBeApartByAllTriggersThatACardHolds) {
+  constexpr std::uint32_t kHeld = 4096;
+  for (std::uint32_t links = 1; links <= 6; ++links) {
+    SCOPED_TRACE(links);
+    FullFixture fixture(links, 1);
+    fixture.start();
+    for (std::uint32_t first = 0; first < 4 * kHeld; first += kHeld) {
+      for (std::uint32_t link = 0; link < links; ++link) {
+        for (std::uint32_t l1 = first; l1 < first + kHeld; ++l1) {
+          if (l1 % links == link) fixture.input.push({fixture.event(0, L1Id{l1}, 40)});
+        }
+      }
+    }
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, 4 * kHeld);
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U);
+  }
+}
+
+TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
+  constexpr std::uint32_t kHeld = 4096;
+  for (const std::uint32_t links : {1U, 3U}) {
+    FullFixture fixture(links, 1, {.trigger_list = true});
+    fixture.start();
+    for (std::uint32_t l1 = 0; l1 < kHeld; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 40)});
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (fixture.builder->status().chunks_received < kHeld && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    fixture.push_triggers(kHeld);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, kHeld) << links << " links";
+    for (const NamedCounter& counter : fixture.builder->status().lost) EXPECT_EQ(counter.value, 0U) << counter.name;
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << links << " links";
+  }
+}
+
 TEST(FullBuilder, AnEventThatEveryLinkHasPassedIsBuiltEmptyAndNamesTheLink) {
   FullFixture fixture(4, 1);
   fixture.start();
@@ -327,6 +366,18 @@ TEST(FullBuilder, AGroupThatDiesHasSkippedWhatTheOthersBring) {
   EXPECT_EQ(fixture.whole, 900U);
   EXPECT_EQ(fixture.builder->status().events, 500U);
   EXPECT_EQ(fixture.builder->status().skipped, 100U);
+}
+
+TEST(FullBuilder, AGroupThatNeverComesHasSkippedWhatTheOthersBring) {
+  FullFixture fixture(2, 2);
+  fixture.start();
+  fixture.push_events(0, 0, 500);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 500U);
+  EXPECT_EQ(fixture.builder->status().first_event, 0U);
+  EXPECT_EQ(fixture.builder->status().events, 500U);
+  EXPECT_EQ(fixture.builder->status().skipped, 500U);
 }
 
 TEST(FullBuilder, GroupsThatLackEventsAtOtherEndsOfTheRunDoNotMakeUpForEachOther) {
@@ -545,6 +596,20 @@ TEST(FullBuilder, NarrowTriggerCountersWrap) {
     fixture.sort_out();
     EXPECT_EQ(fixture.whole, events);
     EXPECT_TRUE(fixture.empty.empty());
+  }
+}
+
+TEST(FullBuilder, NarrowTriggerCountersAreRightByTheListHoweverFarItIsAhead) {
+  constexpr std::uint32_t kEvents = 3000;
+  for (const std::uint32_t bits : {8U, 16U}) {
+    FullFixture fixture(2, 1, {.trigger_list = true}, bits);
+    fixture.push_triggers(kEvents);
+    fixture.start();
+    fixture.push_events(0, 0, kEvents);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, kEvents) << bits << " bits";
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << bits << " bits";
   }
 }
 

@@ -6,13 +6,20 @@
 
 #include <fmt/core.h>
 
+#include "base/sentence.h"
 #include "readout/builder/builder_common.h"
 
 namespace rodeo::readout {
 namespace {
 
-// Chunks of a link that may wait: each keeps a page of the input's memory.
-constexpr std::size_t kMostAside = 128;
+// Chunks of a link that may wait, each of which keeps a page of the input's memory: so many that the link can be followed alone (Sequencer::may_follow), or
+// the trigger's list may be behind by half of the window. `links`: of the smallest group.
+std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
+  constexpr std::size_t kEnoughForMost = 128;
+  if (rules.listed) return std::max(rules.window / 2 / links, kEnoughForMost);
+  return std::max(2 * rules.reach / std::max<std::size_t>(links, 2) + rules.step + 4, kEnoughForMost);
+}
+
 // What one worker may have read of the trigger's list ahead of another, in what each remembers of it.
 constexpr std::size_t kBooksApart = 4;
 
@@ -31,7 +38,8 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
   std::map<std::uint32_t, std::vector<BuilderLink>> groups;
   for (const BuilderLink& link : context.links) groups[link.group].push_back(link);
   if (settings.workers > groups.size()) {
-    throw SetupError({"readout.workers", fmt::format("{} workers for {} groups of links", settings.workers, groups.size()),
+    throw SetupError({"readout.workers",
+                      fmt::format("{} workers for {} of links", settings.workers, base::counted(groups.size(), "group")),
                       "readout.builder.workers", "a group is built by one worker: use at most one worker per group"});
   }
   std::vector<std::vector<BuilderLink>> shares(settings.workers);
@@ -43,10 +51,14 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
   for (std::uint32_t index = 0; index < settings.workers; ++index) {
     WorkerEquipment equipment = equip_worker(context, shares[index]);
     std::size_t most = 0;
-    for (const auto& [number, links] : groups) most = std::max(most, links.size());
+    std::size_t least = context.links.size();
+    for (const auto& [number, links] : groups) {
+      most = std::max(most, links.size());
+      least = std::min(least, links.size());
+    }
     Sequencer::Settings rules = sequencing(equipment.extractor->fields(), window_, settings.step_limit, most,
                                            settings.timeout, settings.trigger_list);
-    rules.aside = std::min(rules.aside, kMostAside);
+    rules.aside = most_aside(rules, least);
     FullWorker::Settings worker;
     worker.index = index;
     worker.timeout_ns = static_cast<std::uint64_t>(settings.timeout.count());

@@ -348,7 +348,7 @@ void FullWorker::finish() {
     for (const auto& each : groups_) {
       Group& group = *each;
       if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
-      for (int round = 0; round < 3; ++round) {
+      for (int round = 0; round < (all_listed ? 3 : 2); ++round) {  // what the list has not come to waits on
         for (std::size_t place = 0; place < group.members.size(); ++place) {
           if (round < 2)
             group.sequencer.finish(place, event_clock_, group.events.oldest(), decisions_);
