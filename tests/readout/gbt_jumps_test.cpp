@@ -196,6 +196,33 @@ TEST_P(GbtJumps, ALoneLinkIsFollowedWhenTheOthersHaveLongBeenSilent) {
   EXPECT_EQ(fixture.lost("out_of_sequence"), 0U) << "it waited meanwhile";
 }
 
+TEST(GbtJumpsOfLinksAlone, WhatTheOnlyLinkOfARobSkipsIsKnown) {
+  constexpr std::uint32_t kFirst = 500;
+  for (const std::uint32_t jump : {1U, 64U, 65U, 4'000'000U}) {
+    SCOPED_TRACE(jump);
+    GbtFixture fixture(1);
+    fixture.start();
+    fixture.push_all(L1Id{kFirst}, 1000);
+    fixture.push_all(L1Id{kFirst + 1000 + jump}, 1000);
+    fixture.finish();
+    fixture.check_invariants();
+    const FragmentBuilder::Status status = fixture.builder->status();
+    EXPECT_EQ(status.chunks_built, 2000U);
+    EXPECT_EQ(status.incomplete + status.skipped, jump) << "each is an empty fragment, or known to be in none";
+    EXPECT_EQ(status.skipped != 0, jump == 4'000'000) << status.skipped;
+    EXPECT_EQ(status.first_event, kFirst);
+    EXPECT_EQ(status.events, 2000 + jump);
+  }
+}
+
+TEST(GbtJumpsOfLinksAlone, TheOnlyLinkOfARobThatNeverComesHasNoEvents) {
+  GbtFixture fixture(1);
+  fixture.start();
+  fixture.finish();
+  EXPECT_EQ(fixture.builder->status().first_event, ~std::uint64_t{0});
+  EXPECT_EQ(fixture.builder->status().events, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Workers, GbtJumps, ::testing::Values(1U, 2U),
                          [](const auto& param) { return std::string("W").append(std::to_string(param.param)); });
 
