@@ -265,7 +265,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
 
 Error not_proven(std::uint64_t mismatches, std::uint64_t incomplete, std::uint64_t lost) {
   return {"readout.bench_mismatch",
-          fmt::format("the data of a benchmark's run are wrong: {} mismatches, {} fragments incomplete, {} chunks lost",
+          fmt::format("the data of a benchmark's run are wrong: mismatches {}, fragments incomplete {}, chunks lost {}",
                       mismatches, incomplete, lost)};
 }
 

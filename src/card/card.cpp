@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "base/sentence.h"
 #include "card/pci/lock.h"
 #include "card_registers/crorc.h"
 #include "card_registers/cru.h"
@@ -108,8 +109,9 @@ Result<const Bar*> Card::bar(unsigned number) {
 Result<void> Card::check_index(const Register& reg, std::uint32_t index) const {
   const std::uint32_t count = type_ == CardType::crorc ? crorc::kLinks : reg.total();
   if (index < count) return {};
-  return std::unexpected(
-      Error{"card.bad_access", fmt::format("{} has {} places, not {}", reg.name, count, index + 1), address().text()});
+  return std::unexpected(Error{"card.bad_access",
+                               fmt::format("{} has {}, not {}", reg.name, base::counted(count, "place"), index + 1),
+                               address().text()});
 }
 
 Result<std::uint64_t> Card::read64(const Register& reg, std::uint32_t index) {

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/plugin_host.h"
 #include "base/registry.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "cli/data.h"
 #include "cli/system.h"
@@ -133,12 +134,11 @@ Result<ExitCode> record(const Options& options) {
   }
   p.print(options.format);
   if (!summary.part) return ExitCode::done;
-  return std::unexpected(
-      Error{"readout.recording_interrupted",
-            fmt::format("interrupted after {} chunks: what was recorded until then is sound, and stays in {}",
-                        summary.chunks, summary.file.string()),
-            {},
-            "rename it to use it, or remove it and record again"});
+  return std::unexpected(Error{"readout.recording_interrupted",
+                               fmt::format("interrupted after {}: what was recorded until then is sound, and stays in {}",
+                                           base::counted(summary.chunks, "chunk"), summary.file.string()),
+                               {},
+                               "rename it to use it, or remove it and record again"});
 }
 
 }  // namespace

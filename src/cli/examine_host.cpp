@@ -17,6 +17,7 @@
 
 #include "base/cpu.h"
 #include "base/fd_socket.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "card/pci/sysfs.h"
 
@@ -115,7 +116,7 @@ Look numa(const fs::path& root) {
 
 Look iommu(const fs::path& root) {
   const std::size_t groups = count_numbered(root / "sys/kernel/iommu_groups", "");
-  if (groups > 0) return {fmt::format("{} groups", groups)};
+  if (groups > 0) return {base::counted(groups, "group")};
   return {
       "off",
       "add intel_iommu=on (AMD: on by itself) and iommu=pt to the kernel's command line, switch VT-d on in the firmware, "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/sentence.h"
 #include "base/units.h"
 #include "emulator/settings.h"
 
@@ -29,7 +30,8 @@ void complete_felix(const Table& table, CardKeys& keys, ConfigurationErrors& err
   if (source.links_per_group > 1 && !source.full_mode)
     errors.push_back(bad_card(table, "links_per_group is for mode = \"full\": a GBT link has all triggers"));
   if (source.links % source.links_per_group != 0)
-    errors.push_back(bad_card(table, fmt::format("{} links are no groups of {}", source.links, source.links_per_group)));
+    errors.push_back(bad_card(table, fmt::format("{} cannot be dealt into groups of {}", base::counted(source.links, "link"),
+                                                 source.links_per_group)));
   if (!source.format.valid())
     errors.push_back(bad_card(table, "block_size must be 1KiB, or with trailer_bits = \"32\" a multiple of it up to 64KiB"));
   if (source.chunk_bytes_max != 0 && source.chunk_bytes_max < source.chunk_bytes)
@@ -195,9 +197,9 @@ void check_fault(const EmulatorSettings& settings, ScheduledFault& scheduled, co
   }
   const unsigned links = links_of(*card);
   if (scheduled.endpoint >= card->endpoints || (fault_has_link(fault.kind) && fault.link >= links))
-    wrong(fmt::format("card `{}` ({}) has {} endpoint{} of {} links, and the fault is for endpoint {}, link {}", card->name,
-                      name_of(card->type), card->endpoints, card->endpoints == 1 ? "" : "s", links, scheduled.endpoint,
-                      fault.link),
+    wrong(fmt::format("card `{}` ({}) has {} of {}, and the fault is for endpoint {}, link {}", card->name,
+                      name_of(card->type), base::counted(card->endpoints, "endpoint"), base::counted(links, "link"),
+                      scheduled.endpoint, fault.link),
           fmt::format("count from 0: links are 0 to {}", links - 1));
   if (!has_fault(card->type, fault.kind))
     wrong(fmt::format("card `{}` ({}) has no fault {}", card->name, name_of(card->type), fault_name(fault.kind)),

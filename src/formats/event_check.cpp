@@ -150,7 +150,8 @@ void EventChecker::check_links(const RodView& rod, std::size_t offset, const Pla
   totals_.removed_links += removed;
   totals_.robs_without_removed += removed > 0 ? 1 : 0;
   if ((removed > 0) != ((status & fragment_status::kLinksRemoved) != 0)) {
-    place.report(offset, fmt::format("{} links are marked as removed, but the status word says {}", removed,
+    place.report(offset, fmt::format("{} marked as removed, but the status word says {}",
+                                     removed == 1 ? "1 link is" : fmt::format("{} links are", removed),
                                      removed > 0 ? "that none is" : "that some are"));
   }
 }

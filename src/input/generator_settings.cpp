@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/sentence.h"
 #include "formats/fid.h"
 #include "rodeo/settings.h"
 
@@ -34,7 +35,8 @@ void check_sizes(const GeneratorSettings& s) {
 
 void check_link(std::int64_t link, std::size_t links, std::string_view key) {
   if (link >= 0 && static_cast<std::size_t>(link) >= links) {
-    refuse(fmt::format("{} is {}, but there are {} links, counted from 0", key, link, links));
+    refuse(fmt::format("{} is {}, but there {}, counted from 0", key, link,
+                       links == 1 ? "is 1 link" : fmt::format("are {} links", links)));
   }
 }
 
@@ -77,7 +79,7 @@ void GeneratorSettings::complete() {
   if (!std::isfinite(rate_hz) || rate_hz < 0 || rate_hz > 1e9)
     refuse(fmt::format("a rate of {} Hz cannot be made", rate_hz));
   if (groups != 0 && (groups > links.size() || links.size() % groups != 0)) {
-    refuse(fmt::format("{} links cannot be dealt into {} equal groups", links.size(), groups));
+    refuse(fmt::format("{} cannot be dealt into {} equal groups", base::counted(links.size(), "link"), groups));
   }
   if (run_length == 0) run_length = std::max(1U, kBlockPayload / (std::max(chunk_bytes, 1U) + kTrailer));
   if (flush <= std::chrono::nanoseconds{0}) refuse("flush must be longer than nothing");

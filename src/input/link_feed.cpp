@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/sentence.h"
 #include "base/units.h"
 
 namespace rodeo::input {
@@ -60,10 +61,11 @@ std::size_t least_pages(const GeneratorSettings& s, std::size_t links) {
 std::size_t pool_pages(const GeneratorSettings& s, std::size_t links) {
   const std::uint64_t needed = std::uint64_t{least_pages(s, s.links.size())} * s.page_bytes;
   if (s.memory_bytes != 0 && s.memory_bytes < needed) {
-    throw SetupError(Error{"readout.bad_generator",
-                           fmt::format("{} of memory is too little for {} links with runs of {} chunks",
-                                       base::format_size(s.memory_bytes), s.links.size(), s.run_length),
-                           "generator", fmt::format("give at least memory = {}, or a shorter run_length", needed)});
+    throw SetupError(
+        Error{"readout.bad_generator",
+              fmt::format("{} of memory is too little for {} with runs of {}", base::format_size(s.memory_bytes),
+                          base::counted(s.links.size(), "link"), base::counted(s.run_length, "chunk")),
+              "generator", fmt::format("give at least memory = {}, or a shorter run_length", needed)});
   }
   const std::uint64_t all = s.memory_bytes != 0 ? s.memory_bytes : s.nominal_memory_bytes();
   return std::max(all * links / s.links.size() / s.page_bytes, least_pages(s, links));

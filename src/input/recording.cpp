@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sentence.h"
 #include "formats/block_decoder.h"
 #include "formats/recording_info.h"
 
@@ -45,7 +46,8 @@ Recording::Recording(const std::filesystem::path& file, const Options& options)
                       file.string(), list);
   }
   if (chunks_ == 0) {
-    throw SetupError(Error{"readout.no_chunks", fmt::format("there is no chunk in the {} blocks of the recording", blocks),
+    throw SetupError(Error{"readout.no_chunks",
+                           fmt::format("there is no chunk in the recording of {}", base::counted(blocks, "block")),
                            file.string()});
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/sentence.h"
 #include "formats/fid.h"
 #include "formats/recording_info.h"
 #include "input/card_input.h"
@@ -57,8 +58,8 @@ void check_turns(const ReadoutSettings& settings, const input::GeneratorSettings
                  "readout.builder.type = \"gbt\" (one fragment of all links)",
                  input.links.size() / members.size()));
     }
-    refuse(fmt::format("group {} has {} links, which are not the {} of a group of the input that carry its events in turn",
-                       group, members.size(), turn),
+    refuse(fmt::format("group {} has {}, not the {} of a group of the input that carry its events in turn", group,
+                       base::counted(members.size(), "link"), turn),
            fmt::format("set links_per_group = {} here, and list whole groups of the input", turn));
   }
 }

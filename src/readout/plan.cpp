@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/sentence.h"
 #include "base/units.h"
 #include "card/card_id.h"
 #include "input/generator_settings.h"
@@ -150,10 +151,9 @@ void refuse_small_slices(const ReadoutSettings& settings, ConfigurationErrors& e
       const std::uint64_t all = slice * builder.workers * (builder.buffers != 0 ? builder.buffers : builder.window * 5 / 4);
       errors.push_back(
           {"readout.small_slices",
-           fmt::format(
-               "chunks of up to {} bytes from {} links do not fit into slices for readout.builder.chunk_size = {} with "
-               "max_extensions = {}",
-               input.size_max, per_worker, builder.chunk_bytes, builder.max_extensions),
+           fmt::format("chunks of up to {} bytes from {} do not fit into slices for readout.builder.chunk_size = {} with "
+                       "max_extensions = {}",
+                       input.size_max, base::counted(per_worker, "link"), builder.chunk_bytes, builder.max_extensions),
            settings.builder.where.empty() ? settings.input.where : settings.builder.where,
            fmt::format(
                "set readout.builder.chunk_size = {} (slices then take {}; a smaller readout.builder.window takes less), or "

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/sentence.h"
 #include "base/thread.h"
 
 namespace rodeo::trigger {
@@ -169,7 +170,7 @@ bool TriggerServer::greet(Peer& peer, const Hello& hello) {
   peer.follower = *follower;
   peer.name = hello.name;
   accepted_.fetch_add(1, std::memory_order_relaxed);
-  base::log_info("trigger follower {} ({}, {} functions) is here", peer.name, peer.where, hello.functions);
+  base::log_info("trigger follower {} ({}, {}) is here", peer.name, peer.where, base::counted(hello.functions, "function"));
   peer.told = Clock::now();
   (void)peer.connection.send(Welcome{.timeout_ms = static_cast<std::uint32_t>(settings_.timeout.count()),
                                      .sequence = authority_.now().sequence,

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "base/sentence.h"
 #include "card/dma/crorc_channel.h"
 #include "card/dma/cru_channel.h"
 #include "card/dma/data_taking.h"
@@ -121,9 +122,10 @@ Result<void> DmaChannel::start() {
   if (state() == DmaState::started) return {};
   if (state() == DmaState::failed) return std::unexpected(failure_.within("the channel has failed and was not stopped"));
   if (!ready_.empty())
-    return std::unexpected(Error{
-        "card.not_drained", fmt::format("{} superpages of the last run were not taken from the ready queue", ready_.size()),
-        card_.address().text(), "pop them before the next start"});
+    return std::unexpected(
+        Error{"card.not_drained",
+              fmt::format("{} of the last run not taken from the ready queue", base::counted(ready_.size(), "superpage")),
+              card_.address().text(), "pop them before the next start"});
   last_fifo_empty_.clear();
   RODEO_TRY_WITHIN(card_.function().set_bus_master(true), "cannot start DMA");
   RODEO_TRY_WITHIN(device_start(), "cannot start DMA");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/sentence.h"
 #include "network/formula/superposition.h"
 
 namespace rodeo::network::laboratory {
@@ -73,9 +74,10 @@ std::vector<std::string> veto_reasons(const Settings& settings, const Disturbanc
     reasons.push_back(fmt::format("the switch was counted from {:.2f} ms after the start on, more than {:.1f} % of the run",
                                   disturbance.counting_lateness_seconds * 1e3, rule.most_not_counted * 100));
   if (disturbance.machine_drops > 0)
-    reasons.push_back(fmt::format("this machine lost {} packets between its network cards", disturbance.machine_drops));
+    reasons.push_back(
+        fmt::format("this machine lost {} between its network cards", base::counted(disturbance.machine_drops, "packet")));
   if (disturbance.link_drops > 0)
-    reasons.push_back(fmt::format("{} packets were lost before the switch", disturbance.link_drops));
+    reasons.push_back(fmt::format("{} lost before the switch", base::counted(disturbance.link_drops, "packet")));
   if (disturbance.left_in_pool_bytes != 0)
     reasons.push_back(fmt::format("{} bytes were left in the shared buffer after the run", disturbance.left_in_pool_bytes));
   return reasons;

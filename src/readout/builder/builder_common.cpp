@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sentence.h"
 #include "formats/fid.h"
 #include "readout/extractor/field_extractor.h"
 
@@ -34,8 +35,10 @@ void check_links(const BuilderContext& context, std::uint32_t workers) {
     }
   }
   if (workers == 0 || workers > context.links.size()) {
-    throw SetupError({"readout.workers", fmt::format("{} workers for {} links", workers, context.links.size()),
-                      "readout.builder.workers", "use at least one worker and at most one per link (FULL mode: per group)"});
+    throw SetupError(
+        {"readout.workers",
+         fmt::format("{} for {}", base::counted(workers, "worker"), base::counted(context.links.size(), "link")),
+         "readout.builder.workers", "use at least one worker and at most one per link (FULL mode: per group)"});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "base/sentence.h"
 #include "formats/fid.h"
 #include "readout/builder/builder_common.h"
 
@@ -125,8 +126,8 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
     worker.thread_name = fmt::format("rodeo-gbt-{}", index);
     workers_.push_back(std::make_unique<GbtWorker>(worker, window_, links, std::move(equipment), std::move(*store), *rob_,
                                                    *assembler_, progress));
-    base::log_debug("builder of ROB {}, worker {}: {} links, slices {}", formats::to_text(context.source_id), index,
-                    links.size(), workers_.back()->memory());
+    base::log_debug("builder of ROB {}, worker {}: {}, slices {}", formats::to_text(context.source_id), index,
+                    base::counted(links.size(), "link"), workers_.back()->memory());
   }
 }
 
