@@ -1,7 +1,11 @@
 #include "card/pci/vfio_user_client.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 
 #include <sys/socket.h>
 
@@ -269,6 +273,21 @@ TEST_F(VfioUserClient, AnswersARequestOfTheServerWithARefusal) {
   ASSERT_TRUE(function);
   EXPECT_EQ(read<std::uint32_t>(**function, 2, 0), 0u);
   EXPECT_TRUE(refused);
+}
+
+TEST_F(VfioUserClient, SaysThatACardHasTooManyClients) {
+  serve([](int socket, const wire::Header& header, const wire::Request& request) {
+    if (!std::holds_alternative<wire::Version>(request)) return false;
+    wire::MessageWriter out;
+    out.error(header, EUSERS);
+    base::send_all(socket, out.bytes(), {}, std::chrono::seconds(1));
+    return true;
+  });
+  const auto function = connect();
+  ASSERT_FALSE(function);
+  EXPECT_EQ(function.error().code, "card.refused");
+  EXPECT_THAT(function.error().what, testing::HasSubstr(std::strerror(EUSERS)));
+  EXPECT_THAT(function.error().next, testing::HasSubstr("as many clients as it serves"));
 }
 
 /// Answers of every kind that are none: the client gives an error, never waits or reads beyond them.

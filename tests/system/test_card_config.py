@@ -98,6 +98,8 @@ def test_a_configuration_of_nothing_is_a_mistake(cards):
 
 
 def test_a_configuration_without_a_card_is_a_mistake(cards):
+    (said,) = (line for line in cards.card("config", "--help").stdout.splitlines() if line.strip().startswith("--id "))
+    assert "or --all" in said and "left out" not in said
     cards.card("config", "--clock", "ttc", exit_code=2)
     cards.card("config", "missing.toml", "--id", CRU, exit_code=3)
 

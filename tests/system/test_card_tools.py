@@ -4,7 +4,9 @@ import contextlib
 import csv
 import fcntl
 import io
+import itertools
 import json
+import re
 import selectors
 import signal
 import socket
@@ -38,6 +40,15 @@ def test_cards_are_listed_by_every_name(cards):
         assert cards.register(name, "serial") == cards.register(CRU, "serial")
     table = cards.card("list").stdout
     assert "0000:3b:00.0" in table and "0712" in table
+
+
+def test_the_document_names_every_key_of_the_list(cards):
+    lines = (ROOT / "docs" / "card-tools.md").read_text().splitlines()
+    begin = lines.index("| `list-cards --json-out` | `card list -o json` | |") + 2
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[begin:])
+    documented = [key for row in rows for key in re.findall(r"`([a-z_]+)`", row.split("|")[2].replace("`unknown`", ""))]
+    for row in cards.json("list"):
+        assert sorted(row) == sorted(documented)
 
 
 @pytest.mark.parametrize("name, code", [("#9", 4), ("0999", 4), ("7f:00.0", 4), ("3b:00.0junk", 2), ("#", 2), ("12", 2)])
