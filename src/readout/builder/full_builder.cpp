@@ -13,10 +13,11 @@ namespace rodeo::readout {
 namespace {
 
 // Chunks of a link that may wait, each of which keeps a page of the input's memory: so many that the link can be followed alone (Sequencer::may_follow), or
-// the trigger's list may be behind by half of the window. `links`: of the smallest group.
+// the trigger's list may be behind by half of the window, at most by twice what a card holds. `links`: of the smallest group.
 std::size_t most_aside(const Sequencer::Settings& rules, std::size_t links) {
   constexpr std::size_t kEnoughForMost = 128;
-  if (rules.listed) return std::max(rules.window / 2 / links, kEnoughForMost);
+  constexpr std::size_t kMostListed = 8192;
+  if (rules.listed) return std::max(std::min(rules.window / 2, kMostListed) / links, kEnoughForMost);
   return std::max(2 * rules.reach / std::max<std::size_t>(links, 2) + rules.step + 4, kEnoughForMost);
 }
 
