@@ -223,23 +223,24 @@ void CardInput::start() {
 
 /// A card that brings nothing while others do is worth a word: its events are incomplete, and nothing else names it.
 void CardInput::name_silent_cards() {
-  const auto silent = [](const Endpoint& endpoint) { return endpoint.spans->nothing_for_ns() > kSilentNs; };
   if (std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) { return endpoint.spans->bytes() == 0; })) {
     for (const Endpoint& endpoint : endpoints_)
       base::log_warning("card {} has brought nothing: {}", endpoint.id, card::advice_without_data(endpoint.source->card()));
     return;
   }
-  const auto count = static_cast<std::size_t>(std::ranges::count_if(endpoints_, silent));
-  if (count == endpoints_.size()) {
+  // Measured by the others, not by the clock: a machine that stood still has kept all of them waiting.
+  std::vector<std::uint64_t> nothing_for;
+  for (const Endpoint& endpoint : endpoints_) nothing_for.push_back(endpoint.spans->nothing_for_ns());
+  const std::uint64_t least = std::ranges::min(nothing_for);
+  const auto silent = [&](std::uint64_t ns) { return ns - least > kSilentNs; };
+  silent_cards_ = static_cast<std::size_t>(std::ranges::count_if(nothing_for, silent));
+  if (silent_cards_ == 0 && least > kSilentNs)
     base::log_info("no card has brought anything for a second or longer: see the triggers, and what keeps them busy");
-    return;
-  }
-  silent_cards_ = count;
-  for (const Endpoint& endpoint : endpoints_) {
-    if (silent(endpoint))
-      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", endpoint.id,
-                        static_cast<double>(endpoint.spans->nothing_for_ns()) * 1e-9,
-                        endpoint.spans->bytes() == 0 ? ", nor anything before" : "");
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    if (silent(nothing_for[i]))
+      base::log_warning("card {} has brought nothing for {:.1f} s{}, while others have", endpoints_[i].id,
+                        static_cast<double>(nothing_for[i]) * 1e-9,
+                        endpoints_[i].spans->bytes() == 0 ? ", nor anything before" : "");
   }
 }
 
