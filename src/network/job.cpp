@@ -33,13 +33,6 @@ Json json_of(const Table& table) {
   return out;
 }
 
-std::string where_of(const Table& table, std::string_view key) {
-  for (const Setting& setting : table.settings()) {
-    if (setting.key.name == key && !setting.where.empty()) return setting.where;
-  }
-  return table.where();
-}
-
 /// A number with the unit of the setting, in its base unit.
 Result<double> number_of(const ScenarioSetting& setting, const std::string& text) {
   Scenario scenario;

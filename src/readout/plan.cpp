@@ -20,7 +20,6 @@
 
 namespace rodeo::readout {
 
-using settings::Setting;
 using settings::Table;
 
 namespace {
@@ -71,13 +70,6 @@ bool is_plain_name(std::string_view name) {
   };
   return !name.empty() && name.size() <= kLongest && alphanumeric(name.front()) &&
          std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
-}
-
-/// Where a key was set - a place in the file, --set, a variable - else where its table is.
-std::string where_of(const Table& table, std::string_view key) {
-  const auto setting =
-      std::ranges::find_if(table.settings(), [&](const Setting& one) { return one.key.name == key && !one.where.empty(); });
-  return setting == table.settings().end() ? table.where() : setting->where;
 }
 
 void refuse_other_than_plain_name(const Table& table, const char* key, ConfigurationErrors& errors) {

@@ -34,6 +34,12 @@ bool Table::given(std::string_view key) const {
   return found != settings_.end() && found->origin != Origin::fallback;
 }
 
+std::string where_of(const Table& table, std::string_view key) {
+  const auto setting =
+      std::ranges::find_if(table.settings(), [&](const Setting& one) { return one.key.name == key && !one.where.empty(); });
+  return setting == table.settings().end() ? table.where() : setting->where;
+}
+
 const Table::Child& Table::child(std::string_view name) const {
   const auto found = std::ranges::find(children_, name, &Child::name);
   if (found == children_.end()) throw std::logic_error(fmt::format("undeclared configuration table: {} in {}", name, path_));

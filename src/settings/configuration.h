@@ -77,6 +77,9 @@ class Table {
   std::vector<Child> children_;
 };
 
+/// Where a key was set - a place in the file, --set, a variable - else where its table is.
+std::string where_of(const Table& table, std::string_view key);
+
 /// What a configuration is read from, in order of strength from the weakest: defaults, file, environment, overrides.
 struct ConfigurationSource {
   std::filesystem::path file;
