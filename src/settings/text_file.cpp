@@ -2,34 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
+#include "base/mapped_file.h"
 #include "base/units.h"
 
 namespace rodeo::settings {
 
 Result<std::string> read_text_file(const std::filesystem::path& file, std::size_t most) {
-  const auto unreadable = [&](const std::string& why, const char* next) {
-    return std::unexpected(Error{"config.unreadable", why, file.string(), next});
+  const auto unreadable = [](Error error) {
+    error.code = "config.unreadable";
+    return std::unexpected(std::move(error));
   };
-  std::error_code ignored;
-  if (std::filesystem::is_directory(file, ignored)) return unreadable("it is a directory", "name a file that you may read");
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::string text;
-  char part[64 << 10];
-  while (stream.good()) {
-    stream.read(part, sizeof part);
-    text.append(part, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > most)
-      return unreadable(fmt::format("it has more than {}", base::format_size(most)), "is it the file that you mean?");
-  }
-  if (stream.is_open() && stream.eof() && !stream.bad()) return text;
-  const int reason = errno == 0 ? EIO : errno;
-  return unreadable(fmt::format("cannot read the file: {}", std::strerror(reason)),
-                    reason == ENOENT ? "is the name right?" : "name a file that you may read");
+  const auto mapped = base::MappedFile::open(file.string());
+  if (!mapped) return unreadable(mapped.error());
+  const auto bytes = mapped->bytes();
+  if (bytes.size() > most)
+    return unreadable(
+        {{}, fmt::format("it has more than {}", base::format_size(most)), file.string(), "is it the file that you mean?"});
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (const auto whole = mapped->check(); !whole) return unreadable(whole.error());
+  return text;
 }
 
 }  // namespace rodeo::settings

@@ -290,7 +290,7 @@ TEST_F(ConfigurationTest, AFileThatCannotBeReadSaysWhy) {
   const auto missing = load_configuration({.file = "/nowhere/run.toml"}, declarations_, registry_, plugins_);
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().front().message(),
-              HasSubstr("/nowhere/run.toml: cannot read the file: No such file or directory"));
+              HasSubstr("/nowhere/run.toml: cannot open the file: No such file or directory"));
   const auto directory = load_configuration({.file = "/"}, declarations_, registry_, plugins_);
   ASSERT_FALSE(directory);
   EXPECT_EQ(directory.error().front().code, "config.unreadable");

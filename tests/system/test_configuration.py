@@ -1,6 +1,7 @@
 """`rodeo check`, `rodeo explain` and what is generated from the same declarations: reference and JSON Schema."""
 
 import json
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -47,6 +48,14 @@ def test_every_example_is_valid(rodeo, example):
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 100)
     shutil.copy(example, rodeo.directory)
     assert ": valid" in rodeo("check", example.name).stdout
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero", "."])
+@pytest.mark.parametrize("verb", [["check"], ["check", "--effective"], ["check", "--schema"], ["data", "record", "out.felix", "--config"], ["readout"]], ids=" ".join)
+def test_what_is_no_plain_file_is_refused_without_waiting_for_it(rodeo, verb, name):
+    os.mkfifo(rodeo.directory / "pipe")
+    said = rodeo(*verb, name, exit_code=3, timeout=20).stderr
+    assert said.startswith("error[config.unreadable]") and name in said
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
