@@ -28,7 +28,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   }
   if (file.kind == FileKind::event_file && verify_event_file(file.bytes()).sound()) {
     print_note(path + " is whole: nothing to recover, nothing written");
-    table.add_row({path, Json(), 0, 0, 0, Json(), Json()});
+    table.add_row({path, Json(), 0, 0, 0, 0, Json(), Json()});
     return ExitCode::done;
   }
   const std::filesystem::path name(path);
@@ -48,15 +48,17 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
   }
   for (const Finding& finding : scan.findings.listed())
     print_note(fmt::format("{}: byte {}: {}", path, finding.offset, finding.what));
+  if (const std::uint64_t more = scan.findings.total() - scan.findings.listed().size(); more > 0)
+    print_note(fmt::format("{}: … and {} more", path, grouped(more)));
   if (result->marked > 0) {
     print_note(fmt::format("{}: {} marked in the new file (status bit 30: header not proven)", path,
                            counted(result->marked, "event")));
   } else if (!result->headers_proven) {
     print_note(path + ": no checksum proves the headers of the saved events; nothing contradicts them");
   }
-  table.add_row({path, scan.events, Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain),
-                 scan.damaged_places, scan.skipped_bytes,
-                 std::filesystem::path(result->written->path).lexically_normal().string(),
+  table.add_row({path, scan.events, Cell(scan.missing_events, {}, scan.missing_events > 0 ? Style::warning : Style::plain),
+                 Cell(result->marked, {}, result->marked > 0 ? Style::warning : Style::plain), scan.damaged_places,
+                 scan.skipped_bytes, std::filesystem::path(result->written->path).lexically_normal().string(),
                  fmt::format("{:08x}", result->written->adler32)});
   return ExitCode::done;
 }
@@ -64,6 +66,7 @@ Result<ExitCode> recover_one(const std::string& path, const Options& options, Ta
 Result<ExitCode> recover(const Options& options) {
   Table table({{"file", "file"},
                {"events saved", "events_saved"},
+               {"events missing", "events_missing"},
                {"events marked", "events_marked"},
                {"damaged places", "damaged_places"},
                {"bytes left out", "bytes_left_out"},

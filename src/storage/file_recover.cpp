@@ -15,6 +15,7 @@
 #include "formats/zlib_stream.h"
 #include "storage/event_file_reader.h"
 #include "storage/event_file_sequence.h"
+#include "storage/event_numbers.h"
 #include "storage/file_verify.h"
 
 namespace rodeo::storage {
@@ -31,23 +32,28 @@ std::size_t find_marker(std::span<const std::byte> file, std::size_t from, std::
   return at == nullptr ? file.size() : static_cast<std::size_t>(static_cast<const std::byte*>(at) - file.data());
 }
 
-// The next place that could be a separator or an event; markers already found ahead are kept.
+// The next place that could be a separator, an event or the end record; markers already found ahead are kept.
 class MarkerSearch {
  public:
   explicit MarkerSearch(std::span<const std::byte> file) : file_(file) {}
 
   std::size_t next(std::size_t from) {
-    if (separator_ < from || fresh_) separator_ = find_marker(file_, from, kSeparatorMarker);
-    if (event_ < from || fresh_) event_ = find_marker(file_, from, kFullEventMarker);
-    fresh_ = false;
-    return std::min(separator_, event_);
+    std::size_t nearest = file_.size();
+    for (Next& one : next_) {
+      if (!one.at || *one.at < from) one.at = find_marker(file_, from, one.marker);
+      nearest = std::min(nearest, *one.at);
+    }
+    return nearest;
   }
 
  private:
+  struct Next {
+    std::uint32_t marker;
+    std::optional<std::size_t> at = {};
+  };
+
   std::span<const std::byte> file_;
-  std::size_t separator_ = 0;
-  std::size_t event_ = 0;
-  bool fresh_ = true;
+  std::array<Next, 3> next_{{{kSeparatorMarker}, {kFullEventMarker}, {kFileEndMarker}}};
 };
 
 class Scanner {
@@ -57,16 +63,21 @@ class Scanner {
 
   Result<ScanTotals> run() {
     std::size_t at = start();
+    std::optional<FileEnd> end;
     while (at < file_.size()) {
-      if (decode_file_end(file_.subspan(at))) {
-        totals_.closed = true;
+      if (const auto record = decode_file_end(file_.subspan(at))) {
+        end = *record;
         break;
       }
       std::size_t next = 0;
       RODEO_TRY(take(at, next));
+      if (next != 0) known_up_to_ = next;
       at = next != 0 ? next : skip_to(at, search_.next(at + 1));
     }
-    if (!totals_.closed) totals_.findings.add(file_.size(), "the file ends without an end record");
+    totals_.closed = end.has_value();
+    numbers_.finish(end, at, at - known_up_to_);
+    totals_.missing_events = numbers_.missing();
+    if (!end) totals_.findings.add(file_.size(), "the file ends without an end record");
     return std::move(totals_);
   }
 
@@ -79,7 +90,9 @@ class Scanner {
     }
     totals_.header = std::move(*header);
     compressed_ = totals_.header->compressed_blocks();
-    return totals_.header->size_bytes;
+    // Those of others may begin with any number.
+    if (totals_.header->file_number == 1 && !totals_.header->free_string(kFormatKey).empty()) numbers_.begin_at(1);
+    return known_up_to_ = totals_.header->size_bytes;
   }
 
   // Takes the block or bare event at `at`, if it is whole; `next` is what follows it, or 0.
@@ -90,15 +103,20 @@ class Scanner {
       const auto block = rest.subspan(kSeparatorBytes, separator->block_bytes);
       if (is_whole(block, fmt::format("data block {}", separator->block_number), at + kSeparatorBytes)) {
         next = at + kSeparatorBytes + block.size();
+        numbers_.found(separator->block_number, at, at > known_up_to_);
         return keep(block, at + kSeparatorBytes);
       }
+    }
+    if (load_is(rest, kSeparatorMarker)) {
+      if (!separator) report(separator.error().from(at).offset, separator.error().what());
+      if (rest.size() >= kSeparatorBytes) numbers_.damaged(WordView(rest)[2]);
       return {};
     }
-    if (load_is(rest, kSeparatorMarker)) report(separator.error().from(at).offset, separator.error().what());
     if (compressed_ || !load_is(rest, kFullEventMarker)) return {};
     const Decoded<FullEventView> event = decode_full_event(rest);
     if (!event || !is_whole(event->words.bytes(), "event without a separator", at)) return {};
     next = at + event->words.bytes().size();
+    numbers_.found({}, at, at > known_up_to_);
     return keep(event->words.bytes(), at);
   }
 
@@ -144,7 +162,9 @@ class Scanner {
   MarkerSearch search_;
   EventChecker checker_{EventExpectations{}};
   ScanTotals totals_;
+  EventNumbers numbers_{totals_.findings};
   std::vector<std::byte> buffer_;
+  std::size_t known_up_to_ = 0;  // end of the last whole event
   std::size_t damaged_up_to_ = 0;
   std::size_t reported_up_to_ = 0;
   std::uint32_t run_number_ = 0;
@@ -292,9 +312,10 @@ EventFileSettings settings_like(const RecoverResult& result, const std::string& 
       if (!written_by_encoder(text)) settings.free_strings.push_back(text);
     }
   }
-  settings.free_strings.push_back(fmt::format(
-      "{}={} whole events of {}, {} damaged places, {} bytes left out, {} events marked{}", kRecoveredKey, scan.events, name,
-      scan.damaged_places, scan.skipped_bytes, result.marked, result.headers_proven ? "" : "; no checksum proves headers"));
+  settings.free_strings.push_back(
+      fmt::format("{}={} whole events of {}, {} missing, {} damaged places, {} bytes left out, {} events marked{}",
+                  kRecoveredKey, scan.events, name, scan.missing_events, scan.damaged_places, scan.skipped_bytes,
+                  result.marked, result.headers_proven ? "" : "; no checksum proves headers"));
   return settings;
 }
 
@@ -306,7 +327,7 @@ Result<ScanTotals> scan_events(std::span<const std::byte> file,
 }
 
 std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file) {
-  const std::size_t at = MarkerSearch(file).next(0);
+  const std::size_t at = std::min(find_marker(file, 0, kSeparatorMarker), find_marker(file, 0, kFullEventMarker));
   return at < file.size() ? std::optional<std::uint64_t>(at) : std::nullopt;
 }
 

@@ -25,6 +25,7 @@ struct ScanTotals {
   std::optional<formats::DecodedFileHeader> header;  ///< none: the first records could not be read
   bool closed = false;                               ///< an end record was found where it should be
   std::uint64_t events = 0;
+  std::uint64_t missing_events = 0;  ///< by the numbers of those that are there, and the end record
   std::uint64_t damaged_places = 0;  ///< how often the scan had to search for the next whole event
   std::uint64_t skipped_bytes = 0;   ///< in these places
   formats::Findings findings;        ///< what was damaged, where

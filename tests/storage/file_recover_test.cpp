@@ -115,6 +115,60 @@ TEST(FileRecover, SaysHowMuchWasLeftOutAndWhere) {
   EXPECT_EQ(scan->findings.listed()[0].offset, sample.end_of(1) - 4);
 }
 
+// What a scan says of events that are not there.
+std::vector<std::string> said_missing(std::span<const std::byte> file) {
+  const auto scan = scan_events(file, [](const FoundEvent&) -> rodeo::Result<void> { return {}; });
+  std::vector<std::string> said;
+  for (const Finding& finding : scan->findings.listed()) {
+    if (finding.what.find("missing") != std::string::npos) said.push_back(finding.what);
+  }
+  EXPECT_EQ(scan->missing_events == 0, said.empty());
+  return said;
+}
+
+TEST(FileRecover, NamesEveryEventThatIsNotThere) {
+  const Sample sample({.events = 5});
+  const auto damaged = [&](std::initializer_list<std::size_t> events) {
+    Bytes file = sample.file;
+    for (const std::size_t event : events) file[sample.end_of(event) - 1] ^= std::byte{1};
+    return file;
+  };
+  using Said = std::vector<std::string>;
+  EXPECT_EQ(said_missing(sample.file), Said{});
+  for (const std::size_t event : {0, 1, 2, 3, 4})
+    EXPECT_EQ(said_missing(damaged({event})), Said{"event " + std::to_string(event + 1) + " is missing"});
+  EXPECT_EQ(said_missing(damaged({1, 3})), (Said{"event 2 is missing", "event 4 is missing"}));
+  EXPECT_EQ(said_missing(damaged({1, 2, 4})), (Said{"events 2 to 3 are missing", "event 5 is missing"}));
+  EXPECT_EQ(said_missing(damaged({0, 1, 2, 3, 4})), Said{"events 1 to 5 are missing"});
+  Bytes file = sample.file;  // cut out together with its separator
+  file.erase(file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(1)),
+             file.begin() + static_cast<std::ptrdiff_t>(sample.end_of(2)));
+  EXPECT_EQ(said_missing(file), Said{"event 3 is missing"});
+  file = damaged({1});
+  file[sample.offsets[2] - 4] ^= std::byte{1};  // the size of event 3: it is found without its separator
+  EXPECT_EQ(said_missing(file), Said{"of events 2 to 3 one is missing"});
+  EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) - 1)), Said{"event 4 is missing"});
+  EXPECT_EQ(said_missing(std::span(sample.file).first(sample.end_of(3) + 3)), Said{});
+}
+
+TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
+  const Sample sample({.events = 4});
+  for (const std::size_t event : {0, 1, 2, 3}) {
+    for (std::size_t bit = 0; bit < 32; ++bit) {
+      Bytes file = sample.file;
+      file[sample.offsets[event] - 8 + bit / 8] ^= std::byte{1} << (bit % 8);
+      EXPECT_TRUE(said_missing(file).empty()) << "event " << event << " bit " << bit;
+    }
+  }
+  for (const std::size_t field : {4, 6}) {  // words of the end record: blocks in the file and in the sequence
+    for (std::size_t bit = 0; bit < 32; ++bit) {
+      Bytes file = sample.file;
+      file[file.size() - kFileEndBytes + 4 * field + bit / 8] ^= std::byte{1} << (bit % 8);
+      EXPECT_TRUE(said_missing(file).empty()) << "end record, word " << field << " bit " << bit;
+    }
+  }
+}
+
 TEST(FileRecover, WritesAClosedFileThatVerifies) {
   const Sample sample({.events = 5, .missing_in_event = 2});
   TemporaryDirectory directory;
