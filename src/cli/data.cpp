@@ -76,10 +76,17 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("file", "file", file.path);
   p.add("kind", "kind", Cell("event_file", fmt::format("event file, version {}", header.version)));
   p.add("size", "size_bytes", Cell(report.bytes, size_text(report.bytes)));
-  p.add("closed", "closed",
-        Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)",
-             closed ? Style::plain : Style::bad));
-  p.add("events", "events", Cell(report.blocks, grouped(report.blocks)));
+  if (report.unread) {
+    p.add("closed", "closed",
+          Cell(Json(), fmt::format("not known: byte {}: {} (see `rodeo data recover`)", report.unread->offset, report.unread->what),
+               Style::bad));
+  } else {
+    p.add("closed", "closed",
+          Cell(closed, closed ? "yes" : "no: the end record is missing (see `rodeo data recover`)",
+               closed ? Style::plain : Style::bad));
+  }
+  p.add("events", "events",
+        Cell(report.blocks, grouped(report.blocks) + (report.unread ? " before the damage; more may follow" : "")));
   const EventTotals& totals = report.totals;
   const auto add_count = [&](const char* title, const char* key, std::uint64_t count) {
     p.add(title, key, Cell(count, grouped(count), count > 0 ? Style::warning : Style::plain));

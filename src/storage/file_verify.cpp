@@ -107,7 +107,10 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   while (true) {
     const Decoded<std::optional<EventBlock>> next = reader->next();
     if (!next) {
-      findings.add(next.error().offset, why_it_ends(next.error(), reader->position() == file.size()));
+      const bool at_end = reader->position() == file.size();
+      const Finding finding{next.error().offset, why_it_ends(next.error(), at_end)};
+      findings.add(finding.offset, finding.what);
+      if (!at_end) report.unread = finding;
       break;
     }
     if (!*next) break;

@@ -38,7 +38,9 @@ struct EventFileReport {
   std::uint64_t bytes = 0;
   std::uint32_t adler32 = 1;  ///< of the whole file: the catalogue's value
   std::optional<formats::DecodedFileHeader> header;
-  std::optional<formats::FileEnd> end;  ///< none: the file was not closed, or was cut
+  std::optional<formats::FileEnd> end;  ///< none: the file was not closed, or was cut, or see `unread`
+  std::optional<formats::Finding>
+      unread;  ///< where and why nothing could be read on: what follows, the end record too, is not known
   FileCrc crc = FileCrc::foreign;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;

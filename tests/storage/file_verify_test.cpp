@@ -201,6 +201,23 @@ TEST(FileVerify, AnUnclosedFileSaysSo) {
   EXPECT_NE(first_finding(report).find("never closed"), std::string::npos);
 }
 
+TEST(FileVerify, AnEndRecordThatCannotBeReachedIsNotKnownToBeMissing) {
+  const std::vector<std::byte> sound = sample_file({.events = 3});
+  const std::size_t second = sound.size() - kFileEndBytes - 2 * (sample_event({.events = 3}, 2).size() + kSeparatorBytes);
+  for (const std::size_t word : {0, 1, 3}) {  // marker, size of the separator, size of the data block
+    std::vector<std::byte> file = sound;
+    file[second + 4 * word + 3] ^= std::byte{0x40};
+    const EventFileReport report = verify_event_file(file);
+    EXPECT_EQ(report.blocks, 1u);
+    ASSERT_TRUE(report.unread.has_value()) << word;
+    EXPECT_EQ(report.unread->offset, second + 4 * word);
+  }
+  std::vector<std::byte> file = sound;
+  file.resize(sound.size() - kFileEndBytes);
+  EXPECT_FALSE(verify_event_file(file).unread.has_value()) << "it ends where the record should be";
+  EXPECT_FALSE(verify_event_file(sound).unread.has_value());
+}
+
 TEST(FileVerify, EveryCutFileIsFound) {
   const std::vector<std::byte> file = sample_file();
   for (std::size_t size = 0; size < file.size(); ++size) {

@@ -160,6 +160,21 @@ def test_list_and_info_name_every_event_and_file(samples, rodeo):
     assert all(info["crc32"] == "holds" for info in infos)
 
 
+def test_info_says_of_the_end_record_what_is_known(samples, rodeo):
+    path = samples / NAME.format("sound", 1)
+    sound = path.read_bytes()
+    second = sound.index(bytes.fromhex("cccc3412"), sound.index(bytes.fromhex("cccc3412")) + 4)
+    for content, closed, events, said in (
+            (sound, True, 3, "yes"),
+            (sound[:-40], False, 3, "no: the end record is missing"),
+            (sound[:second] + b"x" + sound[second + 1:], None, 1, f"not known: byte {second}: separator marker"),
+            (sound[:-50], None, 2, "not known: byte")):
+        path.write_bytes(content)
+        (info,) = json.loads(rodeo("data", "info", path, "-o", "json").stdout)
+        assert (info["closed"], info["events"]) == (closed, events)
+        assert said in rodeo("data", "info", path).stdout
+
+
 def test_dump_shows_one_event_for_people_and_programs(samples, rodeo):
     file = NAME.format("faulty", 1)
     text = rodeo("data", "dump", file, "--event", "7").stdout
