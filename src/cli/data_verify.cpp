@@ -42,20 +42,15 @@ struct Outcome {
 
 bool from_a_card(const Outcome& outcome) { return outcome.kind == "block_recording" || outcome.kind == "superpage_dump"; }
 
-std::vector<Finding> findings_of(const RecordingInfo& info) {
-  std::vector<Finding> findings;
+// What was counted of damage, and of what the card flagged: "lost_blocks", 3.
+std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingInfo& info) {
+  std::vector<std::pair<std::string, std::uint64_t>> oddities;
   for (std::size_t i = 0; i < kBlockCounters; ++i) {
     const auto counter = static_cast<BlockCounter>(i);
-    if (info.counters[i] > 0 && (is_anomaly(counter) || is_flag(counter))) {
-      findings.push_back(
-          {0, fmt::format("{} {}: {}", grouped(info.counters[i]), kBlockCounterInfo[i].name, kBlockCounterInfo[i].help)});
-    }
+    if (info.counters[i] > 0 && (is_anomaly(counter) || is_flag(counter)))
+      oddities.emplace_back(kBlockCounterInfo[i].name, info.counters[i]);
   }
-  if (info.rest_bytes > 0) {
-    findings.push_back(
-        {info.blocks * info.format.block_bytes, fmt::format("{} bytes behind the last whole block", info.rest_bytes)});
-  }
-  return findings;
+  return oddities;
 }
 
 Outcome check(const DataFile& file, std::uint64_t seed) {
@@ -75,11 +70,12 @@ Outcome check(const DataFile& file, std::uint64_t seed) {
     outcome.kind = "block_recording";
     if (auto info = inspect_recording(file.bytes())) {
       outcome.recording = std::move(*info);
-      outcome.findings = findings_of(*outcome.recording);
+      outcome.findings = outcome.recording->findings.listed();
+      outcome.findings_total = outcome.recording->findings.total();
     } else {
       outcome.findings.push_back({0, info.error().what});
+      outcome.findings_total = 1;
     }
-    outcome.findings_total = outcome.findings.size();
     outcome.unprotected.push_back(
         "a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
   } else if (file.kind == FileKind::superpage_dump) {
@@ -146,6 +142,9 @@ Json json_of(const Outcome& outcome) {
     json["card_flagged_chunks"] = card_flagged(*outcome.recording);
     for (const BlockCounter flag : kBlockFlags)
       json[std::string(kBlockCounterInfo[static_cast<std::size_t>(flag)].name)] = outcome.recording->counter(flag);
+    Json errors = Json::object();
+    for (const auto& [name, count] : oddities_of(*outcome.recording)) errors[name] = count;
+    json["errors"] = std::move(errors);
   } else if (outcome.dump) {
     json["pages"] = outcome.dump->counter(SuperpageCounter::pages);
     json["links"] = outcome.dump->links.size();
@@ -176,6 +175,9 @@ std::vector<std::string> good_news(const Outcome& outcome) {
     lines.push_back(fmt::format("{}, {}, {}", counted(info.blocks, "block"), counted(info.elinks.size(), "E-link"),
                                 counted(info.counter(BlockCounter::chunks), "chunk")));
     if (card_flagged(info) > 0) lines.push_back(fmt::format("{} flagged by the card", counted(card_flagged(info), "chunk")));
+    std::string in_all;
+    for (const auto& [name, count] : oddities_of(info)) in_all += fmt::format(" {} {}", name, grouped(count));
+    if (!in_all.empty()) lines.push_back("counted:" + in_all);
   }
   if (outcome.dump) {
     const SuperpageDumpInfo& info = *outcome.dump;

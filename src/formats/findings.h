@@ -1,6 +1,7 @@
 // What is wrong with a file: where and what, the first of them in full, all of them counted.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,14 @@ class Findings {
   void add(std::uint64_t offset, std::string what) {
     ++total_;
     if (listed_.size() < kListed) listed_.push_back({offset, std::move(what)});
+  }
+
+  /// Those of another part of the same file: the first of both stay.
+  void add(const Findings& more) {
+    total_ += more.total_;
+    listed_.insert(listed_.end(), more.listed_.begin(), more.listed_.end());
+    std::ranges::stable_sort(listed_, {}, &Finding::offset);
+    listed_.resize(std::min(listed_.size(), kListed));
   }
 
   /// More that were counted elsewhere.

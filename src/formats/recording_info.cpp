@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,12 +103,32 @@ void add_up(const DecodeBuffer& found, RecordingInfo::Elink& elink) {
   }
 }
 
+void add_finding(std::size_t at, const BlockFormat& format, const std::string& elink, BlockCounter counter,
+                 std::uint64_t count, Findings& findings) {
+  const base::CounterInfo& info = kBlockCounterInfo[static_cast<std::size_t>(counter)];
+  findings.add(at, fmt::format("block {}{}: {} {}: {}", at / format.block_bytes, elink, count, info.name, info.help));
+}
+
 struct ElinkReader {
   ElinkReader(RecordingInfo::Elink& to, const BlockDecoder::Options& options)
       : elink(to), decoder(options, std::span(&to.elink, 1)) {}
 
+  // What the decoder has found since it was asked last is in the block at `at`.
+  void look() {
+    for (std::size_t i = 0; i < kBlockCounters; ++i) {
+      const auto counter = static_cast<BlockCounter>(i);
+      const std::uint64_t before = std::exchange(counted[i], decoder.counters().read(counter));
+      if (counted[i] != before && (is_anomaly(counter) || is_flag(counter)))
+        add_finding(at, decoder.options().format, fmt::format(" (E-link {:#05x})", elink.elink), counter,
+                    counted[i] - before, findings);
+    }
+  }
+
   RecordingInfo::Elink& elink;
   BlockDecoder decoder;
+  std::size_t at = 0;
+  std::array<std::uint64_t, kBlockCounters> counted{};
+  Findings findings;
 };
 
 // Decodes the blocks of some E-links with memory for chunks of `longest` bytes. Returns those with a longer chunk: nothing is known of them.
@@ -131,6 +152,8 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     if (reader == nullptr) continue;
     found.clear();
     reader->decoder.decode(blocks.subspan(at, info.format.block_bytes), found);
+    reader->at = at;
+    reader->look();
     add_up(found, reader->elink);
   }
   std::erase_if(elinks, [&](std::uint16_t number) {
@@ -141,9 +164,10 @@ std::vector<std::uint16_t> inspect_elinks(std::span<const std::byte> blocks, std
     }
     found.clear();
     reader.decoder.finish(found);
+    reader.look();
     add_up(found, reader.elink);
-    for (std::size_t i = 0; i < kBlockCounters; ++i)
-      info.counters[i] += reader.decoder.counters().read(static_cast<BlockCounter>(i));
+    for (std::size_t i = 0; i < kBlockCounters; ++i) info.counters[i] += reader.counted[i];
+    info.findings.add(reader.findings);
     return true;
   });
   return elinks;
@@ -159,11 +183,15 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file) {
   info.rest_bytes = file.size() % format.block_bytes;
   const auto blocks = file.first(info.blocks * format.block_bytes);
   std::vector<std::uint64_t> blocks_of(kCardElinks);
-  std::uint64_t bad_markers = 0;
   for (std::size_t at = 0; at < blocks.size(); at += format.block_bytes) {
     const BlockHeader header = BlockHeader::read(blocks.data() + at);
-    ++(header.marker() == format.marker() ? blocks_of[header.elink()] : bad_markers);
+    if (header.marker() == format.marker()) {
+      ++blocks_of[header.elink()];
+    } else {
+      add_finding(at, format, "", BlockCounter::bad_marker, 1, info.findings);
+    }
   }
+  const std::uint64_t bad_markers = info.findings.total();
   std::vector<std::uint16_t> unread;
   for (std::uint32_t elink = 0; elink < kCardElinks; ++elink) {
     if (blocks_of[elink] == 0) continue;
@@ -179,6 +207,8 @@ Result<RecordingInfo> inspect_recording(std::span<const std::byte> file) {
   }
   info.counters[static_cast<std::size_t>(BlockCounter::blocks)] = info.blocks;
   info.counters[static_cast<std::size_t>(BlockCounter::bad_marker)] = bad_markers;
+  if (info.rest_bytes > 0)
+    info.findings.add(blocks.size(), fmt::format("{} bytes behind the last whole block", info.rest_bytes));
   for (RecordingInfo::Elink& elink : info.elinks) {
     if (elink.chunks == 0) elink.smallest_chunk_bytes = 0;
   }
@@ -191,10 +221,6 @@ bool RecordingInfo::whole() const {
     if (is_anomaly(static_cast<BlockCounter>(i)) && counters[i] != 0) return false;
   }
   return true;
-}
-
-bool RecordingInfo::sound() const {
-  return whole() && std::ranges::all_of(kBlockFlags, [this](BlockCounter flag) { return counter(flag) == 0; });
 }
 
 std::uint32_t RecordingInfo::largest_chunk_bytes() const {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "formats/block.h"
 #include "formats/block_counters.h"
+#include "formats/findings.h"
 
 namespace rodeo::formats {
 
@@ -32,13 +33,15 @@ struct RecordingInfo {
   std::uint64_t rest_bytes = 0;  ///< behind the last whole block: the recording was cut
   std::vector<Elink> elinks;     ///< by number
   std::array<std::uint64_t, kBlockCounters> counters{};
+  Findings
+      findings;  ///< damage and what the card flagged, each at the block where it was noticed, whose number counts from 0
 
   std::uint64_t counter(BlockCounter which) const { return counters[static_cast<std::size_t>(which)]; }
 
   /// The recording ends with a whole block and no anomaly (is_anomaly) was counted: it is what the card wrote.
   bool whole() const;
   /// Whole, and there is no chunk in it that the card itself marked (is_flag).
-  bool sound() const;
+  bool sound() const { return findings.total() == 0; }
   std::uint32_t largest_chunk_bytes() const;
 };
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "formats/block_encoder.h"
@@ -138,6 +141,38 @@ TEST(RecordingInfo, ARemovedBlockIsCountedAsAGap) {
   EXPECT_FALSE(info->sound());
   EXPECT_EQ(info->counter(BlockCounter::sequence_gaps), 1U);
   EXPECT_EQ(info->counter(BlockCounter::lost_blocks), 1U);
+}
+
+TEST(RecordingInfo, DamageIsNamedWithItsBlockAndItsPlaceInTheFile) {
+  const BlockFormat format{BlockFamily::trailer32, 2048};
+  Bytes file = recording(format, {5, 9}, 20, 40);  // the blocks of both in turn
+  file[12 * 2048 + 3] = std::byte{0};              // E-link 5: its next block is 14
+  file[31 * 2048 + 2045] ^= std::byte{0x40};       // E-link 9: the length of a chunk
+  file.resize(file.size() - 100);
+  const auto info = inspect_recording(file);
+  ASSERT_TRUE(info.has_value());
+  std::set<std::uint64_t> blocks;
+  for (const Finding& finding : info->findings.listed()) {
+    blocks.insert(finding.offset / 2048);
+    EXPECT_EQ(finding.offset % 2048, 0U) << finding.what;
+    if (finding.offset / 2048 < 39) {
+      EXPECT_EQ(finding.what.find("block " + std::to_string(finding.offset / 2048)), 0U) << finding.what;
+    }
+  }
+  EXPECT_EQ(blocks, (std::set<std::uint64_t>{12, 14, 31, 39}));
+  EXPECT_NE(info->findings.listed()[1].what.find("(E-link 0x005)"), std::string::npos);
+  EXPECT_FALSE(info->sound());
+}
+
+TEST(RecordingInfo, TheFirstOfManyDamagedBlocksAreListedInTheirOrder) {
+  Bytes file = recording({BlockFamily::trailer16, 1024}, {1, 2}, 100, 40);
+  for (std::size_t block = 60; block < 160; block += 2) file[block * 1024 + 3] = std::byte{0};
+  const auto info = inspect_recording(file);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_GE(info->findings.total(), 50U);
+  ASSERT_EQ(info->findings.listed().size(), Findings::kListed);
+  EXPECT_EQ(info->findings.listed().front().offset, 60U * 1024);
+  EXPECT_TRUE(std::ranges::is_sorted(info->findings.listed(), {}, &Finding::offset));
 }
 
 TEST(RecordingInfo, WhatIsNoRecordingIsRefusedWithTheReason) {

@@ -72,6 +72,19 @@ def test_chunks_that_the_card_flagged_are_told(rodeo, tmp_path):
     assert "FLAGGED by the card" in rodeo("data", "verify", file, exit_code=7).stdout
 
 
+def test_a_damaged_block_is_named_with_its_place(rodeo, tmp_path):
+    file = tmp_path / "damaged"
+    rodeo("data", "record", file, "--links", "4", "--events", "2000")
+    content = bytearray(file.read_bytes())
+    content[37 * 1024 + 3] ^= 0xFF
+    file.write_bytes(content)
+    (verified,) = json.loads(rodeo("data", "verify", file, "-o", "json", exit_code=7).stdout)
+    first = verified["findings"][0]
+    assert first["offset_bytes"] == 37 * 1024 and first["what"].startswith("block 37: 1 bad_marker")
+    assert verified["errors"]["bad_marker"] == verified["errors"]["sequence_gaps"] == 1
+    assert f"byte {37 * 1024}: block 37: 1 bad_marker" in rodeo("data", "verify", file, exit_code=7).stdout
+
+
 def test_the_same_seed_makes_the_same_faults(rodeo, tmp_path):
     seen = []
     for name in ("one", "two"):
