@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "cli/data_file.h"
 #include "cli/verbs.h"
-#include "formats/checksum.h"
+#include "formats/event_check.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
 #include "formats/recording_info.h"
@@ -78,7 +78,8 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
   p.add("size", "size_bytes", Cell(report.bytes, size_text(report.bytes)));
   if (report.unread) {
     p.add("closed", "closed",
-          Cell(Json(), fmt::format("not known: byte {}: {} (see `rodeo data recover`)", report.unread->offset, report.unread->what),
+          Cell(Json(),
+               fmt::format("not known: byte {}: {} (see `rodeo data recover`)", report.unread->offset, report.unread->what),
                Style::bad));
   } else {
     p.add("closed", "closed",
@@ -250,48 +251,56 @@ Table event_table(bool with_file) {
   return Table(columns);
 }
 
+// What the list says of events that nothing speaks against.
+std::string status_of(const FullEventView& event, std::span<const std::string> names, FileCrc crc) {
+  std::vector<std::string> said(names.begin(), names.end());
+  if (crc == FileCrc::wrong && !event.header_not_proven()) said.push_back("header not proven");
+  if (crc != FileCrc::holds && event.checksum_type != ChecksumType::adler32) said.push_back("not verified");
+  return joined_or_ok(said);
+}
+
 void add_event_row(Table& table, const std::string& path, bool with_file, const EventBlock& block,
-                   std::span<const std::byte> bytes) {
-  const Decoded<FullEventView> event = decode_full_event(bytes);
+                   std::span<const std::byte> bytes, EventChecker& checker, FileCrc crc) {
   std::vector<Cell> row;
   if (with_file) row.emplace_back(path);
-  const auto add = [&](std::vector<Cell> cells) {
-    row.insert(row.end(), std::make_move_iterator(cells.begin()), std::make_move_iterator(cells.end()));
-    table.add_row(std::move(row));
-  };
-  if (!event) {
-    add({block.number, block.offset, block.stored.size(), Json(), Json(), Json(), Json(), Json(), Json(),
-         Cell("damaged", event.error().what(), Style::bad)});
-    return;
-  }
+  row.insert(row.end(), {block.number, block.offset, block.stored.size()});
+  Findings damage;
+  checker.check(bytes, block.offset + kSeparatorBytes, fmt::format("event {}", block.number), damage);
+  const Decoded<FullEventView> event = decode_full_event(bytes);
+  std::vector<std::string> names;
   std::vector<std::byte> buffer;
   std::uint64_t robs = 0;
-  std::uint32_t rod_status = 0;
-  bool damaged = false;
-  if (const auto payload = event->robs(buffer)) {
-    damaged = !for_each_rob(*payload, [&](const RobView& rob, std::size_t) {
-      ++robs;
-      const auto rod = rob.rod();
-      if (rod && !rod->status.empty()) rod_status |= rod->status[0] & fragment_status::kLinksRemoved;
-    });
+  if (event) {
+    std::uint32_t rod_status = 0;
+    if (const auto payload = event->robs(buffer)) {
+      (void)for_each_rob(*payload, [&](const RobView& rob, std::size_t) {
+        ++robs;
+        const auto rod = rob.rod();
+        if (rod && !rod->status.empty()) rod_status |= rod->status[0] & fragment_status::kLinksRemoved;
+      });
+    }
+    names = status_names(event->status.empty() ? 0 : event->status[0], FragmentKind::event);
+    for (std::string& name : status_names(rod_status, FragmentKind::rod)) names.push_back(std::move(name));
+    row.insert(row.end(), {event->l1id.ecr(), event->l1id.l1(), event->bcid, event->trigger_type, event->global_id, robs});
   } else {
-    damaged = true;
+    row.insert(row.end(), 6, Json());
   }
-  const std::uint32_t status = event->status.empty() ? 0 : event->status[0];
-  std::vector<std::string> names = status_names(status, FragmentKind::event);
-  for (std::string& name : status_names(rod_status, FragmentKind::rod)) names.push_back(std::move(name));
-  const std::string text = damaged ? "damaged" : joined_or_ok(names);
-  add({block.number, block.offset, block.stored.size(), event->l1id.ecr(), event->l1id.l1(), event->bcid,
-       event->trigger_type, event->global_id, robs,
-       Cell(text, {},
-            damaged          ? Style::bad
-            : !names.empty() ? Style::warning
-                             : Style::plain)});
+  if (damage.total() > 0) {
+    row.emplace_back("damaged", "damaged: " + damage.listed().front().what, Style::bad);
+  } else {
+    const std::string text = status_of(*event, names, crc);
+    row.emplace_back(text, std::string(), text == "ok" ? Style::plain : Style::warning);
+  }
+  table.add_row(std::move(row));
 }
 
 Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {
   auto reader = EventFileReader::open(file.bytes());
   if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file.path));
+  const FileCrc crc = check_file_crc(file.bytes(), reader->header());
+  if (crc != FileCrc::holds)
+    print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
+  EventChecker checker(expectations_of(reader->header(), crc));
   std::vector<std::byte> buffer;
   for (std::uint64_t listed = 0;; ++listed) {
     const auto block = reader->next();
@@ -301,7 +310,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
       return ExitCode::done;
     }
-    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer));
+    add_event_row(table, file.path, with_file, **block, reader->event(**block, buffer), checker, crc);
   }
 }
 

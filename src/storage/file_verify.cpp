@@ -54,11 +54,9 @@ void check_crc(std::span<const std::byte> file, EventFileReport& report) {
   }
 }
 
-EventExpectations expectations_of(EventFileReport& report, const VerifyOptions& options) {
-  EventExpectations expectations;
-  expectations.ours = report.ours() && report.header->free_string(kFormatKey) != "0";
+EventExpectations with_payload(EventFileReport& report, const VerifyOptions& options) {
+  EventExpectations expectations = expectations_of(*report.header, report.crc);
   if (!expectations.ours) return expectations;
-  expectations.run_number = report.header->run.run_number;
   const std::string_view value = report.header->free_string(kProvableKey);
   report.provable = ProvableMark::parse(value);
   if (!value.empty() && !report.provable) {
@@ -100,7 +98,7 @@ void walk(std::span<const std::byte> file, const VerifyOptions& options, EventFi
   }
   report.header = reader->header();
   check_crc(file, report);
-  EventChecker checker(expectations_of(report, options));
+  EventChecker checker(with_payload(report, options));
   Findings& findings = report.findings;
   std::vector<std::byte> buffer;
   std::uint32_t last_number = 0;
@@ -157,6 +155,11 @@ FileCrc check_file_crc(std::span<const std::byte> file, const DecodedFileHeader&
   crc = crc32(file.subspan(done), crc);
   if (crc == *stored) return FileCrc::holds;
   return *stored == 0 ? FileCrc::open : FileCrc::wrong;
+}
+
+EventExpectations expectations_of(const DecodedFileHeader& header, FileCrc crc) {
+  if (crc == FileCrc::foreign || header.free_string(kFormatKey) == "0") return {};
+  return {.ours = true, .run_number = header.run.run_number, .provable = {}};
 }
 
 FileKind file_kind(std::span<const std::byte> file) {

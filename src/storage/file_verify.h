@@ -70,6 +70,9 @@ struct Replacement {
 FileCrc check_file_crc(std::span<const std::byte> file, const formats::DecodedFileHeader& header,
                        std::span<const Replacement> replacements = {});
 
+/// What every event of a file with this header must be, but that its payload is proven; `crc` is what check_file_crc() said.
+formats::EventExpectations expectations_of(const formats::DecodedFileHeader& header, FileCrc crc);
+
 struct VerifyOptions {
   bool prove = true;  ///< that provable chunks are what was sent
 };

@@ -160,6 +160,26 @@ def test_list_and_info_name_every_event_and_file(samples, rodeo):
     assert all(info["crc32"] == "holds" for info in infos)
 
 
+def test_list_calls_no_damaged_event_ok(samples, rodeo):
+    """A flipped bit in the data, in the L1 id, in the nanoseconds (of which only the CRC over the file knows); and a file without any checksum."""
+    path = samples / NAME.format("sound", 1)
+    sound = path.read_bytes()
+    second = sound.index(bytes.fromhex("aa3412aa"), sound.index(bytes.fromhex("aa3412aa")) + 4)
+    for offset, status in ((300, ["header not proven", "damaged", "header not proven"]), (60, ["header not proven", "damaged", "header not proven"]),
+                           (36, ["header not proven"] * 3), (None, ["ok"] * 3)):
+        content = bytearray(sound)
+        if offset is not None:
+            content[second + offset] ^= 1
+        path.write_bytes(content)
+        done = rodeo("data", "list", path, "-o", "json")
+        assert [event["status"] for event in json.loads(done.stdout)] == status
+        assert ("nothing proves the headers" in done.stderr) == (offset is not None)
+        assert rodeo("data", "list", path).stdout.count("damaged: event 2") == ("damaged" in status)
+    foreign = sound.replace(b"Rodeo-", b"Other-")
+    path.write_bytes(foreign)
+    assert {event["status"] for event in json.loads(rodeo("data", "list", path, "-o", "json").stdout)} == {"ok"}
+
+
 def test_info_says_of_the_end_record_what_is_known(samples, rodeo):
     path = samples / NAME.format("sound", 1)
     sound = path.read_bytes()
