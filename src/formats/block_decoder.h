@@ -52,15 +52,30 @@ class BlockDecoder {
  private:
   struct Link;
   struct Batch;
+  struct Wholes;
+  template <typename Trailer>
+  struct FromEnd;
+
+  /// A trailer that decode_any() found, and where its data begin.
+  struct Piece {
+    std::uint32_t trailer;
+    std::uint32_t begin;
+  };
 
   template <typename Trailer>
   std::size_t decode_blocks(std::span<const std::byte> blocks, DecodeBuffer& out);
   template <typename Trailer>
-  bool decode_regular(const std::byte* block, Link& link, Batch& batch);
+  bool take_equal_wholes(FromEnd<Trailer>& block, Wholes& wholes) const;
+  template <typename Trailer>
+  bool take_unequal_wholes(FromEnd<Trailer>& block, ChunkEntry* entries_end, Wholes& wholes) const;
+  template <typename Trailer>
+  bool append_head(FromEnd<Trailer>& block, bool alone, Link& link, Batch& batch);
+  template <typename Trailer>
+  bool decode_regular(const std::byte* begin, Link& link, Batch& batch);
   template <typename Trailer>
   void decode_any(const std::byte* block, Link& link, Batch& batch);
   template <typename Trailer>
-  std::size_t add_wholes(const std::byte* block, std::size_t last_piece, std::uint8_t extra_status, const Link& link,
+  std::size_t add_wholes(const std::byte* block, std::span<const Piece> pieces, std::uint8_t extra_status, const Link& link,
                          Batch& batch);
 
   void check_sequence(Link& link, std::uint32_t sequence, Batch& batch);
@@ -70,12 +85,6 @@ class BlockDecoder {
   void park_all();
   void count_flags(std::uint8_t status, std::uint64_t chunks);
   LinkIndex index_of(const Link& link) const;
-
-  /// A trailer that decode_any() found, and where its data begin.
-  struct Piece {
-    std::uint32_t trailer;
-    std::uint32_t begin;
-  };
 
   static constexpr LinkIndex kUnmapped = 0xffff;
 
@@ -87,7 +96,7 @@ class BlockDecoder {
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;
   std::vector<LinkIndex> to_park_;
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  // of the block that is decoded, in its order, at the end of this memory
   BlockCounters counters_;
 };
 
