@@ -223,7 +223,7 @@ Result<ExitCode> info(const FileOptions& options) {
     RODEO_TRY(file.mapped.check());
     if (!report.header) {
       const Finding& finding = report.findings.listed().front();
-      return std::unexpected(damaged_error("data.header", fmt::format("byte {}: {}", finding.offset, finding.what), path));
+      return std::unexpected(damaged_error("data.header", fmt::format("byte {}: {}", finding.offset, finding.what), file));
     }
     show(describe_event_file(file, report));
     return ExitCode::done;
@@ -296,7 +296,7 @@ void add_event_row(Table& table, const std::string& path, bool with_file, const 
 
 Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Table& table) {
   auto reader = EventFileReader::open(file.bytes());
-  if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file.path));
+  if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file));
   const FileCrc crc = check_file_crc(file.bytes(), reader->header());
   if (crc != FileCrc::holds)
     print_note(fmt::format("{}: no CRC-32 over the whole file holds: nothing proves the headers of its events", file.path));
@@ -304,7 +304,7 @@ Result<ExitCode> list_events(const DataFile& file, bool all, bool with_file, Tab
   std::vector<std::byte> buffer;
   for (std::uint64_t listed = 0;; ++listed) {
     const auto block = reader->next();
-    if (!block) return std::unexpected(damaged_error("data.damaged", block.error().message(), file.path));
+    if (!block) return std::unexpected(damaged_error("data.damaged", block.error().message(), file));
     if (!*block) return ExitCode::done;
     if (!all && listed == kListedByDefault) {
       print_note(fmt::format("{}: the first {} events; --all lists every event", file.path, kListedByDefault));
@@ -340,6 +340,8 @@ Table page_link_table() {
 
 Result<ExitCode> list_elinks(const DataFile& file, Table& table) {
   const auto recording = RODEO_TRY_WITHIN(inspect_recording(file.bytes()), file.path);
+  if (!recording.sound())
+    print_note(file.path + ": not all of it is sound: `rodeo data verify` says what is wrong, and where");
   for (const auto& elink : recording.elinks) {
     table.add_row({file.path, Cell(elink.elink, fmt::format("{:#05x}", elink.elink)), elink.elink >> 6, elink.blocks,
                    elink.chunks, elink.chunk_bytes, elink.smallest_chunk_bytes, elink.largest_chunk_bytes,

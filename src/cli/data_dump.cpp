@@ -121,14 +121,14 @@ Result<ExitCode> dump(const Options& options) {
   }
   if (file.kind == FileKind::superpage_dump) return dump_pages(file, options, l1id);
   auto reader = EventFileReader::open(file.bytes());
-  if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), options.file));
+  if (!reader) return std::unexpected(damaged_error("data.header", reader.error().message(), file));
   const bool first_only = options.events.empty() && !l1id;
   Shown shown(options);
   std::vector<std::byte> buffer;
   std::optional<Error> damaged;
   while (!(first_only && shown.count() == 1)) {
     const auto block = reader->next();
-    if (!block) damaged = damaged_error("data.damaged", block.error().message(), options.file);
+    if (!block) damaged = damaged_error("data.damaged", block.error().message(), file);
     if (!block || !*block) break;
     const EventBlock& found = **block;
     const bool by_number = std::ranges::find(options.events, found.number) != options.events.end();

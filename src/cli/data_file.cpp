@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "cli/data.h"
+#include "storage/file_recover.h"
 
 namespace rodeo::cli {
 
@@ -34,8 +35,10 @@ Error no_data_error(const DataFile& file) {
   }
 }
 
-Error damaged_error(std::string code, std::string what, const std::string& path) {
-  return {std::move(code), std::move(what), path, "save its events: rodeo data recover " + path};
+Error damaged_error(std::string code, std::string what, const DataFile& file) {
+  return {std::move(code), std::move(what), file.path,
+          storage::find_event_marker(file.bytes()) ? "save its events: rodeo data recover " + file.path
+                                                   : "nothing in it looks like an event: there is nothing to recover"};
 }
 
 Result<DataFile> open_data_file(const std::string& path) {

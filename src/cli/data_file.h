@@ -26,8 +26,8 @@ Result<DataFile> open_any_file(const std::string& path);
 /// Why a file holds no data: error data.empty, data.zeros, data.unknown_kind.
 Error no_data_error(const DataFile& file);
 
-/// An event file that cannot be read on; its events can be saved.
-Error damaged_error(std::string code, std::string what, const std::string& path);
+/// An event file that cannot be read on, and whether there is something to save in it.
+Error damaged_error(std::string code, std::string what, const DataFile& file);
 
 /// Opens an event file, a recording of blocks or a dump of superpages; anything else is an error.
 Result<DataFile> open_data_file(const std::string& path);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/clock.h"
 #include "base/nearest.h"
@@ -70,9 +69,8 @@ Result<std::vector<std::string>> overrides(const Options& options) {
     }
     if (std::ranges::find(known, name) == known.end()) {
       std::string next = base::did_you_mean(name, known);
-      if (next.empty()) {
+      if (next.empty())
         for (const std::string& one : known) next += (next.empty() ? "there are: " : ", ") + one;
-      }
       return value_error(fmt::format("--fault {}: there is no fault `{}`", fault, name), std::move(next));
     }
     add("fault_" + fault.substr(0, equals), fault.substr(equals + 1));

@@ -28,13 +28,11 @@ struct Outcome {
   std::string path;
   std::string kind;
   std::uint64_t bytes = 0;
-  std::uint64_t adler32 = 0;
   bool sound = false;
   std::optional<EventFileReport> events;
   std::optional<RecordingInfo> recording;
   std::optional<SuperpageDumpInfo> dump;
-  std::vector<Finding> findings;
-  std::uint64_t findings_total = 0;
+  Findings findings;
   std::vector<std::string> unprotected;
   std::optional<std::uint64_t> first_event;  ///< where something that looks like one begins, if the file is not sound
   double seconds = 0;
@@ -62,37 +60,31 @@ Outcome check(const DataFile& file, std::uint64_t seed) {
   if (file.kind == FileKind::event_file) {
     outcome.kind = "event_file";
     outcome.events = verify_event_file(file.bytes());
-    outcome.adler32 = outcome.events->adler32;
-    outcome.findings = outcome.events->findings.listed();
-    outcome.findings_total = outcome.events->findings.total();
+    outcome.findings = outcome.events->findings;
     outcome.unprotected = outcome.events->unprotected();
   } else if (file.kind == FileKind::block_recording) {
     outcome.kind = "block_recording";
     if (auto info = inspect_recording(file.bytes())) {
       outcome.recording = std::move(*info);
-      outcome.findings = outcome.recording->findings.listed();
-      outcome.findings_total = outcome.recording->findings.total();
+      outcome.findings = outcome.recording->findings;
     } else {
-      outcome.findings.push_back({0, info.error().what});
-      outcome.findings_total = 1;
+      outcome.findings.add(0, info.error().what);
     }
     outcome.unprotected.push_back(
         "a recording has no checksum: damage inside chunks goes unnoticed unless chunks carry a CRC");
   } else if (file.kind == FileKind::superpage_dump) {
     outcome.kind = "superpage_dump";
     outcome.dump = inspect_superpage_dump(file.bytes(), seed);
-    outcome.findings = outcome.dump->findings.listed();
-    outcome.findings_total = outcome.dump->findings.total();
+    outcome.findings = outcome.dump->findings;
     outcome.unprotected.push_back(
         outcome.dump->pattern == PagePattern::unknown
             ? fmt::format("the payload is no pattern that is known (nor provable with --seed {}): only headers are checked",
                           seed)
             : "header fields that say nothing of sizes, order or payload: a dump has no checksum");
   } else {
-    outcome.findings.push_back({0, no_data_error(file).what});
-    outcome.findings_total = 1;
+    outcome.findings.add(0, no_data_error(file).what);
   }
-  outcome.sound = outcome.findings_total == 0;
+  outcome.sound = outcome.findings.total() == 0;
   if (!outcome.sound && !from_a_card(outcome)) outcome.first_event = find_event_marker(file.bytes());
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return outcome;
@@ -135,7 +127,7 @@ Json json_of(const Outcome& outcome) {
     json["events_with_checksum"] = totals.events_with_checksum;
     json["robs_with_checksum"] = totals.robs_with_checksum;
     json["crc_holds"] = report.crc == FileCrc::foreign ? Json() : Json(report.crc == FileCrc::holds);
-    json["adler32"] = fmt::format("{:08x}", outcome.adler32);
+    json["adler32"] = fmt::format("{:08x}", report.adler32);
   } else if (outcome.recording) {
     json["blocks"] = outcome.recording->blocks;
     json["chunks"] = outcome.recording->counter(BlockCounter::chunks);
@@ -157,10 +149,10 @@ Json json_of(const Outcome& outcome) {
     json["errors"] = std::move(errors);
   }
   Json findings = Json::array();
-  for (const Finding& finding : outcome.findings) {
+  for (const Finding& finding : outcome.findings.listed()) {
     findings.push_back(Json::object({{"offset_bytes", finding.offset}, {"what", finding.what}}));
   }
-  json["findings_total"] = outcome.findings_total;
+  json["findings_total"] = outcome.findings.total();
   json["findings"] = std::move(findings);
   json["unprotected"] = Json::array_of(outcome.unprotected);
   json["seconds"] = outcome.seconds;
@@ -220,7 +212,7 @@ std::vector<std::string> good_news(const Outcome& outcome) {
     lines.push_back(
         fmt::format("{} proven byte by byte (seed {})", counted(totals.proven_chunks, "chunk"), report.provable->seed));
   }
-  lines.push_back(fmt::format("Adler-32 of the file, for the catalogue: {:08x}", outcome.adler32));
+  lines.push_back(fmt::format("Adler-32 of the file, for the catalogue: {:08x}", report.adler32));
   return lines;
 }
 
@@ -236,11 +228,10 @@ void print_for_people(const Outcome& outcome) {
   for (const std::string& line : good_news(outcome)) print("  " + line + "\n");
   for (const std::string& gap : outcome.unprotected)
     print("  " + styled("not protected: " + gap, Style::warning, colours) + "\n");
-  for (const Finding& finding : outcome.findings)
+  for (const Finding& finding : outcome.findings.listed())
     print(fmt::format("  {} byte {}: {}\n", styled("✗", Style::bad, colours), finding.offset, finding.what));
-  if (outcome.findings_total > outcome.findings.size()) {
-    print(fmt::format("  … and {} more\n", grouped(outcome.findings_total - outcome.findings.size())));
-  }
+  if (const std::uint64_t more = outcome.findings.total() - outcome.findings.listed().size(); more > 0)
+    print(fmt::format("  … and {} more\n", grouped(more)));
   if (wrong_as_written) {
     const EventTotals& totals = outcome.events->totals;
     print_note(
@@ -282,7 +273,7 @@ Result<ExitCode> verify(const Options& options) {
     if (options.format == OutputFormat::csv) {
       std::vector<Cell> row;
       for (const Column& column : columns) row.emplace_back(member(json, column.key));
-      if (!one.findings.empty()) row.back() = one.findings.front().what;
+      if (!one.sound) row.back() = one.findings.listed().front().what;
       table.add_row(std::move(row));
     }
     list.push_back(std::move(json));

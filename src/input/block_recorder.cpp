@@ -204,6 +204,10 @@ Result<RecordingSummary> record_blocks(DataInput& input, const std::filesystem::
   }
   for (ElinkWriter& writer : list_writer) writer.finish(file);
   for (ElinkWriter& writer : writers) writer.finish(file);
+  if (file.blocks() == 0) {
+    return std::unexpected(Error{"readout.no_chunks", "the input has delivered no chunk: there is nothing to record",
+                                 path.string(), "see what it delivers: rate, events, occupancy, links"});
+  }
   summary.file = RODEO_TRY(file.close(summary.part));
   summary.blocks = file.blocks();
   summary.bytes = summary.blocks * settings.format.block_bytes;

@@ -255,6 +255,16 @@ def test_where_there_is_nothing_to_recover_nobody_says_so(rodeo, content):
     assert "nothing in it looks like one" in rodeo("data", "recover", "file.writing", exit_code=1).stderr
 
 
+@pytest.mark.parametrize("verb", ["info", "list", "dump"])
+def test_recovery_is_offered_where_there_is_something_to_recover(samples, rodeo, verb):
+    content = (samples / NAME.format("sound", 1)).read_bytes()
+    first = content.index(bytes.fromhex("cccc3412"))
+    for size, said in ((100, "there is nothing to recover"), (first + 2000, "save its events: rodeo data recover")):
+        (samples / "broken.data").write_bytes(content[:32] + b"oops" + content[36:size])  # the marker of the second record
+        done = rodeo("data", verb, "broken.data", exit_code=1)
+        assert done.stderr.startswith("error[data.header]") and said in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["info", "list", "dump", "recover"])
 def test_what_holds_no_data_is_said_plainly(samples, rodeo, verb):
     (samples / "empty").write_bytes(b"")

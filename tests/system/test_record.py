@@ -114,6 +114,11 @@ def test_phase_2_blocks_and_the_trigger_list(rodeo, tmp_path):
     assert file.stat().st_size % 4096 == 0
 
 
+def test_an_input_without_chunks_leaves_no_empty_recording(rodeo, tmp_path):
+    done = rodeo("data", "record", tmp_path / "none", "--links", "1", "--events", "10", "--set", "occupancy=0", exit_code=1)
+    assert done.stderr.startswith("error[readout.no_chunks]") and not list(tmp_path.glob("none*"))
+
+
 def test_what_cannot_be_recorded_is_refused(rodeo, tmp_path):
     there = tmp_path / "there"
     there.write_text("precious")
