@@ -16,8 +16,8 @@ namespace {
 // Where nothing can be reserved, the free space is looked at again after so many bytes.
 constexpr std::uint64_t kLookBytes = 4 << 20;
 
-int open_new(const std::string& path, int flags) {
-  return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
+base::UniqueFd open_new(const std::string& path, int flags) {
+  return base::UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644));
 }
 
 }  // namespace
@@ -26,35 +26,25 @@ bool means_full(int error) { return error == ENOSPC || error == EDQUOT || error 
 
 Result<DirectFile> DirectFile::create(const std::string& path, const Settings& settings) {
   bool direct = settings.direct;
-  int fd = open_new(path, direct ? O_DIRECT : 0);
-  if (fd < 0 && direct && errno == EINVAL) {
+  base::UniqueFd fd = open_new(path, direct ? O_DIRECT : 0);
+  if (!fd && direct && errno == EINVAL) {
     // The file system knows no O_DIRECT; Linux has made the file before it found out.
     ::unlink(path.c_str());
     direct = false;
     fd = open_new(path, 0);
   }
-  if (fd < 0) {
+  if (!fd) {
     const int error = errno;
     return std::unexpected(Error{"readout.cannot_write", fmt::format("cannot make the file: {}", std::strerror(error)), path,
                                  error == EEXIST ? "this run was written here before: choose another run number or directory"
                                                  : "name a directory that you may write to"});
   }
-  return DirectFile(path, fd, direct, settings);
+  return DirectFile(path, std::move(fd), direct, settings);
 }
 
-DirectFile::DirectFile(DirectFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::exchange(other.fd_, -1)),
-      direct_(other.direct_),
-      can_reserve_(other.can_reserve_),
-      settings_(other.settings_),
-      step_(other.step_),
-      reserved_(other.reserved_),
-      written_(other.written_),
-      flushed_(other.flushed_) {}
-
-DirectFile::~DirectFile() {
-  if (fd_ >= 0) ::close(fd_);
+void DirectFile::go_through_cache() {
+  ::fcntl(descriptor(), F_SETFL, ::fcntl(descriptor(), F_GETFL) & ~O_DIRECT);
+  direct_ = false;
 }
 
 Room DirectFile::make_room(std::uint64_t bytes) {
@@ -70,7 +60,8 @@ Room DirectFile::make_room(std::uint64_t bytes) {
   while (can_reserve_) {
     const std::uint64_t ahead = std::min(step_, most) / kAlign * kAlign;
     const std::uint64_t target = (bytes + kAlign - 1) / kAlign * kAlign + ahead;
-    if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(reserved_), static_cast<off_t>(target - reserved_)) == 0) {
+    if (::fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(reserved_),
+                    static_cast<off_t>(target - reserved_)) == 0) {
       reserved_ = target;
       return Room::reserved;
     }
@@ -85,18 +76,18 @@ Room DirectFile::make_room(std::uint64_t bytes) {
 
 std::uint64_t DirectFile::free_bytes() const {
   struct statvfs disk{};
-  return ::fstatvfs(fd_, &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : ~std::uint64_t{0};
+  return ::fstatvfs(descriptor(), &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : ~std::uint64_t{0};
 }
 
 DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
   Written out;
   while (out.bytes < block.size()) {
-    const ssize_t n = ::pwrite(fd_, block.data() + out.bytes, block.size() - out.bytes, static_cast<off_t>(written_));
+    const ssize_t n =
+        ::pwrite(descriptor(), block.data() + out.bytes, block.size() - out.bytes, static_cast<off_t>(written_));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EINVAL && direct_) {
       // O_DIRECT was taken at open() but not here (an odd remainder after a short write): go on through the cache.
-      ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT);
-      direct_ = false;
+      go_through_cache();
       continue;
     }
     if (n <= 0) {
@@ -110,11 +101,11 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
     // Start this block's way to the disk; wait for the one before and drop it. These are hints: what they return is no error
     // of the data.
     const std::uint64_t start = written_ - block.size();
-    ::sync_file_range(fd_, static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
+    ::sync_file_range(descriptor(), static_cast<off_t>(start), static_cast<off_t>(block.size()), SYNC_FILE_RANGE_WRITE);
     if (start > flushed_) {
-      ::sync_file_range(fd_, static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
+      ::sync_file_range(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_),
                         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-      ::posix_fadvise(fd_, static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
+      ::posix_fadvise(descriptor(), static_cast<off_t>(flushed_), static_cast<off_t>(start - flushed_), POSIX_FADV_DONTNEED);
       flushed_ = start;
     }
   }
@@ -122,16 +113,13 @@ DirectFile::Written DirectFile::write(std::span<const std::byte> block) {
 }
 
 int DirectFile::finish(std::uint64_t size) {
-  if (direct_) {
-    ::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_DIRECT);
-    direct_ = false;
-  }
-  return ::ftruncate(fd_, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  if (direct_) go_through_cache();
+  return ::ftruncate(descriptor(), static_cast<off_t>(size)) == 0 ? 0 : errno;
 }
 
 int DirectFile::patch(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t n = ::pwrite(descriptor(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return n < 0 ? errno : ENOSPC;
     bytes = bytes.subspan(static_cast<std::size_t>(n));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::storage {
 
@@ -33,10 +34,6 @@ class DirectFile {
   /// Fails if the file is there already or cannot be made (readout.cannot_write).
   static Result<DirectFile> create(const std::string& path, const Settings& settings);
 
-  DirectFile(DirectFile&& other) noexcept;
-  DirectFile& operator=(DirectFile&&) = delete;
-  ~DirectFile();
-
   const std::string& path() const { return path_; }
   bool direct() const { return direct_; }
 
@@ -60,19 +57,21 @@ class DirectFile {
   /// Bytes that this user may still write to the file system.
   std::uint64_t free_bytes() const;
 
-  int descriptor() const { return fd_; }
+  int descriptor() const { return fd_.get(); }
 
  private:
-  DirectFile(std::string path, int fd, bool direct, const Settings& settings)
+  DirectFile(std::string path, base::UniqueFd fd, bool direct, const Settings& settings)
       : path_(std::move(path)),
-        fd_(fd),
+        fd_(std::move(fd)),
         direct_(direct),
         can_reserve_(settings.reserve_step > 0),
         settings_(settings),
         step_(settings.reserve_step) {}
 
+  void go_through_cache();
+
   std::string path_;
-  int fd_ = -1;
+  base::UniqueFd fd_;
   bool direct_ = false;
   bool can_reserve_ = true;
   Settings settings_;

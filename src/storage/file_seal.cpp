@@ -44,11 +44,10 @@ Result<void> rename_new(const std::string& from, const std::string& to) {
 }
 
 Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return failed(path, "cannot make the file", errno);
-  Result<void> written = write_all(fd, bytes, path);
-  if (written && ::fsync(fd) != 0) written = failed(path, "cannot write", errno);
-  ::close(fd);
+  const base::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file) return failed(path, "cannot make the file", errno);
+  Result<void> written = write_all(file.get(), bytes, path);
+  if (written && ::fsync(file.get()) != 0) written = failed(path, "cannot write", errno);
   if (!written) ::unlink(path.c_str());
   return written;
 }
@@ -64,12 +63,10 @@ Result<void> seal_event_file(DirectFile& file, const std::string& closed, std::s
 Result<void> flush_directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed(directory, "cannot open the directory", errno);
+  const base::UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened) return failed(directory, "cannot open the directory", errno);
   // Some file systems cannot flush directories (EINVAL); there the rename is as safe as it gets.
-  const int error = ::fsync(fd) != 0 && errno != EINVAL ? errno : 0;
-  ::close(fd);
-  if (error != 0) return failed(directory, "cannot flush the directory", error);
+  if (::fsync(opened.get()) != 0 && errno != EINVAL) return failed(directory, "cannot flush the directory", errno);
   return {};
 }
 
