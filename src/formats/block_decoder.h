@@ -47,7 +47,6 @@ class BlockDecoder {
 
   const BlockCounters& counters() const { return counters_; }
   const Options& options() const { return options_; }
-  std::size_t links() const { return link_count_; }
 
  private:
   struct Link;

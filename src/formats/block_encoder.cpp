@@ -22,11 +22,6 @@ void BlockEncoder::put(TrailerType type, std::uint32_t flags_and_length) {
   at_ += format_.trailer_bytes();
 }
 
-void BlockEncoder::copy(std::span<const std::byte> bytes) {
-  if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
-  pad(bytes.size());
-}
-
 /// `bytes` are there; zeros up to where a trailer may stand.
 void BlockEncoder::pad(std::size_t bytes) {
   at_ += bytes;
@@ -69,13 +64,6 @@ void BlockEncoder::wrote_part(std::size_t bytes, bool complete, std::uint8_t sta
   if (complete) close_if_no_room_for_data();
 }
 
-void BlockEncoder::wrote(std::size_t bytes, std::uint8_t status) {
-  assert(!in_chunk_ && room_for(bytes) != nullptr);
-  pad(bytes);
-  put(TrailerType::both, static_cast<std::uint32_t>(bytes) | flags(status));
-  close_if_no_room_for_data();
-}
-
 void BlockEncoder::timeout() {
   assert(!full());
   const std::size_t filler = room() - format_.trailer_bytes();
@@ -87,7 +75,8 @@ void BlockEncoder::timeout() {
 void BlockEncoder::give_up(std::span<const std::byte> last_bytes) {
   assert(!full());
   const std::size_t taken = std::min(room() - format_.trailer_bytes(), last_bytes.size());
-  copy(last_bytes.first(taken));
+  if (taken > 0) std::memcpy(at_, last_bytes.data(), taken);
+  pad(taken);
   put(TrailerType::timeout, static_cast<std::uint32_t>(taken) | flags(chunk_status::kFirmwareTruncated));
   in_chunk_ = false;
   close_if_no_room_for_data();

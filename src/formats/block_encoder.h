@@ -45,12 +45,6 @@ class BlockEncoder {
   std::size_t room_for_part() const { return room() - format_.trailer_bytes(); }
   void wrote_part(std::size_t bytes, bool complete, std::uint8_t status = chunk_status::kOk);
 
-  /// Where a whole chunk of `bytes` may be written in place, or nullptr if it would have to be split. Requires !in_chunk();
-  /// wrote() follows before any other call.
-  std::byte* room_for(std::size_t bytes) {
-    const std::size_t padded = (bytes + format_.trailer_bytes() - 1) & ~std::size_t{format_.trailer_bytes() - 1};
-    return room() >= padded + format_.trailer_bytes() ? at_ : nullptr;
-  }
   /// How many whole chunks of `bytes` fit behind each other; each is followed by its padding and by trailer_of_whole(). When they are there,
   /// wrote_wholes() follows. Requires !in_chunk().
   std::size_t wholes_that_fit(std::size_t bytes) const { return full() ? 0 : room() / whole_stride(bytes); }
@@ -69,9 +63,6 @@ class BlockEncoder {
     close_if_no_room_for_data();
   }
   const BlockFormat& format() const { return format_; }
-
-  /// The chunk of `bytes` is there: its trailer follows.
-  void wrote(std::size_t bytes, std::uint8_t status = chunk_status::kOk);
 
   /// push() and begin() until the chunk is complete; `next` returns memory for a block each time it is called.
   template <typename NextBlock>
@@ -95,7 +86,6 @@ class BlockEncoder {
  private:
   void put(TrailerType type, std::uint32_t flags_and_length);
   std::uint32_t flags(std::uint8_t status) const;
-  void copy(std::span<const std::byte> bytes);
   void pad(std::size_t bytes);
   void close_if_no_room_for_data();
 

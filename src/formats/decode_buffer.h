@@ -3,7 +3,6 @@
 
 #include <cassert>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -19,6 +18,10 @@ class DecodeBuffer {
     std::size_t runs = 0;
     std::size_t entries = 0;
     std::size_t carry_bytes = 0;
+
+    Capacity operator+(const Capacity& more) const {
+      return {runs + more.runs, entries + more.entries, carry_bytes + more.carry_bytes};
+    }
   };
 
   explicit DecodeBuffer(Capacity capacity)
@@ -32,7 +35,6 @@ class DecodeBuffer {
   std::span<const ChunkRun> runs() const { return {runs_.get(), run_count_}; }
   /// The same for who fills it: to give the runs other link indices.
   std::span<ChunkRun> own_runs() { return {runs_.get(), run_count_}; }
-  const Capacity& capacity() const { return capacity_; }
 
   void clear() {
     run_count_ = carry_used_ = 0;

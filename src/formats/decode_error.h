@@ -43,4 +43,15 @@ struct DecodeError {
 template <typename T>
 using Decoded = std::expected<T, DecodeError>;
 
+/// What a decoder returns; `offset` in bytes.
+inline std::unexpected<DecodeError> decode_error(DecodeFault fault, std::uint64_t offset, const char* field,
+                                                 std::uint64_t found, std::uint64_t expected = 0) {
+  return std::unexpected(DecodeError{fault, offset, field, found, expected});
+}
+/// The same at a word of 32 bits.
+inline std::unexpected<DecodeError> word_error(DecodeFault fault, std::uint64_t word, const char* field, std::uint64_t found,
+                                               std::uint64_t expected = 0) {
+  return decode_error(fault, 4 * word, field, found, expected);
+}
+
 }  // namespace rodeo::formats

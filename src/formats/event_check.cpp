@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "formats/checksum.h"
 #include "formats/fid.h"
@@ -57,7 +56,6 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
                                          bytes.size()));
   }
   if (event->checksum_type == ChecksumType::adler32) ++totals_.events_with_checksum;
-  if (event->checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;
   if (!event->checksum_holds()) {
     place.report(
         event->words.size() * kWordBytes - kWordBytes,
@@ -72,10 +70,7 @@ bool EventChecker::check(std::span<const std::byte> bytes, std::uint64_t offset,
     place.report(robs.error().offset, robs.error().what());
     return false;
   }
-  if (event->compression != Compression::none) {
-    ++totals_.compressed_events;
-    place.exact = false;
-  }
+  place.exact = event->compression == Compression::none;
   const std::size_t payload_offset = event->header_words * kWordBytes;
   const Decoded<void> all =
       for_each_rob(*robs, [&](const RobView& rob, std::size_t at) { check_rob(rob, *event, payload_offset + at, place); });
@@ -88,7 +83,6 @@ void EventChecker::check_rob(const RobView& rob, const FullEventView& event, std
   place.rob = ", ROB " + to_text(rob.source_id);
   ++totals_.robs;
   if (rob.checksum_type == ChecksumType::adler32) ++totals_.robs_with_checksum;
-  if (rob.checksum_type == ChecksumType::crc16_ccitt) ++totals_.unchecked_checksums;
   if (!rob.checksum_holds()) {
     place.report(offset + (rob.words.size() - 1) * kWordBytes,
                  DecodeError{DecodeFault::checksum, 0, "ROB checksum", adler32(rob.payload.bytes()), rob.checksum}.what());

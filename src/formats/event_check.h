@@ -37,10 +37,8 @@ struct EventTotals {
   std::uint64_t wrong_in_flagged = 0;  ///< of these, in fragments that are flagged for the payload of some chunk
   std::uint64_t proven_chunks = 0;     ///< every byte is what the link sent
   std::uint64_t rod_data_bytes = 0;
-  std::uint64_t compressed_events = 0;
   std::uint64_t events_with_checksum = 0;
   std::uint64_t robs_with_checksum = 0;
-  std::uint64_t unchecked_checksums = 0;  ///< CRC16-CCITT
 };
 
 /// Checks events one after the other, keeping memory between them. One thread.

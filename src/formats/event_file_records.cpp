@@ -8,15 +8,13 @@
 #include "formats/words.h"
 
 namespace rodeo::formats {
+
+using enum DecodeFault;
+
 namespace {
 
 constexpr std::size_t kStartWords = 8;
 constexpr std::size_t kEndWords = 10;
-
-std::unexpected<DecodeError> error(DecodeFault fault, std::size_t offset, const char* field, std::uint64_t found,
-                                   std::uint64_t expected = 0) {
-  return std::unexpected(DecodeError{fault, offset, field, found, expected});
-}
 
 // Takes words and texts off the front of a file; the first error stays and everything after it reads as zero.
 class RecordCursor {
@@ -38,8 +36,7 @@ class RecordCursor {
 
   void exactly(std::uint32_t expected, const char* field) {
     const std::uint32_t found = word(field);
-    if (!failure_ && found != expected)
-      failure_ = DecodeError{DecodeFault::wrong_value, at_ - kWordBytes, field, found, expected};
+    if (!failure_ && found != expected) failure_ = DecodeError{wrong_value, at_ - kWordBytes, field, found, expected};
   }
 
   // Length in bytes, then the text, padded with spaces to a word.
@@ -59,7 +56,7 @@ class RecordCursor {
  private:
   bool has(std::uint64_t bytes, const char* field) {
     const std::uint64_t left = file_.size() - at_;
-    if (bytes > left) fail({DecodeFault::truncated, at_, field, left, bytes});
+    if (bytes > left) fail({truncated, at_, field, left, bytes});
     return !failure_;
   }
 
@@ -117,7 +114,7 @@ Decoded<DecodedFileHeader> decode_file_header(std::span<const std::byte> file) {
   cursor.exactly(kStartWords, "start record size in words");
   header.version = cursor.word("file version");
   if (run_parameter_words(header.version) == 0) {
-    cursor.fail({DecodeFault::unknown, cursor.at() - kWordBytes, "file version", header.version, 0});
+    cursor.fail({unknown, cursor.at() - kWordBytes, "file version", header.version, 0});
   }
   header.file_number = cursor.word("file number");
   header.opened.date = cursor.word("date of opening");
@@ -168,13 +165,12 @@ std::vector<std::byte> encode_file_header(const EventFileHeader& header) {
 }
 
 Decoded<Separator> decode_separator(std::span<const std::byte> bytes) {
-  if (bytes.size() < kSeparatorBytes) return error(DecodeFault::truncated, 0, "separator", bytes.size(), kSeparatorBytes);
+  if (bytes.size() < kSeparatorBytes) return decode_error(truncated, 0, "separator", bytes.size(), kSeparatorBytes);
   const WordView words(bytes);
-  if (words[0] != kSeparatorMarker)
-    return error(DecodeFault::wrong_value, 0, "separator marker", words[0], kSeparatorMarker);
-  if (words[1] != 4) return error(DecodeFault::wrong_value, 4, "separator size in words", words[1], 4);
+  if (words[0] != kSeparatorMarker) return decode_error(wrong_value, 0, "separator marker", words[0], kSeparatorMarker);
+  if (words[1] != 4) return decode_error(wrong_value, 4, "separator size in words", words[1], 4);
   const std::uint64_t left = bytes.size() - kSeparatorBytes;
-  if (words[3] > left) return error(DecodeFault::too_large, 12, "size of the data block in bytes", words[3], left);
+  if (words[3] > left) return decode_error(too_large, 12, "size of the data block in bytes", words[3], left);
   return Separator{words[2], words[3]};
 }
 
@@ -186,11 +182,11 @@ std::array<std::byte, kSeparatorBytes> encode_separator(const Separator& separat
 }
 
 Decoded<FileEnd> decode_file_end(std::span<const std::byte> bytes) {
-  if (bytes.size() < kFileEndBytes) return error(DecodeFault::truncated, 0, "end record", bytes.size(), kFileEndBytes);
+  if (bytes.size() < kFileEndBytes) return decode_error(truncated, 0, "end record", bytes.size(), kFileEndBytes);
   const WordView words(bytes);
-  if (words[0] != kFileEndMarker) return error(DecodeFault::wrong_value, 0, "end record marker", words[0], kFileEndMarker);
-  if (words[1] != kEndWords) return error(DecodeFault::wrong_value, 4, "end record size in words", words[1], kEndWords);
-  if (words[9] != kFileEndLastWord) return error(DecodeFault::wrong_value, 36, "last word", words[9], kFileEndLastWord);
+  if (words[0] != kFileEndMarker) return decode_error(wrong_value, 0, "end record marker", words[0], kFileEndMarker);
+  if (words[1] != kEndWords) return decode_error(wrong_value, 4, "end record size in words", words[1], kEndWords);
+  if (words[9] != kFileEndLastWord) return decode_error(wrong_value, 36, "last word", words[9], kFileEndLastWord);
   return FileEnd{.closed = {words[2], words[3]},
                  .blocks_in_file = words[4],
                  .mib_in_file = words[5],

@@ -20,6 +20,36 @@ inline constexpr std::size_t kGenericHeaderWords = 7;    ///< of event and ROB, 
 inline constexpr std::size_t kEventSpecificWords5 = 16;  ///< of a v5 event, without the variable parts
 inline constexpr std::size_t kEventSpecificWords4 = 13;
 
+/// Word numbers in the header of a v5 event with one status word.
+namespace event_word {
+enum : std::size_t {
+  kMarker,
+  kSize,
+  kHeaderSize,
+  kVersion,
+  kSourceId,
+  kStatusWords,
+  kStatus,
+  kChecksumType,
+  kSeconds,
+  kNanoseconds,
+  kGlobalIdLow,
+  kGlobalIdHigh,
+  kRunType,
+  kRunNumber,
+  kLumiBlock,
+  kL1Id,
+  kBcid,
+  kTriggerType,
+  kCompression,
+  kUncompressedWords,
+  kL1Info,
+  kL2Info,
+  kHltInfo,
+  kStreamTags
+};
+}  // namespace event_word
+
 enum class ChecksumType : std::uint32_t { none = 0, crc16_ccitt = 1, adler32 = 2 };
 enum class Compression : std::uint32_t { none = 0, zlib = 1 };
 enum class StatusPosition : std::uint32_t { before_data = 0, after_data = 1 };

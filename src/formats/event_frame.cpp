@@ -10,20 +10,7 @@
 namespace rodeo::formats {
 namespace {
 
-// Word numbers in the header of an event with one status word.
-enum HeaderWord : std::size_t {
-  kEventSize = 1,
-  kStatus = 6,
-  kBcTimeSeconds = 8,
-  kBcTimeNanoseconds = 9,
-  kGlobalIdLow = 10,
-  kGlobalIdHigh = 11,
-  kL1Id = 15,
-  kBcid = 16,
-  kTriggerType = 17,
-  kCompressionType = 18,
-  kUncompressedWords = 19,
-};
+using namespace event_word;
 
 constexpr std::size_t kRobHeaderWords = kGenericHeaderWords + 1;
 
@@ -50,32 +37,18 @@ void append_status(const Fragment& fragment, std::vector<std::byte>& out) {
 }  // namespace
 
 EventFrame::EventFrame(EventFrameSettings settings) : settings_(std::move(settings)) {
-  header_ = {kFullEventMarker,
-             0,
-             0,
-             std::uint32_t{kEventVersion5} << 16,
-             settings_.source_id.value,
-             1,
-             0,
-             static_cast<std::uint32_t>(settings_.event_checksum),
-             0,
-             0,
-             0,
-             0,
-             settings_.run_type,
-             settings_.run_number,
-             settings_.lumi_block,
-             0,
-             0,
-             0,
-             0,
-             0,
-             0,
-             0,
-             0,
-             static_cast<std::uint32_t>(settings_.stream_tags.size())};
+  header_.resize(kStreamTags + 1);
+  header_[kMarker] = kFullEventMarker;
+  header_[kHeaderSize] = static_cast<std::uint32_t>(header_.size() + settings_.stream_tags.size());
+  header_[kVersion] = std::uint32_t{kEventVersion5} << 16;
+  header_[kSourceId] = settings_.source_id.value;
+  header_[kStatusWords] = 1;
+  header_[kChecksumType] = static_cast<std::uint32_t>(settings_.event_checksum);
+  header_[kRunType] = settings_.run_type;
+  header_[kRunNumber] = settings_.run_number;
+  header_[kLumiBlock] = settings_.lumi_block;
+  header_[kStreamTags] = static_cast<std::uint32_t>(settings_.stream_tags.size());
   header_.insert(header_.end(), settings_.stream_tags.begin(), settings_.stream_tags.end());
-  header_[2] = static_cast<std::uint32_t>(header_.size());
 }
 
 std::size_t EventFrame::bytes_around(const Fragment& fragment) const {
@@ -139,16 +112,16 @@ void EventFrame::store_event_header(const Fragment& fragment, const EventStamp& 
   };
   std::memcpy(at, header_.data(), header_.size() * kWordBytes);
   const std::size_t checksum_words = settings_.event_checksum == ChecksumType::adler32 ? 1 : 0;
-  set(kEventSize, header_.size() + stored_words + checksum_words);
+  set(kSize, header_.size() + stored_words + checksum_words);
   set(kStatus, fragment.status & 0xffff);
-  set(kBcTimeSeconds, stamp.bc_time_s);
-  set(kBcTimeNanoseconds, stamp.bc_time_ns);
+  set(kSeconds, stamp.bc_time_s);
+  set(kNanoseconds, stamp.bc_time_ns);
   set(kGlobalIdLow, fragment.global_id & 0xffffffff);
   set(kGlobalIdHigh, fragment.global_id >> 32);
   set(kL1Id, fragment.l1id.value);
   set(kBcid, fragment.bcid);
   set(kTriggerType, fragment.trigger_type);
-  set(kCompressionType, static_cast<std::uint32_t>(compression));
+  set(kCompression, static_cast<std::uint32_t>(compression));
   set(kUncompressedWords, uncompressed_words);
 }
 

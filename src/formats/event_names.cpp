@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -71,80 +72,63 @@ std::vector<std::string> byte_names(std::uint32_t bits, std::span<const BitName>
   return names;
 }
 
-struct CodeName {
-  std::uint8_t code;
+struct Subdetectors {
+  std::uint8_t first;
+  std::uint8_t last;
   std::string_view name;
 };
 
-constexpr CodeName kSubdetectors[] = {{0x00, "full event"},
-                                      {0x01, "offline"},
-                                      {0x11, "Pixel barrel"},
-                                      {0x12, "Pixel disk"},
-                                      {0x13, "Pixel B-layer"},
-                                      {0x14, "Pixel IBL"},
-                                      {0x15, "Pixel DBM"},
-                                      {0x21, "SCT"},
-                                      {0x22, "SCT"},
-                                      {0x23, "SCT"},
-                                      {0x24, "SCT"},
-                                      {0x30, "TRT ancillary"},
-                                      {0x31, "TRT"},
-                                      {0x32, "TRT"},
-                                      {0x33, "TRT"},
-                                      {0x34, "TRT"},
-                                      {0x50, "Tile ancillary"},
-                                      {0x51, "Tile"},
-                                      {0x52, "Tile"},
-                                      {0x53, "Tile"},
-                                      {0x54, "Tile"},
-                                      {0x60, "muon ancillary"},
-                                      {0x61, "MDT"},
-                                      {0x62, "MDT"},
-                                      {0x63, "MDT"},
-                                      {0x64, "MDT"},
-                                      {0x65, "RPC"},
-                                      {0x66, "RPC"},
-                                      {0x67, "TGC"},
-                                      {0x68, "TGC"},
-                                      {0x69, "CSC"},
-                                      {0x6a, "CSC"},
-                                      {0x6b, "NSW Micromegas"},
-                                      {0x6c, "NSW Micromegas"},
-                                      {0x6d, "NSW sTGC"},
-                                      {0x6e, "NSW sTGC"},
-                                      {0x70, "beam"},
-                                      {0x71, "L1Calo preprocessor"},
-                                      {0x72, "L1Calo CP"},
-                                      {0x73, "L1Calo CP"},
-                                      {0x74, "L1Calo JEP"},
-                                      {0x75, "L1Calo JEP"},
-                                      {0x76, "MUCTPI"},
-                                      {0x77, "CTP"},
-                                      {0x78, "L2 supervisor"},
-                                      {0x79, "event builder"},
-                                      {0x7a, "event output"},
-                                      {0x7b, "L2"},
-                                      {0x7c, "HLT"},
-                                      {0x7f, "FTK"},
-                                      {0x81, "BCM"},
-                                      {0x82, "LUCID"},
-                                      {0x83, "ZDC"},
-                                      {0x84, "ALFA"},
-                                      {0x85, "AFP"},
-                                      {0x91, "L1Topo"},
-                                      {0x92, "calorimeter digital"},
-                                      {0x93, "FEX DAQ"},
-                                      {0x94, "FEX RoI"},
-                                      {0xff, "other"}};
+constexpr Subdetectors kSubdetectors[] = {
+    {0x00, 0x00, "full event"},
+    {0x01, 0x01, "offline"},
+    {0x11, 0x11, "Pixel barrel"},
+    {0x12, 0x12, "Pixel disk"},
+    {0x13, 0x13, "Pixel B-layer"},
+    {0x14, 0x14, "Pixel IBL"},
+    {0x15, 0x15, "Pixel DBM"},
+    {0x21, 0x24, "SCT"},
+    {0x30, 0x30, "TRT ancillary"},
+    {0x31, 0x34, "TRT"},
+    {0x41, 0x4c, "LAr"},
+    {0x50, 0x50, "Tile ancillary"},
+    {0x51, 0x54, "Tile"},
+    {0x60, 0x60, "muon ancillary"},
+    {0x61, 0x64, "MDT"},
+    {0x65, 0x66, "RPC"},
+    {0x67, 0x68, "TGC"},
+    {0x69, 0x6a, "CSC"},
+    {0x6b, 0x6c, "NSW Micromegas"},
+    {0x6d, 0x6e, "NSW sTGC"},
+    {0x70, 0x70, "beam"},
+    {0x71, 0x71, "L1Calo preprocessor"},
+    {0x72, 0x73, "L1Calo CP"},
+    {0x74, 0x75, "L1Calo JEP"},
+    {0x76, 0x76, "MUCTPI"},
+    {0x77, 0x77, "CTP"},
+    {0x78, 0x78, "L2 supervisor"},
+    {0x79, 0x79, "event builder"},
+    {0x7a, 0x7a, "event output"},
+    {0x7b, 0x7b, "L2"},
+    {0x7c, 0x7c, "HLT"},
+    {0x7f, 0x7f, "FTK"},
+    {0x81, 0x81, "BCM"},
+    {0x82, 0x82, "LUCID"},
+    {0x83, 0x83, "ZDC"},
+    {0x84, 0x84, "ALFA"},
+    {0x85, 0x85, "AFP"},
+    {0x91, 0x91, "L1Topo"},
+    {0x92, 0x92, "calorimeter digital"},
+    {0x93, 0x93, "FEX DAQ"},
+    {0x94, 0x94, "FEX RoI"},
+    {0xff, 0xff, "other"},
+};
 
 }  // namespace
 
 std::string_view subdetector_name(std::uint8_t code) {
-  if (code >= 0x41 && code <= 0x4c) return "LAr";
-  for (const CodeName& entry : kSubdetectors) {
-    if (entry.code == code) return entry.name;
-  }
-  return {};
+  const auto found = std::ranges::find_if(
+      kSubdetectors, [code](const Subdetectors& entry) { return code >= entry.first && code <= entry.last; });
+  return found == std::end(kSubdetectors) ? std::string_view{} : found->name;
 }
 
 std::vector<std::string> status_names(std::uint32_t status, FragmentKind kind) {

@@ -4,12 +4,10 @@
 #include "formats/zlib_stream.h"
 
 namespace rodeo::formats {
-namespace {
 
-std::unexpected<DecodeError> error(DecodeFault fault, std::size_t word, const char* field, std::uint64_t found,
-                                   std::uint64_t expected = 0) {
-  return std::unexpected(DecodeError{fault, word * kWordBytes, field, found, expected});
-}
+using enum DecodeFault;
+
+namespace {
 
 // Walks the header words one by one; nothing is read beyond the header.
 class HeaderCursor {
@@ -28,7 +26,7 @@ class HeaderCursor {
   Decoded<WordView> list(const char* field, std::size_t after) {
     const std::uint64_t count = word();
     const std::size_t fits = left() < after ? 0 : left() - after;
-    if (count > fits) return error(DecodeFault::too_large, at_ - 1, field, count, fits);
+    if (count > fits) return word_error(too_large, at_ - 1, field, count, fits);
     const WordView list = header_.sub(at_, count);
     at_ += count;
     return list;
@@ -62,21 +60,20 @@ Decoded<void> decode_lists(HeaderCursor& cursor, FullEventView& event) {
 Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   const WordView words(bytes);
   if (words.size() < kGenericHeaderWords) {
-    return error(DecodeFault::truncated, 0, "event header", bytes.size(), kGenericHeaderWords * kWordBytes);
+    return word_error(truncated, 0, "event header", bytes.size(), kGenericHeaderWords * kWordBytes);
   }
-  if (words[0] != kFullEventMarker) return error(DecodeFault::wrong_value, 0, "event marker", words[0], kFullEventMarker);
+  if (words[0] != kFullEventMarker) return word_error(wrong_value, 0, "event marker", words[0], kFullEventMarker);
   const std::uint32_t major = words[3] >> 16;
-  if (major != kEventVersion5 && major != kEventVersion4) return error(DecodeFault::unknown, 3, "event version", words[3]);
+  if (major != kEventVersion5 && major != kEventVersion4) return word_error(unknown, 3, "event version", words[3]);
   const std::size_t specific = major == kEventVersion5 ? kEventSpecificWords5 : kEventSpecificWords4;
   const std::uint64_t total = words[1];
   const std::uint64_t header = words[2];
   const std::uint64_t status = words[5];
-  if (total > words.size()) return error(DecodeFault::too_large, 1, "event size in words", total, words.size());
-  if (header > total) return error(DecodeFault::too_large, 2, "event header size in words", header, total);
+  if (total > words.size()) return word_error(too_large, 1, "event size in words", total, words.size());
+  if (header > total) return word_error(too_large, 2, "event header size in words", header, total);
   const std::uint64_t fixed = kGenericHeaderWords + specific;
-  if (header < fixed) return error(DecodeFault::too_small, 2, "event header size in words", header, fixed);
-  if (status > header - fixed)
-    return error(DecodeFault::too_large, 5, "number of event status words", status, header - fixed);
+  if (header < fixed) return word_error(too_small, 2, "event header size in words", header, fixed);
+  if (status > header - fixed) return word_error(too_large, 5, "number of event status words", status, header - fixed);
 
   FullEventView event;
   event.words = words.sub(0, total);
@@ -86,7 +83,7 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   event.status = words.sub(6, status);
   HeaderCursor cursor(words.sub(0, header), 6 + status);
   const std::uint32_t checksum_type = cursor.word();
-  if (checksum_type > 2) return error(DecodeFault::unknown, 6 + status, "event checksum type", checksum_type);
+  if (checksum_type > 2) return word_error(unknown, 6 + status, "event checksum type", checksum_type);
   event.checksum_type = static_cast<ChecksumType>(checksum_type);
   event.bc_time_s = cursor.word();
   event.bc_time_ns = cursor.word();
@@ -100,17 +97,15 @@ Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes) {
   std::uint32_t uncompressed = 0;
   if (major == kEventVersion5) {
     const std::uint32_t compression = cursor.word();
-    if (compression > 1) return error(DecodeFault::unknown, cursor.at() - 1, "event compression type", compression);
+    if (compression > 1) return word_error(unknown, cursor.at() - 1, "event compression type", compression);
     event.compression = static_cast<Compression>(compression);
     uncompressed = cursor.word();
   }
   if (const Decoded<void> lists = decode_lists(cursor, event); !lists) return std::unexpected(lists.error());
-  if (cursor.left() != 0) {
-    return error(DecodeFault::wrong_value, 2, "event header size in words", header, header - cursor.left());
-  }
+  if (cursor.left() != 0) return word_error(wrong_value, 2, "event header size in words", header, header - cursor.left());
 
   const std::uint64_t trailer = checksum_type == 0 ? 0 : 1;
-  if (total < header + trailer) return error(DecodeFault::too_small, 1, "event size in words", total, header + trailer);
+  if (total < header + trailer) return word_error(too_small, 1, "event size in words", total, header + trailer);
   event.checksum = trailer == 0 ? 0 : words[total - 1];
   event.payload = words.sub(header, total - header - trailer);
   // Readers use the field for compressed events only, so what writers put there otherwise is not relied on.
@@ -125,72 +120,25 @@ bool FullEventView::checksum_holds() const {
 Decoded<WordView> FullEventView::robs(std::vector<std::byte>& buffer) const {
   if (compression == Compression::none) return payload;
   const auto failed = [&](DecodeFault fault, std::uint64_t found, std::uint64_t expected) {
-    return error(fault, header_words, "compressed event payload", found, expected);
+    return word_error(fault, header_words, "compressed event payload", found, expected);
   };
   // zlib cannot shrink below a thousandth; a claim beyond that is not believed before memory is taken for it.
   const std::uint64_t size = uncompressed_words * kWordBytes;
   if (size > payload.bytes().size() * kZlibLargestRatio) {
-    return failed(DecodeFault::too_large, size, payload.bytes().size() * kZlibLargestRatio);
+    return failed(too_large, size, payload.bytes().size() * kZlibLargestRatio);
   }
   if (buffer.size() <= size) buffer.resize(size + 1);  // zlib wants an address even for nothing
   const ZlibResult result = zlib_decompress(payload.bytes(), std::span(buffer).first(size));
-  if (!result.complete) return failed(DecodeFault::damaged, 0, 0);
-  if (result.written != size) return failed(DecodeFault::wrong_value, result.written, size);
+  if (!result.complete) return failed(damaged, 0, 0);
+  if (result.written != size) return failed(wrong_value, result.written, size);
   if (padded_to_word(result.consumed) != payload.bytes().size()) {
-    return failed(DecodeFault::wrong_value, result.consumed, payload.bytes().size());
+    return failed(wrong_value, result.consumed, payload.bytes().size());
   }
   for (std::size_t i = result.consumed; i < payload.bytes().size(); ++i) {
     const auto padding = static_cast<std::uint64_t>(payload.bytes()[i]);
-    if (padding != 0) return failed(DecodeFault::wrong_value, padding, 0);
+    if (padding != 0) return failed(wrong_value, padding, 0);
   }
   return WordView(std::span(buffer).first(size));
-}
-
-std::vector<std::byte> encode_full_event(const FullEventHeader& header, std::span<const std::byte> robs) {
-  std::vector<std::byte> stored(robs.begin(), robs.end());
-  stored.resize(padded_to_word(stored.size()));
-  const std::size_t uncompressed_words = stored.size() / kWordBytes;
-  if (header.compression == Compression::zlib) {
-    stored = zlib_compress(stored, header.compression_level);
-    stored.resize(padded_to_word(stored.size()));
-  }
-  const bool with_checksum = header.checksum_type == ChecksumType::adler32;
-  const std::size_t header_words = kGenericHeaderWords + kEventSpecificWords5 + header.status.size() +
-                                   header.l1_info.size() + header.l2_info.size() + header.hlt_info.size() +
-                                   header.stream_tags.size();
-  std::vector<std::byte> out;
-  out.reserve(header_words * kWordBytes + stored.size() + kWordBytes);
-  const auto put = [&](std::size_t value) { append_word(out, static_cast<std::uint32_t>(value)); };
-  const auto put_list = [&](const std::vector<std::uint32_t>& words) {
-    put(words.size());
-    append_bytes(out, std::as_bytes(std::span(words)));
-  };
-  put(kFullEventMarker);
-  put(header_words + stored.size() / kWordBytes + (with_checksum ? 1 : 0));
-  put(header_words);
-  put(std::size_t{kEventVersion5} << 16);
-  put(header.source_id.value);
-  put_list(header.status);
-  put(static_cast<std::size_t>(with_checksum ? ChecksumType::adler32 : ChecksumType::none));
-  put(header.bc_time_s);
-  put(header.bc_time_ns);
-  put(header.global_id & 0xffffffff);
-  put(header.global_id >> 32);
-  put(header.run_type);
-  put(header.run_number);
-  put(header.lumi_block);
-  put(header.l1id.value);
-  put(header.bcid);
-  put(header.trigger_type);
-  put(static_cast<std::size_t>(header.compression));
-  put(uncompressed_words);
-  put_list(header.l1_info);
-  put_list(header.l2_info);
-  put_list(header.hlt_info);
-  put_list(header.stream_tags);
-  append_bytes(out, stored);
-  if (with_checksum) put(adler32(stored));
-  return out;
 }
 
 }  // namespace rodeo::formats

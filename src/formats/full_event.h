@@ -30,16 +30,6 @@ struct EventFields {
   bool operator==(const EventFields&) const = default;
 };
 
-/// What encode_full_event() needs: the fields and the variable parts, which it owns.
-struct FullEventHeader : EventFields {
-  std::vector<std::uint32_t> status = {0};
-  std::vector<std::uint32_t> l1_info;
-  std::vector<std::uint32_t> l2_info;
-  std::vector<std::uint32_t> hlt_info;
-  std::vector<std::uint32_t> stream_tags;  ///< packed, see stream_tags.h
-  int compression_level = 1;
-};
-
 /// A decoded full event; refers to the decoded bytes.
 struct FullEventView : EventFields {
   WordView words;             ///< the whole event
@@ -66,8 +56,5 @@ struct FullEventView : EventFields {
 
 /// Decodes the event at the start of `bytes`; more may follow it. The payload is not looked into.
 Decoded<FullEventView> decode_full_event(std::span<const std::byte> bytes);
-
-/// Makes a v5 event around ROBs; compresses and adds the checksum as the header says.
-std::vector<std::byte> encode_full_event(const FullEventHeader& header, std::span<const std::byte> robs);
 
 }  // namespace rodeo::formats

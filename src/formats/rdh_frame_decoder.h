@@ -63,8 +63,8 @@ class RdhFrameDecoder {
  public:
   struct Options {
     std::uint32_t orbits_per_frame = 1;  ///< 1: heartbeat frames; the time frame's length: whole time frames
-    std::uint32_t max_chunk_bytes =
-        1024 * 1024;  ///< longer frames that lie in several superpages are cut, marked and counted
+    /// Longer frames that lie in several superpages are cut, marked and counted.
+    std::uint32_t max_chunk_bytes = 1024 * 1024;
   };
 
   /// `links[i]` is the RDH link id (0 to 255) of the link with index i. Throws SetupError if one is named twice or an option is zero.
@@ -96,9 +96,8 @@ class RdhFrameDecoder {
     bool stopped = false;  // its last page has the stop bit
     std::uint8_t status = 0;
     std::uint8_t next_packet = 0;
-    std::uint32_t phase = 0;  // orbit of a frame's begin, modulo orbits_per_frame
-    std::uint32_t frame = 0;  // what is open: its orbit divided by orbits_per_frame
-    std::uint32_t last_orbit = 0;
+    std::uint32_t phase = 0;           // orbit of a frame's begin, modulo orbits_per_frame
+    std::uint32_t frame = 0;           // what is open: its orbit divided by orbits_per_frame
     const std::byte* begin = nullptr;  // of the open frame in the superpage that is decoded
     const std::byte* end = nullptr;    // of its last page's payload
     const std::byte* next = nullptr;   // of its last page, padding included

@@ -22,8 +22,8 @@ struct RecordingInfo {
     std::uint64_t chunks = 0;
     std::uint64_t chunk_bytes = 0;
     std::uint64_t flagged_chunks = 0;  ///< with any chunk_status bit
-    std::uint64_t card_flagged_chunks =
-        0;  ///< of these, those that the card said are truncated, malformed or wrong by their CRC
+    /// Of these, those that the card said are truncated, malformed or wrong by their CRC.
+    std::uint64_t card_flagged_chunks = 0;
     std::uint32_t smallest_chunk_bytes = UINT32_MAX;  ///< 0 once the file was read, if there is no chunk
     std::uint32_t largest_chunk_bytes = 0;
   };

@@ -3,38 +3,32 @@
 #include "formats/checksum.h"
 
 namespace rodeo::formats {
-namespace {
 
-std::unexpected<DecodeError> error(DecodeFault fault, std::size_t word, const char* field, std::uint64_t found,
-                                   std::uint64_t expected = 0) {
-  return std::unexpected(DecodeError{fault, word * kWordBytes, field, found, expected});
-}
-
-}  // namespace
+using enum DecodeFault;
 
 Decoded<RobView> decode_rob(std::span<const std::byte> bytes) {
   const WordView words(bytes);
   if (words.size() < kGenericHeaderWords) {
-    return error(DecodeFault::truncated, 0, "ROB header", bytes.size(), kGenericHeaderWords * kWordBytes);
+    return word_error(truncated, 0, "ROB header", bytes.size(), kGenericHeaderWords * kWordBytes);
   }
-  if (words[0] != kRobMarker) return error(DecodeFault::wrong_value, 0, "ROB marker", words[0], kRobMarker);
+  if (words[0] != kRobMarker) return word_error(wrong_value, 0, "ROB marker", words[0], kRobMarker);
   const std::uint64_t total = words[1];
   const std::uint64_t header = words[2];
   const std::uint64_t status = words[5];
-  if (total > words.size()) return error(DecodeFault::too_large, 1, "ROB size in words", total, words.size());
-  if (total < kGenericHeaderWords) return error(DecodeFault::too_small, 1, "ROB size in words", total, kGenericHeaderWords);
+  if (total > words.size()) return word_error(too_large, 1, "ROB size in words", total, words.size());
+  if (total < kGenericHeaderWords) return word_error(too_small, 1, "ROB size in words", total, kGenericHeaderWords);
   const std::uint32_t major = words[3] >> 16;
-  if (major != kEventVersion5 && major != kEventVersion4) return error(DecodeFault::unknown, 3, "ROB version", words[3]);
+  if (major != kEventVersion5 && major != kEventVersion4) return word_error(unknown, 3, "ROB version", words[3]);
   if (status > total - kGenericHeaderWords) {
-    return error(DecodeFault::too_large, 5, "number of ROB status words", status, total - kGenericHeaderWords);
+    return word_error(too_large, 5, "number of ROB status words", status, total - kGenericHeaderWords);
   }
   if (header != kGenericHeaderWords + status) {
-    return error(DecodeFault::wrong_value, 2, "ROB header size in words", header, kGenericHeaderWords + status);
+    return word_error(wrong_value, 2, "ROB header size in words", header, kGenericHeaderWords + status);
   }
   const std::uint32_t checksum_type = words[header - 1];
-  if (checksum_type > 2) return error(DecodeFault::unknown, header - 1, "ROB checksum type", checksum_type);
+  if (checksum_type > 2) return word_error(unknown, header - 1, "ROB checksum type", checksum_type);
   const std::uint64_t trailer = checksum_type == 0 ? 0 : 1;
-  if (total < header + trailer) return error(DecodeFault::too_small, 1, "ROB size in words", total, header + trailer);
+  if (total < header + trailer) return word_error(too_small, 1, "ROB size in words", total, header + trailer);
 
   RobView rob;
   rob.words = words.sub(0, total);
@@ -55,25 +49,6 @@ Decoded<RodView> RobView::rod() const {
 
 bool RobView::checksum_holds() const {
   return checksum_type != ChecksumType::adler32 || adler32(payload.bytes()) == checksum;
-}
-
-std::vector<std::byte> encode_rob(const RobHeader& header, std::span<const std::byte> rod) {
-  const bool with_checksum = header.checksum_type == ChecksumType::adler32;
-  const std::size_t header_words = kGenericHeaderWords + header.status.size();
-  std::vector<std::byte> out;
-  append_word(out, kRobMarker);
-  append_word(out,
-              static_cast<std::uint32_t>(header_words + padded_to_word(rod.size()) / kWordBytes + (with_checksum ? 1 : 0)));
-  append_word(out, static_cast<std::uint32_t>(header_words));
-  append_word(out, std::uint32_t{kEventVersion5} << 16);
-  append_word(out, header.source_id.value);
-  append_word(out, static_cast<std::uint32_t>(header.status.size()));
-  append_bytes(out, std::as_bytes(std::span(header.status)));
-  append_word(out, static_cast<std::uint32_t>(with_checksum ? ChecksumType::adler32 : ChecksumType::none));
-  append_bytes(out, rod);
-  out.resize(padded_to_word(out.size()));
-  if (with_checksum) append_word(out, adler32(std::span(out).subspan(header_words * kWordBytes)));
-  return out;
 }
 
 }  // namespace rodeo::formats

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "formats/decode_error.h"
 #include "formats/event_format.h"
@@ -12,12 +11,6 @@
 #include "rodeo/ids.h"
 
 namespace rodeo::formats {
-
-struct RobHeader {
-  SourceId source_id = {};
-  std::vector<std::uint32_t> status = {0};
-  ChecksumType checksum_type = ChecksumType::none;
-};
 
 /// A decoded ROB; refers to the decoded bytes.
 struct RobView {
@@ -43,9 +36,6 @@ struct RobView {
 
 /// Decodes the ROB at the start of `bytes`; more may follow it.
 Decoded<RobView> decode_rob(std::span<const std::byte> bytes);
-
-/// Makes a ROB around a ROD. CRC16-CCITT is not offered: its bit order is not public.
-std::vector<std::byte> encode_rob(const RobHeader& header, std::span<const std::byte> rod);
 
 /// Calls visit(const RobView&, offset_bytes) for each ROB of an event's payload; ends at the first that does not decode.
 template <typename Visit>

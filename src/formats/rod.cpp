@@ -4,25 +4,21 @@
 #include <bit>
 
 namespace rodeo::formats {
+
+using enum DecodeFault;
+
 namespace {
 
 constexpr std::size_t kFrameWords = kRodHeaderWords + kRodTrailerWords;
-
-std::unexpected<DecodeError> error(DecodeFault fault, std::size_t word, const char* field, std::uint64_t found,
-                                   std::uint64_t expected = 0) {
-  return std::unexpected(DecodeError{fault, word * kWordBytes, field, found, expected});
-}
 
 }  // namespace
 
 Decoded<RodView> decode_rod(std::span<const std::byte> bytes) {
   const WordView words(bytes);
-  if (words.size() < kFrameWords) {
-    return error(DecodeFault::truncated, 0, "ROD", bytes.size(), kFrameWords * kWordBytes);
-  }
-  if (words[0] != kRodMarker) return error(DecodeFault::wrong_value, 0, "ROD marker", words[0], kRodMarker);
-  if (words[1] != kRodHeaderWords) return error(DecodeFault::wrong_value, 1, "ROD header size", words[1], kRodHeaderWords);
-  if (words[2] >> 16 != kRodVersion) return error(DecodeFault::wrong_value, 2, "ROD version", words[2] >> 16, kRodVersion);
+  if (words.size() < kFrameWords) return word_error(truncated, 0, "ROD", bytes.size(), kFrameWords * kWordBytes);
+  if (words[0] != kRodMarker) return word_error(wrong_value, 0, "ROD marker", words[0], kRodMarker);
+  if (words[1] != kRodHeaderWords) return word_error(wrong_value, 1, "ROD header size", words[1], kRodHeaderWords);
+  if (words[2] >> 16 != kRodVersion) return word_error(wrong_value, 2, "ROD version", words[2] >> 16, kRodVersion);
 
   const std::size_t trailer = words.size() - kRodTrailerWords;
   const std::uint64_t status_words = words[trailer];
@@ -30,12 +26,12 @@ Decoded<RodView> decode_rod(std::span<const std::byte> bytes) {
   const std::uint32_t position = words[trailer + 2];
   const std::uint64_t body_words = words.size() - kFrameWords;
   if (status_words > body_words) {
-    return error(DecodeFault::too_large, trailer, "number of ROD status words", status_words, body_words);
+    return word_error(too_large, trailer, "number of ROD status words", status_words, body_words);
   }
   if (data_words != body_words - status_words) {
-    return error(DecodeFault::wrong_value, trailer + 1, "number of ROD data words", data_words, body_words - status_words);
+    return word_error(wrong_value, trailer + 1, "number of ROD data words", data_words, body_words - status_words);
   }
-  if (position > 1) return error(DecodeFault::unknown, trailer + 2, "ROD status position", position);
+  if (position > 1) return word_error(unknown, trailer + 2, "ROD status position", position);
 
   RodView rod;
   rod.words = words;
@@ -99,23 +95,6 @@ void store_rod_trailer(std::byte* at, std::size_t status_words, std::size_t data
                                                  static_cast<std::uint32_t>(data_words),
                                                  static_cast<std::uint32_t>(position)};
   std::memcpy(at, words, sizeof words);
-}
-
-std::vector<std::byte> encode_rod(const RodHeader& header, std::span<const std::uint32_t> status,
-                                  std::span<const std::byte> data, StatusPosition position) {
-  std::vector<std::byte> out;
-  out.reserve((kFrameWords + status.size()) * kWordBytes + padded_to_word(data.size()));
-  out.resize(kRodHeaderWords * kWordBytes);
-  store_rod_header(out.data(), header);
-  const auto append_status = [&] { append_bytes(out, std::as_bytes(status)); };
-  if (position == StatusPosition::before_data) append_status();
-  append_bytes(out, data);
-  out.resize(padded_to_word(out.size()));
-  if (position == StatusPosition::after_data) append_status();
-  out.resize(out.size() + kRodTrailerWords * kWordBytes);
-  store_rod_trailer(out.data() + out.size() - kRodTrailerWords * kWordBytes, status.size(),
-                    padded_to_word(data.size()) / kWordBytes, position);
-  return out;
 }
 
 }  // namespace rodeo::formats

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "formats/decode_error.h"
 #include "formats/event_format.h"
@@ -39,8 +38,8 @@ struct RodView {
 struct AbsentLinks {
   std::uint32_t missing = 0;
   WordView listed;  ///< link ids of the first that are missing
-  WordView
-      missing_bits;  ///< bit i % 32 of word i / 32: the i-th configured link of the ROB; empty if the builder does not say which
+  /// Bit i % 32 of word i / 32: the i-th configured link of the ROB; empty if the builder does not say which.
+  WordView missing_bits;
   WordView removed_bits;
 
   std::uint32_t removed() const { return count(removed_bits); }
@@ -53,10 +52,6 @@ std::optional<AbsentLinks> absent_links(WordView status);
 
 /// Decodes a ROD that fills `bytes` exactly, as it does inside a ROB.
 Decoded<RodView> decode_rod(std::span<const std::byte> bytes);
-
-/// Makes a ROD; `data` is padded with zeros to a word.
-std::vector<std::byte> encode_rod(const RodHeader& header, std::span<const std::uint32_t> status,
-                                  std::span<const std::byte> data, StatusPosition position = StatusPosition::before_data);
 
 /// Writes the 9 header words; for writers that build a fragment in place.
 void store_rod_header(std::byte* at, const RodHeader& header);

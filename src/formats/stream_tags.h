@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "formats/words.h"
@@ -26,8 +25,5 @@ std::vector<std::uint32_t> encode_stream_tags(std::span<const StreamTag> tags);
 
 /// The text without its padding; bytes that cannot be printed are left as they are.
 std::string stream_tag_text(WordView words);
-
-/// Reads what encode_stream_tags() writes; attributes in any order, unknown ones are passed over. Tags that do not parse are left out.
-std::vector<StreamTag> decode_stream_tags(std::string_view text);
 
 }  // namespace rodeo::formats

@@ -50,9 +50,8 @@ void TriggerPlan::schedule_next() {
 void TriggerPlan::reset_event_counter(std::uint64_t time_ns) {
   ++ecrs_;
   l1_ = 0;
-  if (ecr_period_ns_ > 0) {
+  if (ecr_period_ns_ > 0)
     while (next_ecr_ns_ <= time_ns) next_ecr_ns_ += ecr_period_ns_;
-  }
 }
 
 }  // namespace rodeo::formats

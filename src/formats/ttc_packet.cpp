@@ -4,6 +4,9 @@
 #include <cstring>
 
 namespace rodeo::formats {
+
+using enum DecodeFault;
+
 namespace {
 
 constexpr std::size_t kBcidAt = 2;
@@ -57,14 +60,11 @@ std::size_t TtcPacket::write(std::span<std::byte> chunk) const {
 }
 
 Decoded<TtcPacket> TtcPacket::read(std::span<const std::byte> chunk) {
-  if (chunk.size() < kFormat1Bytes) {
-    return std::unexpected(DecodeError{DecodeFault::truncated, 0, "TTC packet", chunk.size(), kFormat1Bytes});
-  }
+  if (chunk.size() < kFormat1Bytes) return decode_error(truncated, 0, "TTC packet", chunk.size(), kFormat1Bytes);
   const auto format = get<std::uint8_t>(chunk, 0);
   const std::size_t least = least_bytes(format);
-  if (least == 0) return std::unexpected(DecodeError{DecodeFault::unknown, 0, "TTC packet format", format, 0});
-  if (chunk.size() < least)
-    return std::unexpected(DecodeError{DecodeFault::truncated, 0, "TTC packet", chunk.size(), least});
+  if (least == 0) return decode_error(unknown, 0, "TTC packet format", format);
+  if (chunk.size() < least) return decode_error(truncated, 0, "TTC packet", chunk.size(), least);
 
   TtcPacket packet;
   packet.bcid = get<std::uint16_t>(chunk, kBcidAt) & 0xfffU;

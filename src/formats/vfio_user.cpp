@@ -1,6 +1,5 @@
 #include "formats/vfio_user.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <tuple>

@@ -27,8 +27,8 @@ struct EventFileSettings {
   std::string simple_name = {};  ///< if set, files are called <simple_name>._0001.data
   formats::RunParameters run = {};
   std::uint32_t max_blocks = 0;  ///< per file; 0: no limit
-  std::uint64_t max_bytes =
-      0;  ///< of a whole file, records included; 0: no limit. The file's header says it in MiB, rounded up
+  /// Of a whole file, records included; 0: no limit. The file's header says it in MiB, rounded up.
+  std::uint64_t max_bytes = 0;
   std::vector<std::string> free_strings = {};
   std::optional<formats::ProvableMark> provable = {};  ///< the payload proves itself
   bool foreign_events = false;                         ///< not made by Rodeo: nothing is promised of their ROD data

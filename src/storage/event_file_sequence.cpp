@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <ctime>

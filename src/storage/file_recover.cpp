@@ -171,6 +171,8 @@ class Scanner {
   bool compressed_ = false;
 };
 
+using namespace event_word;
+
 // Finds words in the headers of Rodeo's events that cannot be as they were written, and what they must have been.
 class HeaderDoubts {
  public:
@@ -205,21 +207,6 @@ class HeaderDoubts {
   const std::vector<Doubt>& all() const { return doubts_; }
 
  private:
-  // Word numbers in the header of an event with one status word.
-  enum Word : std::size_t {
-    kVersion = 3,
-    kStatus = 6,
-    kSeconds = 8,
-    kNanoseconds = 9,
-    kGlobalIdLow = 10,
-    kGlobalIdHigh = 11,
-    kRunNumber = 13,
-    kL1Id = 15,
-    kBcid = 16,
-    kTriggerType = 17,
-    kCompression = 18,
-    kUncompressedWords = 19,
-  };
   struct Seen {
     std::uint64_t event = 0;
     std::uint64_t offset = 0;
@@ -269,16 +256,12 @@ class HeaderDoubts {
 // A copy of the event that says that its header is not proven.
 std::vector<std::byte> marked_event(std::span<const std::byte> event) {
   std::vector<std::byte> copy(event.begin(), event.end());
-  const auto add_to = [&](std::size_t word, std::uint32_t value) {
-    std::byte* const at = copy.data() + word * kWordBytes;
-    store_word(at, load_word(at) + value);
-  };
-  constexpr std::size_t kStatusWords = 5;
   if (load_word(copy.data() + kStatusWords * kWordBytes) == 0) {
-    copy.insert(copy.begin() + (kStatusWords + 1) * kWordBytes, kWordBytes, std::byte{0});
-    for (const std::size_t size : {std::size_t{1}, std::size_t{2}, kStatusWords}) add_to(size, 1);
+    copy.insert(copy.begin() + kStatus * kWordBytes, kWordBytes, std::byte{0});
+    for (const std::size_t size : {kSize, kHeaderSize, kStatusWords})
+      store_word(copy.data() + size * kWordBytes, load_word(copy.data() + size * kWordBytes) + 1);
   }
-  std::byte* const status = copy.data() + (kStatusWords + 1) * kWordBytes;
+  std::byte* const status = copy.data() + kStatus * kWordBytes;
   store_word(status, load_word(status) | kHeaderNotProven);
   return copy;
 }

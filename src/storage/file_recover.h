@@ -41,8 +41,8 @@ std::optional<std::uint64_t> find_event_marker(std::span<const std::byte> file);
 struct RecoverResult {
   ScanTotals scan;
   std::uint64_t marked = 0;  ///< events that were marked (kHeaderNotProven)
-  bool headers_proven =
-      false;  ///< the CRC-32 over the whole file says that the headers of all others are as they were written
+  /// The CRC-32 over the whole file says that the headers of all others are as they were written.
+  bool headers_proven = false;
   std::optional<FragmentConsumer::File> written;  ///< none if there was no whole event
 };
 

@@ -7,9 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "formats/full_event.h"
-#include "formats/rob.h"
-#include "formats/rod.h"
+#include "formats/encode_event.h"
 #include "formats/rod_data.h"
 
 namespace rodeo::test {
