@@ -21,20 +21,10 @@ TriggerAuthority::TriggerAuthority(TriggerSettings settings)
              .ecr_triggers = settings.ecr_triggers,
              .ecr_period = settings.ecr_period}) {}
 
-TriggerHub::Follower TriggerAuthority::join(std::string name, std::uint64_t capacity) {
-  const std::lock_guard lock(mutex_);
-  return ledger_.join(std::move(name), capacity);
-}
-
 std::optional<TriggerHub::Follower> TriggerAuthority::join_peer(std::string name, std::string peer) {
   const std::lock_guard lock(mutex_);
   if (ledger_.here(name)) return std::nullopt;
   return ledger_.join(std::move(name), 0, std::move(peer));
-}
-
-void TriggerAuthority::leave(Follower follower) {
-  const std::lock_guard lock(mutex_);
-  ledger_.leave(follower);
 }
 
 void TriggerAuthority::set_ready(Follower follower, bool ready, std::uint64_t now_ns) {
@@ -144,16 +134,6 @@ std::uint64_t TriggerAuthority::take(Follower follower, std::uint64_t most, std:
   if (!ledger_.is_ready(follower)) return 0;
   if (plan_.paced() || ledger_.end() - ledger_.position(follower) < most) advance_locked(now_ns);
   return ledger_.take(follower, most, out);
-}
-
-void TriggerAuthority::done(Follower follower, std::uint64_t count) {
-  const std::lock_guard lock(mutex_);
-  ledger_.done(follower, count);
-}
-
-void TriggerAuthority::set_busy(Follower follower, bool busy) {
-  const std::lock_guard lock(mutex_);
-  ledger_.set_busy(follower, busy);
 }
 
 bool TriggerAuthority::ended() const {

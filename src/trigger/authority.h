@@ -4,13 +4,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "formats/trigger_plan.h"
-#include "trigger/ledger.h"
 #include "trigger/source.h"
 
 namespace rodeo::trigger {
@@ -34,12 +32,8 @@ class TriggerAuthority final : public TriggerHub {
  public:
   explicit TriggerAuthority(TriggerSettings settings);
 
-  Follower join(std::string name, std::uint64_t capacity) override;
-  void leave(Follower follower) override;
   void set_ready(Follower follower, bool ready, std::uint64_t now_ns) override;
   std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns, std::vector<TriggerRange>& out) override;
-  void done(Follower follower, std::uint64_t count) override;
-  void set_busy(Follower follower, bool busy) override;
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
 
@@ -70,9 +64,7 @@ class TriggerAuthority final : public TriggerHub {
   bool enough_ready() const { return ledger_.ready_functions() >= std::max(settings_.wait_for, 1U); }
 
   const TriggerSettings settings_;
-  mutable std::mutex mutex_;
   formats::TriggerPlan plan_;
-  TriggerLedger ledger_;
   std::uint64_t start_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t offering_ns_ = 0;

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>

@@ -54,19 +54,8 @@ void TriggerFollower::wake() {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-TriggerHub::Follower TriggerFollower::join(std::string name, std::uint64_t capacity) {
-  const std::lock_guard lock(mutex_);
-  const Follower follower = ledger_.join(std::move(name), capacity);
-  busy_.resize(std::max(busy_.size(), follower + 1));
-  return follower;
-}
-
 void TriggerFollower::leave(Follower follower) {
-  set_busy(follower, false);
-  {
-    const std::lock_guard lock(mutex_);
-    ledger_.leave(follower);
-  }
+  TriggerHub::leave(follower);
   wake();
 }
 
@@ -101,10 +90,8 @@ void TriggerFollower::done(Follower follower, std::uint64_t count) {
 void TriggerFollower::set_busy(Follower follower, bool busy) {
   {
     const std::lock_guard lock(mutex_);
-    if (busy_[follower] == busy) return;
-    busy_[follower] = busy;
+    if (ledger_.is_busy(follower) == busy) return;
     ledger_.set_busy(follower, busy);
-    busy_functions_ += busy ? 1U : ~0U;
   }
   wake();
 }
@@ -234,7 +221,7 @@ void TriggerFollower::follow(TriggerConnection connection) {
 }
 
 State TriggerFollower::state() const {
-  State state{.ready = static_cast<std::uint16_t>(ledger_.ready_functions()), .busy = busy_functions_ > 0, .hold = hold_};
+  State state{.ready = static_cast<std::uint16_t>(ledger_.ready_functions()), .busy = ledger_.any_busy(), .hold = hold_};
   // Those that are not ready leave what still comes.
   state.granted = std::max(granted_, received_ + ledger_.room());
   return state;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,7 +11,6 @@
 #include "base/error.h"
 #include "formats/provable.h"
 #include "trigger/connection.h"
-#include "trigger/ledger.h"
 #include "trigger/source.h"
 
 namespace rodeo::trigger {
@@ -32,7 +30,6 @@ class TriggerFollower final : public TriggerHub {
   explicit TriggerFollower(TriggerFollowerSettings settings);
   ~TriggerFollower() override;
 
-  Follower join(std::string name, std::uint64_t capacity) override;
   void leave(Follower follower) override;
   void set_ready(Follower follower, bool ready, std::uint64_t now_ns) override;
   std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns, std::vector<TriggerRange>& out) override;
@@ -63,13 +60,10 @@ class TriggerFollower final : public TriggerHub {
   base::UniqueFd wake_;
   std::atomic<bool> stop_{false};
 
-  mutable std::mutex mutex_;  // guards what follows
-  TriggerLedger ledger_;
+  // Guarded by mutex_
   TriggerReport report_;
   TriggerLinkReport link_;
   std::optional<Error> refused_;
-  unsigned busy_functions_ = 0;
-  std::vector<bool> busy_;
   bool welcome_ = false;        // the connection is usable
   std::uint64_t received_ = 0;  // triggers of this connection
   std::uint64_t granted_ = 0;   // told

@@ -5,24 +5,25 @@
 namespace rodeo::trigger {
 
 bool TriggerLedger::here(const std::string& name) const {
-  return std::ranges::any_of(followers_, [&](const State& state) { return state.here && state.name == name; });
+  return std::ranges::any_of(followers_, [&](const State& state) { return state.connected && state.name == name; });
 }
 
 TriggerLedger::Follower TriggerLedger::join(std::string name, std::uint64_t capacity, std::string peer) {
-  auto slot = std::ranges::find_if(followers_, [&](const State& state) { return !state.here && state.name == name; });
+  auto slot = std::ranges::find_if(followers_, [&](const State& state) { return !state.connected && state.name == name; });
   if (slot == followers_.end() && followers_.size() >= kMostNames)
-    slot = std::ranges::find_if(followers_, [](const State& state) { return !state.here; });
+    slot = std::ranges::find_if(followers_, [](const State& state) { return !state.connected; });
   if (slot == followers_.end()) slot = followers_.insert(followers_.end(), State{});
-  if (slot->name != name) *slot = State{.name = std::move(name)};
+  if (slot->name != name) *slot = {};
+  slot->name = std::move(name);
   slot->peer = std::move(peer);
   slot->capacity = slot->peer.empty() ? std::max<std::uint64_t>(capacity, 1) : 0;
-  slot->here = true;
+  slot->connected = true;
   return static_cast<Follower>(slot - followers_.begin());
 }
 
 void TriggerLedger::leave(Follower follower) {
   set_ready(follower, 0);
-  followers_[follower].here = followers_[follower].busy = false;
+  followers_[follower].connected = followers_[follower].busy = false;
 }
 
 void TriggerLedger::set_ready(Follower follower, unsigned functions) {
@@ -123,18 +124,11 @@ void TriggerLedger::report(TriggerReport& report) const {
       most = state.held_up;
       report.busy_follower = state.name;
     }
-    if (!state.here && state.triggers + state.held_up + state.busy_ns == 0) continue;
+    if (!state.connected && state.triggers + state.held_up + state.busy_ns == 0) continue;
     const double offered = static_cast<double>(report.offered);
-    report.followers.push_back({.name = state.name,
-                                .peer = state.peer,
-                                .connected = state.here,
-                                .ready = state.ready,
-                                .triggers = state.triggers,
-                                .missed = state.missed,
-                                .held_up = state.held_up,
-                                .held_up_alone = state.held_up_alone,
-                                .busy_seconds = static_cast<double>(state.busy_ns) * 1e-9,
-                                .dead_time = offered > 0 ? static_cast<double>(state.held_up) / offered : 0});
+    TriggerFollowerReport& one = report.followers.emplace_back(state);
+    one.busy_seconds = static_cast<double>(state.busy_ns) * 1e-9;
+    one.dead_time = offered > 0 ? static_cast<double>(state.held_up) / offered : 0;
   }
 }
 

@@ -1,6 +1,7 @@
 // Accepted triggers that somebody still wants, and how far each follower has come with them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -28,6 +29,8 @@ class TriggerLedger {
   void done(Follower follower, std::uint64_t count);
 
   bool is_ready(Follower follower) const { return followers_[follower].ready > 0; }
+  bool is_busy(Follower follower) const { return followers_[follower].busy; }
+  bool any_busy() const { return std::ranges::any_of(followers_, &State::busy); }
   /// The next trigger that take() will give it.
   std::uint64_t position(Follower follower) const { return followers_[follower].taken; }
   bool here(const std::string& name) const;
@@ -47,20 +50,12 @@ class TriggerLedger {
   void report(TriggerReport& report) const;
 
  private:
-  struct State {
-    std::string name = {};
-    std::string peer = {};
+  struct State : TriggerFollowerReport {
     std::uint64_t capacity = 0;  // 0: `limit` is what counts
     std::uint64_t taken = 0;     // index of the next one to hand out
     std::uint64_t limit = 0;     // index of the first that there is no room for
-    std::uint64_t triggers = 0;
-    std::uint64_t missed = 0;
-    std::uint64_t held_up = 0;
-    std::uint64_t held_up_alone = 0;
     std::uint64_t busy_ns = 0;
-    unsigned ready = 0;
     bool busy = false;
-    bool here = false;
   };
   struct Entry {
     std::uint64_t index;

@@ -1,7 +1,6 @@
 // What a trigger authority and its followers in other processes say to each other: bytes both ways (docs/protocols/trigger.md).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <expected>

@@ -2,37 +2,53 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "trigger/range.h"
-#include "trigger/report.h"
+#include "trigger/ledger.h"
 
 namespace rodeo::trigger {
 
 /// Whom all functions of a process follow. Time is an argument (steady nanoseconds), so that a test decides it. Thread-safe; no call waits.
 class TriggerHub {
  public:
-  using Follower = std::size_t;
+  using Follower = TriggerLedger::Follower;
   virtual ~TriggerHub() = default;
 
   /// A follower has room for `capacity` triggers that it has not done yet. It is busy when they are that many, and not looked at until it is ready.
-  virtual Follower join(std::string name, std::uint64_t capacity) = 0;
-  virtual void leave(Follower follower) = 0;
+  Follower join(std::string name, std::uint64_t capacity) {
+    const std::lock_guard lock(mutex_);
+    return ledger_.join(std::move(name), capacity);
+  }
+  virtual void leave(Follower follower) {
+    const std::lock_guard lock(mutex_);
+    ledger_.leave(follower);
+  }
   /// A follower that is not ready misses what is accepted meanwhile, and holds nobody up, unless so few are left that triggers are held.
   virtual void set_ready(Follower follower, bool ready, std::uint64_t now_ns) = 0;
   /// Appends up to `most` triggers that this follower has not had, in order, and returns how many.
   virtual std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns,
                              std::vector<TriggerRange>& out) = 0;
   /// The follower has dealt with so many more, in order.
-  virtual void done(Follower follower, std::uint64_t count) = 0;
+  virtual void done(Follower follower, std::uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    ledger_.done(follower, count);
+  }
   /// Busy for another reason than its capacity.
-  virtual void set_busy(Follower follower, bool busy) = 0;
+  virtual void set_busy(Follower follower, bool busy) {
+    const std::lock_guard lock(mutex_);
+    ledger_.set_busy(follower, busy);
+  }
   /// Nothing is offered, and nothing counts as dead time, for 100 ms from the last call on: functions that are switched off one after the other end with the
   /// same trigger. True once all that was accepted before can be taken and nothing else comes.
   virtual bool hold(std::uint64_t now_ns) = 0;
   virtual TriggerReport report() const = 0;
+
+ protected:
+  mutable std::mutex mutex_;  // guards the ledger, and what its hub has besides
+  TriggerLedger ledger_;
 };
 
 /// One function's end. One thread. The hub must live longer.
