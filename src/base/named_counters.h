@@ -2,11 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "base/counters.h"
 #include "rodeo/input.h"
 
 namespace rodeo::base {
@@ -31,6 +35,18 @@ inline std::uint64_t& counter_named(std::vector<NamedCounter>& counters, std::st
 
 inline void add_counter(std::vector<NamedCounter>& counters, const NamedCounter& more) {
   counter_named(counters, more.name) += more.value;
+}
+
+/// The counters of a block that are `wanted`, in the order of its enum.
+template <typename Enum, std::size_t N>
+std::vector<NamedCounter> named_counters(const CounterBlock<Enum>& counters, const std::array<CounterInfo, N>& infos,
+                                         std::type_identity_t<bool (*)(Enum)> wanted) {
+  std::vector<NamedCounter> named;
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto counter = static_cast<Enum>(i);
+    if (wanted(counter)) named.push_back({std::string(infos[i].name), counters.read(counter)});
+  }
+  return named;
 }
 
 }  // namespace rodeo::base

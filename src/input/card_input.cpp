@@ -17,9 +17,7 @@
 #include "card_registers/cru.h"
 #include "card_registers/felix.h"
 #include "formats/fid.h"
-#include "input/block_span_decoder.h"
 #include "input/paged_stream.h"
-#include "input/rdh_span_decoder.h"
 #include "rodeo/settings.h"
 
 namespace rodeo::input {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kPages = 256;
 constexpr int kStepsWithoutChunks = 32;  // that one poll() takes before it lets its worker look around
-constexpr std::uint64_t kClockLeadNs =
-    2'000'000;  // that a card may gain on the others; less than the shortest silence that stops a clock
+// That a card may gain on the others; less than the shortest silence that stops a clock.
+constexpr std::uint64_t kClockLeadNs = 2'000'000;
 
 }  // namespace
 

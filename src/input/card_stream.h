@@ -9,7 +9,7 @@
 #include "card/numa.h"
 #include "input/card_spans.h"
 #include "input/delivered.h"
-#include "input/return_list.h"
+#include "input/free_list.h"
 #include "input/span_decoder.h"
 #include "rodeo/input.h"
 

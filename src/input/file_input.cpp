@@ -1,13 +1,13 @@
 #include "input/file_input.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/named_counters.h"
 #include "base/sentence.h"
 #include "formats/fid.h"
 #include "input/paged_stream.h"
@@ -18,11 +18,11 @@ namespace {
 
 using formats::BlockCounter;
 
-// What makes a recording other than its chunks; the rest of the decoder's counters is normal operation or depends on the worker.
-constexpr BlockCounter kAnomalies[] = {BlockCounter::sequence_gaps, BlockCounter::lost_blocks,   BlockCounter::cut_by_gap,
-                                       BlockCounter::bad_trailer,   BlockCounter::orphan_middle, BlockCounter::orphan_last,
-                                       BlockCounter::unterminated,  BlockCounter::oversize,      BlockCounter::unfinished,
-                                       BlockCounter::given_up};
+// What makes a recording other than its chunks. Every worker meets a block without marker: that is in `damaged`.
+bool tells(BlockCounter counter) {
+  using enum BlockCounter;
+  return counter == unfinished || counter == given_up || (is_anomaly(counter) && counter != bad_marker);
+}
 
 }  // namespace
 
@@ -89,12 +89,13 @@ std::vector<NamedCounter> FileInput::counters() const {
   std::uint64_t sent = 0;
   std::uint64_t not_restamped = 0;
   std::uint64_t foremost = 0;
-  std::array<std::uint64_t, std::size(kAnomalies)> anomalies{};
+  std::vector<NamedCounter> anomalies;
   for (const auto& stream : streams_) {
     sent += stream->counters().chunks;
     not_restamped += stream->not_restamped();
     foremost = std::max(foremost, stream->played_bytes());
-    for (std::size_t i = 0; i < anomalies.size(); ++i) anomalies[i] += stream->block_counters().read(kAnomalies[i]);
+    for (const NamedCounter& one : base::named_counters(stream->block_counters(), formats::kBlockCounterInfo, tells))
+      base::add_counter(anomalies, one);
   }
   const double events = static_cast<double>(foremost) / static_cast<double>(recording_.blocks().size()) *
                         static_cast<double>(recording_.events());
@@ -103,9 +104,7 @@ std::vector<NamedCounter> FileInput::counters() const {
   std::uint64_t damaged = 0;
   for (const NamedCounter& one : recording_.damage()) damaged += one.value;
   all.push_back({"damaged", damaged});
-  for (std::size_t i = 0; i < anomalies.size(); ++i) {
-    all.push_back({std::string(formats::kBlockCounterInfo[static_cast<std::size_t>(kAnomalies[i])].name), anomalies[i]});
-  }
+  all.insert(all.end(), anomalies.begin(), anomalies.end());
   return all;
 }
 

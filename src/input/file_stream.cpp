@@ -10,10 +10,9 @@ namespace rodeo::input {
 namespace {
 
 constexpr std::size_t kBlocksPerPage = 64;
-constexpr std::size_t kPages = 256;      // that point into the file
-constexpr double kRecordedRate = 100e3;  // events per second of recording time
-constexpr formats::DecodeBuffer::Capacity kPageRoom{
-    .runs = 1024, .entries = 1024, .carry_bytes = 64 * 1024};  // besides one block's worst case
+constexpr std::size_t kPages = 256;                                          // that point into the file
+constexpr double kRecordedRate = 100e3;                                      // events per second of recording time
+constexpr formats::DecodeBuffer::Capacity kPageRoom{1024, 1024, 64 * 1024};  // besides one block's worst case
 constexpr int kPagesWithoutChunks = 32;  // that one poll() walks over before it lets its worker look around
 
 // Bytes from run.data to the end of its last chunk.
@@ -39,10 +38,7 @@ FileStream::FileStream(const Recording& recording, const Playback& playback, std
       followers_(elinks.size()),
       done_(elinks.size()),
       trigger_list_(trigger_list) {
-  auto room = decoder_.capacity_for(1);
-  room.runs += kPageRoom.runs;
-  room.entries += kPageRoom.entries;
-  room.carry_bytes += kPageRoom.carry_bytes;
+  const auto room = decoder_.capacity_for(1) + kPageRoom;
   // What a page's runs cover: the blocks, and chunks joined from several of them.
   const std::size_t page_bytes = kBlocksPerPage * recording.format().block_bytes + room.carry_bytes;
   std::size_t pages = kPages;

@@ -13,8 +13,8 @@
 #include "formats/block_decoder.h"
 #include "formats/provable.h"
 #include "input/delivered.h"
+#include "input/free_list.h"
 #include "input/recording.h"
-#include "input/return_list.h"
 #include "input/stop_plan.h"
 #include "rodeo/input.h"
 #include "rodeo/trigger.h"
@@ -31,8 +31,8 @@ struct Playback {
 
   std::atomic<std::uint64_t> start_ns{0};  ///< 0: not started
   static constexpr std::uint64_t kNoStop = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> hold_at{
-      kNoStop};                      ///< bytes played, over all passes: no stream goes beyond until there is a plan
+  /// Bytes played, over all passes: no stream goes beyond until there is a plan.
+  std::atomic<std::uint64_t> hold_at{kNoStop};
   StopPlan plan;                     ///< written before `planned`
   std::atomic<bool> planned{false};  ///< the streams end as the plan says
 };
@@ -64,8 +64,8 @@ class FileStream final : public DataStream {
   struct FilePage : Page {
     FilePage(formats::DecodeBuffer::Capacity capacity, FileStream& of, std::byte* copy_to);
     formats::DecodeBuffer decoded;
-    std::vector<ChunkRun>
-        copies;  // looping: the runs, pointing into memory; at the end of a run, those that are left of them
+    // Looping: the runs, pointing into memory; at the end of a run, those that are left of them.
+    std::vector<ChunkRun> copies;
     std::byte* memory;
     FilePage* next_free = nullptr;
   };

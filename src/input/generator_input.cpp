@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/named_counters.h"
 #include "base/pin.h"
 
 namespace rodeo::input {
@@ -87,9 +88,9 @@ void InternalDataGenerator::run() {
 
 std::vector<NamedCounter> InternalDataGenerator::counters() const {
   std::vector<NamedCounter> all{{"sent", generator_.chunks_sent()}};
-  for (std::size_t i = 0; i < kGeneratorCounters.size(); ++i) {
-    all.push_back({std::string(kGeneratorCounters[i].name), generator_.counters().read(static_cast<GeneratorCounter>(i))});
-  }
+  const auto counted =
+      base::named_counters(generator_.counters(), kGeneratorCounters, [](GeneratorCounter) { return true; });
+  all.insert(all.end(), counted.begin(), counted.end());
   return all;
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <string>
 #include <thread>
 #include <vector>
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "rodeo/ids.h"
@@ -66,8 +65,8 @@ struct GeneratorSettings {
   bool random = false;       ///< exponential spacing instead of an even one
   std::uint64_t events = 0;  ///< accepted triggers after which the run ends; 0: none
   double occupancy = 1;      ///< chance that a link has data for a trigger
-  std::uint32_t groups =
-      0;  ///< FULL: links are dealt into this many groups, in order; within a group they carry events in turn
+  /// FULL: links are dealt into this many groups, in order; within a group they carry events in turn.
+  std::uint32_t groups = 0;
   std::uint64_t ecr_triggers = 0;          ///< event counter reset every so many triggers; 0: never
   std::chrono::nanoseconds ecr_period{0};  ///< event counter reset every so often; 0: never
 

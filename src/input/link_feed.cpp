@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -153,17 +154,14 @@ bool LinkFeed::send_plain(LinkIndex index, Link& link, std::uint64_t end) {
     std::uint32_t fit = 0;
     std::byte* out = stream_.add_run(index, size, static_cast<std::uint32_t>((end - trigger + step - 1) / step), fit);
     if (out == nullptr) return false;
-    if (size == 40) {  // a size that the compiler knows is half the work
-      for (std::uint32_t i = 0; i < fit; ++i, out += 40, trigger += step) {
+    const auto fill = [&](auto bytes) {
+      for (std::uint32_t i = 0; i < fit; ++i, out += bytes, trigger += step) {
         const AcceptedTrigger& of = history_[trigger];
-        formats::Provable::fill(out, 40, of.header, provable_.key(link.link_id, of.l1id));
+        formats::Provable::fill(out, bytes, of.header, provable_.key(link.link_id, of.l1id));
       }
-    } else {
-      for (std::uint32_t i = 0; i < fit; ++i, out += size, trigger += step) {
-        const AcceptedTrigger& of = history_[trigger];
-        formats::Provable::fill(out, size, of.header, provable_.key(link.link_id, of.l1id));
-      }
-    }
+    };
+    // A size that the compiler knows is half the work.
+    size == 40 ? fill(std::integral_constant<std::uint32_t, 40>{}) : fill(size);
     link.next = trigger;
   }
   return true;

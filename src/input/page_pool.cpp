@@ -24,30 +24,16 @@ PagePool::PagePool(std::size_t pages, PageShape shape, DataStream& stream, std::
     page.memory = memory_.data() + i * shape.bytes;
     page.run_storage = runs_.data() + i * shape.runs;
     page.entry_storage = entries_.data() + i * shape.entries;
-    page.next_free = free_;
-    free_ = &page;
+    free_.put(page);
   }
-  free_count_ = pages;
 }
 
 PooledPage* PagePool::take() {
-  if (!returned_.empty()) collect();
-  PooledPage* page = free_;
+  PooledPage* const page = free_.take();
   if (page == nullptr) return nullptr;
-  free_ = page->next_free;
-  --free_count_;
   page->used_bytes = page->used_runs = page->used_entries = page->chunks = 0;
   page->payload_bytes = 0;
   return page;
-}
-
-void PagePool::collect() {
-  PooledPage* first = returned_.take_all();
-  if (first == nullptr) return;
-  PooledPage* last = first;
-  for (++free_count_; last->next_free != nullptr; last = last->next_free) ++free_count_;
-  last->next_free = free_;
-  free_ = first;
 }
 
 }  // namespace rodeo::input

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/arena.h"
-#include "input/return_list.h"
+#include "input/free_list.h"
 #include "rodeo/input.h"
 
 namespace rodeo::input {
@@ -35,8 +35,7 @@ struct PageShape {
   std::uint32_t entries = 0;  ///< 0: uniform runs only
 };
 
-/// take() and free_at_least() belong to one thread, the producer; give_back() to any. The page returned last is taken first, so
-/// that a healthy run stays in cache.
+/// take() and free_at_least() belong to one thread, the producer; give_back() to any.
 class PagePool {
  public:
   /// Throws SetupError if there is no memory for that. `purpose` is named in the error.
@@ -45,27 +44,20 @@ class PagePool {
   /// An empty page, or nullptr when all are in use.
   PooledPage* take();
 
-  bool free_at_least(std::size_t pages) {
-    if (free_count_ < pages) collect();
-    return free_count_ >= pages;
-  }
+  bool free_at_least(std::size_t pages) { return free_.at_least(pages); }
 
-  void give_back(PooledPage& page) noexcept { returned_.push(page); }
+  void give_back(PooledPage& page) noexcept { free_.give_back(page); }
 
   std::size_t pages() const { return pages_.size(); }
   const PageShape& shape() const { return shape_; }
 
  private:
-  void collect();
-
   PageShape shape_;
   base::Arena memory_;
   std::vector<PooledPage> pages_;
   std::vector<ChunkRun> runs_;
   std::vector<ChunkEntry> entries_;
-  PooledPage* free_ = nullptr;  // the producer's own list
-  std::size_t free_count_ = 0;
-  ReturnList<PooledPage> returned_;
+  FreeList<PooledPage> free_;
 };
 
 }  // namespace rodeo::input

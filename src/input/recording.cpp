@@ -6,12 +6,15 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/named_counters.h"
 #include "base/sentence.h"
 #include "formats/block_decoder.h"
 #include "formats/recording_info.h"
 
 namespace rodeo::input {
 namespace {
+
+using formats::BlockCounter;
 
 constexpr std::size_t kBlocksAtOnce = 16;
 
@@ -73,11 +76,9 @@ void Recording::read_through() {
   ids_.end_learning();
   buffer.clear();
   decoder.finish(buffer);
-  for (std::size_t i = 0; i < formats::kBlockCounters; ++i) {
-    const auto counter = static_cast<formats::BlockCounter>(i);
-    const std::uint64_t count = decoder.counters().read(counter);
-    if (count == 0 || !(formats::is_anomaly(counter) || counter == formats::BlockCounter::unfinished)) continue;
-    damage_.push_back({std::string(formats::kBlockCounterInfo[i].name), count});
+  const auto tells = [](BlockCounter counter) { return is_anomaly(counter) || counter == BlockCounter::unfinished; };
+  for (NamedCounter& one : base::named_counters(decoder.counters(), formats::kBlockCounterInfo, tells)) {
+    if (one.value > 0) damage_.push_back(std::move(one));
   }
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "formats/decode_buffer.h"
+#include "formats/block.h"
+#include "formats/rdh_frame_decoder.h"
 #include "input/card_spans.h"
 #include "rodeo/input.h"
 
@@ -27,5 +29,14 @@ class SpanDecoder {
   /// What was wrong with the data, by name. Any thread.
   virtual std::vector<NamedCounter> counters() const = 0;
 };
+
+/// FELIX blocks. `elinks[i]` is the card's number of link i; other E-links' blocks are skipped. A span must hold whole blocks: what is left over at its
+/// end counts as `partial_block_bytes`. Throws SetupError for an impossible format.
+std::unique_ptr<SpanDecoder> make_block_span_decoder(const formats::BlockFormat& format, std::uint32_t max_chunk_bytes,
+                                                     std::span<const std::uint16_t> elinks);
+
+/// Superpages of RDH pages. `links[i]` is the RDH link id of link i, and of the superpages that it fills; those of others are skipped. Throws SetupError.
+std::unique_ptr<SpanDecoder> make_rdh_span_decoder(const formats::RdhFrameDecoder::Options& options,
+                                                   std::span<const std::uint8_t> links);
 
 }  // namespace rodeo::input

@@ -1,8 +1,6 @@
 #include "input/trigger_list.h"
 
-#include <array>
 #include <cassert>
-#include <cstring>
 
 #include "formats/trigger_plan.h"
 #include "formats/ttc_packet.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "formats/block_encoder.h"
-#include "input/block_span_decoder.h"
+#include "input/span_decoder.h"
 #include "input/stream_reader.h"
 
 namespace rodeo::input {
