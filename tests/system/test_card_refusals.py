@@ -8,8 +8,11 @@ import time
 
 import pytest
 
-from conftest import Rodeo, scaled
+from conftest import TIMEOUT_SCALE, Rodeo, scaled
 from emulated_cards import CARDS, CRU, FELIX, SMALL, emulated
+
+
+unsanitized = pytest.mark.skipif(TIMEOUT_SCALE != 1, reason="sanitizers need descriptors of their own")
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,7 @@ def test_memory_that_is_not_there_is_no_invalid_configuration(cards):
     assert said.startswith("error[card.dma_memory]") and "--buffer-size" in said
 
 
+@unsanitized
 def test_a_lack_of_descriptors_is_our_own(cards):
     """Whatever is the first that there is no room for: it is not the card's fault, and nothing that was not reached."""
     said = ""
@@ -78,6 +82,7 @@ def test_a_lack_of_descriptors_is_our_own(cards):
     assert "descriptors that the card sent: Too many open files" in said
 
 
+@unsanitized
 def test_an_emulator_without_descriptors_has_failed(rodeo):
     (rodeo.directory / "cards.toml").write_text(CARDS)
     for most in range(5, 13):
