@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/sentence.h"
+#include "formats/event_frame.h"
 #include "formats/fid.h"
 #include "formats/recording_info.h"
 #include "input/card_input.h"
@@ -101,6 +102,31 @@ std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& sett
   }
 }
 
+/// The least that a whole event takes in a file, as far as that is known before there is one.
+std::uint64_t least_event_bytes(const ReadoutSettings& settings, const std::optional<input::GeneratorSettings>& generator) {
+  std::uint64_t bytes = formats::EventFrame(event_frame_settings(settings.run)).bytes_around(Fragment{});
+  if (!generator || generator->occupancy < 1 || settings.builder.type != "gbt") return bytes;
+  std::size_t links = generator->links.size();
+  for (const RobSettings& rob : settings.robs) links = std::min(links, rob.links.empty() ? links : rob.links.size());
+  return bytes + links * (sizeof(ChunkHeader) + generator->size_min);
+}
+
+void check_file_sizes(const ReadoutSettings& settings, const std::optional<input::GeneratorSettings>& generator,
+                      ConfigurationErrors& errors) {
+  const std::uint64_t event = least_event_bytes(settings, generator);
+  for (const ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type != "file_writer") continue;
+    const auto most = static_cast<std::uint64_t>(consumer.parameters.integer("max_file_size"));
+    if (most == 0 || most >= event) continue;
+    errors.push_back(
+        {"readout.small_files",
+         fmt::format("consumer `{}`: max_file_size is {} bytes, but an event takes {} and more: each would have a "
+                     "file of its own",
+                     consumer.name, most, event),
+         consumer.where, "write 2GiB, for example, or 0 for no limit"});
+  }
+}
+
 /// Two that would serve events under one name, or write files of one name.
 void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, const ComponentSettings*> outputs;
@@ -146,6 +172,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   const std::size_t before = errors.size();
   const auto generator = generator_of(settings, errors);
   if (errors.size() != before) return;
+  check_file_sizes(settings, generator, errors);
   std::optional<std::span<const Fid>> links;
   if (generator) links = generator->links;
   check_robs(settings, links, generator, errors);

@@ -22,7 +22,7 @@ base::UniqueFd open_new(const std::string& path, int flags) {
 
 }  // namespace
 
-bool means_full(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
+bool means_full(int error) { return error == ENOSPC || error == EDQUOT; }
 
 Result<DirectFile> DirectFile::create(const std::string& path, const Settings& settings) {
   bool direct = settings.direct;

@@ -270,8 +270,12 @@ void EventFileSequence::write(Job& job) {
     const DirectFile::Written written = file.file.write({buffer.memory, padded});
     if (written.error != 0) {
       const Error why =
-          means_full(written.error)
-              ? disk_full(file.file)
+          means_full(written.error) ? disk_full(file.file)
+          : written.error == EFBIG
+              ? Error{"file.size_limit",
+                      "a file cannot become larger: the limit of this process, or of the file system",
+                      {},
+                      "raise the limit (ulimit -f), or write smaller files"}
               : Error{"file.write", fmt::format("cannot write to {}: {}", file.file.path(), std::strerror(written.error))};
       fail(job, why, salvage(file, buffer, before + std::min(written.bytes, buffer.used)));
       return;
@@ -351,10 +355,17 @@ Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& fai
   return seal(file, digest, events);
 }
 
-void EventFileSequence::fail(const Job& job, const std::optional<Error>& why, const Result<std::string>& outcome) {
+void EventFileSequence::fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome) {
   failed_file_ = job.file;
-  const std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
+  std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
+  if (std::error_code ignored; !std::filesystem::is_directory(settings_.directory, ignored)) {
+    why = Error{"file.directory_gone", "the directory was removed or renamed while files were written to it",
+                settings_.directory.string(),
+                "if it was renamed, `rodeo data recover` saves what the .writing file there has"};
+    end = "the file that was open went with it";
+  }
   const std::lock_guard lock(mutex_);
+  code_ = why ? why->code : outcome.error().code;
   cause_ = why ? why->what : outcome.error().what;
   failure_ = why ? base::in_a_line({why->code, why->what + ": " + end, why->where, why->next}) : end;
   failed_.store(true, std::memory_order_release);
@@ -372,6 +383,7 @@ EventFileSequence::Status EventFileSequence::status() const {
   out.files = files_;
   out.failure = failure_;
   out.cause = cause_;
+  out.code = code_;
   return out;
 }
 

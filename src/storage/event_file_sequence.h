@@ -65,6 +65,7 @@ class EventFileSequence {
     double cpu_seconds = 0;           ///< of the thread
     std::string failure;              ///< why nothing more is taken, what became of the last file, what to do
     std::string cause;                ///< of the failure, without the file
+    std::string code;                 ///< of the failure
   };
   Status status() const;
 
@@ -87,7 +88,7 @@ class EventFileSequence {
   // What became of the file; an error: the disk failed, and `next` says what became of the file.
   Result<std::string> seal(OpenFile& file, const formats::FileDigest& digest, std::uint64_t events);
   Result<std::string> salvage(OpenFile& file, const Buffer& failed, std::uint64_t written_bytes);
-  void fail(const Job& job, const std::optional<Error>& why, const Result<std::string>& outcome);
+  void fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome);
 
   const Settings settings_;
   const std::size_t buffer_bytes_;
@@ -110,6 +111,7 @@ class EventFileSequence {
   std::vector<FragmentConsumer::File> files_;
   std::string failure_;
   std::string cause_;
+  std::string code_;
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> events_{0};
   std::atomic<std::uint64_t> events_kept_{0};

@@ -383,7 +383,9 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
     std::error_code ignored;
     for (const char* ending : {".data", ".writing"})
       std::filesystem::remove(std::filesystem::path(directory) / (core_file_name(settings) + "._0001" + ending), ignored);
-    return std::unexpected(Error{"file.write", status.cause, directory, "free space there, or name another directory"});
+    return std::unexpected(Error{
+        "file.write", status.cause, directory,
+        status.code == "file.size_limit" ? "raise the limit: ulimit -f" : "free space there, or name another directory"});
   }
   result.written = status.files.front();
   return result;

@@ -51,6 +51,17 @@ TEST(ReadoutSettings, IdsOfOtherWidthsThanTheGeneratorsAreRefused) {
   EXPECT_EQ(first_code(configuration("l1id_bits = 16\n", "", "l1id_bits = 8\n")), "readout.l1id_bits");
 }
 
+TEST(ReadoutSettings, FilesThatNoEventFitsIntoAreRefused) {
+  const auto with_files_of = [](const char* size) {
+    return configuration("chunk_bytes = 1000\n") + "[[readout.consumer]]\ntype = \"file_writer\"\nmax_file_size = " + size +
+           "\n";
+  };
+  EXPECT_EQ(first_code(with_files_of("1")), "readout.small_files");
+  EXPECT_EQ(first_code(with_files_of("4000")), "readout.small_files") << "four chunks of 1000 bytes are more";
+  EXPECT_EQ(first_code(with_files_of("10000")), "");
+  EXPECT_EQ(first_code(with_files_of("0")), "") << "no limit";
+}
+
 TEST(ReadoutSettings, AddressesThatCannotBeAreRefusedAtTheirPlace) {
   const std::string rob = "[[readout.rob]]\nsource_id = \"0x610001\"\n";
   const auto errors = load("[readout.input]\ntype = \"card\"\ncards = [\"#0\", \"bogus\"]\n" + rob);

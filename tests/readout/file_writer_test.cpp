@@ -361,19 +361,49 @@ TEST_F(Writer, ClosesItsFileWholeAtAFileSizeLimit) {
     insert(0, 3000);
     writer_->stop();
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-    EXPECT_NE(writer_->status().failure.find("full"), std::string::npos) << writer_->status().failure;
+    EXPECT_EQ(writer_->status().failure.find("full"), std::string::npos) << writer_->status().failure;
     const auto events = all_events();
-    const std::string closed = fmt::format("._0001.data was closed with {} events; free space there", events.size());
+    const std::string closed =
+        fmt::format("._0001.data was closed with {} events; raise the limit (ulimit -f)", events.size());
     EXPECT_NE(writer_->status().failure.find(closed), std::string::npos) << writer_->status().failure;
     EXPECT_GT(events.size(), 450u);
     EXPECT_LE(fs::file_size(files().at(0)), 300'000u);
     for (std::size_t i = 0; i < events.size(); ++i) expect_equal(events[i], pool_.make(i));
     EXPECT_EQ(count("events_written"), events.size());
-    EXPECT_EQ(count("events_written") + count("unwritten_disk_full"), 3000u) << "each fragment is in one counter";
+    EXPECT_EQ(count("events_written") + count("unwritten_size_limit"), 3000u) << "each fragment is in one counter";
+    EXPECT_EQ(count("unwritten_disk_full"), 0u);
     EXPECT_EQ(end_.size(), 3000u);
     EXPECT_EQ(std::distance(fs::directory_iterator(settings.files.directory), fs::directory_iterator()), 1);
     end_.clear();
   }
+}
+
+TEST_F(Writer, CountsWhatADirectoryThatIsGoneCannotTakeByItsOwnName) {
+  auto settings = defaults();
+  settings.files.files.max_blocks = 100;
+  start(settings);
+  insert(0, 50);
+  fs::remove_all(settings.files.directory);
+  insert(50, 450);
+  writer_->stop();
+  EXPECT_NE(writer_->status().failure.find("the directory was removed or renamed"), std::string::npos)
+      << writer_->status().failure;
+  EXPECT_EQ(count("unwritten_directory_gone"), 500u);
+  EXPECT_EQ(count("events_written") + count("unwritten_disk_full") + count("unwritten_write_failed"), 0u);
+  EXPECT_EQ(end_.size(), 500u);
+}
+
+TEST_F(Writer, SaysAtOnceThatEachEventTakesAFileOfItsOwn) {
+  auto settings = defaults();
+  settings.files.files.max_bytes = 500;
+  start(settings);
+  testing::internal::CaptureStderr();
+  insert(0, 3);
+  writer_->stop();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("larger than max_file_size = 500"), std::string::npos) << said;
+  EXPECT_EQ(said.find("larger than"), said.rfind("larger than")) << "once";
+  EXPECT_EQ(files().size(), 3u);
 }
 
 TEST_F(Writer, ClosesItsFileWholeOnAFullDiskAndStopsTheRun) {

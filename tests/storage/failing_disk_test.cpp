@@ -120,9 +120,37 @@ TEST(FailingDisk, AFileThatCannotBeClosedAfterAFailedWriteStays) {
   const auto status = sequence.status();
   EXPECT_TRUE(contains(status.failure, "is there already")) << status.failure;
   EXPECT_TRUE(contains(status.failure, "run._0001.writing stays as it is")) << status.failure;
-  EXPECT_TRUE(status.cause.starts_with("the disk is full") && !contains(status.cause, "run")) << status.cause;
+  EXPECT_TRUE(status.cause.starts_with("a file cannot become larger") && !contains(status.cause, "run")) << status.cause;
+  EXPECT_EQ(status.code, "file.size_limit");
+  EXPECT_FALSE(contains(status.failure, "full")) << status.failure;
   EXPECT_EQ(status.events_lost, status.events);
   EXPECT_GT(std::filesystem::file_size(directory.file("run._0001.writing")), 40'000U);
+}
+
+TEST(FailingDisk, ADirectoryThatIsRemovedOrRenamedIsNoFullDisk) {
+  for (const bool renamed : {false, true}) {
+    const TemporaryDirectory directory;
+    auto settings = settings_in(directory);
+    settings.directory = directory.file("files");
+    settings.files.max_blocks = 5;
+    EventFileSequence sequence(settings);
+    sequence.start();
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(append(sequence, 1000), Outcome::taken);
+    if (renamed) {
+      std::filesystem::rename(settings.directory, directory.file("moved"));
+    } else {
+      std::filesystem::remove_all(settings.directory);
+    }
+    for (int i = 0; i < 3; ++i) append(sequence, 1000);
+    sequence.close();
+    const auto status = sequence.status();
+    EXPECT_EQ(status.code, "file.directory_gone");
+    EXPECT_TRUE(contains(status.failure, "the directory was removed or renamed")) << status.failure;
+    EXPECT_FALSE(contains(status.failure, "full")) << status.failure;
+    EXPECT_TRUE(status.files.empty());
+    EXPECT_EQ(status.events_lost, status.events);
+    EXPECT_FALSE(std::filesystem::exists(settings.directory));
+  }
 }
 
 TEST(FailingDisk, NoFileWithEventsIsRemovedHoweverSmallTheyAre) {

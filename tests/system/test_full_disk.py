@@ -50,6 +50,21 @@ def test_a_report_that_finds_no_room_leaves_what_was_there(rodeo):
     assert (rodeo.directory / "x.json").read_text() == before and len(list(rodeo.directory.iterdir())) == 1
 
 
+def test_the_examples_that_write_number_their_runs_by_themselves():
+    for example in (ROOT / "examples").rglob("*.toml"):
+        text = example.read_text()
+        assert 'type = "file_writer"' not in text or "\nnumber = " not in text, f"{example.name} runs only once"
+
+
+def test_a_limit_on_the_size_of_files_is_not_blamed_on_the_disk(rodeo):
+    configuration = write_configuration(rodeo)
+    done = rodeo("readout", configuration, "--set", "readout.input.events=20000", "--json", "run.json", exit_code=1, **full_after(300_000))
+    report = json.loads((rodeo.directory / "run.json").read_text())
+    counters = report["consumers"]["file_writer"]["counters"]
+    assert counters["unwritten_size_limit"] > 0 and counters["unwritten_disk_full"] == 0
+    assert "a file cannot become larger" in report["run"]["failure"] and "ulimit -f" in done.stderr and "disk is full" not in done.stderr
+
+
 def test_the_examples_that_write_do_not_fill_a_disk():
     for example in (ROOT / "examples").glob("*.toml"):
         text = example.read_text()

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 
 namespace rodeo::readout {
@@ -32,6 +34,9 @@ storage::EventFileSequence::Settings files_for(const FileWriterSettings& setting
   return files;
 }
 
+/// What can end the writing: ends of error codes, and of the counters of what was not written then; the last for all others.
+constexpr std::array<std::string_view, 4> kFailures{"disk_full", "size_limit", "directory_gone", "write_failed"};
+
 QueueSettings with_defaults(QueueSettings queue) {
   if (queue.threads == 0) queue.threads = 1;  // never in the builder's thread: a disk may stall
   return queue;
@@ -48,7 +53,7 @@ class FileWriter::WritingWorker final : public Worker {
 
   void work(FragmentPtr fragment) override {
     if (writer_.failed()) {
-      writer_.leave_out(Unwritten::disk_full, std::move(fragment));
+      writer_.leave_out(Unwritten::failed, std::move(fragment));
       return;
     }
     const storage::EventFileSequence::Outcome outcome = compressor_ ? write_compressed(*fragment) : write(*fragment);
@@ -57,7 +62,7 @@ class FileWriter::WritingWorker final : public Worker {
       return;
     }
     writer_.fail(writer_.files_.status().failure);
-    writer_.leave_out(Unwritten::disk_full, std::move(fragment));
+    writer_.leave_out(Unwritten::failed, std::move(fragment));
   }
 
  private:
@@ -139,6 +144,12 @@ void FileWriter::leave_out(Unwritten why, FragmentPtr fragment) {
 storage::EventFileSequence::Outcome FileWriter::append(std::span<const std::span<const std::byte>> pieces,
                                                        std::size_t bytes) {
   const std::lock_guard lock(append_mutex_);
+  const std::uint64_t largest = settings_.files.files.max_bytes;
+  if (bytes > largest && largest > 0 && !std::exchange(told_of_large_events_, true)) {
+    base::log_warning(
+        "{}: events of {} bytes are larger than max_file_size = {}: each takes a file of its own, which is slow",
+        settings().name, bytes, largest);
+  }
   return files_.append(pieces, bytes);
 }
 
@@ -157,8 +168,12 @@ FragmentConsumer::Status FileWriter::status() const {
                                            {"unwritten_beyond_fraction", unwritten(Unwritten::fraction)},
                                            {"unwritten_beyond_rate", unwritten(Unwritten::rate)},
                                            {"unwritten_beyond_bytes", unwritten(Unwritten::bytes)},
-                                           {"unwritten_queue_full", unwritten(Unwritten::queue_full)},
-                                           {"unwritten_disk_full", unwritten(Unwritten::disk_full) + files.events_lost}});
+                                           {"unwritten_queue_full", unwritten(Unwritten::queue_full)}});
+  const auto reason = std::ranges::find_if(kFailures.begin(), kFailures.end() - 1,
+                                           [&](std::string_view name) { return files.code.ends_with(name); });
+  for (auto name = kFailures.begin(); name != kFailures.end(); ++name)
+    out.counters.push_back(
+        {fmt::format("unwritten_{}", *name), name == reason ? unwritten(Unwritten::failed) + files.events_lost : 0});
   out.files = std::move(files.files);
   out.cpu_seconds += files.cpu_seconds;
   if (out.failure.empty()) out.failure = std::move(files.failure);

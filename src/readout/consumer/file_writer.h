@@ -29,8 +29,8 @@ struct FileWriterSettings {
 };
 
 /// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
-/// that, so that a consumer behind may change it. When the disk is full, files are closed whole, Status::failure says how,
-/// and what follows is counted and passed on.
+/// that, so that a consumer behind may change it. When the disk is full or fails, files are closed whole where they can be,
+/// Status::failure says how, and what follows is counted by what failed and passed on.
 class FileWriter final : public QueuedConsumer {
  public:
   /// Throws SetupError if the directory cannot be written to or holds this run already.
@@ -51,7 +51,7 @@ class FileWriter final : public QueuedConsumer {
   storage::EventFileSequence::Outcome append(std::span<const std::span<const std::byte>> pieces, std::size_t bytes);
 
   // Why a fragment was not written; one cell for each.
-  enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, disk_full, count };
+  enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, failed, count };
   void leave_out(Unwritten why, FragmentPtr fragment);
 
   const FileWriterSettings settings_;
@@ -60,6 +60,7 @@ class FileWriter final : public QueuedConsumer {
   std::int64_t unix_minus_steady_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
   std::mutex append_mutex_;  // workers take turns at the files
+  bool told_of_large_events_ = false;
   storage::EventFileSequence files_;
 };
 
