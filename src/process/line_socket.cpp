@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <fstream>
 #include <span>
 
 #include "base/lock_file.h"
@@ -18,6 +19,28 @@ namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kLongestReply = 64 << 20;
 constexpr std::size_t kMostClients = 16;
+
+/// Of the process that listens at the other end and says nothing: what the kernel knows of it, and what one does then.
+Error silent(int socket, std::chrono::milliseconds patience) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  std::string stat;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+    std::getline(std::ifstream(fmt::format("/proc/{}/stat", peer.pid)), stat);
+  const std::size_t name_end = stat.rfind(')');  // the name may hold anything
+  const char state = name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];
+  Error error{"process.unreachable", fmt::format("no answer within {} ms", patience.count())};
+  if (state == '?') return error;
+  const bool stopped = state == 'T' || state == 't';
+  error.what += fmt::format("; process {} is there, {} (state {})", peer.pid,
+                            stopped        ? "but somebody has stopped it"
+                            : state == 'D' ? "and waits for a disk or a device"
+                                           : "and does not come to it",
+                            state);
+  error.next = stopped ? fmt::format("kill -CONT {} lets it go on", peer.pid)
+                       : fmt::format("ask again; kill {0} ends it in order, kill -9 {0} at once", peer.pid);
+  return error;
+}
 
 }  // namespace
 
@@ -99,9 +122,12 @@ bool somebody_listens(const std::filesystem::path& path) {
 }
 
 Result<std::string> ask(const std::filesystem::path& path, const std::string& line, std::chrono::milliseconds patience) {
-  const auto unreachable = [&](const std::string& what) {
-    return std::unexpected(Error{"process.unreachable", what, path, "is it running, as this user, under this name?"});
+  const auto refuse = [&](Error error) {
+    error.where = path;
+    if (error.next.empty()) error.next = "is it running, as this user, under this name?";
+    return std::unexpected(std::move(error));
   };
+  const auto unreachable = [&](const std::string& what) { return refuse({"process.unreachable", what}); };
   const auto deadline = std::chrono::steady_clock::now() + patience;
   const auto socket = base::connect_unix(path, patience);
   if (!socket) return unreachable(fmt::format("nobody listens: {}", socket.error().what));
@@ -112,8 +138,7 @@ Result<std::string> ask(const std::filesystem::path& path, const std::string& li
   std::array<char, 4096> buffer{};
   base::ReceivedFds none;
   while (reply.empty() || reply.back() != '\n') {
-    if (!base::wait_for(socket->get(), POLLIN, deadline))
-      return unreachable(fmt::format("no answer within {} ms", patience.count()));
+    if (!base::wait_for(socket->get(), POLLIN, deadline)) return refuse(silent(socket->get(), patience));
     const base::IoResult got = base::receive_now(socket->get(), std::as_writable_bytes(std::span(buffer)), none);
     if (got.status == base::IoStatus::closed || got.status == base::IoStatus::failed)
       return unreachable("it ended before it answered");

@@ -6,10 +6,12 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -69,6 +71,30 @@ TEST_F(LineSocketTest, NobodyListeningIsUnreachable) {
 TEST_F(LineSocketTest, AServerThatDoesNotAnswerIsUnreachable) {
   const LineServer server(path());
   EXPECT_EQ(ask(path(), "hello", milliseconds(50)).error().code, "process.unreachable");
+}
+
+TEST_F(LineSocketTest, AProcessThatIsStoppedIsNamedWithWhatLetsItGoOn) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path().c_str());
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(fd, 8) == 0)
+      ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const Error error = ask(path(), "hello", milliseconds(50)).error();
+  EXPECT_EQ(error.code, "process.unreachable");
+  const std::string number = std::to_string(child);
+  EXPECT_NE(error.what.find("process " + number + " is there, but somebody has stopped it (state T)"), std::string::npos)
+      << error.what;
+  EXPECT_EQ(error.next, "kill -CONT " + number + " lets it go on");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
 }
 
 TEST_F(LineSocketTest, WhoListensIsFoundAndWhatTheDeadLeftIsRemoved) {

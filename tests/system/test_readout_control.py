@@ -1,6 +1,7 @@
 """Talking to a running readout: status, links, stop, and who is refused."""
 
 import json
+import signal
 
 import pytest
 from running_readout import CONFIGURATION, adds_up, running, write_configuration
@@ -62,6 +63,15 @@ def test_a_killed_readout_is_not_taken_for_a_running_one(rodeo):
     with running(rodeo):
         assert json.loads(rodeo("readout", "status", "-o", "json").stdout)["run"]["name"] == "test"
         assert rodeo("events", "tail", "--count", 1, "-o", "json").stdout
+
+
+def test_a_readout_that_is_stopped_by_a_signal_is_named(rodeo):
+    with running(rodeo) as run:
+        run.process.send_signal(signal.SIGSTOP)
+        said = rodeo("readout", "status", "--name", "test", exit_code=4).stderr
+        run.process.send_signal(signal.SIGCONT)
+        assert f"process {run.process.pid} is there, but somebody has stopped it" in said and f"kill -CONT {run.process.pid}" in said
+        run.finish()
 
 
 def test_a_second_readout_of_the_same_name_is_refused(rodeo):
