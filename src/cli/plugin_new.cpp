@@ -34,20 +34,8 @@ std::string with_name(std::string_view text, std::string_view name) {
   return out;
 }
 
-/// Words that a namespace or a class of C++ cannot have, as far as they are snake_case.
-constexpr std::string_view kTaken[] = {
-    "alignas",     "alignof",      "and",       "and_eq",   "asm",       "auto",     "bitand",       "bitor",
-    "bool",        "break",        "case",      "catch",    "char",      "char16_t", "char32_t",     "char8_t",
-    "class",       "co_await",     "co_return", "co_yield", "compl",     "concept",  "const",        "const_cast",
-    "consteval",   "constexpr",    "constinit", "continue", "decltype",  "default",  "delete",       "do",
-    "double",      "dynamic_cast", "else",      "enum",     "explicit",  "export",   "extern",       "false",
-    "float",       "for",          "friend",    "goto",     "if",        "inline",   "int",          "long",
-    "main",        "mutable",      "namespace", "new",      "noexcept",  "not",      "not_eq",       "nullptr",
-    "operator",    "or",           "or_eq",     "private",  "protected", "public",   "register",     "reinterpret_cast",
-    "requires",    "return",       "rodeo",     "short",    "signed",    "sizeof",   "static",       "static_assert",
-    "static_cast", "std",          "struct",    "switch",   "template",  "this",     "thread_local", "throw",
-    "true",        "try",          "typedef",   "typeid",   "typename",  "union",    "unsigned",     "using",
-    "virtual",     "void",         "volatile",  "wchar_t",  "while",     "xor",      "xor_eq"};
+/// Libraries and targets that there are already: of Rodeo, and of every build by CMake.
+constexpr std::string_view kTaken[] = {"rodeo", "all", "clean", "depend", "help", "install", "package", "test"};
 
 Result<ExitCode> write_plugin(const Options& options) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
@@ -57,7 +45,7 @@ Result<ExitCode> write_plugin(const Options& options) {
                        "names are snake_case: a small letter, then small letters, digits and _");
   }
   if (std::ranges::find(kTaken, name) != std::end(kTaken)) {
-    return value_error(fmt::format("rodeo plugin new: \"{}\" means something else in C++ or in Rodeo", name),
+    return value_error(fmt::format("rodeo plugin new: \"{}\" means something else to Rodeo or to CMake", name),
                        fmt::format("call it {0}_detector, for example", name));
   }
   const fs::path directory = options.directory.empty() ? fs::path(name) : fs::path(options.directory);

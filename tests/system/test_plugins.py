@@ -45,10 +45,17 @@ def test_a_configuration_knows_the_keys_of_the_plugins_that_it_names(rodeo):
     assert "did you mean `bcid_offset`? (integer, default 0)" in rodeo("check", "bad.toml", exit_code=3).stderr
 
 
-@pytest.mark.parametrize("name", ["class", "std", "rodeo", "xor_eq"])
-def test_a_new_plugin_is_not_called_like_a_word_of_the_language(rodeo, name):
+@pytest.mark.parametrize("name", ["rodeo", "test", "install"])
+def test_a_new_plugin_is_not_called_like_a_library_or_target_that_there_is(rodeo, name):
     assert f"{name}_detector" in rodeo("plugin", "new", name, exit_code=2).stderr
     assert not (rodeo.directory / name).exists()
+
+
+@pytest.mark.parametrize("name", ["class", "std", "xor_eq"])
+def test_a_new_plugin_may_be_called_like_a_word_of_the_language(rodeo, name):
+    rodeo("plugin", "new", name)
+    for source in (rodeo.directory / name).glob("*.cpp"):
+        subprocess.run(["g++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'include'}", source], check=True)
 
 
 def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(rodeo):
