@@ -220,12 +220,8 @@ Look disk_speed(const fs::path& directory, std::chrono::milliseconds time) {
 }  // namespace
 
 std::string_view health_name(Health health) {
-  switch (health) {
-    case Health::good: return "ok";
-    case Health::warning: return "warn";
-    case Health::missing: return "missing";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"ok", "warn", "missing"};
+  return kNames[static_cast<std::size_t>(health)];
 }
 
 std::vector<Finding> examine_host(const DoctorSettings& settings) {

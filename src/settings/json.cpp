@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace rodeo::settings {
 
@@ -12,10 +14,21 @@ using Library = nlohmann::ordered_json;
 
 Library to_library(const Json& value);
 
-template <typename... Ts>
-struct Overload : Ts... {
-  using Ts::operator()...;
-};
+/// A number as one of another type; 0 for what is no number, or beyond what the type holds.
+template <typename To, typename From>
+To as_number(const From& value) {
+  if constexpr (std::same_as<From, bool> || !std::is_arithmetic_v<From>) {
+    return 0;
+  } else if constexpr (std::floating_point<To>) {
+    return static_cast<To>(value);
+  } else if constexpr (std::floating_point<From>) {
+    using Limits = std::numeric_limits<To>;
+    return value >= static_cast<From>(Limits::min()) && value < static_cast<From>(Limits::max()) ? static_cast<To>(value)
+                                                                                                 : 0;
+  } else {
+    return std::in_range<To>(value) ? static_cast<To>(value) : 0;
+  }
+}
 
 /// Builds the value while the library reads. An error of any kind - a number out of range is one - ends the reading with its place.
 class Builder {
@@ -159,28 +172,13 @@ const Json* Json::find(std::string_view key) const {
 bool Json::boolean() const { return is_boolean() && std::get<bool>(value_); }
 
 double Json::number() const {
-  return std::visit(
-      Overload{[](std::int64_t v) { return static_cast<double>(v); }, [](std::uint64_t v) { return static_cast<double>(v); },
-               [](double v) { return v; }, [](const auto&) { return 0.0; }},
-      value_);
+  return std::visit([](const auto& value) { return as_number<double>(value); }, value_);
 }
-
 std::uint64_t Json::unsigned_integer() const {
-  return std::visit(
-      Overload{[](std::int64_t v) { return v < 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(v); },
-               [](std::uint64_t v) { return v; },
-               [](double v) { return v >= 0 && v < 1.8e19 ? static_cast<std::uint64_t>(v) : std::uint64_t{0}; },
-               [](const auto&) { return std::uint64_t{0}; }},
-      value_);
+  return std::visit([](const auto& value) { return as_number<std::uint64_t>(value); }, value_);
 }
-
 std::int64_t Json::signed_integer() const {
-  return std::visit(
-      Overload{[](std::int64_t v) { return v; },
-               [](std::uint64_t v) { return v <= INT64_MAX ? static_cast<std::int64_t>(v) : std::int64_t{0}; },
-               [](double v) { return v > -9.2e18 && v < 9.2e18 ? static_cast<std::int64_t>(v) : std::int64_t{0}; },
-               [](const auto&) { return std::int64_t{0}; }},
-      value_);
+  return std::visit([](const auto& value) { return as_number<std::int64_t>(value); }, value_);
 }
 
 const std::string& Json::string() const { return is_string() ? std::get<std::string>(value_) : kNoString; }
