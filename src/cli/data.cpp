@@ -138,7 +138,7 @@ Properties describe_event_file(const DataFile& file, const EventFileReport& repo
         Cell(Json::array_of(links),
              links.empty() ? "not known" : fmt::format("of {}; -o json shows them", counted(links.size(), "ROB"))));
   const std::optional<Json> run = readout::run_that_wrote(file.path);
-  p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), "no run.json beside it knows this file"));
+  p.add("run", "run", run ? Cell(*run, verdict_of(*run)) : Cell(Json(), readout::why_no_record(file.path)));
   return p;
 }
 

@@ -96,23 +96,52 @@ std::string in_a_line(std::string text) {
   return text;
 }
 
+constexpr std::string_view kCutOff = "unwritten_aborted";
+constexpr std::string_view kUnprocessed = "unprocessed_aborted";
+
 /// Counters of inputs that say that data are missing, or were there and could not be read.
 constexpr std::array<std::string_view, 15> kInputLosses{
     "card_links_down", "card_lost_packets", "sequence_gaps",   "lost_blocks",   "bad_marker",
     "bad_trailer",     "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes",
     "chunks_cut_off",  "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
 
-/// Counters of consumers that say that a fragment did not come through them whole, though nobody asked for that.
-constexpr std::array<std::string_view, 4> kConsumerLosses{"exceptions", "work_threw", "unwritten_queue_full",
-                                                          "unwritten_disk_full"};
+/// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
+constexpr std::array<std::string_view, 3> kConsumerLosses{"exceptions", "work_threw", kUnprocessed};
 
-/// The counters of these names that are not zero.
-std::vector<NamedCounter> named(const std::vector<NamedCounter>& counters, std::span<const std::string_view> names) {
+/// Counters of works that say what did not match.
+constexpr std::array<std::string_view, 6> kMismatches{"mismatches",     "wrong_chunks",     "duplicate_links",
+                                                      "wrong_triggers", "broken_fragments", "missing_but_present"};
+
+/// The counters that are not zero, and that are wanted by their names.
+template <typename Wanted>
+std::vector<NamedCounter> counters_if(const std::vector<NamedCounter>& counters, Wanted&& wanted) {
   std::vector<NamedCounter> out;
-  std::ranges::copy_if(counters, std::back_inserter(out), [&](const NamedCounter& counter) {
-    return counter.value > 0 && std::ranges::find(names, counter.name) != names.end();
-  });
+  std::ranges::copy_if(counters, std::back_inserter(out),
+                       [&](const NamedCounter& counter) { return counter.value > 0 && wanted(counter.name); });
   return out;
+}
+
+auto one_of(std::span<const std::string_view> names) {
+  return [names](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+}
+
+bool is_unwritten(std::string_view counter) { return counter.starts_with("unwritten_"); }
+/// Shares and limits that were asked for are no loss.
+bool is_left_out(std::string_view counter) { return counter.starts_with("unwritten_beyond_"); }
+
+/// Of a run that nobody waited for: what has not come out of a consumer, for good or for a reason, was still in it or before it. Events
+/// count as written once their file is closed; `rodeo data recover` finds more.
+void count_what_was_cut_off(RunReport& report) {
+  for (FragmentConsumer::Status& consumer : report.consumers) {
+    const bool writes = find_counter(consumer.counters, "events_written") != nullptr;
+    if (!writes && find_counter(consumer.counters, "exceptions") == nullptr) continue;  // it has no queue, and holds nobody
+    std::uint64_t done = writes ? 0 : consumer.consumed;
+    for (const FragmentConsumer::File& file : consumer.files) done += writes ? file.events : 0;
+    if (writes) base::counter_named(consumer.counters, "events_written") = done;
+    for (const NamedCounter& counter : consumer.counters) done += is_unwritten(counter.name) ? counter.value : 0;
+    base::counter_named(consumer.counters, writes ? kCutOff : kUnprocessed) +=
+        report.fragments - std::min(report.fragments, done);
+  }
 }
 
 /// While a run goes on, what is under way is in no counter yet.
@@ -125,13 +154,8 @@ Condition condition_of(const RunReport& report, bool over, bool aborted) {
 }  // namespace
 
 const char* name_of(Condition condition) {
-  switch (condition) {
-    case Condition::good: return "GOOD";
-    case Condition::incomplete: return "INCOMPLETE";
-    case Condition::wrong: return "WRONG";
-    case Condition::aborted: return "ABORTED";
-  }
-  return "ABORTED";
+  constexpr const char* kNames[] = {"GOOD", "INCOMPLETE", "WRONG", "ABORTED"};
+  return kNames[static_cast<std::size_t>(condition)];
 }
 
 std::uint64_t RunReport::lost() const {
@@ -140,10 +164,16 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
-std::vector<NamedCounter> RunReport::input_losses() const { return named(input, kInputLosses); }
+std::vector<NamedCounter> RunReport::input_losses() const { return counters_if(input, one_of(kInputLosses)); }
 
 std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer) {
-  return named(consumer.counters, kConsumerLosses);
+  return counters_if(consumer.counters, [](std::string_view name) {
+    return (is_unwritten(name) && !is_left_out(name)) || one_of(kConsumerLosses)(name);
+  });
+}
+
+std::vector<NamedCounter> mismatches_of(const FragmentConsumer::Status& consumer) {
+  return counters_if(consumer.counters, one_of(kMismatches));
 }
 
 std::vector<Loss> RunReport::losses() const {
@@ -160,14 +190,16 @@ std::vector<Loss> RunReport::losses() const {
   for (const FragmentConsumer::Status& consumer : consumers) {
     std::uint64_t unwritten = 0;
     for (const NamedCounter& counter : losses_of(consumer)) {
-      if (counter.name.starts_with("unwritten_")) {
+      if (is_unwritten(counter.name)) {
         unwritten += counter.value;
       } else {
-        add(counter.name + " (" + consumer.name + ")", counter.value, consumer.consumed);
+        add(counter.name + " (" + consumer.name + ")", counter.value,
+            consumer.consumed + (counter.name == kUnprocessed ? counter.value : 0));
       }
     }
-    // What was skipped never came into the queue.
-    add("events not written by " + consumer.name, unwritten, consumer.consumed + skipped_by(consumer));
+    // What was skipped, or waited before it when the run was cut off, never came into the queue.
+    add("events not written by " + consumer.name, unwritten,
+        std::max(consumer.consumed + skipped_by(consumer), unwritten + counter_value(consumer.counters, "events_written")));
   }
   for (const NamedCounter& counter : input_losses()) add(counter.name, counter.value, 0);
   add("input that brought nothing", no_data ? 1 : 0, 1);
@@ -222,6 +254,8 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   add_robs(report, status);
   add_skipped(report, status, over);
   add_consumers(report, status);
+  if (aborted) count_what_was_cut_off(report);
+  report.input_type = settings.input.type;
   report.no_data = over && report.chunks_sent == 0;
   if (report.no_data && report.limited_by == kLimitedByNothing) report.limited_by = kLimitedByInput;
   report.condition = condition_of(report, over, aborted);

@@ -85,12 +85,16 @@ struct RunReport {
   std::vector<FragmentConsumer::File> files;
 
   std::vector<FragmentConsumer::Status> consumers;
+  std::string input_type;  ///< advice depends on it
   std::vector<NamedCounter> input;
   double fail_on_loss = 1;  ///< the largest fraction that may be lost
 };
 
 /// Fragments that a consumer lost, left unwritten without being told to, or could not do its work on, by name.
 std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer);
+
+/// What a work that verifies found to be wrong, by name.
+std::vector<NamedCounter> mismatches_of(const FragmentConsumer::Status& consumer);
 
 /// `aborted`: the user would not wait for the run to drain.
 RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& status, const std::string& limited_by,

@@ -55,6 +55,13 @@ TEST_F(RunRecord, TheVerdictOfAFileIsFoundBesideItAndNoneReplacesAnother) {
   for (const auto& entry : fs::directory_iterator(directory_)) EXPECT_NE(entry.path().extension(), ".part");
 }
 
+TEST_F(RunRecord, TheReportThatAKilledRunDidNotWriteIsNamed) {
+  EXPECT_EQ(why_no_record(path("old.data")), "no run.json beside it knows this file");
+  EXPECT_TRUE(why_no_record(path("a.writing")).starts_with("run.json is missing: ")) << why_no_record(path("a.writing"));
+  ASSERT_TRUE(record("GOOD", "a.data"));
+  EXPECT_TRUE(why_no_record(path("b.writing")).starts_with("run-2.json is missing: ")) << why_no_record(path("b.writing"));
+}
+
 TEST_F(RunRecord, ADirectoryThatTakesNoFileIsAnError) {
   const auto written = write_run_files(Json::object(), {{.path = path("not/there.data")}}, {});
   ASSERT_FALSE(written);

@@ -240,6 +240,44 @@ TEST(RunReport, AVerdictSaysWhatIsLostAndWhetherThatIsTooMuch) {
   EXPECT_FALSE(report(0.04).lost_too_much());
 }
 
+TEST(RunReport, AVerdictNamesWhatIsWrong) {
+  readout::ReadoutStatus status = some_status();
+  FragmentBuilder::Status& builder = status.robs[0].builder;
+  builder.chunks_built = 1000;
+  builder.incomplete = 0;
+  builder.lost.clear();
+  FragmentConsumer::Status& proof = status.consumers.emplace_back();
+  proof.name = "proof";
+  proof.counters = {{"verified_chunks", 90}, {"mismatches", 3},     {"flagged_chunks", 7},   {"wrong_chunks", 2},
+                    {"duplicate_links", 1},  {"wrong_triggers", 0}, {"first_wrong_l1id", 5}, {"first_wrong_link_id", 0x10}};
+  auto report = readout::make_report({}, status, "nothing", false);
+  EXPECT_THAT(report_text(report),
+              HasSubstr("\n  verdict     data are WRONG; proof: mismatches 3, wrong_chunks 2, duplicate_links 1, first in "
+                        "L1 id 0x00000005, link id 0x00000010; nothing was lost\n"));
+  status.consumers.pop_back();
+  builder.chunks_built = 1001;
+  status.phase = Phase::stopped;
+  report = readout::make_report({}, status, "nothing", false);
+  EXPECT_THAT(report_text(report), HasSubstr("data are WRONG; 1000 chunks were sent, but 1001 built or lost; "));
+}
+
+TEST(RunReport, AdviceFitsTheInput) {
+  readout::ReadoutStatus status;
+  status.phase = Phase::stopped;
+  status.input = {{"sent", 0}};
+  readout::ReadoutSettings settings;
+  const auto text = [&](const char* input) {
+    settings.input.type = input;
+    return report_text(readout::make_report(settings, status, "nothing", false));
+  };
+  EXPECT_THAT(text("card"), HasSubstr("rodeo card status"));
+  EXPECT_THAT(text("generator"), HasSubstr("fault_"));
+  EXPECT_THAT(text("file"), HasSubstr("rodeo data info"));
+  for (const char* input : {"generator", "file", "of_a_plugin"}) EXPECT_THAT(text(input), Not(HasSubstr("card"))) << input;
+  status.input.push_back({"lost_blocks", 3});
+  EXPECT_THAT(text("file"), HasSubstr("lost before they came here, in the recording: lost_blocks 3"));
+}
+
 TEST(RunView, WithoutColourThereIsNoEscape) {
   for (const std::string& line : view_lines({}, {}, some_status(), {.color = false, .columns = 80})) {
     EXPECT_EQ(line.find('\x1b'), std::string::npos);

@@ -111,6 +111,7 @@ TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
            {"work_threw", Condition::incomplete},
            {"unwritten_queue_full", Condition::incomplete},
            {"unwritten_disk_full", Condition::incomplete},
+           {"unwritten_directory_gone", Condition::incomplete},
            {"unwritten_beyond_fraction", Condition::good},  // as it was told
            {"waited_for_copy", Condition::good}}) {
     ReadoutStatus status = status_of(100, 100, {});
@@ -118,6 +119,38 @@ TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
     status.consumers[0].counters = {{counter, 1}};
     EXPECT_EQ(make_report({}, status, "nothing", false).condition, condition) << counter;
   }
+}
+
+TEST(RunReport, OfAnAbortedRunEveryFragmentIsWrittenOrCounted) {
+  ReadoutStatus status = status_of(100, 100, {});
+  status.robs[0].builder.fragments = 1000;
+  status.consumers.resize(3);
+  status.consumers[0].name = "processor";
+  status.consumers[0].consumed = 900;
+  status.consumers[0].counters = {{"exceptions", 0}};
+  status.consumers[1].name = "event_sampler";
+  status.consumers[1].consumed = 3;  // it has copies of a few
+  status.consumers[2].name = "file_writer";
+  status.consumers[2].consumed = 800;
+  status.consumers[2].counters = {
+      {"exceptions", 0}, {"events_written", 790}, {"unwritten_beyond_fraction", 50}, {"unwritten_disk_full", 10}};
+  status.consumers[2].files = {{.path = "a.data", .events = 600}};  // closed
+  const RunReport report = make_report({}, status, "nothing", true);
+  const auto count = [&](std::size_t consumer, std::string_view name) {
+    return counter_value(report.consumers[consumer].counters, name);
+  };
+  EXPECT_EQ(count(0, "unprocessed_aborted"), 100U);
+  EXPECT_EQ(count(1, "unprocessed_aborted"), 0U);
+  EXPECT_EQ(count(2, "events_written"), 600U);
+  EXPECT_EQ(count(2, "unwritten_aborted"), 340U);
+  std::vector<std::string> losses;
+  for (const Loss& loss : report.losses())
+    losses.push_back(loss.what + " " + std::to_string(loss.lost) + " of " + std::to_string(loss.of));
+  EXPECT_EQ(losses, (std::vector<std::string>{"unprocessed_aborted (processor) 100 of 1000",
+                                              "events not written by file_writer 350 of 950"}));
+  const RunReport drained = make_report({}, status, "nothing", false);
+  EXPECT_EQ(counter_value(drained.consumers[2].counters, "events_written"), 790U);
+  EXPECT_EQ(find_counter(drained.consumers[2].counters, "unwritten_aborted"), nullptr);
 }
 
 TEST(RunReport, AMismatchMakesTheRunWrongHoweverWholeItIs) {

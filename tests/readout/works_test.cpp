@@ -84,6 +84,26 @@ TEST_F(Verify, FindsAChunkOfAnotherEventAndALinkThatOccursTwice) {
   EXPECT_EQ(count(work_, "mismatches"), 2u);
 }
 
+TEST_F(Verify, SaysWhichEventAndLinkDidNotMatchFirst) {
+  work_.process(*pool_.make(4));
+  EXPECT_EQ(count(work_, "first_wrong_l1id"), 0u);
+  std::uint64_t l1id = 0;
+  std::uint64_t link_id = 0;
+  for (const Sequence event : {5, 6}) {
+    FragmentPtr fragment = pool_.make(event);
+    std::byte* const chunk = fragment->parts[event - 5].data;
+    chunk[sizeof(ChunkHeader) + 20] ^= std::byte{1};
+    if (event == 5) {
+      l1id = fragment->l1id.value;
+      link_id = header_at(chunk).link_id;
+    }
+    work_.process(*fragment);
+  }
+  EXPECT_EQ(count(work_, "wrong_chunks"), 2u);
+  EXPECT_EQ(count(work_, "first_wrong_l1id"), l1id);
+  EXPECT_EQ(count(work_, "first_wrong_link_id"), link_id);
+}
+
 TEST_F(Verify, CountsFlaggedChunksApartAndDoesNotCompareThem) {
   FragmentPtr fragment = pool_.make(5);
   std::byte* const first = fragment->parts[0].data;

@@ -59,6 +59,11 @@ def test_a_third_ctrl_c_aborts_and_leaves_what_can_be_recovered(rodeo):
                 run.process.send_signal(signal.SIGINT)
         report, talk = run.finish(signal.SIGINT, exit_code=1)
     assert report["run"]["condition"] == "ABORTED" and "rodeo data recover" in talk
+    writer, processor = report["consumers"]["file_writer"], report["consumers"]["processor"]
+    events = [count for name, count in writer["counters"].items() if name == "events_written" or name.startswith("unwritten_")]
+    assert sum(events) == report["fragments"]["built"] and writer["counters"]["unwritten_aborted"] > 0
+    assert processor["consumed"] + processor["counters"]["unprocessed_aborted"] == report["fragments"]["built"]
+    assert f'aborted {writer["counters"]["unwritten_aborted"]}' in talk and "events not written by file_writer" in talk.splitlines()[-2]
     (left,) = files_of(rodeo, ".writing")
     rodeo("data", "recover", left, exit_code=None)
     rodeo("data", "verify", *files_of(rodeo, ".data"))
@@ -79,6 +84,7 @@ def test_what_was_written_when_a_run_is_killed_can_be_recovered(rodeo):
         run.process.kill()
         run.process.communicate()
     (left,) = files_of(rodeo, ".writing")
+    assert "run.json is missing" in rodeo("data", "info", left, exit_code=None).stdout
     rodeo("data", "recover", left, exit_code=None)
     recovered = [path for path in files_of(rodeo, ".data") if path != left]
     assert recovered

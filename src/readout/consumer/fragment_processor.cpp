@@ -143,7 +143,8 @@ FragmentConsumer::Status FragmentProcessor::status() const {
     std::size_t at = first_of_work;
     for (NamedCounter& counter : work->counters()) {
       if (at < out.counters.size()) {
-        out.counters[at].value += counter.value;
+        std::uint64_t& value = out.counters[at].value;
+        value = counter.name.starts_with("first_") && value != 0 ? value : value + counter.value;
       } else {
         out.counters.push_back(std::move(counter));
       }

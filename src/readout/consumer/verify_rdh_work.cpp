@@ -16,9 +16,13 @@ std::uint32_t link_number(std::uint32_t link_id) { return link_id >> 6 & 0x1fffU
 void VerifyRdhWork::process(Fragment& fragment) {
   links_.next_fragment();
   std::uint32_t chunks = 0;
+  const auto wrong = [&](base::Gauge<std::uint64_t>& counter, std::uint32_t link_id) {
+    counter.add(1);
+    first_wrong_.tell(fragment, link_id);
+  };
   const bool sound = fragment.for_each_chunk([&](const ChunkHeader& header, std::span<const std::byte> bytes) {
     ++chunks;
-    if (!links_.add(header.link_id)) duplicate_links_.add(1);
+    if (!links_.add(header.link_id)) wrong(duplicate_links_, header.link_id);
     if (header.felix_status != 0 || header.rodeo_status != 0) {
       flagged_chunks_.add(1);
       return;
@@ -26,27 +30,29 @@ void VerifyRdhWork::process(Fragment& fragment) {
     const auto finding =
         formats::verify_rdh_frame(provable_, bytes, link_number(header.link_id), settings_.orbits_per_frame);
     if (finding != formats::RdhFrameFinding::good && finding != formats::RdhFrameFinding::fewer_orbits) {
-      wrong_chunks_.add(1);
-      return;
+      return wrong(wrong_chunks_, header.link_id);
     }
     const std::uint32_t orbit = formats::Rdh::read(bytes.data()).orbit();
     if (((orbit / settings_.orbits_per_frame) & kL1IdMask) != (fragment.l1id.value & kL1IdMask)) {
-      wrong_triggers_.add(1);
+      wrong(wrong_triggers_, header.link_id);
     } else {
       verified_chunks_.add(1);
     }
   });
-  if (!sound || chunks != fragment.chunks) broken_fragments_.add(1);
+  if (!sound || chunks != fragment.chunks) wrong(broken_fragments_, 0);
 }
 
 std::vector<NamedCounter> VerifyRdhWork::counters() const {
-  return {{"verified_chunks", verified_chunks_.get()},
-          {"mismatches", wrong_chunks_.get() + duplicate_links_.get() + wrong_triggers_.get() + broken_fragments_.get()},
-          {"flagged_chunks", flagged_chunks_.get()},
-          {"wrong_chunks", wrong_chunks_.get()},
-          {"duplicate_links", duplicate_links_.get()},
-          {"wrong_triggers", wrong_triggers_.get()},
-          {"broken_fragments", broken_fragments_.get()}};
+  std::vector<NamedCounter> out{
+      {"verified_chunks", verified_chunks_.get()},
+      {"mismatches", wrong_chunks_.get() + duplicate_links_.get() + wrong_triggers_.get() + broken_fragments_.get()},
+      {"flagged_chunks", flagged_chunks_.get()},
+      {"wrong_chunks", wrong_chunks_.get()},
+      {"duplicate_links", duplicate_links_.get()},
+      {"wrong_triggers", wrong_triggers_.get()},
+      {"broken_fragments", broken_fragments_.get()}};
+  first_wrong_.add_to(out);
+  return out;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/counters.h"
 #include "formats/provable.h"
+#include "readout/consumer/first_wrong.h"
 #include "readout/consumer/link_table.h"
 #include "rodeo/consumer.h"
 #include "rodeo/parameters.h"
@@ -36,6 +37,7 @@ class VerifyRdhWork final : public FragmentWork {
   const Settings settings_;
   const formats::Provable provable_;
   LinkTable links_;
+  FirstWrong first_wrong_;
   base::Gauge<std::uint64_t> verified_chunks_, flagged_chunks_, wrong_chunks_, duplicate_links_, wrong_triggers_,
       broken_fragments_;
 };

@@ -4,6 +4,13 @@
 #include <cstring>
 
 namespace rodeo::readout {
+
+const std::array<VerifyWork::Kind, 5> VerifyWork::kWrong{{{"wrong_chunks", &Tally::wrong_chunks},
+                                                          {"duplicate_links", &Tally::duplicate_links},
+                                                          {"wrong_triggers", &Tally::wrong_triggers},
+                                                          {"broken_fragments", &Tally::broken_fragments},
+                                                          {"missing_but_present", &Tally::missing_but_present}}};
+
 void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id,
                               std::uint64_t first_word, Tally& tally) {
   ++tally.chunks;
@@ -12,12 +19,15 @@ void VerifyWork::verify_chunk(const ChunkHeader& header, std::span<const std::by
   } else if (!provable_.matches(bytes, first_word, provable_.key(header.link_id, l1id)) ||
              (settings_.chunk_bytes != 0 && bytes.size() != settings_.chunk_bytes)) [[unlikely]] {
     ++tally.wrong_chunks;
+    if (tally.wrong_link == 0) tally.wrong_link = header.link_id;
     return;  // its link id may be what is wrong
   } else {
     ++tally.verified_chunks;
   }
-  if (!links_.add(header.link_id)) [[unlikely]]
+  if (!links_.add(header.link_id)) [[unlikely]] {
     ++tally.duplicate_links;
+    if (tally.wrong_link == 0) tally.wrong_link = header.link_id;
+  }
 }
 
 void VerifyWork::process(Fragment& fragment) {
@@ -54,30 +64,29 @@ void VerifyWork::process(Fragment& fragment) {
     fragment.for_each_link(fragment.removed_links, expect_absent);
   }
 
-  const std::uint64_t mismatches =
-      tally.wrong_chunks + tally.duplicate_links + tally.wrong_triggers + tally.broken_fragments + tally.missing_but_present;
-  published_.verified_chunks.add(tally.verified_chunks);
-  published_.flagged_chunks.add(tally.flagged_chunks);
+  verified_chunks_.add(tally.verified_chunks);
+  flagged_chunks_.add(tally.flagged_chunks);
+  std::uint64_t mismatches = 0;
+  for (std::size_t i = 0; i < kWrong.size(); ++i) {
+    const std::uint64_t count = tally.*kWrong[i].count;
+    if (count == 0) continue;
+    mismatches += count;
+    wrong_[i].add(count);
+  }
   if (mismatches == 0) return;
-  published_.mismatches.add(mismatches);
-  published_.mismatching_fragments.add(1);
-  published_.wrong_chunks.add(tally.wrong_chunks);
-  published_.duplicate_links.add(tally.duplicate_links);
-  published_.wrong_triggers.add(tally.wrong_triggers);
-  published_.broken_fragments.add(tally.broken_fragments);
-  published_.missing_but_present.add(tally.missing_but_present);
+  first_wrong_.tell(fragment, tally.wrong_link);
+  mismatches_.add(mismatches);
+  mismatching_fragments_.add(1);
 }
 
 std::vector<NamedCounter> VerifyWork::counters() const {
-  return {{"verified_chunks", published_.verified_chunks.get()},
-          {"mismatches", published_.mismatches.get()},
-          {"mismatching_fragments", published_.mismatching_fragments.get()},
-          {"flagged_chunks", published_.flagged_chunks.get()},
-          {"wrong_chunks", published_.wrong_chunks.get()},
-          {"duplicate_links", published_.duplicate_links.get()},
-          {"wrong_triggers", published_.wrong_triggers.get()},
-          {"broken_fragments", published_.broken_fragments.get()},
-          {"missing_but_present", published_.missing_but_present.get()}};
+  std::vector<NamedCounter> out{{"verified_chunks", verified_chunks_.get()},
+                                {"mismatches", mismatches_.get()},
+                                {"mismatching_fragments", mismatching_fragments_.get()},
+                                {"flagged_chunks", flagged_chunks_.get()}};
+  for (std::size_t i = 0; i < kWrong.size(); ++i) out.push_back({std::string(kWrong[i].name), wrong_[i].get()});
+  first_wrong_.add_to(out);
+  return out;
 }
 
 namespace {

@@ -1,12 +1,14 @@
 // The works of the default library: verify, read, release.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/counters.h"
 #include "formats/provable.h"
+#include "readout/consumer/first_wrong.h"
 #include "readout/consumer/link_table.h"
 #include "rodeo/consumer.h"
 #include "rodeo/parameters.h"
@@ -48,8 +50,14 @@ class VerifyWork final : public FragmentWork {
     std::uint64_t wrong_triggers = 0;
     std::uint64_t broken_fragments = 0;
     std::uint64_t missing_but_present = 0;
-    std::uint64_t chunks = 0;  ///< seen in this fragment
+    std::uint64_t chunks = 0;      ///< seen in this fragment
+    std::uint32_t wrong_link = 0;  ///< link id of the first chunk that is not right
   };
+  struct Kind {
+    std::string_view name;
+    std::uint64_t Tally::* count;
+  };
+  static const std::array<Kind, 5> kWrong;  ///< what counts as a mismatch
 
   void verify_chunk(const ChunkHeader& header, std::span<const std::byte> bytes, L1Id l1id, std::uint64_t first_word,
                     Tally& tally);
@@ -57,10 +65,9 @@ class VerifyWork final : public FragmentWork {
   const Settings settings_;
   const formats::Provable provable_;
   LinkTable links_;
-  struct Published {
-    base::Gauge<std::uint64_t> verified_chunks, mismatches, mismatching_fragments, flagged_chunks, wrong_chunks,
-        duplicate_links, wrong_triggers, broken_fragments, missing_but_present;
-  } published_;
+  FirstWrong first_wrong_;
+  base::Gauge<std::uint64_t> verified_chunks_, mismatches_, mismatching_fragments_, flagged_chunks_;
+  std::array<base::Gauge<std::uint64_t>, 5> wrong_;  ///< as kWrong
 };
 
 /// Reads every byte of every fragment and does nothing with it: what a consumer that has to touch all data costs at least.

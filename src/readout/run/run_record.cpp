@@ -118,6 +118,14 @@ Result<void> write_run_files(const Json& report, const std::vector<FragmentConsu
   return {};
 }
 
+std::string why_no_record(const fs::path& file) {
+  if (file.extension() != ".writing") return "no run.json beside it knows this file";
+  std::error_code ignored;
+  int number = 1;
+  while (fs::exists(file.parent_path() / number_name(number), ignored)) ++number;
+  return fmt::format("{} is missing: the run goes on, or was killed before it could write its report", number_name(number));
+}
+
 std::optional<Json> run_that_wrote(const std::filesystem::path& file) {
   std::error_code ignored;
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");

@@ -34,6 +34,9 @@ Result<void> write_run_files(const Json& report, const std::vector<FragmentConsu
 /// True if a file of this name is such a report.
 bool is_run_record(const std::filesystem::path& path);
 
+/// Why no report beside it knows this file: the name that its report would have there, for one that was not closed.
+std::string why_no_record(const std::filesystem::path& file);
+
 /// The verdict on the run that wrote this file, if it lies beside it.
 std::optional<Json> run_that_wrote(const std::filesystem::path& file);
 

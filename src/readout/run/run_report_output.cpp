@@ -17,6 +17,23 @@ Json counters_json(const std::vector<NamedCounter>& counters) {
   return out;
 }
 
+/// What is said of an input that brought nothing, or not all; the last of those that plug-ins bring.
+struct Advice {
+  std::string_view input;
+  std::string_view no_data;
+  std::string_view lost;
+};
+constexpr Advice kAdvice[] = {
+    {"card", "see that the cards are on and triggers come (rodeo card status, rodeo emulate status)",
+     "in the card or on its links"},
+    {"generator",
+     "see that readout.input.rate is not too low for the time, and which of its chunks the fault_ keys keep back",
+     "in the generator"},
+    {"file", "see what the recording holds (rodeo data info FILE), and that readout.rob.links names links of it",
+     "in the recording"},
+    {"", "see that its source is on, and that readout.rob.links names links of it", "in what it reads"},
+};
+
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
 /// ": time_out 3, late 1", or nothing.
@@ -48,21 +65,39 @@ std::string losses_text(const FragmentConsumer::Status& consumer) {
   return out;
 }
 
+/// What did not match: by consumer and name, and where it was first.
+std::string wrong_text(const RunReport& report) {
+  if (report.condition != Condition::wrong) return {};
+  std::string out = "data are WRONG";
+  if (!report.adds_up())
+    out +=
+        fmt::format("; {} chunks were sent, but {} built or lost", report.chunks_sent, report.chunks_built + report.lost());
+  for (const auto& consumer : report.consumers) {
+    const std::vector<NamedCounter> mismatches = mismatches_of(consumer);
+    if (mismatches.empty()) continue;
+    out += fmt::format("; {}{}", consumer.name, reasons(mismatches));
+    if (const NamedCounter* l1id = find_counter(consumer.counters, "first_wrong_l1id"))
+      out += fmt::format(", first in L1 id {:#010x}", l1id->value);
+    if (const std::uint64_t link_id = counter_value(consumer.counters, "first_wrong_link_id"); link_id != 0)
+      out += fmt::format(", link id {:#010x}", link_id);
+  }
+  return out + "; ";
+}
+
 /// The last line of a report: what was lost, and whether that is too much.
 std::string verdict_text(const RunReport& report) {
   const std::vector<Loss> losses = report.losses();
-  if (losses.empty()) {
-    if (report.condition == Condition::aborted) return "cut short: what had not been written by then is not counted";
-    return report.condition == Condition::wrong ? "nothing was lost, and data are wrong" : "nothing was lost";
-  }
+  if (losses.empty())
+    return wrong_text(report) +
+           (report.condition == Condition::aborted ? "cut short; no loss was counted" : "nothing was lost");
   std::string out;
   for (const Loss& loss : losses) {
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", loss.lost, loss.what);
     if (loss.of > 0) out += fmt::format(" of {} ({:.3g} %)", loss.of, loss.fraction() * 100);
   }
   const std::string allowed = fmt::format("fail_on_loss allows {:.3g} %", report.fail_on_loss * 100);
-  if (report.lost_too_much()) return "TOO MUCH IS LOST: " + out + "; " + allowed;
-  return out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
+  if (report.lost_too_much()) return wrong_text(report) + "TOO MUCH IS LOST: " + out + "; " + allowed;
+  return wrong_text(report) + out + (report.fail_on_loss < 1 ? "; " + allowed : "; --fail-on-loss sets a limit");
 }
 
 Json losses_json(const RunReport& report) {
@@ -104,13 +139,8 @@ Json link_json(const FragmentBuilder::Link& link) {
 }  // namespace
 
 const char* phase_name(Phase phase) {
-  switch (phase) {
-    case Phase::prepared: return "prepared";
-    case Phase::running: return "running";
-    case Phase::draining: return "draining";
-    case Phase::stopped: return "stopped";
-  }
-  return "";
+  constexpr const char* kNames[] = {"prepared", "running", "draining", "stopped"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 std::string latency_text(const Latency& latency, std::string_view between) {
@@ -221,10 +251,11 @@ std::string report_text(const RunReport& report) {
     cpu += fmt::format("{}{} {:.1f} s", cpu.empty() ? "" : ", ", stage, seconds);
   row("CPU", "{}", cpu);
   for (const auto& consumer : report.consumers) out += losses_text(consumer);
-  if (report.no_data)
-    row("input", "no data came: see that the cards are on and triggers come (rodeo card status, rodeo emulate status)");
+  const Advice& advice =
+      *std::ranges::find_if(kAdvice, [&](const Advice& one) { return one.input.empty() || one.input == report.input_type; });
+  if (report.no_data) row("input", "no data came: {}", advice.no_data);
   if (const auto losses = report.input_losses(); !losses.empty())
-    row("input", "data were lost before they came here, in the card or on its links{}", reasons(losses));
+    row("input", "data were lost before they came here, {}{}", advice.lost, reasons(losses));
   if (const std::uint64_t silent = counter_value(report.input, "cards_silent"); silent > 0)
     row("input", "{} had brought nothing for a second or longer at the end, while others had",
         base::counted(silent, "card"));
