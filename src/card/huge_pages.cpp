@@ -146,7 +146,7 @@ Result<HugePagePool> set_huge_pages(unsigned node, std::uint64_t page_bytes, std
   }
   RODEO_TRY(host.write(file, pages));
   const std::uint64_t found = count_in(file);
-  if (found < pages && found > before) RODEO_TRY_WITHIN(host.write(file, before), "taking back what was set aside");
+  if (found < pages && found > before) RODEO_TRY_WITHIN(host.write(file, before), "putting the old number back");
   if (found < pages) {
     return std::unexpected(
         Error{"card.huge_pages",

@@ -116,7 +116,7 @@ void CardHandle::write(std::string_view name, std::uint64_t value, bool force) {
 }
 
 struct CardDma::Inside {
-  const card::pci::OwnerProcess owner{};
+  card::pci::OwnMutex mutex{"DMA channel"};
   card::ReaderPlace place;
   std::optional<card::StayAtCard> stay;
   std::shared_ptr<card::DmaMemory> memory;
@@ -128,18 +128,17 @@ struct CardDma::Inside {
   Inside& operator=(const Inside&) = delete;
   ~Inside() { (void)close(); }
 
-  void check_owner() const {
-    if (!owner.here()) value_or_throw(Result<void>(card::pci::forked("DMA channel")));
-  }
+  auto hold() { return value_or_throw(mutex.hold()); }
   bool running() const { return channel != nullptr && channel->state() == card::DmaState::started; }
   /// A thread gets its CPUs back by its own hand: that which reads, when it next looks.
   void let_reader_go() {
     if (stay && stay->may_end_here()) stay.reset();
   }
   Result<void> close() {
+    const auto held = mutex.hold();
     let_reader_go();
     if (channel == nullptr) return {};
-    auto stopped = owner.here() ? channel->stop() : Result<void>{};
+    auto stopped = held ? channel->stop() : Result<void>{};
     reader.reset();
     channel.reset();
     return stopped;
@@ -165,13 +164,13 @@ CardDma CardDma::open(CardHandle& handle, const CardDmaOptions& options) {
 }
 
 void CardDma::start() {
-  inside_->check_owner();
+  const auto held = inside_->hold();
   if (!inside_->reader) throw CardError("card.closed", "error[card.closed]: the DMA channel was closed: open it again");
   value_or_throw(inside_->reader->start());
 }
 
 std::optional<CardSpan> CardDma::next() {
-  inside_->check_owner();
+  const auto held = inside_->hold();
   if (!inside_->running()) inside_->let_reader_go();
   if (!inside_->reader) return std::nullopt;
   if (!inside_->stay && inside_->running()) inside_->stay.emplace(inside_->place);
@@ -179,11 +178,11 @@ std::optional<CardSpan> CardDma::next() {
 }
 
 void CardDma::release_before(std::uint64_t superpage) {
-  inside_->check_owner();
+  const auto held = inside_->hold();
   if (inside_->reader) value_or_throw(inside_->reader->release_before(superpage));
 }
 void CardDma::stop() {
-  inside_->check_owner();
+  const auto held = inside_->hold();
   inside_->let_reader_go();
   if (inside_->reader) value_or_throw(inside_->reader->stop());
 }

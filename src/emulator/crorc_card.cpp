@@ -18,10 +18,10 @@ constexpr std::size_t kMostAnswers = 64;
 
 }  // namespace
 
-CrorcCard::CrorcCard(CrorcCardSettings settings)
-    : PciFunction(settings.identity, crorc::kMap, crorc::kBars, crorc::kLinks), settings_(std::move(settings)) {
+CrorcCard::CrorcCard(Identity identity, EmulatedCardSettings settings)
+    : PciFunction(std::move(identity), std::move(settings), crorc::kMap, crorc::kBars, crorc::kLinks) {
   for (unsigned number = 0; number < crorc::kLinks; ++number) {
-    channels_[number].source = RdhSource(settings_.source);
+    channels_[number].source = RdhSource(settings_.rdh);
     channels_[number].source.identify(
         {.link = static_cast<std::uint8_t>(number), .fee_id = static_cast<std::uint16_t>(number)});
   }
@@ -38,16 +38,14 @@ void CrorcCard::define_registers() {
   const auto set_all = [&](const card_registers::Register& reg, std::uint64_t value) {
     for (unsigned number = 0; number < crorc::kLinks; ++number) regs.set(reg, value, number);
   };
-  std::uint32_t serial = 0;
-  unsigned left = settings_.serial;
-  for (int digit = 3; digit >= 0; --digit, left /= 10) serial |= ('0' + left % 10) << (8 * digit);
+  const std::uint32_t serial = ascii_serial();
   set_all(crorc::reg("serial"), serial);
   flash_.hold(crorc::kFlashSerialWord, static_cast<std::uint16_t>(0xff00U | (serial & 0xffU)));
   flash_.hold(crorc::kFlashSerialWord + 1, static_cast<std::uint16_t>((serial & 0xff00U) | (serial >> 16 & 0xffU)));
   flash_.hold(crorc::kFlashSerialWord + 2, static_cast<std::uint16_t>((serial >> 16 & 0xff00U) | 0xffU));
   set_all(crorc::reg("firmware_hash"), 0x8e0d2ffd);
   set_all(crorc::reg("flash_status"), 1);
-  set_all(crorc::reg("first_orbit"), settings_.source.first_orbit);
+  set_all(crorc::reg("first_orbit"), settings_.rdh.first_orbit);
   set_all(crorc::reg("optical_power_0_1"), 5120U << 16 | 5010U);
   set_all(crorc::reg("optical_power_2_3"), 4980U << 16 | 5230U);
   set_all(crorc::reg("optical_power_4_5"), 5040U << 16 | 4870U);
@@ -243,7 +241,7 @@ bool CrorcCard::work() {
                                                 static_cast<double>(now - rate_at_ns_));
       channel.rate_pages = channel.pages;
     }
-    channel.look_whether_up(now);
+    channel.comes_up(now);
     running = running || channel.receiving;
     const bool fed = channel.generator || (channel.up && qsfp_ && !channel.loopback);
     if (!channel.receiving || !fed || channel.superpage.bytes == 0 || channel.stuck || !bus_master()) continue;

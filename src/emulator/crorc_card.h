@@ -13,15 +13,9 @@
 
 namespace rodeo::emulator {
 
-struct CrorcCardSettings {
-  PciFunction::Identity identity;
-  RdhSourceSettings source;
-  unsigned serial = 120;
-};
-
 class CrorcCard final : public PciFunction {
  public:
-  explicit CrorcCard(CrorcCardSettings settings);
+  CrorcCard(Identity identity, EmulatedCardSettings settings);
   ~CrorcCard() override;
 
  protected:
@@ -56,7 +50,6 @@ class CrorcCard final : public PciFunction {
   bool complete_superpage(unsigned number, Channel& channel, DmaMaps::Use& use);
   bool fill(unsigned number, Channel& channel);
 
-  CrorcCardSettings settings_;
   std::array<Channel, card_registers::crorc::kLinks> channels_;
   FlashChip flash_;
   bool qsfp_ = true;

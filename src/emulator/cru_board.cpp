@@ -21,12 +21,6 @@ constexpr std::uint64_t kFirmwareHash = 0xf6b5d742;  // v3.19.4 in upstream's li
 constexpr unsigned kJitterCleanerBus = 4;
 constexpr std::uint32_t kSelectedInput = 0x68U << 16 | 5U << 8 | 0x2aU;  // chip, page, register
 
-std::uint32_t ascii_serial(unsigned serial) {
-  std::uint32_t word = 0;
-  for (int digit = 3; digit >= 0; --digit, serial /= 10) word |= ('0' + serial % 10) << (8 * digit);
-  return word;
-}
-
 }  // namespace
 
 void CruCard::set_temperature(double celsius) {
@@ -105,7 +99,7 @@ void CruCard::define_i2c() {
           if (first_bus + index == kJitterCleanerBus && at == kSelectedInput && !bus.bytes.contains(at))
             bus.data |=
                 cru::kClockSelect.of(static_cast<std::uint32_t>(registers().get(cru::reg("ttc_control")))) == 2 ? 0U : 2U;
-          if (eeprom_bus) registers().set(cru::reg("serial"), ascii_serial(settings_.serial));
+          if (eeprom_bus) registers().set(cru::reg("serial"), ascii_serial());
           break;
         case 4: bus.data = 0x80000000U; break;
         case 8: bus.data = 0; break;
@@ -119,7 +113,7 @@ void CruCard::define_i2c() {
   define(cru::reg("i2c_pll_configuration"), cru::reg("i2c_pll_command"), cru::reg("i2c_pll_data"), 2);
   define(cru::reg("i2c_eeprom_configuration"), cru::reg("i2c_eeprom_command"), cru::reg("i2c_eeprom_data"), 5);
   // The serial is there after power-on too: the firmware reads it once by itself.
-  regs.set(cru::reg("serial"), ascii_serial(settings_.serial));
+  regs.set(cru::reg("serial"), ascii_serial());
 }
 
 std::uint32_t CruCard::datapath(const card_registers::Register& reg) const {
@@ -127,7 +121,7 @@ std::uint32_t CruCard::datapath(const card_registers::Register& reg) const {
   if (&reg == &cru::reg("datapath_packets")) return static_cast<std::uint32_t>(pages_);
   if (&reg == &cru::reg("datapath_dropped_packets")) return static_cast<std::uint32_t>(dropped_pages_ + totals().pages_lost);
   if (&reg == &cru::reg("datapath_dropped_words"))
-    return static_cast<std::uint32_t>((dropped_pages_ + totals().pages_lost) * settings_.source.page_bytes / 32);
+    return static_cast<std::uint32_t>((dropped_pages_ + totals().pages_lost) * settings_.rdh.page_bytes / 32);
   if (&reg == &cru::reg("datapath_packet_hz")) return packet_hz_;
   return drop_hz_;
 }

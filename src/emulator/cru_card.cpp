@@ -16,15 +16,14 @@ constexpr std::uint32_t kMaxSuperpage = (1U << 24) - 1;
 
 }  // namespace
 
-CruCard::CruCard(CruCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
-    : PciFunction(settings.identity, cru::kMap, cru::kBars),
-      settings_(std::move(settings)),
-      endpoint_(settings_.identity.endpoint),
+CruCard::CruCard(Identity identity, EmulatedCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
+    : PciFunction(std::move(identity), std::move(settings), cru::kMap, cru::kBars),
+      endpoint_(this->identity().endpoint),
       triggers_(std::move(triggers)),
       pacer_(settings_.link_bits_per_second / 8, kLinks) {
   power_on_ns_ = rate_at_ns_ = base::steady_now_ns();
   ranges_.reserve(1024);
-  for (Link& link : links_) link.source = RdhSource(settings_.source);
+  for (Link& link : links_) link.source = RdhSource(settings_.rdh);
   define_dma();
   define_board();
   define_i2c();
@@ -39,7 +38,7 @@ CruCard::~CruCard() { stop(); }
 void CruCard::define_dma() {
   RegisterFile& regs = registers();
   regs.set(cru::reg("endpoint_id"), endpoint_ == 0 ? 0 : cru::kEndpointOneId);
-  regs.set(cru::reg("superpage_fifo_depth"), settings_.fifo_depth);
+  regs.set(cru::reg("superpage_fifo_depth"), cru::kDefaultFifoDepth);
   regs.on_write(cru::reg("superpage_address_high"), [this](std::uint32_t link, std::uint64_t value) {
     links_[link].address_high = static_cast<std::uint32_t>(value);
   });
@@ -92,7 +91,7 @@ void CruCard::define_dma() {
 void CruCard::push(std::uint32_t number, std::uint32_t pages) {
   Link& link = links_[number];
   const std::uint64_t bytes = std::uint64_t{pages} * cru::kDmaPageBytes;
-  if (bytes == 0 || bytes > kMaxSuperpage || link.waiting.size() >= settings_.fifo_depth || link.address_low % 4 != 0) {
+  if (bytes == 0 || bytes > kMaxSuperpage || link.waiting.size() >= cru::kDefaultFifoDepth || link.address_low % 4 != 0) {
     refused_pushes_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
@@ -139,17 +138,15 @@ void CruCard::stop_dma() {
     link.waiting.clear();
   }
   cut_off_frames();
-  following_ = false;
-  triggers_->set_ready(false);
+  taking_.end();
 }
 
 void CruCard::cut_off() {
   dma_on_ = false;
   for (Link& link : links_) link.open = false;
   cut_off_frames();
-  following_ = false;
   running_ = false;
-  triggers_->set_ready(false);
+  taking_.end();
 }
 
 bool CruCard::client_left(ClientId client) {

@@ -11,26 +11,14 @@
 #include "emulator/link_pacer.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_link.h"
+#include "emulator/trigger_taking.h"
 #include "trigger/source.h"
 
 namespace rodeo::emulator {
 
-struct CruCardSettings {
-  PciFunction::Identity identity;
-  RdhSourceSettings source;
-  unsigned links = 12;
-  unsigned serial = 245;
-  double temperature = 48;
-  unsigned fifo_depth = 128;         ///< superpages that a link takes
-  std::uint64_t frames_held = 1024;  ///< heartbeat frames that the card keeps for a link that has no superpage
-  bool paced = false;                ///< frames come with the authority's triggers; else as fast as memory takes them
-  bool drop = true;                  ///< paced: frames that find no room are lost; else the card is busy
-  double link_bits_per_second = 0;   ///< user data of a link; 0: as fast as memory takes it
-};
-
 class CruCard final : public PciFunction {
  public:
-  CruCard(CruCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
+  CruCard(Identity identity, EmulatedCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~CruCard() override;
 
  protected:
@@ -94,9 +82,10 @@ class CruCard final : public PciFunction {
   std::uint32_t datapath(const card_registers::Register& reg) const;
   void set_temperature(double celsius);
 
-  CruCardSettings settings_;
   const unsigned endpoint_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
+  TriggerTaking taking_{
+      *triggers_};  // from the run's begin until the frames of all that it was given are there; under mutex()
   std::vector<trigger::TriggerRange> ranges_;
   std::array<Link, kLinks> links_;
   LinkPacer pacer_;
@@ -104,9 +93,7 @@ class CruCard final : public PciFunction {
   bool dma_on_ = false;  // under mutex(), as all that follows
   bool internal_ = false;
   bool data_taking_ = false;
-  bool following_ = false;  // takes triggers: from the run's begin until the frames of all that it was given are there
-  std::uint64_t standstill_ns_ = 0;  // that this process has spent without writing a page
-  std::uint64_t turn_ns_ = 0;        // time of this turn of the DMA thread
+  OwnTime standstill_;  // since a page was written
   bool dynamic_offset_ = false;
   std::uint32_t enabled_ = 0;
   std::uint32_t generator_ = 0;

@@ -13,12 +13,13 @@ namespace {
 constexpr std::size_t kBudget = 512 << 10;  // bytes of one link before the next has its turn
 // A run that is switched off has so long without a page written, counted in the time that this process ran.
 constexpr std::uint64_t kLongestStandstillNs = 500'000'000;
-constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
 }  // namespace
 
 /// Of the links, not of the internal generator.
-bool CruCard::link_enabled(unsigned number) const { return (data_taking_ || following_) && (enabled_ >> number & 1U) != 0; }
+bool CruCard::link_enabled(unsigned number) const {
+  return (data_taking_ || taking_.any()) && (enabled_ >> number & 1U) != 0;
+}
 
 bool CruCard::link_fed(unsigned number) const {
   const std::uint32_t generator = generator_;
@@ -44,17 +45,13 @@ bool CruCard::frames_left() const {
 /// A run that is switched off ends behind the triggers that were accepted, which other cards have too.
 void CruCard::take_frames() {
   const bool taking = data_taking_ && !internal_;
-  if (taking) {
-    following_ = true;
-    standstill_ns_ = 0;
-  }
-  const bool held = !taking && following_ && triggers_->hold();
-  triggers_->set_ready(following_);
+  if (taking) standstill_.restart();
+  const bool held = taking_.follow(taking ? TriggerTaking::Wanted::data : TriggerTaking::Wanted::pause);
   ranges_.clear();
   const std::uint64_t count = triggers_->take(1024, ranges_);
-  if (!taking && following_ && ((held && count == 0 && !frames_left()) || standstill_ns_ > kLongestStandstillNs)) {
-    following_ = false;
-    triggers_->set_ready(false);
+  if (taking_.state() == TriggerTaking::State::last &&
+      ((held && count == 0 && !frames_left()) || standstill_.ns() > kLongestStandstillNs)) {
+    taking_.end();
     cut_off_due();
   }
   frames_due_ += count;
@@ -62,11 +59,11 @@ void CruCard::take_frames() {
 }
 
 void CruCard::drop_frames(Link& link) {
-  if (!settings_.drop || link.source.in_frame() || frames_due_ - link.source.frame() <= settings_.frames_held) return;
-  const std::uint64_t first_kept = frames_due_ - settings_.frames_held;
+  if (!settings_.drop || link.source.in_frame() || frames_due_ - link.source.frame() <= settings_.fifo_triggers) return;
+  const std::uint64_t first_kept = frames_due_ - settings_.fifo_triggers;
   const std::uint64_t frames = first_kept - link.source.frame();
-  const std::uint64_t pages = (settings_.source.frame_bytes + settings_.source.page_bytes - formats::kRdhBytes - 1) /
-                                  (settings_.source.page_bytes - formats::kRdhBytes) +
+  const std::uint64_t pages = (settings_.rdh.frame_bytes + settings_.rdh.page_bytes - formats::kRdhBytes - 1) /
+                                  (settings_.rdh.page_bytes - formats::kRdhBytes) +
                               1;
   link.dropped_frames += frames;
   dropped_frames_ += frames;
@@ -187,12 +184,11 @@ bool CruCard::work() {
   for (Link& link : links_) {
     if (link.up_at_ns == 0) continue;
     const std::lock_guard lock(mutex());
-    link.look_whether_up(now);
+    link.comes_up(now);
   }
   running_.store(dma_on_, std::memory_order_relaxed);
   if (!dma_on_ || !bus_master()) return false;
-  standstill_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
-  turn_ns_ = now;
+  standstill_.look(now);
   if (settings_.paced) take_frames();
   bool any = false;
   std::uint64_t slowest = frames_due_;
@@ -214,7 +210,7 @@ bool CruCard::work() {
   }
   next_link_ = (next_link_ + 1) % kLinks;
   if (newest > newest_frame_) triggers_seen_ += newest - std::exchange(newest_frame_, newest);
-  if (any) standstill_ns_ = 0;
+  if (any) standstill_.restart();
   if (settings_.paced && !settings_.drop && slowest > frames_done_) {
     triggers_->done(slowest - frames_done_);
     frames_done_ = slowest;

@@ -63,17 +63,6 @@ std::size_t page_of(int fd) {
 
 }  // namespace
 
-DmaMaps::~DmaMaps() {
-  for (auto& [id, maps] : clients_) {
-    for (auto& [address, map] : maps) release(map);
-  }
-}
-
-void DmaMaps::release(Map& map) {
-  if (map.memory != nullptr) ::munmap(map.memory, map.mapped_bytes);
-  map.memory = nullptr;
-}
-
 void DmaMaps::add_client(ClientId client) {
   const std::lock_guard lock(mutex_);
   clients_.try_emplace(client);
@@ -110,15 +99,15 @@ int DmaMaps::map(ClientId client, const formats::vfio_user::DmaMap& wanted, cons
   }
   catch_bus_errors();
   const bool writable = (wanted.flags & DmaMap::kWrite) != 0;
-  void* const memory = ::mmap(nullptr, mapped_bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE,
-                              fd.get(), static_cast<off_t>(wanted.offset));
-  if (memory == MAP_FAILED) return errno;
+  base::Mapping memory(::mmap(nullptr, mapped_bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE,
+                              fd.get(), static_cast<off_t>(wanted.offset)),
+                       mapped_bytes);
+  if (!memory) return errno;
   const std::lock_guard lock(mutex_);
   clients_[client].emplace(wanted.address, Map{.address = wanted.address,
                                                .bytes = wanted.size,
                                                .number = next_number_++,
-                                               .memory = static_cast<std::byte*>(memory),
-                                               .mapped_bytes = mapped_bytes,
+                                               .memory = std::move(memory),
                                                .readable = (wanted.flags & DmaMap::kRead) != 0,
                                                .writable = writable});
   return 0;
@@ -144,7 +133,6 @@ int DmaMaps::unmap(ClientId client, std::uint64_t address, std::uint64_t bytes) 
     ++end;
   }
   if (first == end) return ENOENT;
-  for (auto map = first; map != end; ++map) release(map->second);
   maps.erase(first, end);
   return 0;
 }
@@ -155,7 +143,6 @@ int DmaMaps::unmap_all(ClientId client) {
   waiting_.fetch_sub(1);
   const auto found = clients_.find(client);
   if (found == clients_.end()) return ENOENT;
-  for (auto& [address, map] : found->second) release(map);
   found->second.clear();
   return 0;
 }
@@ -177,7 +164,7 @@ DmaMaps::Use::~Use() {
   if (touching.lost) {
     maps_.lost_maps_.fetch_add(1, std::memory_order_relaxed);
     for (auto& [id, maps] : maps_.clients_) {
-      for (auto& [address, map] : maps) map.lost = map.lost || map.memory == touching.memory;
+      for (auto& [address, map] : maps) map.lost = map.lost || map.memory.data() == touching.memory;
     }
   }
   touching.memory = nullptr;
@@ -193,14 +180,14 @@ std::span<std::byte> DmaMaps::Use::find(ClientId client, std::uint64_t address, 
   Map& map = std::prev(next)->second;
   const std::uint64_t offset = address - map.address;
   if (offset >= map.bytes || map.lost || (write ? !map.writable : !map.readable)) return {};
-  if (touching.lost && touching.memory != map.memory) {
+  if (touching.lost && touching.memory != map.memory.data()) {
     maps_.lost_maps_.fetch_add(1, std::memory_order_relaxed);
-    for (auto& [at, other] : maps) other.lost = other.lost || other.memory == touching.memory;
+    for (auto& [at, other] : maps) other.lost = other.lost || other.memory.data() == touching.memory;
     touching.lost = false;
   }
-  touching.memory = map.memory;
-  touching.bytes = map.mapped_bytes;
-  return {map.memory + offset, static_cast<std::size_t>(std::min(bytes, map.bytes - offset))};
+  touching.memory = map.memory.data();
+  touching.bytes = map.memory.size();
+  return {map.memory.data() + offset, static_cast<std::size_t>(std::min(bytes, map.bytes - offset))};
 }
 
 bool DmaMaps::Use::write(ClientId client, std::uint64_t address, std::span<const std::byte> bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fd_socket.h"
+#include "base/mapping.h"
 #include "emulator/device.h"
 
 namespace rodeo::emulator {
@@ -23,7 +24,6 @@ inline constexpr std::size_t kMaxDmaMaps = 4096;
 class DmaMaps {
  public:
   explicit DmaMaps(std::size_t max_maps = kMaxDmaMaps) : max_maps_(max_maps) {}
-  ~DmaMaps();
   DmaMaps(const DmaMaps&) = delete;
   DmaMaps& operator=(const DmaMaps&) = delete;
 
@@ -68,16 +68,14 @@ class DmaMaps {
   struct Map {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t number = 0;  // of all maps that were ever made
-    std::byte* memory = nullptr;
-    std::size_t mapped_bytes = 0;  // of the whole mapping, huge pages included
+    std::uint64_t number = 0;   // of all maps that were ever made
+    base::Mapping memory = {};  // the whole mapping, huge pages included
     bool readable = false;
     bool writable = false;
     bool lost = false;
   };
   using ClientMaps = std::map<std::uint64_t, Map>;  // by address
 
-  static void release(Map& map);
   static const Map* covering(const ClientMaps& maps, std::uint64_t address, std::uint64_t bytes);
 
   const std::size_t max_maps_;

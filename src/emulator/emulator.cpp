@@ -3,13 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
+#include "card_registers/pci_address.h"
+#include "emulator/crorc_card.h"
+#include "emulator/cru_card.h"
+#include "emulator/felix_card.h"
 
 namespace rodeo::emulator {
 namespace {
@@ -54,36 +56,16 @@ std::uint64_t seed_of(const EmulatorSettings& settings) {
 }  // namespace
 
 Result<std::string> function_address(const std::string& text, unsigned endpoint) {
-  unsigned domain = 0, bus = 0, device = 0, function = 0;
-  int used = 0;
-  const bool with_domain = std::sscanf(text.c_str(), "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &used) == 4 &&
-                           used == static_cast<int>(text.size());
-  if (!with_domain) {
-    domain = 0;
-    used = 0;
-    if (std::sscanf(text.c_str(), "%2x:%2x.%1x%n", &bus, &device, &function, &used) != 3 ||
-        used != static_cast<int>(text.size())) {
-      return std::unexpected(Error{"emulator.bad_address", fmt::format("`{}` is not a PCI address", text), "",
-                                   "write bus:device.function in hexadecimal, for example 0000:3b:00.0"});
-    }
-  }
-  if (device > 0x1f || function + endpoint > 7) {
-    return std::unexpected(
-        Error{"emulator.bad_address",
-              fmt::format("`{}` with {} endpoints has a device above 1f or a function above 7", text, endpoint + 1),
-              {},
-              "addresses are domain:bus:device.function, with device up to 1f and function up to 7"});
-  }
-  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function + endpoint);
-}
-
-unsigned links_of(const EmulatedCardSettings& card) {
-  switch (card.type) {
-    case CardType::felix: return card.felix.links;
-    case CardType::cru: return std::min(card.links, unsigned{card_registers::cru::kLinks});
-    case CardType::crorc: return std::min(card.links, unsigned{card_registers::crorc::kLinks});
-  }
-  return 0;
+  auto address = card_registers::PciAddress::parse(text);
+  if (!address)
+    return std::unexpected(Error{"emulator.bad_address", address.error().what, address.error().where, address.error().next});
+  if (address->function + endpoint > 7)
+    return std::unexpected(Error{"emulator.bad_address",
+                                 fmt::format("`{}` with {} endpoints has a function above 7", text, endpoint + 1),
+                                 {},
+                                 "begin at a lower function"});
+  address->function = static_cast<std::uint8_t>(address->function + endpoint);
+  return address->text();
 }
 
 trigger::TriggerHub& Emulator::hub() {
@@ -102,58 +84,9 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
                                                                                     .seed = seed_of(settings_),
                                                                                     .functions = functions_of(settings_)});
   }
-  const auto directory = cards_directory(settings_.directory);
+  settings_.directory = cards_directory(settings_.directory);
   for (const EmulatedCardSettings& card : settings_.cards) {
-    for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) {
-      const auto address = function_address(card.address, endpoint);
-      if (!address) throw SetupError(Error{address.error().code, address.error().what, card.where, address.error().next});
-      PciFunction::Identity identity{.name = card.name,
-                                     .type = std::string(name_of(card.type)),
-                                     .address = *address,
-                                     .endpoint = endpoint,
-                                     .links = links_of(card),
-                                     .directory = directory,
-                                     .idle = settings_.idle,
-                                     .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
-      // A card that drops what it cannot keep is never busy.
-      const bool drops = card.type == CardType::cru && card.drop;
-      auto triggers = std::make_unique<trigger::TriggerSource>(hub(), follower_name(card.name, endpoint),
-                                                               drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
-      switch (card.type) {
-        case CardType::felix: {
-          identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
-          FelixSourceSettings source = card.felix;
-          source.connector += endpoint;
-          functions_.push_back(std::make_unique<FelixCard>(FelixCardSettings{.identity = identity,
-                                                                             .source = source,
-                                                                             .endpoints = card.endpoints,
-                                                                             .serial = card.serial,
-                                                                             .temperature = card.temperature,
-                                                                             .flush = card.flush},
-                                                           std::move(triggers)));
-          break;
-        }
-        case CardType::cru:
-          identity.pci = card_registers::cru::kPciId;
-          functions_.push_back(
-              std::make_unique<CruCard>(CruCardSettings{.identity = identity,
-                                                        .source = card.rdh,
-                                                        .links = card.links,
-                                                        .serial = card.serial,
-                                                        .temperature = card.temperature,
-                                                        .frames_held = card.fifo_triggers,
-                                                        .paced = link_ != nullptr || settings_.trigger.rate_hz > 0,
-                                                        .drop = card.drop,
-                                                        .link_bits_per_second = card.link_bits_per_second},
-                                        std::move(triggers)));
-          break;
-        case CardType::crorc:
-          identity.pci = card_registers::crorc::kPciId;
-          functions_.push_back(std::make_unique<CrorcCard>(
-              CrorcCardSettings{.identity = identity, .source = card.rdh, .serial = card.serial}));
-          break;
-      }
-    }
+    for (unsigned endpoint = 0; endpoint < card.endpoints; ++endpoint) functions_.push_back(make_function(card, endpoint));
   }
   if (!settings_.serve.empty()) {
     server_ = std::make_unique<trigger::TriggerServer>(trigger::TriggerServerSettings{.address = settings_.serve,
@@ -171,11 +104,45 @@ Emulator::Emulator(EmulatorSettings settings) : settings_(std::move(settings)) {
 
 Emulator::~Emulator() = default;
 
+std::unique_ptr<PciFunction> Emulator::make_function(const EmulatedCardSettings& card, unsigned endpoint) {
+  const auto address = function_address(card.address, endpoint);
+  if (!address) throw SetupError(Error{address.error().code, address.error().what, card.where, address.error().next});
+  PciFunction::Identity identity{.name = card.name,
+                                 .type = std::string(name_of(card.type)),
+                                 .address = *address,
+                                 .endpoint = endpoint,
+                                 .links = links_of(card),
+                                 .directory = settings_.directory,
+                                 .idle = settings_.idle,
+                                 .cpu = card.cpus.empty() ? -1 : card.cpus[endpoint % card.cpus.size()]};
+  EmulatedCardSettings settings = card;
+  settings.felix.connector += endpoint;
+  settings.paced = link_ != nullptr || settings_.trigger.rate_hz > 0;
+  // A card that drops what it cannot keep is never busy.
+  const bool drops = card.type == CardType::cru && card.drop;
+  const auto triggers = [&] {
+    return std::make_unique<trigger::TriggerSource>(hub(), follower_name(card.name, endpoint),
+                                                    drops ? std::uint64_t{1} << 24 : card.fifo_triggers);
+  };
+  switch (card.type) {
+    case CardType::cru:
+      identity.pci = card_registers::cru::kPciId;
+      return std::make_unique<CruCard>(std::move(identity), std::move(settings), triggers());
+    case CardType::crorc:
+      identity.pci = card_registers::crorc::kPciId;
+      return std::make_unique<CrorcCard>(std::move(identity), std::move(settings));
+    case CardType::felix: break;
+  }
+  identity.pci = card_registers::felix::kPciIds[endpoint == 0 ? 0 : 1];
+  return std::make_unique<FelixCard>(std::move(identity), std::move(settings), triggers());
+}
+
 PciFunction* Emulator::find(const std::string& id) {
   const auto colon = id.rfind(':');
+  const auto address = card_registers::PciAddress::parse(id);
   for (const auto& function : functions_) {
     const auto& identity = function->identity();
-    if (identity.address == id || identity.address == "0000:" + id) return function.get();
+    if (address && identity.address == address->text()) return function.get();
     if (identity.name == id && identity.endpoint == 0) return function.get();
     if (colon != std::string::npos && identity.name == id.substr(0, colon) &&
         std::to_string(identity.endpoint) == id.substr(colon + 1)) {

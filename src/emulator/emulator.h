@@ -12,38 +12,13 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "emulator/crorc_card.h"
-#include "emulator/cru_card.h"
-#include "emulator/fault.h"
-#include "emulator/felix_card.h"
+#include "emulator/card_settings.h"
 #include "emulator/pci_function.h"
 #include "trigger/authority.h"
 #include "trigger/follower.h"
 #include "trigger/server.h"
 
 namespace rodeo::emulator {
-
-/// One card. What a type does not have is not looked at.
-struct EmulatedCardSettings {
-  CardType type = CardType::felix;
-  std::string name;
-  std::string address;  ///< of endpoint 0, "0000:3b:00.0"; endpoint 1 is the next function
-  unsigned endpoints = 1;
-  unsigned serial = 712;
-  double temperature = 48;
-  std::uint64_t fifo_triggers = 4096;  ///< triggers that the card holds before it is busy
-  std::vector<int> cpus;               ///< of the endpoints' DMA threads; empty: any
-  FelixSourceSettings felix;
-  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};
-  RdhSourceSettings rdh;
-  unsigned links = 12;              ///< of a CRU
-  double link_bits_per_second = 0;  ///< of a CRU's links
-  bool drop = true;                 ///< a CRU that follows triggers loses frames that find no room; else it is busy
-  std::string where;                ///< for messages
-};
-
-/// Links of each of its endpoints.
-unsigned links_of(const EmulatedCardSettings& card);
 
 struct EmulatorSettings {
   std::string name = "emulator";
@@ -106,6 +81,7 @@ class Emulator {
   };
 
   trigger::TriggerHub& hub();
+  std::unique_ptr<PciFunction> make_function(const EmulatedCardSettings& card, unsigned endpoint);
   PciFunction* find(const std::string& id);
   void apply(Due& due, std::uint64_t now_ns);
   void end_later(const std::string& id, const Fault& fault);

@@ -19,17 +19,14 @@ namespace felix = card_registers::felix;
 
 constexpr std::uint64_t kDone = felix::kDone.mask();
 constexpr unsigned kBusyVector = 7;
-// A channel that ends has so long, counted in the time that this process ran: one that was stopped has not used any of it. A
-// driver waits for two seconds.
+// A channel that ends has so long, counted in the time that this process ran. A driver waits for two seconds.
 constexpr std::uint64_t kLongestEndNs = 1'000'000'000;
-constexpr std::uint64_t kLongestTurnNs = 10'000'000;
 
 }  // namespace
 
-FelixCard::FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
-    : PciFunction(settings.identity, felix::kMap, felix::kBars),
-      settings_(std::move(settings)),
-      source_(settings_.source),
+FelixCard::FelixCard(Identity identity, EmulatedCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers)
+    : PciFunction(std::move(identity), std::move(settings), felix::kMap, felix::kBars),
+      source_(settings_.felix),
       triggers_(std::move(triggers)) {
   const std::size_t bytes = region(0).bytes;
   bar0_fd_.reset(::memfd_create("rodeo-felix-bar0", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -37,11 +34,10 @@ FelixCard::FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::Trigge
       ::fcntl(bar0_fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     throw SetupError({"base.resources", std::string("cannot make the memory of BAR 0: ") + std::strerror(errno)});
   }
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bar0_fd_.get(), 0);
-  if (memory == MAP_FAILED) {
+  bar0_ = {::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bar0_fd_.get(), 0), bytes};
+  if (!bar0_) {
     throw SetupError({"base.resources", std::string("cannot map the memory of BAR 0: ") + std::strerror(errno)});
   }
-  bar0_ = static_cast<std::byte*>(memory);
   region_to_change(0).fd = bar0_fd_.get();
   region_to_change(0).mappable = {{0, bytes}};
   ranges_.reserve(4096);
@@ -50,10 +46,7 @@ FelixCard::FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::Trigge
   start();
 }
 
-FelixCard::~FelixCard() {
-  stop();
-  ::munmap(bar0_, region(0).bytes);
-}
+FelixCard::~FelixCard() { stop(); }
 
 void FelixCard::set_temperature(double celsius) {
   registers().set(felix::reg("temperature"),
@@ -62,7 +55,7 @@ void FelixCard::set_temperature(double celsius) {
 
 void FelixCard::define_registers() {
   RegisterFile& regs = registers();
-  const auto& source = settings_.source;
+  const auto& source = settings_.felix;
   const auto set = [&](const card_registers::Register& reg, std::uint64_t value) { regs.set(reg, value); };
   set(felix::reg("register_map_version"), felix::kRegisterMapVersion);
   set(felix::reg("build_time"), 0x2611211200);
@@ -71,7 +64,7 @@ void FelixCard::define_registers() {
   set(felix::reg("git_hash"), 0x0de0c0de);
   set(felix::reg("generic_constants"), felix::kDescriptors | std::uint64_t{Interrupts::kMaxVectors} << 8);
   set(felix::reg("card_type"), felix::kCardType712);
-  set(felix::reg("pcie_endpoint"), settings_.identity.endpoint);
+  set(felix::reg("pcie_endpoint"), identity().endpoint);
   set(felix::reg("pcie_endpoints"), settings_.endpoints);
   set(felix::reg("firmware_mode"),
       static_cast<std::uint64_t>(source.full_mode ? felix::FirmwareMode::full : felix::FirmwareMode::gbt));
@@ -110,12 +103,12 @@ void FelixCard::define_registers() {
 }
 
 std::atomic_ref<std::uint64_t> FelixCard::at(const card_registers::Register& reg, unsigned index) {
-  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bar0_ + reg.at(index)));
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(bar0_.data() + reg.at(index)));
 }
 
 bool FelixCard::bar_memory(unsigned bar, std::uint64_t offset, std::span<std::byte> bytes, bool write) {
   if (bar != 0) return false;
-  std::byte* const memory = bar0_ + offset;
+  std::byte* const memory = bar0_.data() + offset;
   const auto access = [&]<typename T>(T) {
     const std::atomic_ref cell(*reinterpret_cast<T*>(memory));
     T value;
@@ -137,7 +130,7 @@ bool FelixCard::bar_memory(unsigned bar, std::uint64_t offset, std::span<std::by
 }
 
 void FelixCard::reset_card() {
-  std::memset(bar0_, 0, region(0).bytes);
+  std::memset(bar0_.data(), 0, bar0_.size());
   for (unsigned i = 0; i < felix::kMaxDescriptors; ++i) {
     channels_[i].stuck = false;
     at(felix::reg("dma_status"), i).store(kDone, std::memory_order_release);
@@ -145,8 +138,8 @@ void FelixCard::reset_card() {
   for (unsigned link = 0; link < FelixSource::kMaxLinks; ++link) {
     enabled_[link] = registers().get(felix::reg("elinks_enabled"), link);
     channel_of_[link] = 0;
-    source_.set_up(link, link < settings_.source.links);
-    link_up_at_ns_[link] = 0;
+    source_.set_up(link, link < settings_.felix.links);
+    lights_[link] = {};
   }
   interrupt_enable_ = 0;
   generating_ = true;
@@ -208,9 +201,9 @@ bool FelixCard::obey() {
 }
 
 void FelixCard::links_come_up(std::uint64_t now_ns) {
-  for (unsigned link = 0; link < settings_.source.links; ++link) {
+  for (unsigned link = 0; link < settings_.felix.links; ++link) {
     source_.enable(link, enabled_[link].load(std::memory_order_relaxed));
-    if (link_up_at_ns_[link] == 0 || now_ns < link_up_at_ns_[link]) continue;
+    if (!lights_[link].comes_up(now_ns)) continue;
     const std::lock_guard lock(mutex());
     (void)inject_card({.kind = FaultKind::link_up, .link = link});
   }
@@ -221,21 +214,6 @@ FelixCard::Wanted FelixCard::wanted() const {
   if (std::ranges::find(to_host, Channel::State::ending, &Channel::state) != to_host.end()) return Wanted::end;
   if (!bus_master() || std::ranges::none_of(to_host, &Channel::running)) return Wanted::nothing;
   return generating_.load(std::memory_order_relaxed) ? Wanted::data : Wanted::pause;
-}
-
-/// | wanted:    | nothing | data     | pause, end |
-/// |------------|---------|----------|------------|
-/// | `none`     | none    | triggers | none       |
-/// | `triggers` | none    | triggers | last       |
-/// | `last`     | none    | triggers | last       |
-///
-/// `last` is over, too, when all of them are taken.
-FelixCard::Taking FelixCard::next(Taking taking, Wanted wanted) {
-  switch (wanted) {
-    case Wanted::nothing: return Taking::none;
-    case Wanted::data: return Taking::triggers;
-    default: return taking == Taking::none ? Taking::none : Taking::last;
-  }
 }
 
 /// False: the memory is full.
@@ -268,33 +246,30 @@ void FelixCard::write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::
 bool FelixCard::work() {
   bool any = obey();
   const std::uint64_t now = base::steady_now_ns();
-  ending_ns_ += std::min(now - std::min(now, turn_ns_), kLongestTurnNs);
-  turn_ns_ = now;
+  ending_.look(now);
   links_come_up(now);
   any = take_from_host() || any;
 
   const Wanted wanted = this->wanted();
   const bool ending = wanted == Wanted::end;
   running_.store(wanted == Wanted::data, std::memory_order_relaxed);
-  taking_ = next(taking_, wanted);
-  const bool held = taking_ == Taking::last && triggers_->hold();
-  triggers_->set_ready(taking_ != Taking::none);
+  const bool held = taking_.follow(wanted);
   const bool nothing_open = source_.oldest_ns() == FelixSource::kNone;
-  const bool idle = taking_ == Taking::none && nothing_open;
+  const bool idle = !taking_.any() && nothing_open;
   if (wanted == Wanted::nothing || !bus_master() || idle) return ending ? end_cut_off() : any;
 
   const std::uint64_t most = triggers_that_fit();
   const bool room = look_for_room(most);
   // There is no room, and a driver that waits for the end makes none: the open blocks have theirs, the triggers have not.
-  const bool hopeless = ending && (!room || ending_ns_ > kLongestEndNs);
+  const bool hopeless = ending && (!room || ending_.ns() > kLongestEndNs);
   if (hopeless && !open_blocks_fit()) return end_cut_off();
   if (!room && !hopeless) return any;
   ranges_.clear();
   // What the links have not carried yet waits with the front-ends, who are busy when that is more than fifo_triggers.
   const std::uint64_t carried = hopeless ? 0 : std::min(most, source_.triggers_on_links(now));
-  const std::uint64_t count = taking_ != Taking::none && carried > 0 ? triggers_->take(carried, ranges_) : 0;
-  if (held && carried > 0 && count == 0) taking_ = Taking::none;
-  const bool last = ending && (taking_ == Taking::none || hopeless);
+  const std::uint64_t count = taking_.any() && carried > 0 ? triggers_->take(carried, ranges_) : 0;
+  if (held && carried > 0 && count == 0) taking_.has_all();
+  const bool last = ending && (!taking_.any() || hopeless);
   const auto flush = static_cast<std::uint64_t>(settings_.flush.count());
   const std::uint64_t flush_begun = last ? FelixSource::kNone : now - std::min(now, flush);
   if (count > 0 || (!nothing_open && source_.oldest_ns() <= flush_begun)) {
@@ -312,19 +287,16 @@ bool FelixCard::inject_card(const Fault& fault) {
     set_temperature(fault.value);
     return true;
   }
-  if (fault.link >= settings_.source.links) return false;
+  if (fault.link >= settings_.felix.links) return false;
   const unsigned link = fault.link;
   Channel& channel = channels_[channel_of_[link].load(std::memory_order_relaxed)];
   switch (fault.kind) {
     case FaultKind::link_down:
-    case FaultKind::link_up: {
-      const bool up = fault.kind == FaultKind::link_up;
-      source_.set_up(link, up);
-      registers().set(felix::reg("link_status"), (up ? 1U : 0U) | 2U, link);
-      link_up_at_ns_[link] =
-          !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
+    case FaultKind::link_up:
+      lights_[link].obey(fault);
+      source_.set_up(link, lights_[link].up);
+      registers().set(felix::reg("link_status"), (lights_[link].up ? 1U : 0U) | 2U, link);
       return true;
-    }
     case FaultKind::corrupt_rdh: source_.corrupt_block(link); return true;
     case FaultKind::truncated_page: source_.truncate_chunk(link); return true;
     case FaultKind::dropped_superpage: source_.lose_block(link); return true;
@@ -341,7 +313,7 @@ void FelixCard::report_card(FunctionReport& report) const {
     report.triggers = triggers_seen_;
   }
   report.chunks = books.chunks[static_cast<std::size_t>(BlockFate::sent)];
-  report.superpages = bytes_ / settings_.source.format.block_bytes;
+  report.superpages = bytes_ / settings_.felix.format.block_bytes;
   report.add("blocks_dropped", blocks_dropped_);
   report.add("blocks_lost", blocks_lost_);
   report.add("blocks_corrupted", blocks_corrupted_);

@@ -6,26 +6,20 @@
 #include <memory>
 #include <mutex>
 
+#include "base/mapping.h"
 #include "card_registers/felix.h"
 #include "emulator/felix_source.h"
+#include "emulator/link_light.h"
 #include "emulator/pci_function.h"
+#include "emulator/trigger_taking.h"
 #include "trigger/source.h"
 
 namespace rodeo::emulator {
 
-struct FelixCardSettings {
-  PciFunction::Identity identity;
-  FelixSourceSettings source;
-  unsigned endpoints = 1;
-  unsigned serial = 712;
-  double temperature = 48;
-  std::chrono::nanoseconds flush{std::chrono::milliseconds{1}};  ///< an open block is sent when it is so old
-};
-
 class FelixCard final : public PciFunction, private BlockSink {
  public:
   /// The trigger source is the card's; it must not be shared.
-  FelixCard(FelixCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
+  FelixCard(Identity identity, EmulatedCardSettings settings, std::unique_ptr<trigger::TriggerSource> triggers);
   ~FelixCard() override;
 
  protected:
@@ -64,16 +58,7 @@ class FelixCard final : public PciFunction, private BlockSink {
     std::span<std::byte> memory;            // from `position` on, while a Use lives
   };
 
-  /// Which triggers the card takes.
-  enum class Taking : std::uint8_t {
-    none,      ///< blocks may be open
-    triggers,  ///< all that are accepted
-    last,      ///< those that were accepted before the generator was switched off, or the last channel disabled
-  };
-  /// What the host wants, by its registers.
-  enum class Wanted : std::uint8_t { nothing, data, pause, end };
-
-  static Taking next(Taking taking, Wanted wanted);
+  using Wanted = TriggerTaking::Wanted;
   Wanted wanted() const;
   void links_come_up(std::uint64_t now_ns);
   bool take_from_host();
@@ -100,7 +85,6 @@ class FelixCard final : public PciFunction, private BlockSink {
   void set_temperature(double celsius);
   void define_registers();
 
-  FelixCardSettings settings_;
   FelixKernels kernels_ = felix_kernels();
   FelixSource source_;
   std::unique_ptr<trigger::TriggerSource> triggers_;
@@ -108,16 +92,15 @@ class FelixCard final : public PciFunction, private BlockSink {
   std::array<Channel, card_registers::felix::kMaxDescriptors> channels_;
   std::array<std::atomic<unsigned>, FelixSource::kMaxLinks> channel_of_{};
   std::array<std::atomic<std::uint64_t>, FelixSource::kMaxLinks> enabled_{};
-  std::array<std::uint64_t, FelixSource::kMaxLinks> link_up_at_ns_{};  // of links that come back by themselves; 0: none
+  std::array<LinkLight, FelixSource::kMaxLinks> lights_{};
   std::atomic<std::uint64_t> interrupt_enable_{0};
   std::atomic<bool> generating_{true};
   std::atomic<bool> full_{false};
   base::UniqueFd bar0_fd_;
-  std::byte* bar0_ = nullptr;
+  base::Mapping bar0_;
   DmaMaps::Use* use_ = nullptr;  // in work() only
-  Taking taking_ = Taking::none;
-  std::uint64_t turn_ns_ = 0;    // time of this turn of the DMA thread
-  std::uint64_t ending_ns_ = 0;  // that this process has spent on a channel that is ending
+  TriggerTaking taking_{*triggers_};
+  OwnTime ending_;  // since a channel was told to end
   std::atomic<std::uint64_t> from_host_bytes_{0};
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};

@@ -21,7 +21,7 @@ void FelixCard::begin(unsigned index) {
   Channel& channel = channels_[index];
   const std::uint64_t start = at(felix::reg("dma_start"), index).load(std::memory_order_acquire);
   const std::uint64_t end = at(felix::reg("dma_end"), index).load(std::memory_order_acquire);
-  const std::uint64_t block = settings_.source.format.block_bytes;
+  const std::uint64_t block = settings_.felix.format.block_bytes;
   const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
   const bool from_host = (control & felix::kFromHost.mask()) != 0;
   const bool fits =
@@ -81,7 +81,7 @@ bool FelixCard::update_channel(unsigned index) {
       return true;
     }
     channel.state = Channel::State::ending;
-    ending_ns_ = 0;
+    ending_.restart();
   }
   if (!channel.running()) return false;
   const std::uint64_t read = at(felix::reg("dma_read_pointer"), index).load(std::memory_order_acquire);
@@ -113,7 +113,7 @@ std::uint64_t FelixCard::free_bytes(const Channel& channel) const {
   const std::uint64_t used =
       channel.position >= channel.read ? channel.position - channel.read : size - (channel.read - channel.position);
   // One block stays free: equal positions always mean empty memory.
-  const std::uint64_t keep = settings_.source.format.block_bytes;
+  const std::uint64_t keep = settings_.felix.format.block_bytes;
   return size - used > keep ? size - used - keep : 0;
 }
 
@@ -121,11 +121,11 @@ std::uint64_t FelixCard::triggers_that_fit() const {
   std::array<double, felix::kToHostDescriptors> per_trigger{};
   std::array<std::uint64_t, felix::kToHostDescriptors> open{};
   double all = 0;
-  for (unsigned link = 0; link < settings_.source.links; ++link) {
+  for (unsigned link = 0; link < settings_.felix.links; ++link) {
     const unsigned channel = channel_of_[link].load(std::memory_order_relaxed);
     per_trigger[channel] += source_.bytes_per_trigger(link);
-    open[channel] += source_.open_blocks(link) * settings_.source.format.block_bytes;
-    all += source_.bytes_per_trigger(link) / settings_.source.links_per_group;
+    open[channel] += source_.open_blocks(link) * settings_.felix.format.block_bytes;
+    all += source_.bytes_per_trigger(link) / settings_.felix.links_per_group;
   }
   double fit = std::max(1.0, kTurnBytes / std::max(all, 1.0));
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {

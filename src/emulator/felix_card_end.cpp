@@ -17,8 +17,7 @@ constexpr std::uint64_t kDropTurn = 4096;  // triggers that are counted as cut o
 /// The last channel that takes data is not cut off: it ends behind the triggers that were accepted, which other cards have too. Not if there is nobody
 /// to take them.
 bool FelixCard::ends_in_order(unsigned index) {
-  if ((taking_ == Taking::none && source_.oldest_ns() == FelixSource::kNone) || index >= felix::kToHostDescriptors ||
-      !bus_master())
+  if ((!taking_.any() && source_.oldest_ns() == FelixSource::kNone) || index >= felix::kToHostDescriptors || !bus_master())
     return false;
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (i != index && channels_[i].running()) return false;
@@ -38,9 +37,9 @@ void FelixCard::end(unsigned index) {
 /// Open blocks are as many as links send, at most, and each goes out whole.
 bool FelixCard::open_blocks_fit() const {
   std::array<std::uint64_t, felix::kToHostDescriptors> open{};
-  for (unsigned link = 0; link < settings_.source.links; ++link) {
+  for (unsigned link = 0; link < settings_.felix.links; ++link) {
     open[channel_of_[link].load(std::memory_order_relaxed)] +=
-        source_.open_blocks(link) * settings_.source.format.block_bytes;
+        source_.open_blocks(link) * settings_.felix.format.block_bytes;
   }
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
@@ -50,7 +49,7 @@ bool FelixCard::open_blocks_fit() const {
 
 /// What was accepted and cannot be written any more is lost under a name.
 bool FelixCard::end_cut_off() {
-  if (taking_ != Taking::none) {
+  if (taking_.any()) {
     ranges_.clear();
     std::uint64_t left = 0;
     while (const std::uint64_t taken = triggers_->take(kDropTurn, ranges_)) {
@@ -68,17 +67,15 @@ bool FelixCard::end_channels() {
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
     if (channels_[i].state == Channel::State::ending) end(i);
   }
-  taking_ = Taking::none;
-  triggers_->set_ready(false);
+  taking_.end();
   return true;
 }
 
 void FelixCard::cut_off() {
   for (Channel& channel : channels_) channel.state = Channel::State::off;
-  taking_ = Taking::none;
   full_ = running_ = false;
   clear_source();
-  triggers_->set_ready(false);
+  taking_.end();
 }
 
 bool FelixCard::client_left(ClientId client) {
@@ -93,9 +90,8 @@ bool FelixCard::client_left(ClientId client) {
     others = others || (channel.running() && i < felix::kToHostDescriptors);
   }
   if (any && !others) {
-    taking_ = Taking::none;
     full_ = running_ = false;
-    triggers_->set_ready(false);
+    taking_.end();
   }
   return any;
 }

@@ -18,7 +18,7 @@ class Interrupts {
   static constexpr unsigned kMaxVectors = 8;
   using Fds = std::array<base::UniqueFd, kMaxVectors>;
 
-  /// Takes the descriptor and makes it non-blocking; an empty one takes the vector back.
+  /// Takes the descriptor and makes it non-blocking; with an empty one the vector has none any more.
   void set(ClientId client, unsigned vector, base::UniqueFd fd);
   void remove_client(ClientId client);
   /// Signals the vector to every client that asked for it.

@@ -16,14 +16,25 @@ constexpr std::chrono::milliseconds kMemoryRest{1};  // with registers in memory
 
 }  // namespace
 
-PciFunction::PciFunction(Identity identity, const card_registers::RegisterMap& map,
+PciFunction::PciFunction(Identity identity, EmulatedCardSettings settings, const card_registers::RegisterMap& map,
                          std::span<const card_registers::BarSize> bars, unsigned copies)
-    : identity_(std::move(identity)), regions_(kRegions), config_(identity_.pci, bars), registers_(map, copies) {
+    : settings_(std::move(settings)),
+      identity_(std::move(identity)),
+      regions_(kRegions),
+      config_(identity_.pci, bars),
+      registers_(map, copies) {
   for (const auto& bar : bars) regions_[bar.bar].bytes = bar.bytes;
   regions_[kConfigRegion].bytes = ConfigSpace::kBytes;
 }
 
 PciFunction::~PciFunction() = default;
+
+std::uint32_t PciFunction::ascii_serial() const {
+  std::uint32_t word = 0;
+  unsigned left = settings_.serial;
+  for (int digit = 3; digit >= 0; --digit, left /= 10) word |= ('0' + left % 10) << (8 * digit);
+  return word;
+}
 
 void PciFunction::start() {
   registers_.keep();
@@ -56,7 +67,9 @@ void PciFunction::leave() {
   cut_off();
 }
 
-std::unique_ptr<Session> PciFunction::talk() { return std::make_unique<Session>(next_talk_++, *this, maps_, interrupts_); }
+std::unique_ptr<VfioUserSession> PciFunction::talk() {
+  return std::make_unique<VfioUserSession>(next_talk_++, *this, maps_, interrupts_);
+}
 
 void PciFunction::turn() {
   const std::lock_guard lock(work_mutex_);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "emulator/card_settings.h"
 #include "emulator/config_space.h"
 #include "emulator/device.h"
 #include "emulator/dma_maps.h"
@@ -63,8 +64,8 @@ class PciFunction : public Device {
     int cpu = -1;  ///< for the DMA thread; -1: any
   };
 
-  PciFunction(Identity identity, const card_registers::RegisterMap& map, std::span<const card_registers::BarSize> bars,
-              unsigned copies = 1);
+  PciFunction(Identity identity, EmulatedCardSettings settings, const card_registers::RegisterMap& map,
+              std::span<const card_registers::BarSize> bars, unsigned copies = 1);
   ~PciFunction() override;
 
   const Region& region(unsigned index) const final { return regions_[index]; }
@@ -80,7 +81,7 @@ class PciFunction : public Device {
   bool running() const { return running_.load(std::memory_order_relaxed); }
 
   /// A conversation without a socket; the function must outlive it. Any thread.
-  std::unique_ptr<Session> talk();
+  std::unique_ptr<VfioUserSession> talk();
   /// One turn of the DMA engine, where it has no thread of its own.
   void turn();
 
@@ -131,6 +132,11 @@ class PciFunction : public Device {
   void after_write(std::function<void()> action) { after_write_ = std::move(action); }
   /// Keeps the DMA thread out of work(). Never while mutex() is held by the caller.
   std::unique_lock<std::mutex> pause();
+
+  /// The serial number as registers have it: four digits, the first in the lowest byte.
+  std::uint32_t ascii_serial() const;
+
+  const EmulatedCardSettings settings_;
 
   // Set by the card.
   std::atomic<bool> running_{false};

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/clock.h"
 #include "emulator/dma_writer.h"
 #include "emulator/fault.h"
 #include "emulator/frame_books.h"
+#include "emulator/link_light.h"
 #include "emulator/pci_function.h"
 #include "emulator/rdh_source.h"
 
@@ -22,14 +22,12 @@ struct SuperpageDescriptor {
 };
 
 /// The source is the DMA thread's; the rest is under the card's mutex(), or changed with the DMA thread paused.
-struct RdhLink {
+struct RdhLink : LinkLight {
   RdhSource source;
   FrameBooks books;
   SuperpageDescriptor superpage;  // that is being filled
   std::uint32_t filled = 0;
   std::atomic<std::uint64_t> pages{0};
-  bool up = true;
-  std::uint64_t up_at_ns = 0;  // when it comes back by itself; 0: it does not
   bool stuck = false;
   bool lose = false;  // faults of the next superpage
   bool wrong_index = false;
@@ -53,23 +51,11 @@ struct RdhLink {
     return static_cast<std::uint8_t>(index + (std::exchange(wrong_index, false) ? 1 : 0));
   }
 
-  /// A link that was to come back by now does.
-  void look_whether_up(std::uint64_t now_ns) {
-    if (up_at_ns == 0 || now_ns < up_at_ns) return;
-    up = true;
-    up_at_ns = 0;
-  }
-
   /// False if a link has no such fault.
   bool inject(const Fault& fault) {
     switch (fault.kind) {
       case FaultKind::link_down:
-      case FaultKind::link_up:
-        up = fault.kind == FaultKind::link_up;
-        up_at_ns = !up && fault.duration.count() > 0
-                       ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count())
-                       : 0;
-        return true;
+      case FaultKind::link_up: obey(fault); return true;
       case FaultKind::bad_packet_counter: source.skip_packet_counter(); return true;
       case FaultKind::corrupt_rdh: source.corrupt_header(); return true;
       case FaultKind::truncated_page: source.truncate_page(); return true;
@@ -81,8 +67,7 @@ struct RdhLink {
   }
 
   void mend() {
-    up = true;
-    up_at_ns = 0;
+    static_cast<LinkLight&>(*this) = {};
     stuck = lose = wrong_index = false;
   }
 };

@@ -45,7 +45,7 @@ struct Server::Client {
   }
 
   base::UniqueFd socket;
-  Session session;
+  VfioUserSession session;
   FairShares& shares;
   FairShares::Member& share;
   std::atomic<bool> over{false};
@@ -190,7 +190,7 @@ void Server::drop_all() {
 void Server::converse(Client& client) {
   base::set_thread_name("vfio-user-peer");
   const int socket = client.socket.get();
-  Session& session = client.session;
+  VfioUserSession& session = client.session;
   base::ReceivedFds fds;
   const auto receive = [&] {
     const std::span<std::byte> room = session.room();

@@ -22,23 +22,23 @@ bool takes_fds(std::uint16_t command) {
 
 }  // namespace
 
-Session::Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many)
+VfioUserSession::VfioUserSession(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many)
     : id_(id), device_(device), maps_(maps), interrupts_(interrupts), one_too_many_(one_too_many), in_(kReceiveBytes) {
   maps_.add_client(id_);
 }
 
-Session::~Session() {
+VfioUserSession::~VfioUserSession() {
   interrupts_.remove_client(id_);
   maps_.remove_client(id_);
   device_.left(id_);
 }
 
-void Session::cut_off() {
+void VfioUserSession::cut_off() {
   if (!over_) counters_.add(ServerCounter::hung_up);
   over_ = true;
 }
 
-std::span<std::byte> Session::room() {
+std::span<std::byte> VfioUserSession::room() {
   if (begin_ > 0) {
     std::memmove(in_.data(), in_.data() + begin_, end_ - begin_);
     stream_ += begin_;
@@ -52,7 +52,7 @@ std::span<std::byte> Session::room() {
 }
 
 /// The message, by its place in the stream, that descriptors belong to which came with the bytes from in_[first] on.
-std::uint64_t Session::message_of_read(std::size_t first) const {
+std::uint64_t VfioUserSession::message_of_read(std::size_t first) const {
   std::size_t found = begin_;
   bool found_taker = false;
   for (std::size_t at = begin_; at < end_;) {
@@ -70,7 +70,7 @@ std::uint64_t Session::message_of_read(std::size_t first) const {
   return stream_ + found;
 }
 
-void Session::received(std::size_t bytes, base::ReceivedFds& fds) {
+void VfioUserSession::received(std::size_t bytes, base::ReceivedFds& fds) {
   const std::size_t first = end_;
   end_ += bytes;
   if (fds.truncated) cut_off();
@@ -83,7 +83,7 @@ void Session::received(std::size_t bytes, base::ReceivedFds& fds) {
 }
 
 /// Moves the descriptors of the message at this place of the stream into fds_.
-void Session::collect_fds(std::uint64_t at) {
+void VfioUserSession::collect_fds(std::uint64_t at) {
   fds_.clear();
   for (Arrival& arrival : arrivals_) {
     if (arrival.at == at) std::ranges::move(arrival.fds, std::back_inserter(fds_));
@@ -91,7 +91,7 @@ void Session::collect_fds(std::uint64_t at) {
   std::erase_if(arrivals_, [&](const Arrival& arrival) { return arrival.at <= at; });
 }
 
-bool Session::take_message() {
+bool VfioUserSession::take_message() {
   if (over_ || end_ - begin_ < kHeaderBytes) return false;
   const Header header = read_header(std::span(in_).subspan(begin_));
   if (header.size < kHeaderBytes || header.size > kMaxMessage || !header.is_command()) {
@@ -106,12 +106,12 @@ bool Session::take_message() {
   return true;
 }
 
-void Session::refuse(const Header& header, int error) {
+void VfioUserSession::refuse(const Header& header, int error) {
   counters_.add(ServerCounter::errors);
   if (!header.wants_no_reply()) out_.error(header, error);
 }
 
-void Session::handle(const Header& header, std::span<const std::byte> payload) {
+void VfioUserSession::handle(const Header& header, std::span<const std::byte> payload) {
   counters_.add(ServerCounter::requests);
   const auto request = decode_request(header, payload);
   if (!request) {
@@ -131,7 +131,7 @@ void Session::handle(const Header& header, std::span<const std::byte> payload) {
   }
 }
 
-void Session::negotiate(const Header& header, const Version& version) {
+void VfioUserSession::negotiate(const Header& header, const Version& version) {
   if (negotiated_ || version.major != kMajor || one_too_many_) {
     refuse(header, one_too_many_ ? EUSERS : EINVAL);
     over_ = true;
@@ -147,7 +147,7 @@ void Session::negotiate(const Header& header, const Version& version) {
                                               .write_multiple = true}});
 }
 
-bool Session::valid(const RegionAccess& access) const {
+bool VfioUserSession::valid(const RegionAccess& access) const {
   if (access.region >= kRegions || access.count == 0 || access.count > kDefaultTransferBytes) return false;
   const std::uint64_t bytes = device_.region(access.region).bytes;
   return access.offset <= bytes && access.count <= bytes - access.offset;
@@ -171,13 +171,13 @@ void split(std::uint64_t offset, std::size_t bytes, One&& one) {
 
 }  // namespace
 
-void Session::region_write(const RegionAccess& access, std::span<const std::byte> data) {
+void VfioUserSession::region_write(const RegionAccess& access, std::span<const std::byte> data) {
   split(access.offset, access.count, [&](std::uint64_t offset, std::size_t at, std::size_t width) {
     device_.write(id_, access.region, offset, data.subspan(at, width));
   });
 }
 
-void Session::region_info(const Header& header, const RegionInfo& asked) {
+void VfioUserSession::region_info(const Header& header, const RegionInfo& asked) {
   if (asked.index >= kRegions) return refuse(header, EINVAL);
   const Region& region = device_.region(asked.index);
   RegionInfo info{.index = asked.index, .size = region.bytes};
@@ -188,7 +188,7 @@ void Session::region_info(const Header& header, const RegionInfo& asked) {
   out_.reply(header, info, region.mappable, asked.argsz);
 }
 
-int Session::set_irqs(const SetIrqs& irqs) {
+int VfioUserSession::set_irqs(const SetIrqs& irqs) {
   const auto action = irqs.flags & (SetIrqs::kMask | SetIrqs::kUnmask | SetIrqs::kTrigger);
   const auto data = irqs.flags & (SetIrqs::kDataNone | SetIrqs::kDataBool | SetIrqs::kDataEventfd);
   if (action != SetIrqs::kTrigger) return action == SetIrqs::kMask || action == SetIrqs::kUnmask ? ENOTSUP : EINVAL;
@@ -208,7 +208,7 @@ int Session::set_irqs(const SetIrqs& irqs) {
       }
       return 0;
     case SetIrqs::kDataEventfd:
-      // No descriptors at all: they are taken back.
+      // No descriptors at all: the vectors have none from now on.
       if (!fds_.empty() && fds_.size() != irqs.count) return EINVAL;
       for (std::uint32_t i = 0; i < irqs.count; ++i) {
         base::UniqueFd fd;
@@ -220,7 +220,7 @@ int Session::set_irqs(const SetIrqs& irqs) {
   }
 }
 
-void Session::answer(const Header& header, const Request& request) {
+void VfioUserSession::answer(const Header& header, const Request& request) {
   const auto finish = [&](int error) {
     if (error != 0) return refuse(header, error);
     out_.reply(header);

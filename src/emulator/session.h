@@ -25,13 +25,13 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ServerCo
 }};
 
 /// One thread. What the client lends - maps, interrupt descriptors - is given back by the destructor.
-class Session {
+class VfioUserSession {
  public:
   /// `one_too_many`: it is told so in place of a version, and that is all.
-  Session(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many = false);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  VfioUserSession(ClientId id, Device& device, DmaMaps& maps, Interrupts& interrupts, bool one_too_many = false);
+  ~VfioUserSession();
+  VfioUserSession(const VfioUserSession&) = delete;
+  VfioUserSession& operator=(const VfioUserSession&) = delete;
 
   /// Where the next bytes from the client belong; never empty. To be asked for again after each received().
   std::span<std::byte> room();
@@ -98,7 +98,7 @@ class Session {
 };
 
 template <typename Send>
-bool Session::send_replies(Send&& send) {
+bool VfioUserSession::send_replies(Send&& send) {
   const auto all = out_.bytes();
   bool sent = true;
   std::size_t at = 0;

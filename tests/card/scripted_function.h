@@ -26,7 +26,6 @@ class ScriptedFunction : public pci::Function {
   std::function<void(unsigned, std::uint64_t, std::uint32_t)> after_write = [](unsigned, std::uint64_t, std::uint32_t) {};
   std::map<std::uint64_t, std::span<std::byte>> dma;  // by I/O address
   std::function<Result<void>()> fault = [] { return Result<void>{}; };
-  int posts = 0;
   int accesses = 0;
   bool bus_master = false;
 
@@ -66,14 +65,6 @@ class ScriptedFunction : public pci::Function {
       std::memcpy(reinterpret_cast<std::byte*>(&word) + (offset & 3), bytes.data() + i,
                   std::min<std::size_t>(4, bytes.size()));
       after_write(region, (offset + i) & ~std::uint64_t{3}, word);
-    }
-    return {};
-  }
-  Result<void> post(std::span<const pci::RegionWrite> writes) override {
-    ++posts;
-    for (const auto& one : writes) {
-      if (auto done = write(one.region, one.offset, std::as_bytes(std::span(&one.value, 1)).first(one.bytes)); !done)
-        return done;
     }
     return {};
   }

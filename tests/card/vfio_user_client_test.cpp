@@ -86,8 +86,8 @@ TEST_F(VfioUserClient, PostsABatchInOneMessageAndALaterReadSeesIt) {
   serve();
   auto function = connect();
   ASSERT_TRUE(function);
-  const std::vector<pci::RegionWrite> writes{{2, 0, 4, 1}, {2, 4, 4, 2}, {2, 8, 8, 0x300000004}};
-  ASSERT_TRUE((*function)->post(writes));
+  std::vector<pci::RegionOperation> writes{{2, 0, 4, true, 1}, {2, 4, 4, true, 2}, {2, 8, 8, true, 0x300000004}};
+  ASSERT_TRUE((*function)->exchange(writes));
   EXPECT_EQ(read<std::uint32_t>(**function, 2, 12), 3u);
   EXPECT_EQ(read<std::uint32_t>(**function, 2, 4), 2u);
   EXPECT_EQ(server_->multi_writes, 1);
@@ -98,7 +98,8 @@ TEST_F(VfioUserClient, PostsSingleWritesToAServerThatTakesNoBatches) {
   server_->write_multiple = false;
   auto function = connect();
   ASSERT_TRUE(function);
-  ASSERT_TRUE((*function)->post(std::vector<pci::RegionWrite>{{2, 0, 4, 1}, {2, 4, 4, 2}}));
+  std::vector<pci::RegionOperation> writes{{2, 0, 4, true, 1}, {2, 4, 4, true, 2}};
+  ASSERT_TRUE((*function)->exchange(writes));
   EXPECT_EQ(read<std::uint32_t>(**function, 2, 4), 2u);
   EXPECT_EQ(server_->write_messages, 2);
   EXPECT_EQ(server_->multi_writes, 0);
@@ -250,7 +251,8 @@ TEST_F(VfioUserClient, NoticesThatTheCardHungUp) {
   ASSERT_TRUE(function);
   std::uint32_t word = 0;
   EXPECT_EQ((*function)->read(2, 0, std::as_writable_bytes(std::span(&word, 1))).error().code, "card.gone");
-  EXPECT_EQ((*function)->post(std::vector<pci::RegionWrite>{{2, 0, 4, 1}}).error().code, "card.gone");
+  std::vector<pci::RegionOperation> one{{2, 0, 4, true, 1}};
+  EXPECT_EQ((*function)->exchange(one).error().code, "card.gone");
 }
 
 TEST_F(VfioUserClient, AnswersARequestOfTheServerWithARefusal) {

@@ -1,4 +1,4 @@
-// The host's side of a CRU endpoint: superpages pushed and taken back by link.
+// The host's side of a CRU endpoint: superpages pushed and collected by link.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -254,7 +254,7 @@ TEST_F(ServerTest, InterruptsReachWhoAskedForThem) {
   EXPECT_EQ(count, 1U);
   EXPECT_EQ(one.call(vfio::SetIrqs{.flags = vfio::SetIrqs::kDataNone | vfio::SetIrqs::kTrigger, .index = 1}).error(), 0);
   two.write<std::uint64_t>(2, 0x1800, 3);
-  EXPECT_LT(::read(event.get(), &count, sizeof count), 0) << "taken back";
+  EXPECT_LT(::read(event.get(), &count, sizeof count), 0) << "it has no descriptor any more";
   EXPECT_EQ(one.call(
                    vfio::SetIrqs{
                        .flags = vfio::SetIrqs::kDataEventfd | vfio::SetIrqs::kTrigger, .index = 1, .start = 7, .count = 2},

@@ -96,7 +96,7 @@ class SessionTest : public ::testing::Test {
   MemoryDevice device_;
   emulator::DmaMaps maps_{16};
   emulator::Interrupts interrupts_;
-  emulator::Session session_{1, device_, maps_, interrupts_};
+  emulator::VfioUserSession session_{1, device_, maps_, interrupts_};
   vfio::MessageWriter writer_;
   std::uint16_t id_ = 0;
   std::size_t sent_fds_ = 0;
@@ -109,7 +109,7 @@ std::vector<std::byte> operator+(std::vector<std::byte> left, const std::vector<
 
 TEST_F(SessionTest, TheDeviceHearsThatAClientIsGoneWhenItsMemoryIs) {
   {
-    emulator::Session other(7, device_, maps_, interrupts_);
+    emulator::VfioUserSession other(7, device_, maps_, interrupts_);
     EXPECT_TRUE(device_.gone().empty());
   }
   EXPECT_EQ(device_.gone(), std::vector<emulator::ClientId>{7});

@@ -177,9 +177,10 @@ Result<void> act(pci::Function& function, const Step& step, int memory) {
     case Act::read: return function.read(step.region, step.offset, some);
     case Act::write: return function.write(step.region, step.offset, some);
     case Act::post: {
-      const std::array<pci::RegionWrite, 3> writes{
-          {{step.region, step.offset, 4, 1}, {step.region, step.offset, 4, 2}, {step.region, step.offset, 8, 3}}};
-      return function.post(writes);
+      std::array<pci::RegionOperation, 3> writes{{{step.region, step.offset, 4, true, 1},
+                                                  {step.region, step.offset, 4, true, 2},
+                                                  {step.region, step.offset, 8, true, 3}}};
+      return function.exchange(writes);
     }
     case Act::exchange: {
       std::array<pci::RegionOperation, 3> operations{{{step.region, step.offset, 4, true, 1},

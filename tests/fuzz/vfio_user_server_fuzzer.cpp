@@ -32,7 +32,7 @@ constexpr unsigned kMostTurns = 40;
 
 /// One client: what it has said and what must come back.
 struct Client {
-  std::unique_ptr<emulator::Session> session;
+  std::unique_ptr<emulator::VfioUserSession> session;
   struct Expected {
     std::uint16_t id;
     std::uint16_t command;
@@ -51,23 +51,22 @@ class Play {
     auto triggers = [&](std::uint64_t capacity) {
       return std::make_unique<trigger::TriggerSource>(authority_, "card", capacity);
     };
+    emulator::EmulatedCardSettings settings;
     kind_ = script_.below(3);
     switch (kind_) {
       case 0: {
-        emulator::FelixCardSettings settings{.identity = identity, .source = {}};
-        settings.source.links = 2;
-        settings.source.elinks_per_link = 3;
-        card_ = std::make_unique<emulator::FelixCard>(settings, triggers(64));
+        settings.felix.links = 2;
+        settings.felix.elinks_per_link = 3;
+        card_ = std::make_unique<emulator::FelixCard>(identity, settings, triggers(64));
         map_ = &felix::kMap;
         break;
       }
       case 1:
-        card_ = std::make_unique<emulator::CruCard>(emulator::CruCardSettings{.identity = identity, .source = {}},
-                                                    triggers(1 << 20));
+        card_ = std::make_unique<emulator::CruCard>(identity, settings, triggers(1 << 20));
         map_ = &cru::kMap;
         break;
       default:
-        card_ = std::make_unique<emulator::CrorcCard>(emulator::CrorcCardSettings{.identity = identity, .source = {}});
+        card_ = std::make_unique<emulator::CrorcCard>(identity, settings);
         map_ = &crorc::kMap;
         break;
     }
@@ -127,7 +126,7 @@ class Play {
   }
 
   void hear(Client& client, std::span<const std::byte> bytes) {
-    emulator::Session& session = *client.session;
+    emulator::VfioUserSession& session = *client.session;
     while (!bytes.empty() && !session.over()) {
       const auto room = session.room();
       FUZZ_CHECK(!room.empty() && room.size() <= vfio::max_message_bytes(vfio::kDefaultTransferBytes) + 16384);

@@ -139,8 +139,8 @@ void regions(Edu& edu) {
   edu.set(kFactorial, 10);
   expect(edu.wait([&] { return (edu.get(kStatus) & 1) == 0; }) && edu.get(kFactorial) == 3628800, "factorial",
          fmt::format("{}", edu.get(kFactorial)));
-  const std::array<RegionWrite, 2> batch{{{0, kLiveness, 4, 1}, {0, kLiveness, 4, 2}}};
-  need(edu.function->post(batch), "post");
+  std::array<RegionOperation, 2> batch{{{0, kLiveness, 4, true, 1}, {0, kLiveness, 4, true, 2}}};
+  need(edu.function->exchange(batch), "writes in one go");
   expect(edu.get(kLiveness) == ~2U, "posted writes", "in order");
   const auto window = need(edu.function->map(0, {0, 4096}), "map");
   expect(*reinterpret_cast<const volatile std::uint32_t*>(window.data()) == 0x010000ed, "mapped register", "as read");

@@ -144,7 +144,7 @@ class DmaChannel {
   // The card's part; called with the mutex held.
   virtual Result<void> device_open() = 0;
   virtual Result<void> device_start() = 0;
-  /// Ends transfers and moves what is filled to the ready queue; then takes back the rest, in order, with give_back().
+  /// Ends transfers and moves what is filled to the ready queue; then gives back the rest, in order, with give_back().
   virtual Result<void> device_stop() = 0;
   virtual Result<void> device_reset(ResetLevel level) = 0;
   virtual Result<void> device_fill() = 0;

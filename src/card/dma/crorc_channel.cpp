@@ -103,14 +103,14 @@ Result<void> CrorcChannel::push_next() {
   const Superpage superpage = transfer_.pop();
   const std::uint64_t address = *registration_.bus_address(superpage.offset, superpage.bytes);
   const auto operation = [&](const card_registers::Register& what, std::uint64_t value) {
-    return pci::RegionWrite{.region = channel_, .offset = what.offset, .bytes = 4, .value = value & 0xffffffff};
+    return pci::RegionOperation{
+        .region = channel_, .offset = what.offset, .bytes = 4, .write = true, .value = value & 0xffffffff};
   };
-  const std::array writes{operation(reg("superpage_address_high"), address >> 32),
-                          operation(reg("superpage_address_low"), address),
-                          operation(reg("superpage_push"), superpage.bytes)};
+  std::array writes{operation(reg("superpage_address_high"), address >> 32),
+                    operation(reg("superpage_address_low"), address), operation(reg("superpage_push"), superpage.bytes)};
   in_flight_ = superpage;
   counters_.add(DmaCounter::superpages_pushed);
-  return card_.function().post(writes);
+  return card_.function().exchange(writes);
 }
 
 Result<bool> CrorcChannel::collect() {

@@ -23,9 +23,8 @@ constexpr unsigned kHuge1g = 30U << 26;
 constexpr long kHugetlbfsMagic = 0x958458f6;
 
 // Pages are there, or this fails: for huge pages the file system's reservation is checked by mmap, and MAP_POPULATE brings them in.
-std::byte* map_shared(int fd, std::size_t bytes) {
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+base::Mapping map_shared(int fd, std::size_t bytes) {
+  return {::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0), bytes};
 }
 
 }  // namespace
@@ -39,9 +38,8 @@ Result<DmaMemory> DmaMemory::create(std::size_t bytes) {
     if (bytes % page != 0) return false;
     base::UniqueFd fd(::memfd_create("rodeo-dma", MFD_CLOEXEC | flags));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return false;
-    memory.data_ = map_shared(fd.get(), bytes);
-    if (memory.data_ == nullptr) return false;
-    memory.size_ = bytes;
+    memory.mapping_ = map_shared(fd.get(), bytes);
+    if (!memory.mapping_) return false;
     memory.fd_ = std::move(fd);
     memory.kind_ = kind;
     return true;
@@ -72,38 +70,19 @@ Result<DmaMemory> DmaMemory::open(const std::filesystem::path& file, std::size_t
     return std::unexpected(Error{"card.dma_memory", fmt::format("{} bytes are not whole pages of {} bytes", bytes, page),
                                  file.native(), "round it up to whole huge pages"});
   if (::ftruncate(memory.fd_.get(), static_cast<off_t>(bytes)) != 0) return failed("cannot give the DMA buffer its size");
-  memory.data_ = map_shared(memory.fd_.get(), bytes);
-  if (memory.data_ == nullptr) return failed("cannot map the DMA buffer");
-  memory.size_ = bytes;
+  memory.mapping_ = map_shared(memory.fd_.get(), bytes);
+  if (!memory.mapping_) return failed("cannot map the DMA buffer");
   memory.kind_ = page >= kGiB       ? base::PageKind::huge_1g
                  : page >= 2 * kMiB ? base::PageKind::huge_2m
                                     : base::PageKind::transparent;
   return memory;
 }
 
-DmaMemory::DmaMemory(DmaMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)),
-      fd_(std::move(other.fd_)),
-      kind_(other.kind_) {}
-
-DmaMemory& DmaMemory::operator=(DmaMemory&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(fd_, other.fd_);
-  std::swap(kind_, other.kind_);
-  return *this;
-}
-
-DmaMemory::~DmaMemory() {
-  if (data_ != nullptr) ::munmap(data_, size_);
-}
-
 std::string DmaMemory::description() const {
   const char* pages = kind_ == base::PageKind::huge_1g   ? "1 GiB huge pages"
                       : kind_ == base::PageKind::huge_2m ? "2 MiB huge pages"
                                                          : "plain pages";
-  return fmt::format("{} MiB on {}", std::max<std::size_t>(1, size_ / kMiB), pages);
+  return fmt::format("{} MiB on {}", std::max<std::size_t>(1, mapping_.size() / kMiB), pages);
 }
 
 }  // namespace rodeo::card

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/fd_socket.h"
+#include "base/mapping.h"
 
 namespace rodeo::card {
 
@@ -28,20 +29,14 @@ class DmaMemory {
   /// A file in hugetlbfs or /dev/shm, made if it is not there, mode 0600; others can map it too. It stays when the object goes.
   static Result<DmaMemory> open(const std::filesystem::path& file, std::size_t bytes);
 
-  DmaMemory() = default;
-  DmaMemory(DmaMemory&& other) noexcept;
-  DmaMemory& operator=(DmaMemory&& other) noexcept;
-  ~DmaMemory();
-
-  SharedMemory shared() const { return {{data_, size_}, fd_.get(), 0}; }
-  std::span<std::byte> bytes() const { return {data_, size_}; }
+  SharedMemory shared() const { return {mapping_.bytes(), fd_.get(), 0}; }
+  std::span<std::byte> bytes() const { return mapping_.bytes(); }
   base::PageKind kind() const { return kind_; }
   /// For logs: "512 MiB on 2 MiB huge pages".
   std::string description() const;
 
  private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
+  base::Mapping mapping_;
   base::UniqueFd fd_;
   base::PageKind kind_ = base::PageKind::transparent;
 };

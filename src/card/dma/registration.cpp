@@ -31,9 +31,7 @@ Result<Registration> Registration::map(pci::Function& function, const SharedMemo
       return std::unexpected(last.within("cannot register the DMA buffer"));
     }
     Registration registration;
-    registration.function_ = &function;
-    registration.iova_ = iova;
-    registration.bytes_ = memory.bytes.size();
+    registration.mapped_ = {&function, {.iova = iova, .bytes = memory.bytes.size()}};
     for (std::uint64_t offset = 0; offset < memory.bytes.size();) {
       const auto [bus, contiguous] = RODEO_TRY_WITHIN(function.bus_address(iova + offset), "cannot register the DMA buffer");
       const std::uint64_t bytes = std::min<std::uint64_t>(contiguous, memory.bytes.size() - offset);
@@ -51,24 +49,6 @@ Result<Registration> Registration::map(pci::Function& function, const SharedMemo
     return registration;
   }
   return std::unexpected(last.within("cannot register the DMA buffer"));
-}
-
-Registration::Registration(Registration&& other) noexcept
-    : function_(std::exchange(other.function_, nullptr)),
-      iova_(other.iova_),
-      bytes_(other.bytes_),
-      segments_(std::move(other.segments_)) {}
-
-Registration& Registration::operator=(Registration&& other) noexcept {
-  std::swap(function_, other.function_);
-  std::swap(iova_, other.iova_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(segments_, other.segments_);
-  return *this;
-}
-
-Registration::~Registration() {
-  if (function_ != nullptr) (void)function_->dma_unmap(iova_, bytes_);  // in a forked child the function refuses
 }
 
 }  // namespace rodeo::card

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,11 +17,6 @@ class Registration {
  public:
   /// `slot` is where in the I/O address space to try first: channels of one function should ask for different ones.
   static Result<Registration> map(pci::Function& function, const SharedMemory& memory, unsigned slot);
-
-  Registration() = default;
-  Registration(Registration&& other) noexcept;
-  Registration& operator=(Registration&& other) noexcept;
-  ~Registration();
 
   /// The address that the card must be told for `bytes` bytes from `offset`; nothing if they are not contiguous for it.
   std::optional<std::uint64_t> bus_address(std::uint64_t offset, std::uint64_t bytes) const {
@@ -38,9 +34,14 @@ class Registration {
     std::uint64_t bytes;
     std::uint64_t bus;
   };
-  pci::Function* function_ = nullptr;
-  std::uint64_t iova_ = 0;
-  std::uint64_t bytes_ = 0;
+  struct Unmap {
+    std::uint64_t iova;
+    std::uint64_t bytes;
+    void operator()(pci::Function* function) const {
+      (void)function->dma_unmap(iova, bytes);  // in a forked child the function refuses
+    }
+  };
+  std::unique_ptr<pci::Function, Unmap> mapped_;
   std::vector<Segment> segments_;  // neighbours that are contiguous are one
 };
 

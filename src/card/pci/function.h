@@ -11,21 +11,11 @@
 
 #include "base/error.h"
 #include "base/fd_socket.h"
+#include "card_registers/pci_address.h"
 
 namespace rodeo::card::pci {
 
-/// Domain, bus, device and function, as in 0000:3b:00.0.
-struct Address {
-  std::uint16_t domain = 0;
-  std::uint8_t bus = 0;
-  std::uint8_t device = 0;    // 0-31
-  std::uint8_t function = 0;  // 0-7
-  auto operator<=>(const Address&) const = default;
-  /// "0000:3b:00.0".
-  std::string text() const;
-  /// With or without the domain; the whole text must be an address.
-  static Result<Address> parse(std::string_view text);
-};
+using Address = card_registers::PciAddress;
 
 /// A part of a region that may be mapped, in bytes from the region's begin.
 struct MappableRange {
@@ -42,15 +32,7 @@ struct FunctionRegion {
 };
 inline constexpr unsigned kConfigurationRegion = 7;
 
-/// One write of a batch.
-struct RegionWrite {
-  unsigned region = 0;
-  std::uint64_t offset = 0;
-  std::uint32_t bytes = 4;  // 4 or 8
-  std::uint64_t value = 0;
-};
-
-/// One access of a batch that may read, too.
+/// One access of a batch.
 struct RegionOperation {
   unsigned region = 0;
   std::uint64_t offset = 0;
@@ -81,9 +63,8 @@ class Function {
   /// Reads or writes `bytes.size()` bytes (1, 2, 4 or 8; naturally aligned, within the region) as one access.
   virtual Result<void> read(unsigned region, std::uint64_t offset, std::span<std::byte> bytes) = 0;
   virtual Result<void> write(unsigned region, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-  /// Writes in order without waiting for each; returns when they are handed over (posted, as PCIe writes are). A later read sees them done.
-  virtual Result<void> post(std::span<const RegionWrite> writes) = 0;
-  /// Reads and writes in order, with as few waits as the back end needs; writes among them are posted. Stops at the first error.
+  /// Reads and writes in order, with as few waits as the back end needs. Writes are posted, as PCIe's are: handed over when this returns, and a later
+  /// read sees them done. Stops at the first error.
   virtual Result<void> exchange(std::span<RegionOperation> operations);
   /// Maps part of a mappable range into this process; the span lives as long as the handle.
   virtual Result<std::span<std::byte>> map(unsigned region, MappableRange range) = 0;

@@ -55,9 +55,10 @@ Result<HeldMemory> HeldMemory::hold(int fd, std::uint64_t offset, std::uint64_t 
   const std::uint64_t page = huge ? static_cast<std::uint64_t>(system.f_bsize) : kPage;
   const std::uint64_t begin = offset / page * page;
   const std::uint64_t end = (offset + bytes + page - 1) / page * page;
-  void* mapped =
-      ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, static_cast<off_t>(begin));
-  if (mapped == MAP_FAILED) {
+  base::Mapping mapped(
+      ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, static_cast<off_t>(begin)),
+      end - begin);
+  if (!mapped) {
     const int why = errno;
     return refused("card.dma_memory",
                    fmt::format("cannot map {} for the card: {}", base::format_size(bytes), std::strerror(why)),
@@ -65,27 +66,7 @@ Result<HeldMemory> HeldMemory::hold(int fd, std::uint64_t offset, std::uint64_t 
                    : huge && why == ENOMEM ? "set more huge pages aside"
                                            : "");
   }
-  return HeldMemory(static_cast<std::byte*>(mapped), end - begin, offset - begin, bytes, page);
-}
-
-HeldMemory::HeldMemory(HeldMemory&& other) noexcept
-    : mapped_(std::exchange(other.mapped_, nullptr)),
-      mapped_bytes_(other.mapped_bytes_),
-      skip_(other.skip_),
-      bytes_(other.bytes_),
-      page_bytes_(other.page_bytes_) {}
-
-HeldMemory& HeldMemory::operator=(HeldMemory&& other) noexcept {
-  std::swap(mapped_, other.mapped_);
-  std::swap(mapped_bytes_, other.mapped_bytes_);
-  std::swap(skip_, other.skip_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(page_bytes_, other.page_bytes_);
-  return *this;
-}
-
-HeldMemory::~HeldMemory() {
-  if (mapped_ != nullptr) ::munmap(mapped_, mapped_bytes_);
+  return HeldMemory(std::move(mapped), offset - begin, bytes, page);
 }
 
 Result<std::vector<PhysicalRun>> HeldMemory::physical(std::uint64_t offset, std::size_t most) const {
@@ -94,7 +75,7 @@ Result<std::vector<PhysicalRun>> HeldMemory::physical(std::uint64_t offset, std:
   if (!map) return refused("card.permission", fmt::format("cannot open /proc/self/pagemap: {}", std::strerror(errno)));
   std::vector<PhysicalRun> runs;
   for (std::uint64_t at = skip_ + offset; at < skip_ + bytes_;) {
-    const auto address = reinterpret_cast<std::uintptr_t>(mapped_) + at;
+    const auto address = reinterpret_cast<std::uintptr_t>(mapped_.data()) + at;
     std::uint64_t entry = 0;
     if (::pread(map.get(), &entry, sizeof entry, static_cast<off_t>(address / kPage * sizeof entry)) != sizeof entry)
       return refused("card.dma_memory", fmt::format("cannot read /proc/self/pagemap: {}", std::strerror(errno)));

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/mapping.h"
 #include "card/pci/function.h"
 
 namespace rodeo::card::pci {
@@ -23,22 +25,15 @@ class HeldMemory {
   /// card.dma_memory for what cannot be, card.not_contiguous for other memory where huge pages are needed.
   static Result<HeldMemory> hold(int fd, std::uint64_t offset, std::uint64_t bytes, bool huge_only);
 
-  HeldMemory(HeldMemory&& other) noexcept;
-  HeldMemory& operator=(HeldMemory&& other) noexcept;
-  HeldMemory(const HeldMemory&) = delete;
-  HeldMemory& operator=(const HeldMemory&) = delete;
-  ~HeldMemory();
-
-  std::span<std::byte> memory() const { return {mapped_ + skip_, bytes_}; }
+  std::span<std::byte> memory() const { return mapped_.bytes().subspan(skip_, bytes_); }
   /// Where the bytes from `offset` lie: neighbours merged, at most `most` runs. card.not_contiguous, card.permission.
   Result<std::vector<PhysicalRun>> physical(std::uint64_t offset, std::size_t most) const;
 
  private:
-  HeldMemory(std::byte* mapped, std::size_t mapped_bytes, std::size_t skip, std::size_t bytes, std::size_t page)
-      : mapped_(mapped), mapped_bytes_(mapped_bytes), skip_(skip), bytes_(bytes), page_bytes_(page) {}
+  HeldMemory(base::Mapping mapped, std::size_t skip, std::size_t bytes, std::size_t page)
+      : mapped_(std::move(mapped)), skip_(skip), bytes_(bytes), page_bytes_(page) {}
 
-  std::byte* mapped_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
+  base::Mapping mapped_;
   std::size_t skip_ = 0;  // huge pages are mapped whole
   std::size_t bytes_ = 0;
   std::size_t page_bytes_ = 4096;

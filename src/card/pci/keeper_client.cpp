@@ -193,9 +193,7 @@ Result<KeeperClient::Answer> KeeperClient::ask(const KeeperRequest& request, int
 }
 
 Result<LockNode> KeeperClient::lock_node() {
-  KeeperRequest request;
-  request.operation = KeeperOperation::lock;
-  auto answer = RODEO_TRY(ask(request));
+  auto answer = RODEO_TRY(ask({.operation = KeeperOperation::lock}));
   if (answer.descriptors.size() != 1)
     return failed("card.keeper", "the keeper did not hand out the node of the card's locks", "",
                   "use one version of rodeo for the keeper and its clients: `rodeo card keep --stop`");
@@ -216,25 +214,18 @@ Result<KeeperClient::Opened> KeeperClient::connect_and_ask(const KeeperRequest& 
 }
 
 Result<void> keep_function(const Address& address, bool keep) {
-  KeeperRequest request;
-  request.operation = KeeperOperation::keep;
-  request.address = address;
-  request.flags = keep ? kKeepFlag : 0;
+  const KeeperRequest request{.operation = KeeperOperation::keep, .address = address, .flags = keep ? kKeepFlag : 0};
   const auto opened = KeeperClient::connect_and_ask(request, true);
   return opened ? Result<void>{} : std::unexpected(opened.error());
 }
 
 Result<std::string> keeper_status() {
-  KeeperRequest request;
-  request.operation = KeeperOperation::status;
-  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, false));
+  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask({.operation = KeeperOperation::status}, false));
   return opened.client == nullptr ? std::string{} : opened.answer.reply.text();
 }
 
 Result<bool> stop_keeper() {
-  KeeperRequest request;
-  request.operation = KeeperOperation::stop;
-  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, false));
+  const auto opened = RODEO_TRY(KeeperClient::connect_and_ask({.operation = KeeperOperation::stop}, false));
   return opened.client != nullptr;
 }
 

@@ -15,11 +15,7 @@ Result<void> KeeperMemory::map(std::span<std::byte> memory, int fd, std::uint64_
               "memory for a card needs a file behind it, which the keeper holds as long as the card may write to it", "",
               "take it from memfd_create, hugetlbfs or /dev/shm"});
   }
-  KeeperRequest request;
-  request.operation = KeeperOperation::map;
-  request.iova = iova;
-  request.bytes = memory.size();
-  request.offset = fd_offset;
+  KeeperRequest request{.operation = KeeperOperation::map, .iova = iova, .bytes = memory.size(), .offset = fd_offset};
   RODEO_TRY(keeper_.ask(request, fd));
   std::map<std::uint64_t, Run> runs{{iova, {iova, memory.size()}}};
   if (physical_) {
@@ -37,10 +33,7 @@ Result<void> KeeperMemory::map(std::span<std::byte> memory, int fd, std::uint64_
 
 Result<void> KeeperMemory::read_physical(std::uint64_t iova, std::uint64_t bytes, std::map<std::uint64_t, Run>& runs) {
   for (std::uint64_t done = 0; done < bytes;) {
-    KeeperRequest request;
-    request.operation = KeeperOperation::physical;
-    request.iova = iova + done;
-    const auto answer = RODEO_TRY(keeper_.ask(request));
+    const auto answer = RODEO_TRY(keeper_.ask({.operation = KeeperOperation::physical, .iova = iova + done}));
     const std::vector<std::byte>& data = answer.reply.data;
     std::uint64_t described = 0;
     for (std::size_t at = 0; at + sizeof(PhysicalRun) <= data.size(); at += sizeof(PhysicalRun)) {
@@ -59,11 +52,7 @@ Result<void> KeeperMemory::read_physical(std::uint64_t iova, std::uint64_t bytes
 }
 
 Result<void> KeeperMemory::unmap(std::uint64_t iova, std::uint64_t bytes) {
-  KeeperRequest request;
-  request.operation = KeeperOperation::unmap;
-  request.iova = iova;
-  request.bytes = bytes;
-  RODEO_TRY(keeper_.ask(request));
+  RODEO_TRY(keeper_.ask({.operation = KeeperOperation::unmap, .iova = iova, .bytes = bytes}));
   const auto held = RODEO_TRY(mutex_.hold());
   runs_.erase(runs_.lower_bound(iova), runs_.lower_bound(iova + bytes));
   return {};

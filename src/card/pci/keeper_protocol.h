@@ -36,7 +36,7 @@ enum class KeeperOperation : std::uint16_t {
 
 struct KeeperRequest {
   KeeperOperation operation = KeeperOperation::status;
-  Address address;
+  Address address = {};
   std::uint32_t flags = 0;
   std::uint64_t iova = 0;
   std::uint64_t bytes = 0;

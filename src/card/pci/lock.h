@@ -18,7 +18,7 @@ inline constexpr unsigned kConfigurationByte = 254;  // held during a read-modif
 inline constexpr unsigned kServerByte = 255;         // held by the emulator while it lives
 
 /// An exclusive lock of one byte of a file, held by this object: an open file description lock, which every namespace and user that opens the file
-/// sees, and which the kernel takes back when the process ends however it ends. Forked children do not share it.
+/// sees, and which the kernel releases when the process ends however it ends. Forked children do not share it.
 class ByteLock {
  public:
   ByteLock(ByteLock&&) noexcept = default;

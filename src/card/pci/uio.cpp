@@ -81,9 +81,7 @@ class UioFunction final : public KeeperFunction {
   unsigned interrupts() const override { return 1; }
   Result<int> interrupt(unsigned vector) override;
   Result<void> reset() override {
-    KeeperRequest request;
-    request.operation = KeeperOperation::reset;
-    const auto answer = keeper().ask(request);
+    const auto answer = keeper().ask({.operation = KeeperOperation::reset});
     return answer ? Result<void>{} : std::unexpected(answer.error());
   }
 
@@ -132,10 +130,7 @@ Result<int> UioFunction::interrupt(unsigned vector) {
 }  // namespace
 
 Result<std::unique_ptr<Function>> open_uio(const Address& address) {
-  KeeperRequest request;
-  request.operation = KeeperOperation::open_uio;
-  request.address = address;
-  auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, true));
+  auto opened = RODEO_TRY(KeeperClient::connect_and_ask({.operation = KeeperOperation::open_uio, .address = address}, true));
   KeeperClient::Answer* const answer = &opened.answer;
   auto function = std::make_unique<UioFunction>(address, std::move(opened.client), std::move(answer->descriptors));
   RODEO_TRY(function->examine(answer->reply.value));

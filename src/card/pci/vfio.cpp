@@ -153,10 +153,8 @@ Result<void> VfioFunction::reset() {
 }  // namespace
 
 Result<std::unique_ptr<Function>> open_vfio(const Address& address) {
-  KeeperRequest request;
-  request.operation = KeeperOperation::open_vfio;
-  request.address = address;
-  auto opened = RODEO_TRY(KeeperClient::connect_and_ask(request, true));
+  auto opened =
+      RODEO_TRY(KeeperClient::connect_and_ask({.operation = KeeperOperation::open_vfio, .address = address}, true));
   KeeperClient::Answer* const answer = &opened.answer;
   if (answer->descriptors.size() != 1)
     return std::unexpected(Error{"card.keeper", "the keeper did not hand the device over", address.text(), ""});

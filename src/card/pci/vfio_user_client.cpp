@@ -49,12 +49,6 @@ class VfioUserFunction final : public Function {
     return write_locked(number, offset, bytes);
   }
 
-  Result<void> post(std::span<const RegionWrite> writes) override {
-    for (const RegionWrite& write : writes) RODEO_TRY(regions_.check(write.region, write.offset, write.bytes, true));
-    const auto held = RODEO_TRY(mutex_.hold());
-    return connection_.post(writes, connection_.server().write_multiple);
-  }
-
   Result<void> exchange(std::span<RegionOperation> operations) override {
     for (const RegionOperation& operation : operations)
       RODEO_TRY(regions_.check(operation.region, operation.offset, operation.bytes, operation.write));
@@ -88,11 +82,8 @@ class VfioUserFunction final : public Function {
 
  private:
   Result<void> read_locked(unsigned number, std::uint64_t offset, std::span<std::byte> bytes) {
-    wire::RegionRead request;
-    request.offset = offset;
-    request.region = number;
-    request.count = static_cast<std::uint32_t>(bytes.size());
-    const auto answer = RODEO_TRY(connection_.ask(request));
+    const wire::RegionAccess access{.offset = offset, .region = number, .count = static_cast<std::uint32_t>(bytes.size())};
+    const auto answer = RODEO_TRY(connection_.ask(wire::RegionRead{access}));
     const auto data = wire::decode_region_data(answer.payload);
     if (!data || data->size() != bytes.size())
       return std::unexpected(Error{"card.protocol",
@@ -103,12 +94,8 @@ class VfioUserFunction final : public Function {
   }
 
   Result<void> write_locked(unsigned number, std::uint64_t offset, std::span<const std::byte> bytes) {
-    wire::RegionWrite request;
-    request.offset = offset;
-    request.region = number;
-    request.count = static_cast<std::uint32_t>(bytes.size());
-    request.data = bytes;
-    RODEO_TRY(connection_.ask(request));
+    const wire::RegionAccess access{.offset = offset, .region = number, .count = static_cast<std::uint32_t>(bytes.size())};
+    RODEO_TRY(connection_.ask(wire::RegionWrite{access, bytes}));
     return {};
   }
 
@@ -182,9 +169,7 @@ Result<void> VfioUserFunction::ask_region(unsigned number, Deadline deadline) {
 }
 
 Result<unsigned> VfioUserFunction::ask_vectors(std::uint32_t index, Deadline deadline) {
-  wire::IrqInfo request;
-  request.index = index;
-  const auto answer = RODEO_TRY(connection_.ask(request, deadline));
+  const auto answer = RODEO_TRY(connection_.ask(wire::IrqInfo{.index = index}, deadline));
   const auto reply = wire::decode_irq_info(answer.payload);
   if (!reply)
     return std::unexpected(Error{"card.protocol", "the card's description of its interrupts is too short", address_.text()});
@@ -199,11 +184,8 @@ Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std:
     return std::unexpected(Error{
         "card.dma_memory", fmt::format("{} bytes for I/O address {:#x} are not whole 4 KiB pages", memory.size(), iova),
         address_.text()});
-  wire::DmaMap request;
-  request.flags = wire::DmaMap::kRead | wire::DmaMap::kWrite;
-  request.offset = fd_offset;
-  request.address = iova;
-  request.size = memory.size();
+  const wire::DmaMap request{
+      .flags = wire::DmaMap::kRead | wire::DmaMap::kWrite, .offset = fd_offset, .address = iova, .size = memory.size()};
   const auto held = RODEO_TRY(mutex_.hold());
   RODEO_TRY(connection_.ask(request, std::span(&fd, 1)));
   dma_[iova] = memory.size();
@@ -211,11 +193,8 @@ Result<void> VfioUserFunction::dma_map(std::span<std::byte> memory, int fd, std:
 }
 
 Result<void> VfioUserFunction::dma_unmap(std::uint64_t iova, std::uint64_t bytes) {
-  wire::DmaUnmap request;
-  request.address = iova;
-  request.size = bytes;
   const auto held = RODEO_TRY(mutex_.hold());
-  RODEO_TRY(connection_.ask(request));
+  RODEO_TRY(connection_.ask(wire::DmaUnmap{.address = iova, .size = bytes}));
   std::erase_if(dma_, [&](const auto& map) { return map.first >= iova && map.first - iova < bytes; });
   return {};
 }
@@ -240,11 +219,8 @@ Result<int> VfioUserFunction::interrupt(unsigned vector) {
   if (!eventfd)
     return std::unexpected(
         Error{"card.map", fmt::format("cannot make an eventfd: {}", std::strerror(errno)), address_.text()});
-  wire::SetIrqs request;
-  request.flags = wire::SetIrqs::kDataEventfd | wire::SetIrqs::kTrigger;
-  request.index = irq_index_;
-  request.start = vector;
-  request.count = 1;
+  const wire::SetIrqs request{
+      .flags = wire::SetIrqs::kDataEventfd | wire::SetIrqs::kTrigger, .index = irq_index_, .start = vector, .count = 1};
   const int fd = eventfd.get();
   RODEO_TRY(connection_.ask(request, std::span(&fd, 1)));
   eventfds_.emplace(vector, std::move(eventfd));

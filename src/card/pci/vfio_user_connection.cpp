@@ -24,6 +24,10 @@ constexpr std::size_t kReceiveBytes = 16384;  // the answers of a batch in one s
 constexpr std::size_t kMaxAnswerBytes =
     wire::max_message_bytes(0);  // nothing that the driver asks for is longer than a version text
 constexpr std::chrono::milliseconds kJustSent{1};
+wire::RegionAccess access_of(const RegionOperation& operation) {
+  return {.offset = operation.offset, .region = operation.region, .count = operation.bytes};
+}
+
 constexpr const char* kNext = "see whether the emulator still runs, and start it again";
 
 }  // namespace
@@ -166,6 +170,9 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
   if (!socket_) return broken_error();
   // So many answers at once fit into the sockets' buffers: neither side waits for the other to read.
   constexpr std::size_t kMostReads = 256;
+  // At least one, or a server that takes none would hold us here.
+  const std::size_t most_writes =
+      std::clamp<std::size_t>(server_.max_data_xfer_size / wire::SmallWrite::kBytes, 1, kMostReads);
   while (!operations.empty()) {
     out_.clear();
     read_ids_.clear();
@@ -173,29 +180,19 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
     std::size_t reads = 0;
     while (count < operations.size() && reads < kMostReads && count < 4 * kMostReads) {
       if (!operations[count].write) {
-        wire::RegionRead request;
-        request.offset = operations[count].offset;
-        request.region = operations[count].region;
-        request.count = operations[count].bytes;
         read_ids_.push_back(next_id_);
-        out_.request(next_id_++, request);
+        out_.request(next_id_++, wire::RegionRead{access_of(operations[count])});
         ++reads;
         ++count;
         continue;
       }
       writes_.clear();
-      for (; count < operations.size() && operations[count].write && writes_.size() < kMostReads; ++count) {
-        wire::SmallWrite small;
-        small.offset = operations[count].offset;
-        small.region = operations[count].region;
-        small.count = operations[count].bytes;
-        small.value = operations[count].value;
-        writes_.push_back(small);
+      for (; count < operations.size() && operations[count].write && writes_.size() < most_writes; ++count) {
+        const RegionOperation& one = operations[count];
+        writes_.push_back({access_of(one), one.value});
         if (server_.write_multiple) continue;
-        wire::RegionWrite request;
-        static_cast<wire::RegionAccess&>(request) = small;
-        request.data = std::as_bytes(std::span(&operations[count].value, 1)).first(operations[count].bytes);
-        out_.request(next_id_++, request, wire::Header::kNoReply);
+        const auto data = std::as_bytes(std::span(&one.value, 1)).first(one.bytes);
+        out_.request(next_id_++, wire::RegionWrite{access_of(one), data}, wire::Header::kNoReply);
       }
       if (server_.write_multiple) out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
     }
@@ -216,39 +213,6 @@ Result<void> VfioUserConnection::exchange(std::span<RegionOperation> operations)
     operations = operations.subspan(count);
   }
   return {};
-}
-
-Result<void> VfioUserConnection::post(std::span<const RegionWrite> writes, bool write_multi) {
-  if (!socket_) return broken_error();
-  out_.clear();
-  if (!write_multi) {
-    for (const RegionWrite& write : writes) {
-      wire::RegionWrite request;
-      request.offset = write.offset;
-      request.region = write.region;
-      request.count = write.bytes;
-      request.data = std::as_bytes(std::span(&write.value, 1)).first(write.bytes);
-      out_.request(next_id_++, request, wire::Header::kNoReply);
-    }
-    return send(out_.bytes(), {});
-  }
-  // The server's limit, and one that keeps a message small; at least one write, or a server that takes none would hold us here.
-  const std::size_t most = std::clamp<std::size_t>(server_.max_data_xfer_size / wire::SmallWrite::kBytes, 1, 1024);
-  while (!writes.empty()) {
-    const auto some = writes.first(std::min(writes.size(), most));
-    writes_.clear();
-    for (const RegionWrite& write : some) {
-      wire::SmallWrite small;
-      small.offset = write.offset;
-      small.region = write.region;
-      small.count = write.bytes;
-      small.value = write.value;
-      writes_.push_back(small);
-    }
-    out_.write_multi(next_id_++, writes_, wire::Header::kNoReply);
-    writes = writes.subspan(some.size());
-  }
-  return send(out_.bytes(), {});
 }
 
 }  // namespace rodeo::card::pci

@@ -37,10 +37,8 @@ class VfioUserConnection {
     return ask(request, from_now(), fds);
   }
   Result<Answer> ask(const formats::vfio_user::Request& request, Deadline deadline, std::span<const int> fds = {});
-  /// Sends writes that nobody answers, in as few messages as the server takes.
-  Result<void> post(std::span<const RegionWrite> writes, bool write_multi);
-
-  /// Sends reads and writes without waiting between them, then takes the answers of the reads. What is sent at once has one deadline.
+  /// Sends reads and writes without waiting between them, in as few messages as the server takes, then takes the answers of the reads; writes have
+  /// none. What is sent at once has one deadline.
   Result<void> exchange(std::span<RegionOperation> operations);
 
   const formats::vfio_user::Capabilities& server() const { return server_; }

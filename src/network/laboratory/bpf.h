@@ -65,7 +65,7 @@ class BpfProgram {
   }
   BpfProgram& jump_if_greater(Reg left, Reg right, Label to) {
     return jump(BPF_JGT | BPF_X, left, right, to);
-  }                                                                                                            ///< unsigned
+  }  ///< unsigned
   BpfProgram& jump_if_more(Reg left, Reg right, Label to) { return jump(BPF_JSGT | BPF_X, left, right, to); }  ///< signed
   BpfProgram& jump_if_zero(Reg reg, Label to) { return jump(BPF_JEQ | BPF_K, reg, Reg::r0, to); }
   BpfProgram& jump(Label to) { return jump(BPF_JA, Reg::r0, Reg::r0, to); }

@@ -1,15 +1,15 @@
-#include <array>
-#include <charconv>
+#include "card_registers/pci_address.h"
 
 #include <fmt/core.h>
 
-#include "card/pci/function.h"
+#include <array>
+#include <charconv>
 
-namespace rodeo::card::pci {
+namespace rodeo::card_registers {
 
-std::string Address::text() const { return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function); }
+std::string PciAddress::text() const { return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, bus, device, function); }
 
-Result<Address> Address::parse(std::string_view text) {
+Result<PciAddress> PciAddress::parse(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return std::unexpected(Error{"card.bad_address", fmt::format("{} is not a PCI address: {}", text, why), "",
                                  "write bus:device.function in hexadecimal, for example 3b:00.0 or 0000:3b:00.0"});
@@ -42,8 +42,8 @@ Result<Address> Address::parse(std::string_view text) {
       return wrong(fmt::format("\"{}\" is not a number of it", part));
     if (fields[i] > kLimits[i]) return wrong(fmt::format("{:x} is above {:x}", fields[i], kLimits[i]));
   }
-  return Address{static_cast<std::uint16_t>(fields[0]), static_cast<std::uint8_t>(fields[1]),
-                 static_cast<std::uint8_t>(fields[2]), static_cast<std::uint8_t>(fields[3])};
+  return PciAddress{static_cast<std::uint16_t>(fields[0]), static_cast<std::uint8_t>(fields[1]),
+                    static_cast<std::uint8_t>(fields[2]), static_cast<std::uint8_t>(fields[3])};
 }
 
-}  // namespace rodeo::card::pci
+}  // namespace rodeo::card_registers

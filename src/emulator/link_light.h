@@ -1,0 +1,29 @@
+// Whether light comes in at a link of an emulated card.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "emulator/fault.h"
+
+namespace rodeo::emulator {
+
+struct LinkLight {
+  bool up = true;
+  std::uint64_t up_at_ns = 0;  // when it comes back by itself; 0: it does not
+
+  /// The faults link_down and link_up.
+  void obey(const Fault& fault) {
+    up = fault.kind == FaultKind::link_up;
+    up_at_ns =
+        !up && fault.duration.count() > 0 ? base::steady_now_ns() + static_cast<std::uint64_t>(fault.duration.count()) : 0;
+  }
+  /// A link that was to come back by now does: true.
+  bool comes_up(std::uint64_t now_ns) {
+    if (up_at_ns == 0 || now_ns < up_at_ns) return false;
+    *this = {};
+    return true;
+  }
+};
+
+}  // namespace rodeo::emulator
