@@ -196,7 +196,8 @@ struct Judged {
                 wrong = 0;
   std::uint64_t lost = 0, good_lost = 0, others_lost = 0, without_fate = 0;
   std::uint64_t silent = 0, head = 0, tail = 0, deficit = 0, spurious = 0, empty = 0, skipped = 0, period = 0, lied = 0,
-                chance = 0, others_of_group = 0, others_of_two = 0, others_read_later = 0, repeats = 0, standstills = 0;
+                chance = 0, others_of_group = 0, others_of_two = 0, others_read_later = 0, repeats = 0, standstills = 0,
+                everybody_waits = 0;
   std::map<std::string, std::uint64_t> by_reason;
 
   void add(const Judged& o) {
@@ -295,7 +296,8 @@ class ScenarioRun {
     std::uint64_t now = 0;          // its event clock, which stands while there is something to read
     std::uint64_t looked_at = 0;    // when it last had nothing to read
     std::uint64_t returned = 1000;  // when its links were last all silent
-    std::uint64_t rests_until = 0;  // the machine is busy elsewhere
+    std::uint64_t rests_until = 0;  // the machine is busy elsewhere, or its consumers are
+    bool waits = false;             // for another
     std::uint64_t version = 0;
     bool over = false;
     Sequence oldest = 0;
@@ -361,8 +363,11 @@ class ScenarioRun {
       for (Reader* const of : order) {
         if (of->over) follow(*of);
         if (of->over || of->rests_until > now_) continue;
-        if (engine_() % 20 == 0) of->rests_until = now_ + engine_() % (3 * s_.window) * 1000;
+        if (of->rests_until != 0) sequencer_.read_on(of->index);
+        const std::uint64_t rest = engine_() % 20 == 0 ? engine_() % (3 * s_.window) : 0;
+        of->rests_until = rest == 0 ? 0 : now_ + rest * 1000;
         went_on = read(*of) || went_on;
+        if (rest % 2 != 0 && !of->waits) sequencer_.wait(of->index, readout::Sequencer::kConsumers, of->oldest);
       }
       const bool all_came = s_.chunks.empty() || now_ > s_.chunks.back().at + 4 * s_.window * 1000 + s_.timeout * 1000;
       idle = went_on || !all_came ? 0 : idle + 1;
@@ -377,15 +382,19 @@ class ScenarioRun {
   // True if the reader has gone on.
   bool read(Reader& of) {
     bool any = false;
+    of.waits = false;
     settle(of);
     close(of, false);
     while (!drained(of)) {
       const std::size_t with = waits_with(of, s_.chunks[of.chunks[of.next]].link);
-      if (with == readout::Sequencer::kNothing)
-        sequencer_.read_on(of.index);
-      else
+      if (with != readout::Sequencer::kNothing) {
         sequencer_.wait(of.index, with, of.oldest);
-      if (with != readout::Sequencer::kNothing) return any;
+        of.waits = true;
+        const bool one_is_over = std::any_of(readers_.begin(), readers_.end(), [](const Reader& each) { return each.over; });
+        if (!one_is_over && !sequencer_.someone_goes_on()) ++everybody_waits_;
+        return any;
+      }
+      sequencer_.read_on(of.index);
       offer(of.chunks[of.next++]);
       any = true;
       if (sequencer_.version() != of.version || of.next % 16 == 0) settle(of);
@@ -404,10 +413,20 @@ class ScenarioRun {
     return any;
   }
 
-  // What the others pass.
+  // What the others pass, once nothing waits any more.
   void follow(Reader& of) {
-    settle(of);
-    if (std::any_of(of.links.begin(), of.links.end(), [&](std::size_t link) { return !waiting_[link].empty(); })) return;
+    finish(of);
+    for (const std::size_t link : of.links) {
+      if (waiting_[link].empty()) continue;
+      sequencer_.wait(of.index, link, of.oldest);
+      if (sequencer_.someone_goes_on()) return;
+      for (std::size_t reader = 0; reader < readers_.size(); ++reader) sequencer_.looked(reader);
+      finish(of);
+      for (const std::size_t each : of.links) {
+        sequencer_.give_up(each, decisions_);
+        apply(each);
+      }
+    }
     begin(of);
     for (const Reader& other : readers_) raise(of, other.oldest);
     while (of.oldest < of.head) close_oldest(of);
@@ -418,7 +437,7 @@ class ScenarioRun {
   // There is little room for its waiting chunks, or they reach over many events, and others may tell; or it is far ahead of the others.
   std::size_t waits_with(const Reader& of, std::size_t link) const {
     for (const Reader& other : readers_) {
-      if (&other != &of && !other.over && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
+      if (&other != &of && of.oldest > other.oldest + 2 * s_.window) return readout::Sequencer::kRoom;
     }
     const bool presses = !waiting_[link].empty() && (waiting_[link].size() > s_.aside / 4 || sequencer_.reaches_far(link));
     const bool may_be_told =
@@ -602,6 +621,7 @@ class ScenarioRun {
     j.chunks = s_.chunks.size();
     j.without_fate = two_fates_;
     j.standstills = standstills_;
+    j.everybody_waits = everybody_waits_;
     for (std::size_t c = 0; c < s_.chunks.size(); ++c) {
       const auto fate = fate_.find(c);
       if (fate == fate_.end()) {
@@ -782,6 +802,7 @@ class ScenarioRun {
   std::uint64_t two_fates_ = 0;
   std::uint64_t list_refused_ = 0;
   std::uint64_t standstills_ = 0;
+  std::uint64_t everybody_waits_ = 0;
   bool events_begun_ = false;
   bool ended_ = false;
 };

@@ -85,6 +85,7 @@ TEST(SequenceScenarios, OfSeveralReadersNobodyLosesByAnothersRest) {
     const Scenario scenario = make_scenario(seed, true);
     const Judged judged = ScenarioRun(scenario).run();
     EXPECT_EQ(judged.standstills, 0) << "seed " << seed;
+    EXPECT_EQ(judged.everybody_waits, 0) << "seed " << seed;
     EXPECT_EQ(judged.without_fate, 0) << "seed " << seed;
     EXPECT_EQ(judged.wrong, 0) << "seed " << seed;
     EXPECT_EQ(judged.others_lost, 0) << "seed " << seed << ", " << name_of(scenario.fault);

@@ -269,6 +269,43 @@ TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
   EXPECT_EQ(rob.sequencer.waiting(0), 0U);
 }
 
+// Two readers; the links of the first have gone where those of the second have not been read so far.
+struct Ahead : Started {
+  Ahead() : Started(4, settings(), false, 2) {
+    for (std::uint32_t id = 600; id < 700; ++id) {
+      offer(0, id);
+      offer(1, id);
+    }
+    sequencer.wait(0, 0, oldest);
+  }
+};
+
+TEST(Sequencer, WhoWaitsForAReaderThatWaitsForItGoesOnIfItIsBehind) {
+  Ahead rob;
+  EXPECT_TRUE(rob.sequencer.someone_goes_on());
+  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.someone_goes_on()) << "it does";
+}
+
+TEST(Sequencer, AReaderThatItsConsumersHoldUpIsWaitedFor) {
+  Ahead rob;
+  rob.sequencer.wait(1, Sequencer::kConsumers, rob.oldest + 5);
+  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 2));
+  EXPECT_TRUE(rob.sequencer.someone_goes_on());
+}
+
+TEST(Sequencer, WhoHasReadEverythingMayBeWaitedForWhileItsChunksWait) {
+  Ahead rob;
+  std::vector<Decision> decisions;
+  rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
+  EXPECT_TRUE(decisions.empty());
+  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
+  EXPECT_FALSE(rob.sequencer.someone_goes_on()) << "but for the one that has read everything";
+  rob.sequencer.finish(0, rob.now, rob.oldest, decisions);
+  EXPECT_FALSE(decisions.empty());
+}
+
 TEST(Sequencer, MostLinksAreFollowedAtOnce) {
   Started rob(3);
   rob.offer(0, {0x1000000, 0x1000001});

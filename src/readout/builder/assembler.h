@@ -2,6 +2,7 @@
 // to the first consumer (software ROD paper, section VIII, stage 2).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -90,6 +91,12 @@ class Assembler final : public FragmentOwner {
   /// Lets the peers know of everything passed up to here, and builds the events that all workers have passed, unless a peer is at it. May block on a
   /// full consumer.
   void publish(std::uint32_t worker, Sequence passed, std::atomic<bool>& held);
+
+  /// Events that this worker has passed and a peer has not, by what they have published.
+  std::uint64_t owed_to(std::uint32_t worker) const {
+    const Sequence passed = passed_[worker].sequence.load();
+    return passed - std::min(passed, passed_by_all());
+  }
 
   void reclaim(Fragment& fragment) noexcept override;
 

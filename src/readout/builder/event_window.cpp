@@ -52,19 +52,26 @@ void EventWindow::open_to(Sequence to) {
   }
 }
 
-void EventWindow::set_waiting(bool waiting) {
-  held_.store(waiting, std::memory_order_relaxed);
-  host_.set_waiting(waiting);
+// For somebody else to give back some of this room, which lies in events that peers have still to pass, or with consumers: with whom most is.
+template <typename Ready>
+void EventWindow::wait_for_room(std::uint64_t room, const Ready& ready) {
+  if (ready()) return;
+  held_.store(true, std::memory_order_relaxed);
+  base::Backoff backoff;
+  do {
+    host_.set_waiting(2 * assembler_.owed_to(settings_.worker) >= room ? Sequencer::kRoom : Sequencer::kConsumers);
+    backoff.idle();
+  } while (!ready());
+  held_.store(false, std::memory_order_relaxed);
+  host_.set_waiting(Sequencer::kNothing);
 }
 
 bool EventWindow::make_buffer(Sequence wanted_by) {
   // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
   if (store_->open_buffers() < store_->pool().total()) {
     tell();  // some may be in events that only wait for this worker's word
-    set_waiting(true);
-    base::Backoff backoff;
-    while (store_->pool().in_use() >= store_->pool().total()) backoff.idle();
-    set_waiting(false);
+    wait_for_room(store_->pool().total() - store_->open_buffers(),
+                  [&] { return store_->pool().in_use() < store_->pool().total(); });
     return true;
   }
   if (oldest_ >= wanted_by) return false;
@@ -190,14 +197,11 @@ void EventWindow::publish_oldest() {
   EventSlot& slot = ring_[oldest_ & mask_];
   OpenEvent& event = events_[oldest_ & mask_];
   if (!assembler_.ready(oldest_)) {
-    set_waiting(true);
-    base::Backoff backoff;
     tell_now();  // it may be this worker's word that the others wait for
-    while (!assembler_.ready(oldest_)) {
-      backoff.idle();
+    wait_for_room(settings_.size, [&] {
       assembler_.publish(settings_.worker, oldest_ - 1, held_);
-    }
-    set_waiting(false);
+      return assembler_.ready(oldest_);
+    });
   }
   store_->close(slot, event);
   if (book_ != nullptr) look_up(slot, event);

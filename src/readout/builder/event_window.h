@@ -27,8 +27,9 @@ class EventWindowHost {
  public:
   /// Fills in what the first chunk of an event, which this link brings, tells of it; returns slot flags.
   virtual std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) = 0;
-  /// The worker waits for consumers, or for peers, which must not wait for it meanwhile; or goes on.
-  virtual void set_waiting(bool waiting) = 0;
+  /// The worker waits for memory that consumers have (Sequencer::kConsumers), or for peers to pass events that it has passed (kRoom), who must not
+  /// wait for it meanwhile; or goes on (kNothing).
+  virtual void set_waiting(std::size_t with) = 0;
 
  protected:
   ~EventWindowHost() = default;
@@ -142,7 +143,8 @@ class EventWindow {
   void publish_oldest();
   std::uint32_t append_rest(const AppendRun& run, const ChunkRun& chunks, std::uint32_t first_chunk, std::uint32_t done);
   void tell_now();
-  void set_waiting(bool waiting);
+  template <typename Ready>
+  void wait_for_room(std::uint64_t room, const Ready& ready);
   void look_up(EventSlot& slot, OpenEvent& event) const;
   void note_absent(EventSlot& slot, const OpenEvent& event);
   void set_bit(std::span<std::uint32_t> bitmap, std::size_t link) const;

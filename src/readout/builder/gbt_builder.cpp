@@ -136,7 +136,10 @@ void GbtBuilder::start() {
     for (const auto& worker : workers_) threads_.emplace_back([&worker = *worker] { worker.run(); });
   } catch (...) {
     // Workers wait for the end of their peers, also of those that never began.
-    for (std::size_t i = threads_.size(); i < workers_.size(); ++i) progress_[i].ended = true;
+    for (std::size_t i = threads_.size(); i < workers_.size(); ++i) {
+      rob_->leave(i);
+      progress_[i].drained = progress_[i].ended = true;
+    }
     throw;
   }
 }

@@ -101,7 +101,7 @@ bool GbtWorker::take(std::uint32_t source, SourceBalance::Place at, bool forced)
       if (waiting_.total() != 0) n = sources_may_tell(run.link) && !forced ? 0 : std::min(n, kBatch);
       if (n == 0) {
         balance_.park(source, at, event_clock_);
-        set_waiting(false);
+        set_waiting(Sequencer::kNothing);
         return any;
       }
       any = true;
@@ -134,7 +134,7 @@ bool GbtWorker::go_on() {
   }
   const auto resumed = balance_.resume(event_clock_, short_of_buffers());
   if (!resumed) return false;
-  set_waiting(false);
+  set_waiting(Sequencer::kNothing);
   if (resumed->forced) {  // nobody else has anything to tell
     const std::lock_guard lock(rob_.mutex);
     for (std::uint32_t source = 0; source < balance_.sources(); ++source) rob_.sequencer.looked(first_reader_ + source);

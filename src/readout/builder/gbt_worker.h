@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -43,7 +44,8 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost {
   bool peers_may_tell(std::size_t link);
   bool sources_may_tell(std::size_t link);
   void wait_for_peers(std::size_t link);
-  void stop_waiting_for_peers();
+  std::optional<std::size_t> waiting_link() const;
+  bool someone_goes_on();
   void tell_looked();
   void end_page();
   bool short_of_buffers() const;
@@ -65,8 +67,7 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost {
   std::size_t position_of(const GbtLink& link) const { return static_cast<std::size_t>(&link - links_.get()); }
 
   std::uint16_t name(Sequence sequence, const GbtLink& link, std::span<const std::byte> chunk, OpenEvent& event) override;
-  void set_waiting(bool waiting) override { set_waiting(waiting, Sequencer::kRoom); }
-  void set_waiting(bool waiting, std::size_t member);
+  void set_waiting(std::size_t with) override;
 
   RobSequence& rob_;
   Assembler& assembler_;
@@ -88,7 +89,6 @@ class GbtWorker final : public BuilderWorker, private EventWindowHost {
   std::size_t list_end_count_ = 0;
   base::LogThrottle restarts_;
   base::LogThrottle strays_;
-  base::LogThrottle impatience_;
 };
 
 }  // namespace rodeo::readout

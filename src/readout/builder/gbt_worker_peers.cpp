@@ -2,35 +2,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "readout/builder/gbt_worker.h"
 
 namespace rodeo::readout {
-namespace {
-
-constexpr std::uint64_t kPatienceNs = 1'000'000'000;
-
-// Of a worker that waits for its peers, as long as one of them goes on.
-class Patience {
- public:
-  explicit Patience(std::span<const WorkerProgress> peers) : peers_(peers) {}
-
-  bool over() {
-    Sequence passed = 0;
-    for (const WorkerProgress& peer : peers_) passed += peer.passed.load(std::memory_order_relaxed);
-    const std::uint64_t now = base::steady_now_ns();
-    if (since_ == 0 || passed != passed_) since_ = now;
-    passed_ = passed;
-    return now - since_ >= kPatienceNs;
-  }
-
- private:
-  const std::span<const WorkerProgress> peers_;
-  Sequence passed_ = 0;
-  std::uint64_t since_ = 0;
-};
-
-}  // namespace
 
 // A worker that runs far ahead of a peer which is working as fast as it can gains nothing: its slices would only wait for the peer's, and their
 // memory leave the cache. Few links make small slices, of which more may wait: who stops too early sleeps longer than the peer needs to come.
@@ -59,14 +33,15 @@ bool GbtWorker::presses(std::size_t link) {
 }
 
 // Its sources are not read while it waits, nor those that are parked.
-void GbtWorker::set_waiting(bool waiting, std::size_t member) {
+void GbtWorker::set_waiting(std::size_t with) {
+  const bool waiting = with != Sequencer::kNothing;
   progress_[settings_.index].waiting.store(waiting, std::memory_order_relaxed);
   if (rob_.sequencer.readers() == 1) return;
   const std::lock_guard lock(rob_.mutex);
   for (std::uint32_t source = 0; source < balance_.sources(); ++source) {
     const ChunkRun* const parked = balance_.parked_run(source);
     if (waiting || parked != nullptr)
-      rob_.sequencer.wait(first_reader_ + source, waiting ? member : members_[parked->link], oldest());
+      rob_.sequencer.wait(first_reader_ + source, waiting ? with : members_[parked->link], oldest());
     else
       rob_.sequencer.read_on(first_reader_ + source);
   }
@@ -86,34 +61,23 @@ bool GbtWorker::sources_may_tell(std::size_t link) {
   return rob_.sequencer.may_be_told(members_[link], first_reader_, first_reader_ + balance_.sources());
 }
 
-// Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are, while they go on.
+// Before a link's waiting chunks have no more room, the list is read on, and peers are waited for, as consumers are.
 void GbtWorker::wait_for_peers(std::size_t link) {
   if (!presses(link)) return;
   poll_list();
   if (progress_.size() == 1 || !peers_may_tell(link)) return;
   progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
-  set_waiting(true, members_[link]);
+  set_waiting(members_[link]);
   base::Backoff backoff;
-  Patience patience(progress_);
   do {
-    if (patience.over()) stop_waiting_for_peers();
     backoff.idle();
     poll_list();
     settle_all();
     follow_peers();
     window_.tell();
   } while (presses(link) && peers_may_tell(link));
-  set_waiting(false);
+  set_waiting(Sequencer::kNothing);
   progress_[settings_.index].busy.store(true, std::memory_order_relaxed);
-}
-
-// They stand still, and so would this worker: what waits is judged without what their links may tell.
-void GbtWorker::stop_waiting_for_peers() {
-  if (const auto turn = impatience_.turn())
-    base::log_warning("a worker has not gone on for {} s: chunks of its peers are judged without what its links may tell{}",
-                      kPatienceNs / 1'000'000'000, turn.suffix());
-  const std::lock_guard lock(rob_.mutex);
-  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.looked(reader);
 }
 
 // There is nothing more to read for now.
@@ -165,14 +129,23 @@ void GbtWorker::finish_links(bool give_up) {
   window_.tell();
 }
 
+// Else what still waits is judged by what is known.
+bool GbtWorker::someone_goes_on() {
+  const std::lock_guard lock(rob_.mutex);
+  if (rob_.sequencer.someone_goes_on()) return true;
+  for (std::size_t reader = 0; reader < rob_.sequencer.readers(); ++reader) rob_.sequencer.looked(reader);
+  return false;
+}
+
+std::optional<std::size_t> GbtWorker::waiting_link() const {
+  for (std::size_t i = 0; i < builder_links_.size(); ++i) {
+    if (waiting_.size(static_cast<LinkIndex>(i)) != 0) return i;
+  }
+  return std::nullopt;
+}
+
 void GbtWorker::finish() {
   WorkerProgress& mine = progress_[settings_.index];
-  const auto waits = [&] {
-    for (std::size_t i = 0; i < builder_links_.size(); ++i) {
-      if (waiting_.size(static_cast<LinkIndex>(i)) != 0) return true;
-    }
-    return false;
-  };
   const auto all = [&](auto flag) {
     return std::all_of(progress_.begin(), progress_.end(),
                        [&](const WorkerProgress& peer) { return (peer.*flag).load(std::memory_order_acquire); });
@@ -184,15 +157,14 @@ void GbtWorker::finish() {
   mine.drained.store(true, std::memory_order_release);
   // What waits may only want to know where the links of peers go, or room behind them: they are waited for while they go on.
   base::Backoff backoff;
-  Patience patience(progress_);
-  bool patient = true;
-  while (patient && waits() && !all(&WorkerProgress::drained)) {
-    patient = !patience.over();
-    if (!patient) stop_waiting_for_peers();
+  for (auto link = waiting_link(); link && !all(&WorkerProgress::drained); link = waiting_link()) {
+    set_waiting(members_[*link]);
+    if (!someone_goes_on()) break;
     backoff.idle();
     poll_list();
     finish_links(false);
   }
+  set_waiting(Sequencer::kNothing);
   if (rob_.sequencer.settings().listed && all(&WorkerProgress::drained)) {
     const std::lock_guard lock(rob_.mutex);
     rob_.sequencer.end_of_list();

@@ -38,6 +38,13 @@ struct RobSequence {
     return any;
   }
 
+  /// This worker never began: nothing is to be read from its sources.
+  void leave(std::size_t worker) {
+    const std::lock_guard lock(mutex);
+    for (std::size_t reader = first_readers[worker]; reader < first_readers[worker + 1]; ++reader)
+      sequencer.reads_no_more(reader);
+  }
+
   std::mutex mutex;  ///< of the sequencer's functions; not to be held while anything is published
   Sequencer sequencer;
   std::vector<std::size_t> first_readers;  ///< of each worker, its readers in the sequencer are one after the other

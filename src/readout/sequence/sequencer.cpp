@@ -33,7 +33,7 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
   state.link->seen.store(now, std::memory_order_relaxed);
   if (state.count == settings_.aside) make_place(state, now, oldest, decisions);
   Waiting& waiting = at(state, state.count++);
-  ++state.offered;
+  ++state.offered_since;
   waiting.since = now;
   waiting.listed = book_.end();
   waiting.id = id;
@@ -63,9 +63,13 @@ void Sequencer::settle(std::size_t link, std::uint64_t now, Sequence oldest, std
 
 void Sequencer::finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions) {
   State& state = states_[link];
-  readers_[state.reader].over = true;
-  over_ = std::all_of(readers_.begin(), readers_.end(), [](const Reader& reader) { return reader.over; });
+  reads_no_more(state.reader);
   look(state, now, oldest, true, decisions);
+}
+
+void Sequencer::reads_no_more(std::size_t reader) {
+  readers_[reader].over = true;
+  over_ = std::ranges::all_of(readers_, &Reader::over);
 }
 
 void Sequencer::give_up(std::size_t link, std::vector<Decision>& decisions) {
@@ -99,15 +103,15 @@ void Sequencer::look(State& state, std::uint64_t now, Sequence oldest, bool fina
   reader.now = std::max(reader.now, now);
   reader.oldest = std::max(reader.oldest, oldest);
   oldest_ = std::max(oldest, run_first_);
-  if (state.away) {
+  if (state.away()) {
     follow(state);
     settle_aside(state);
   }
   while (state.placed < state.count) {
-    const Waiting x = at(state, state.placed);
+    const Waiting chunk = at(state, state.placed);
     const bool last = state.placed + 1 == state.count;
-    const Waiting y = last ? Waiting{} : at(state, state.placed + 1);
-    if (judge(state, x, last ? nullptr : &y, final && last) == Step::wait) break;
+    const Waiting following = last ? Waiting{} : at(state, state.placed + 1);
+    if (judge(state, chunk, last ? nullptr : &following, final && last) == Step::wait) break;
   }
   emit(state, decisions);
   refresh(state);
@@ -134,130 +138,129 @@ void Sequencer::refresh(State& state) const {
 
 // ---- the cases
 
-Sequencer::Step Sequencer::judge(State& state, const Waiting& x, const Waiting* y, bool final) {
-  if (settings_.listed) return judge_listed(state, x, y, final);
-  if (state.away) return judge_away(state, x, y, final);
-  if (state.link->here.load(std::memory_order_relaxed)) return judge_here(state, x, y, final);
-  return judge_new(state, x, y, final);
+Sequencer::Step Sequencer::judge(State& state, const Waiting& chunk, const Waiting* following, bool final) {
+  if (settings_.listed) return judge_listed(state, chunk, following, final);
+  if (state.away()) return judge_away(state, chunk, following, final);
+  if (state.link->here.load(std::memory_order_relaxed)) return judge_here(state, chunk, following, final);
+  return judge_new(state, chunk, following, final);
 }
 
-Sequencer::Step Sequencer::judge_here(State& state, const Waiting& x, const Waiting* y, bool final) {
+Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   const LinkSequence& link = *state.link;
   const std::uint32_t stride = spread(link);
-  Place from = place_of(link);
-  if (x.id == link.expected && segments_.number(from) && !link.lapsed(oldest_, settings_.format)) {
+  Place expected = place_of(link);
+  if (chunk.id == link.expected && segments_.number(expected) && !link.lapsed(oldest_, settings_.format)) {
     return finds_room(state, link.position()) ? take(state, link.position()) : Step::wait;  // 1
   }
-  if (y == nullptr && !final) return Step::wait;
+  if (following == nullptr && !final) return Step::wait;
   // The events that it expected are closed: it was silent, and comes to those that are open.
-  if (link.position() < oldest_) from = segments_.of(oldest_).place(oldest_);
-  const Place k = resolve_restart(from, x, y, stride);
-  const std::optional<Sequence> number = segments_.number(k);
-  if (k < from && number && delivered(state, *number)) return end(state, Verdict::duplicate);  // 2
-  if (y != nullptr && y->id == x.id) return end(state, Verdict::duplicate);                    // 3
-  const Place after = y == nullptr ? k : resolve(k, y->id, stride);
-  const bool goes_on_after = y != nullptr && follows(k, after, stride);
+  if (link.position() < oldest_) expected = segments_.of(oldest_).place(oldest_);
+  const Place place = resolve_restart(expected, chunk, following, stride);
+  const std::optional<Sequence> number = segments_.number(place);
+  if (place < expected && number && delivered(state, *number)) return end(state, Verdict::duplicate);  // 2
+  if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);        // 3
+  const Place after = following == nullptr ? place : resolve(place, following->id, stride);
+  const bool goes_on_after = following != nullptr && follows(place, after, stride);
+  if (place < expected) return judge_behind(state, number, following, goes_on_after);  // 4
   bool goes_on_without = false;
-  if (y != nullptr) {
-    const Place on = resolve(from, y->id, stride);
-    const bool between = k >= from && k < on && (k.resets == on.resets || near(from, k, stride));
-    goes_on_without = near(from, on, stride) && !between;
+  if (following != nullptr) {
+    const Place on = resolve(expected, following->id, stride);
+    const bool between = place < on && (place.resets == on.resets || near(expected, place, stride));
+    goes_on_without = near(expected, on, stride) && !between;
   }
-  if (k < from) {  // 4
-    if (events_ != nullptr && (goes_on_after || y == nullptr) && number && *number >= oldest_ && !events_->came(*number))
-      return take(state, *number);
-    const bool left_out = events_ == nullptr && number && *number + kHistory >= link.position();
-    const bool closed = number && *number < oldest_ && (goes_on_after || *number + settings_.window >= oldest_);
-    return end(state, left_out || closed ? Verdict::late : Verdict::out_of_sequence);
-  }
-  if (const auto found = reachable(state, k)) {
+  if (const auto found = reachable(state, place)) {
     if (goes_on_after) return take(state, *found);                     // 5
     if (goes_on_without) return end(state, Verdict::out_of_sequence);  // 6
-    if (y == nullptr) return take(state, *found);                      // 8
-    // 7, unless y lies before x
-    return after < k && after >= from && reachable(state, after) ? end(state, Verdict::out_of_sequence)
-                                                                 : take(state, *found);
+    if (following == nullptr) return take(state, *found);              // 8
+    const bool lies_before = after < place && after >= expected && reachable(state, after);
+    return lies_before ? end(state, Verdict::out_of_sequence) : take(state, *found);  // 7
   }
-  const bool rises = y != nullptr && after > k && after.resets == k.resets &&
-                     after.index - k.index < static_cast<std::int64_t>(settings_.window);
-  const bool last_of_run = y == nullptr && k.resets != from.resets && near(from, k, stride);
-  if (!goes_on_without && (rises || last_of_run || (y != nullptr && confirms(k, after, stride))))
-    return go_away(state, k);  // 9
+  const bool last_of_run = following == nullptr && place.resets != expected.resets && near(expected, place, stride);
+  const bool goes_away = last_of_run || rises(place, after) || (following != nullptr && confirms(place, after, stride));
+  if (!goes_on_without && goes_away) return go_away(state, place);  // 9
   // Links that have not been read so far may make it reachable.
   if (!goes_on_without && number && !final && others_may_tell(state)) return Step::wait;
   return end(state, Verdict::out_of_sequence);  // 6, 10
 }
 
-// Nothing is known of the link yet, or it was taken back.
-Sequencer::Step Sequencer::judge_new(State& state, const Waiting& x, const Waiting* y, bool final) {
-  if (y == nullptr && !final) return Step::wait;
-  const std::uint32_t stride = spread(*state.link);
-  if (y != nullptr && y->id == x.id) return end(state, Verdict::duplicate);
-  const bool known = begun();
-  const Place from = known ? segments_.of(oldest_).place(oldest_) : Place{kResetsOrigin, 0};
-  const Place k =
-      known ? nearest(from, x.id)
-            : Place{kResetsOrigin + (settings_.format.has_ecr() ? x.id >> 24 : 0), x.id & settings_.format.low_mask()};
-  const Place after = y == nullptr ? k : resolve(k, y->id, stride);
-  const bool goes_on =
-      y == nullptr || confirms(k, after, stride) ||
-      (after > k && after.resets == k.resets && after.index - k.index < static_cast<std::int64_t>(settings_.window));
-  if (!goes_on) return end(state, Verdict::out_of_sequence);
-  if (known) {
-    if (const auto found = reachable(state, k)) return take(state, *found);
-    if (y == nullptr) return end(state, Verdict::out_of_sequence);
-  }
-  return go_away(state, k);
+Sequencer::Step Sequencer::judge_behind(State& state, const std::optional<Sequence>& number, const Waiting* following,
+                                        bool goes_on_after) {
+  const bool open = number && *number >= oldest_;
+  if (events_ != nullptr && (goes_on_after || following == nullptr) && open && !events_->came(*number))
+    return take(state, *number);
+  const bool left_out = events_ == nullptr && number && *number + kHistory >= state.link->position();
+  const bool closed = number && !open && (goes_on_after || *number + settings_.window >= oldest_);
+  return end(state, left_out || closed ? Verdict::late : Verdict::out_of_sequence);
 }
 
-Sequencer::Step Sequencer::judge_away(State& state, const Waiting& x, const Waiting* y, bool final) {
+// A counter that has gone on within its segment, by less than the window.
+bool Sequencer::rises(const Place& from, const Place& to) const {
+  return to > from && to.resets == from.resets && to.index - from.index < static_cast<std::int64_t>(settings_.window);
+}
+
+// Nothing is known of the link yet, or it was taken back.
+Sequencer::Step Sequencer::judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final) {
+  if (following == nullptr && !final) return Step::wait;
+  const std::uint32_t stride = spread(*state.link);
+  if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);
+  const Place place = begun() ? nearest(segments_.of(oldest_).place(oldest_), chunk.id) : first_place(chunk.id);
+  const Place after = following == nullptr ? place : resolve(place, following->id, stride);
+  if (following != nullptr && !confirms(place, after, stride) && !rises(place, after))
+    return end(state, Verdict::out_of_sequence);
+  if (begun()) {
+    if (const auto found = reachable(state, place)) return take(state, *found);
+    if (following == nullptr) return end(state, Verdict::out_of_sequence);
+  }
+  return go_away(state, place);
+}
+
+Sequencer::Step Sequencer::judge_away(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   const std::uint32_t stride = spread(*state.link);
   const std::int64_t reach = static_cast<std::int64_t>(settings_.reach);
-  if (x.id == settings_.format.of(state.going.resets, static_cast<std::uint64_t>(state.going.index)))
+  if (chunk.id == settings_.format.of(state.going.resets, static_cast<std::uint64_t>(state.going.index)))
     return keep_aside(state, state.going);  // 11
-  if (y == nullptr && !final) return Step::wait;
-  const Place on = resolve_restart(state.going, x, y, stride);
-  const Place next{state.going.resets, state.going.index - state.link->stride + 1};  // turns may change
-  const bool goes_on = near(next, on, stride) || (on.resets == next.resets && on >= next && on.index - next.index <= reach);
-  if (begun() && (y != nullptr || !goes_on)) {
+  if (following == nullptr && !final) return Step::wait;
+  const Place place = resolve_restart(state.going, chunk, following, stride);
+  const Place expected{state.going.resets, state.going.index - state.link->stride + 1};  // turns may change
+  const bool goes_on = near(expected, place, stride) ||
+                       (place.resets == expected.resets && place >= expected && place.index - expected.index <= reach);
+  if (begun() && (following != nullptr || !goes_on)) {
     Place base = segments_.of(oldest_).place(oldest_);
-    if (state.left_known && state.left > base) base = state.left;
-    const Place back = resolve(base, x.id, stride);
+    if (state.left && *state.left > base) base = *state.left;
+    const Place back = resolve(base, chunk.id, stride);
     const auto number = segments_.number(back);
-    if (number && (back != on || !goes_on) && back >= base &&
+    if (number && (back != place || !goes_on) && back >= base &&
         *number <= std::max(front_beside(state), segments_.number(base).value_or(0)) + settings_.reach &&
-        in_window(state, *number) && (y == nullptr || follows(back, resolve(back, y->id, stride), stride))) {
+        in_window(state, *number) && (following == nullptr || follows(back, resolve(back, following->id, stride), stride))) {
       refute(state);
       return take(state, *number);  // 12
     }
   }
-  if (y != nullptr && y->id == x.id) return end(state, Verdict::duplicate);
-  if (on < next && on >= first_aside(state)) return end(state, Verdict::duplicate);
-  if (y != nullptr) {
-    const Place after = resolve(on, y->id, stride);
-    const Place without = resolve(next, y->id, stride);
-    const bool flipped = near(next, on, stride) && !(near(next, without, stride) && without <= on);  // y, not x
-    const bool sparse = goes_on && after > on && after.resets == on.resets && after.index - on.index <= reach;
-    if (!flipped && !sparse && !(goes_on ? follows(on, after, stride) : confirms(on, after, stride)))
+  if (following != nullptr && following->id == chunk.id) return end(state, Verdict::duplicate);
+  if (place < expected && place >= first_aside(state)) return end(state, Verdict::duplicate);
+  if (following != nullptr) {
+    const Place after = resolve(place, following->id, stride);
+    const Place without = resolve(expected, following->id, stride);
+    const bool follower_flipped = near(expected, place, stride) && !(near(expected, without, stride) && without <= place);
+    const bool sparse = goes_on && after > place && after.resets == place.resets && after.index - place.index <= reach;
+    if (!follower_flipped && !sparse && !(goes_on ? follows(place, after, stride) : confirms(place, after, stride)))
       return end(state, Verdict::out_of_sequence);  // 13
   }
-  if (goes_on) return keep_aside(state, on);  // 11
+  if (goes_on) return keep_aside(state, place);  // 11
   // A few chunks elsewhere do not make it leave what it has brought: it may come back.
-  if (y == nullptr || comes_back(state, next, stride)) return end(state, Verdict::out_of_sequence);  // 13
-  const bool patient = !readers_[state.reader].over && clock(state) - x.since < settings_.timeout_ns / 2;
+  if (following == nullptr || comes_back(state, expected, stride)) return end(state, Verdict::out_of_sequence);  // 13
+  const bool patient = !readers_[state.reader].over && clock(state) - chunk.since < settings_.timeout_ns / 2;
   if (patient && (!begun() || state.count - state.placed <= settings_.step)) return Step::wait;
   refute(state);  // 14
-  const Place place =
-      state.left_known ? resolve_restart(state.left, x, y, stride)
-      : begun()        ? nearest(segments_.of(oldest_).place(oldest_), x.id)
-                : Place{kResetsOrigin + (settings_.format.has_ecr() ? x.id >> 24 : 0), x.id & settings_.format.low_mask()};
-  return go_away(state, place);
+  return go_away(state, state.left ? resolve_restart(*state.left, chunk, following, stride)
+                        : begun()  ? nearest(segments_.of(oldest_).place(oldest_), chunk.id)
+                                   : first_place(chunk.id));
 }
 
 // One of its chunks that are not decided on goes on from here.
-bool Sequencer::comes_back(const State& state, const Place& next, std::uint32_t stride) const {
+bool Sequencer::comes_back(const State& state, const Place& expected, std::uint32_t stride) const {
   for (std::size_t i = state.placed + 1; i < state.count; ++i) {
-    if (near(next, resolve(next, at(state, i).id, stride), 2 * stride)) return true;
+    if (near(expected, resolve(expected, at(state, i).id, stride), 2 * stride)) return true;
   }
   return false;
 }
@@ -267,7 +270,7 @@ bool Sequencer::comes_back(const State& state, const Place& next, std::uint32_t 
 // Ends the first chunk that is not decided on.
 Sequencer::Step Sequencer::end(State& state, Verdict verdict) {
   state.far = 0;
-  set(state.blocked, false);
+  unblock(state);
   Waiting& waiting = at(state, state.placed++);
   waiting.fate = Fate::decided;
   waiting.decision = {.verdict = verdict};
@@ -284,7 +287,7 @@ Sequencer::Step Sequencer::take(State& state, Sequence number, bool doubtful) {
 void Sequencer::decide_taken(State& state, std::size_t i, Sequence number, bool doubtful) {
   LinkSequence& link = *state.link;
   state.alone = false;
-  set(state.blocked, false);
+  unblock(state);
   Waiting& waiting = at(state, i);
   const Segment& segment = segments_.of(number);
   const Sequence before = link.position();
@@ -333,11 +336,9 @@ Sequencer::Step Sequencer::go_away(State& state, const Place& place) {
 
 void Sequencer::leave(State& state) {
   LinkSequence& link = *state.link;
-  state.left_known = link.here.load(std::memory_order_relaxed);
-  if (state.left_known) state.left = place_of(link);
-  link.here.store(false, std::memory_order_relaxed);
-  set(state.away, true);
-  state.followed = false;
+  state.left.reset();
+  if (link.here.exchange(false, std::memory_order_relaxed)) state.left = place_of(link);
+  set(state, Stand::away);
   state.away_since = clock(state);
   note_departure(state);
   state.others_at = foremost();
@@ -362,14 +363,14 @@ void Sequencer::refute(State& state) {
     at(state, i).fate = Fate::decided;
     at(state, i).decision = {};
   }
-  if (!state.away) return;
-  set(state.away, false);
-  state.link->here.store(state.left_known, std::memory_order_relaxed);
+  if (!state.away()) return;
+  set(state, Stand::goes_on);
+  state.link->here.store(state.left.has_value(), std::memory_order_relaxed);
 }
 
 // Takes what lies aside as far as it can be reached by now.
 void Sequencer::settle_aside(State& state) {
-  if (!state.away || !begun()) return;
+  if (!state.away() || !begun()) return;
   const bool patient = state.placed == 0 || clock(state) - at(state, 0).since < settings_.timeout_ns / 2;
   if (state.chunks_there < 2 && patient && !over_) return;
   // The last whose segment is known, and for which there is room: one that is far ahead does not come in step by step.
@@ -380,8 +381,8 @@ void Sequencer::settle_aside(State& state) {
   std::size_t known = state.placed;
   while (known != 0 && !has_place(at(state, known - 1))) --known;
   const auto newest = state.placed == 0 ? std::nullopt : segments_.number(at(state, state.placed - 1).place);
-  if (newest && *newest <= std::max(believed_, front()) + settings_.reach) state.followed = true;
-  if (known == 0 || !(state.followed || reachable(state, at(state, known - 1).place))) return;
+  if (newest && *newest <= std::max(believed_, front()) + settings_.reach) set(state, Stand::followed);
+  if (known == 0 || !(state.stand == Stand::followed || reachable(state, at(state, known - 1).place))) return;
   // It says that the segment is longer than the others say.
   if (known < state.placed && at(state, known).place.resets == at(state, known - 1).place.resets &&
       !segments_.number(at(state, known).place))
@@ -396,14 +397,14 @@ void Sequencer::settle_aside(State& state) {
       continue;
     }
     if (!number || !in_window(state, *number)) {
-      const bool followed = state.followed && number;
+      const bool followed = state.stand == Stand::followed && number;
       if (state.link->here.load(std::memory_order_relaxed)) leave(state);
-      state.followed = followed;
+      set(state, followed ? Stand::followed : Stand::away);
       return;
     }
     decide_taken(state, i, *number, false);
   }
-  if (state.link->here.load(std::memory_order_relaxed)) set(state.away, false);
+  if (state.link->here.load(std::memory_order_relaxed)) set(state, Stand::goes_on);
 }
 
 }  // namespace rodeo::readout

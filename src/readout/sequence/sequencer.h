@@ -5,36 +5,39 @@
 // followed nothing is lost, when it is not its chunks are out of sequence. With the trigger's list nobody is away: the list alone says which
 // segments there are, and a chunk waits until the list has come to it.
 //
-//   e: the number expected of the link, or the oldest that is open if that is closed; x: the number of this chunk's id; y: that of the link's following chunk
-//   near: at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
-//   reachable: x is near after e, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into the
-//              window, or more of the window's links have passed what it would close than are still to come to it
+//   expected:  the number expected of the link, or the oldest that is open if that is closed; of a link that is away: where it goes on there
+//   place:     what the id of this chunk means; `following`: the link's next chunk, which has `after`
+//   near:      at most `step` events (of the link's stride) on, or as near to the beginning of the next segment
+//   reachable: near after `expected`, or at most `reach` events beyond the foremost of the other links that are read with it; and it fits into
+//              the window, or more of the window's links have passed what it would close than are still to come to it
 //
-//   | # | a link that is here                               | decision                                                             |
-//   |---|---------------------------------------------------|----------------------------------------------------------------------|
-//   | 1 | x = e, of a link not half a round of ids behind   | take; needs no y. If the window has no room: wait. When 2 reach +    |
-//   |   |                                                   | step chunks wait, it may pass what has not moved meanwhile           |
-//   | - | anything else, and y not there yet                | wait for y, until half of the time-out has passed or the run ends    |
-//   | 2 | the link has delivered x, and it is no restart    | duplicate                                                            |
-//   | 3 | y = x                                             | duplicate; the later is believed                                     |
-//   | 4 | x behind e                                        | FULL group, an event that has not come, y follows x: take;           |
-//   |   |                                                   | closed less than a window ago, or lately left out by the link: late; |
-//   |   |                                                   | else out of sequence                                                 |
-//   | 5 | x reachable, y near after x                       | take; what it skipped is missing                                     |
-//   | 6 | y near after e, x not between them                | out of sequence: a flipped id                                        |
-//   | 7 | x reachable, and y not between e and x            | take: a link that skips most events, or y is a flipped id            |
-//   | 8 | no y will come, x reachable                       | take                                                                 |
-//   | 9 | x not reachable, y on after x in the same segment,| goes away; x is kept aside                                           |
-//   |   | or x begins the next and no y will come           |                                                                      |
-//   |10 | nothing of these                                  | out of sequence                                                      |
+//   | # | a link that is here (judge_here)                        | decision                                                        |
+//   |---|---------------------------------------------------------|-----------------------------------------------------------------|
+//   | 1 | place = expected, of a link not half a round of ids     | take; needs no following. If the window has no room: wait. When |
+//   |   | behind                                                  | 2 reach + step chunks wait, it may pass what stood still        |
+//   | - | anything else, and following not there yet              | wait for it, until half of the time-out has passed or the run   |
+//   |   |                                                         | ends                                                            |
+//   | 2 | the link has delivered place, and it is no restart      | duplicate                                                       |
+//   | 3 | following has the same id                               | duplicate; the later is believed                                |
+//   | 4 | place behind expected (judge_behind)                    | FULL group, an event that has not come, after follows place:    |
+//   |   |                                                         | take; closed less than a window ago, or lately left out by the  |
+//   |   |                                                         | link: late; else out of sequence                                |
+//   | 5 | place reachable, after near place                       | take; what it skipped is missing                                |
+//   | 6 | after near expected, place not between them             | out of sequence: a flipped id                                   |
+//   | 7 | place reachable, and after not between expected and it  | take: a link that skips most events, or following is flipped    |
+//   | 8 | no following will come, place reachable                 | take                                                            |
+//   | 9 | place not reachable, after on from it in the same       | goes away; the chunk is kept aside                              |
+//   |   | segment, or it begins the next and none will follow     |                                                                 |
+//   |10 | nothing of these                                        | out of sequence                                                 |
 //
-//   |   | a link that is away; e: where it goes on there    |                                                                      |
-//   |11 | x = e, or near after e and y not between them     | kept aside                                                           |
-//   |12 | x and y where it left, or where the others are    | here again; what lies aside is out of sequence                       |
-//   |13 | y not near after x, or a chunk of the `step` after| out of sequence: flipped ids                                         |
-//   |   | x goes on at e; x was kept aside before           | duplicate                                                            |
-//   |14 | x and the chunks after it elsewhere again         | what lies aside is out of sequence; away there                       |
-//   |15 | followed, or the others have come within reach    | here again; what lies aside is taken                                 |
+//   |   | a link that is away (judge_away)                        |                                                                 |
+//   |11 | place = expected, or near after it and after not        | kept aside                                                      |
+//   |   | between them                                            |                                                                 |
+//   |12 | place and after where it left, or where the others are  | here again; what lies aside is out of sequence                  |
+//   |13 | after not near place, or one of the chunks behind goes  | out of sequence: flipped ids                                    |
+//   |   | on as expected; place was kept aside before             | duplicate                                                       |
+//   |14 | place and the chunks behind it elsewhere again          | what lies aside is out of sequence; away there                  |
+//   |15 | followed, or the others have come within reach          | here again; what lies aside is taken (settle_aside)             |
 //
 //   Followed: two chunks aside or more, and more than half of the live links have gone there; or more of them than go on beyond where
 //   they left, and that has lasted 2 reach + step events, or a time-out, or the run is over, and no other reader is still to read so far.
@@ -44,18 +47,19 @@
 //   A reader is still to read so far if it has live links, none of which has come beyond where the link left, and it has not had nothing to read
 //   since then. Whose chunks press waits for such a reader. Of readers that wait for each other in a circle the one that is furthest behind does not.
 //
-//   |   | with the trigger's list                           |                                                                      |
-//   |16 | x = e                                             | take (FULL: once the list has come to it)                            |
-//   |17 | x listed from e on and reachable, and its BCID    | take; flagged if the list has the id twice                           |
-//   |   | agrees, or y goes on after x, or none will come;  |                                                                      |
-//   |   | or no BCID of the link ever agreed, and y goes on |                                                                      |
-//   |18 | the link has delivered x                          | duplicate                                                            |
-//   |19 | y near after e, x not listed or farther than near | not listed; out of sequence                                          |
-//   |20 | x not listed                                      | wait until the list has gone on for 2 reach entries, or a time-out   |
-//   |   |                                                   | in which nobody held it up; then not listed                          |
-//   |21 | x listed, not reachable, y goes on after x        | wait until more than half of the live links are there, or a time-out |
-//   |   |                                                   | and no other reader is to tell; then out of sequence                 |
-//   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                   |
+//   |   | with the trigger's list (judge_listed)                  |                                                                 |
+//   |16 | place = expected                                        | take (FULL: once the list has come to it)                       |
+//   |17 | place listed from expected on and reachable, and its    | take; flagged if the list has the id twice                      |
+//   |   | BCID agrees, or following goes on there, or none will   |                                                                 |
+//   |   | come; or no BCID of the link ever agreed, and following |                                                                 |
+//   |   | goes on by its id                                       |                                                                 |
+//   |18 | the link has delivered place                            | duplicate                                                       |
+//   |19 | following listed near expected, place not, or farther   | not listed; out of sequence                                     |
+//   |20 | place not listed                                        | wait until the list has gone on for 2 reach entries, or a       |
+//   |   |                                                         | time-out in which nobody held it up; then not listed            |
+//   |21 | place listed, not reachable, following goes on there    | wait until more than half of the live links are there, or a     |
+//   |   |                                                         | time-out and no other reader is to tell; then out of sequence   |
+//   |   | Numbers between two segments of the list are no events: the first of the next is near after the last.                         |
 #pragma once
 
 #include <atomic>
@@ -162,6 +166,9 @@ class Sequencer {
   /// No more chunks will come from this link: what waits is judged without them. For all links, and again until nothing changes.
   void finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
 
+  /// The same of a reader that never began.
+  void reads_no_more(std::size_t reader);
+
   std::size_t waiting(std::size_t link) const { return states_[link].count; }
 
   /// A reader has nothing more to read for now: what its links have not brought by now, it will not tell for the time being.
@@ -170,9 +177,9 @@ class Sequencer {
     readers_[reader].now = std::max(readers_[reader].now, now);
     looked(reader);
   }
-  /// It does not read on until the others have told where this link's chunks belong; kRoom: until those that have older events open have closed them.
-  /// Of readers that wait for each other who is furthest behind goes on: for that one the others have told what they can. `oldest`: the lowest
-  /// number that it has open.
+  /// It does not read on until the others have told where this link's chunks belong; kRoom: until those that have older events open have closed them;
+  /// kConsumers: until its consumers give memory back. Of readers that wait for each other who is furthest behind goes on: for that one the
+  /// others have told what they can. `oldest`: the lowest number that it has open.
   void wait(std::size_t reader, std::size_t link, Sequence oldest) {
     readers_[reader].waits_with = link;
     readers_[reader].oldest = std::max(readers_[reader].oldest, oldest);
@@ -180,6 +187,10 @@ class Sequencer {
   void read_on(std::size_t reader) { readers_[reader].waits_with = kNothing; }
   static constexpr std::size_t kNothing = ~std::size_t{0};
   static constexpr std::size_t kRoom = kNothing - 1;
+  static constexpr std::size_t kConsumers = kRoom - 1;
+  /// Some reader does not wait for others: it reads, or its consumers hold it up, or what it waited for has come. Then no wait is too long;
+  /// else nothing will change but by who has read everything, and it gives up what it waits for.
+  bool someone_goes_on() const;
   std::size_t readers() const { return readers_.size(); }
 
   /// What waits of this link reaches over many events.
@@ -228,6 +239,12 @@ class Sequencer {
     bool over = false;                  ///< finish() was called: it reads no more
   };
   enum class Fate : std::uint8_t { undecided, aside, decided };
+  enum class Stand : std::uint8_t {
+    goes_on,  ///< here, or nothing is known of it yet
+    blocked,  ///< the same, and its next chunk waits: for room in the window, for the list, or for what others tell
+    away,
+    followed  ///< away where others have gone, too: it is here when there is room
+  };
   struct Waiting {
     Place place;          ///< aside
     std::uint64_t since;  ///< event clock
@@ -246,26 +263,24 @@ class Sequencer {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t placed = 0;  ///< of these, aside or decided
-    bool away = false;
-    bool followed = false;           ///< to where it is: it comes when there is room
-    bool agreed = false;             ///< with the list: a BCID of the link was the list's
-    bool unsure = false;             ///< with the list: its events may be those of another epoch
-    bool left_known = false;         ///< it was here before it went
-    Place left;                      ///< where it left
-    Place going;                     ///< what it brings next, there
-    std::uint64_t away_since = 0;    ///< on its reader's clock
-    std::uint64_t departure = 0;     ///< counts those of all links
-    bool blocked = false;            ///< it goes on as it should, and the window has no room
-    std::uint64_t offered = 0;       ///< chunks
-    std::uint64_t offered_then = 0;  ///< and until its departure
-    Sequence then = kNoEnd;          ///< where it was when the last of all links went away or was blocked
-    std::uint64_t moved = 0;         ///< the departure until which it had come there
-    Sequence stalled = kNoEnd;       ///< it stood still there while one that was blocked came far
-    Sequence others_at = 0;          ///< the foremost link's, then
-    bool alone = false;              ///< others have gone on from there, and it has brought nothing of theirs since
-    Sequence far = 0;                ///< with the list: where its next chunk would be, which is too far for one alone
-    std::uint64_t chunks_there = 0;
-    Sequence last_step = 0;  ///< FULL: of its last two chunks
+    Stand stand = Stand::goes_on;
+    std::optional<Place> left;        ///< away: where it left, if it was here before
+    Place going;                      ///< away: what it brings next, there
+    std::uint64_t away_since = 0;     ///< on its reader's clock
+    std::uint64_t chunks_there = 0;   ///< away: kept aside since
+    Sequence others_at = 0;           ///< where the foremost link was when it left
+    bool alone = false;               ///< others have gone on from there, and it has brought nothing of theirs since
+    std::uint64_t departure = 0;      ///< when it went away or was blocked: counts those of all links
+    std::uint64_t offered_since = 0;  ///< chunks
+    Sequence then = kNoEnd;           ///< where it was at the last departure of all links
+    std::uint64_t moved = 0;          ///< the departure until which it had come there
+    Sequence stalled = kNoEnd;        ///< it stood still there while one that was blocked came far
+    bool agreed = false;              ///< with the list: a BCID of the link was the list's
+    bool unsure = false;              ///< with the list: its events may be those of another epoch
+    Sequence far = 0;                 ///< with the list: where its next chunk would be, which is too far for one alone
+    Sequence last_step = 0;           ///< FULL: of its last two chunks
+
+    bool away() const { return stand >= Stand::away; }
   };
   using Decisions = std::vector<Decision>;
   enum class Step : std::uint8_t { wait, done };
@@ -276,13 +291,28 @@ class Sequencer {
   void make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions);
   void look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions);
   void emit(State& state, Decisions& decisions);
-  Step judge(State& state, const Waiting& x, const Waiting* y, bool final);
-  Step judge_here(State& state, const Waiting& x, const Waiting* y, bool final);
-  Step judge_away(State& state, const Waiting& x, const Waiting* y, bool final);
-  Step judge_new(State& state, const Waiting& x, const Waiting* y, bool final);
-  Step judge_listed(State& state, const Waiting& x, const Waiting* y, bool final);
+  Step judge(State& state, const Waiting& chunk, const Waiting* following, bool final);
+  Step judge_here(State& state, const Waiting& chunk, const Waiting* following, bool final);
+  Step judge_behind(State& state, const std::optional<Sequence>& number, const Waiting* following, bool goes_on_after);
+  Step judge_away(State& state, const Waiting& chunk, const Waiting* following, bool final);
+  Step judge_new(State& state, const Waiting& chunk, const Waiting* following, bool final);
 
-  bool comes_back(const State& state, const Place& next, std::uint32_t stride) const;
+  struct InList;
+  Step judge_listed(State& state, const Waiting& chunk, const Waiting* following, bool final);
+  Step take_expected(State& state, const InList& of);
+  void look_up(const State& state, InList& of) const;
+  void look_up_by_id(InList& of) const;
+  Sequence lowest_listed(const InList& of) const;
+  std::optional<Sequence> find_following(const InList& of, Sequence from, Sequence to) const;
+  Step judge_absent(State& state, const InList& of);
+  Step judge_present(State& state, const InList& of);
+  bool repeats_soon(std::uint32_t id) const;
+  bool finds_place(State& state, Sequence number);
+  Step wait_for_others(State& state, const InList& of);
+
+  bool comes_back(const State& state, const Place& expected, std::uint32_t stride) const;
+  bool rises(const Place& from, const Place& to) const;
+  Place first_place(std::uint32_t id) const;
   Sequence listed_after(Sequence number, std::uint64_t events) const;
   bool followed_in_list(State& state, Sequence number);
 
@@ -300,11 +330,13 @@ class Sequencer {
   bool together(const State& a, const State& b) const;
   bool contradicted(const State& state) const;
   bool untold(const State& state, const Place& left, std::size_t first, std::size_t end) const;
-  void set(bool& flag, bool to);
+  void set(State& state, Stand stand);
+  void unblock(State& state);
   bool told(const State& state, std::size_t reader) const;
   bool untold_by(const State& state, const Place& left, std::size_t reader) const;
   std::optional<Place> asks(const State& state) const;
   bool waits_for(std::size_t reader, std::size_t other) const;
+  bool holds_events(std::size_t reader) const;
   bool gives_way(std::size_t reader, std::size_t other) const;
   bool behind(std::size_t reader, std::size_t other) const;
   Sequence front_of(std::size_t reader) const;
@@ -325,7 +357,7 @@ class Sequencer {
   bool near(const Place& from, const Place& to, std::uint32_t stride) const;
   bool follows(const Place& from, const Place& to, std::uint32_t stride) const;
   bool confirms(const Place& from, const Place& to, std::uint32_t stride) const;
-  Place resolve_restart(const Place& from, const Waiting& x, const Waiting* y, std::uint32_t stride) const;
+  Place resolve_restart(const Place& from, const Waiting& chunk, const Waiting* following, std::uint32_t stride) const;
   void cross(LinkSequence& link) const;
   bool delivered(const State& state, Sequence number) const;
   bool was_delivered(const State& state, std::uint32_t id) const;

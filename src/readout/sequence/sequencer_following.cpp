@@ -22,7 +22,7 @@ bool Sequencer::together(const State& a, const State& b) const {
 
 // When it left, most others went on. They say what the link's counter does not.
 bool Sequencer::contradicted(const State& state) const {
-  if (!state.away || !state.left_known) return false;
+  if (!state.away() || !state.left) return false;
   const Sequence end = segments_.of(state.others_at).end;
   std::uint32_t others = 0;
   std::uint32_t beyond = 0;
@@ -42,7 +42,7 @@ void Sequencer::follow(State& state) {
   // From where the first of them began, unless it has come there from a place of its own.
   Place latest = first_aside(state);
   for (const State& other : states_) {
-    if (other.away && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
+    if (other.away() && together(state, other) && !other.alone) latest = std::max(latest, first_aside(other));
   }
   // What only few of them have brought before that - a reset, a jump - is not believed.
   Place lowest = latest;
@@ -50,7 +50,7 @@ void Sequencer::follow(State& state) {
   std::size_t group = 0;
   std::size_t longer = 0;
   for (const State& other : states_) {
-    if (!other.away || !together(state, other) || other.alone) continue;
+    if (!other.away() || !together(state, other) || other.alone) continue;
     ++group;
     const Place first = first_aside(other);
     if (first.resets == latest.resets && latest.index - first.index > static_cast<std::int64_t>(settings_.window)) continue;
@@ -76,13 +76,13 @@ bool Sequencer::may_follow(const State& state) const {
   std::uint64_t since = state.away_since;
   Place left{};
   for (const State& other : states_) {
-    if (!other.away || other.link->removed.load(std::memory_order_relaxed) || !together(state, other) || other.alone)
+    if (!other.away() || other.link->removed.load(std::memory_order_relaxed) || !together(state, other) || other.alone)
       continue;
     ++there;
     chunks += other.chunks_there;
     since = std::min(since, other.away_since);
     lasted = std::max(lasted, other.chunks_there * other.link->stride);
-    if (other.left_known) left = std::max(left, other.left);
+    if (other.left) left = std::max(left, *other.left);
   }
   if (chunks < 2 && !over_) return false;
   std::uint32_t alive = 0;
@@ -125,8 +125,8 @@ bool Sequencer::open(const State& state, const Place& lowest) {
   // So far more than half of them have come: the last number of each that is known.
   reached_.clear();
   for (State& other : states_) {
-    if (!other.away || !together(state, other) || other.alone) continue;
-    other.followed = true;
+    if (!other.away() || !together(state, other) || other.alone) continue;
+    set(other, Stand::followed);
     Sequence last = segments_.newest().first;
     for (std::size_t i = other.placed; i-- > 0;) {
       if (at(other, i).fate != Fate::aside) continue;

@@ -5,94 +5,146 @@
 
 namespace rodeo::readout {
 
-Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& x, const Waiting* y, bool final) {
+// A chunk, and where the list has it.
+struct Sequencer::InList {
+  const Waiting& chunk;
+  const Waiting* following;
+  bool overdue;  // no more is to be waited for
+  bool passed;   // the list has said of this chunk what it has to say
+  bool fresh;    // nothing is known of the link
+  std::uint64_t steps;
+
+  Sequence expected = 0;
+  Sequence soon_after = 0;             // `step` events after it
+  Sequence limit = 0;                  // what lies beyond is not reachable
+  std::optional<Sequence> place = {};  // where the list has the chunk
+  bool exact = false;                  // by its BCID
+  bool far = false;                    // not reachable
+  bool by_bcid = true;                 // the BCID of the following chunk is compared, too
+};
+
+Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& chunk, const Waiting* following, bool final) {
   LinkSequence& link = *state.link;
-  // The list has come as far as it will have said of this chunk what it has to say.
-  const bool over = readers_[state.reader].over;
-  const bool overdue = clock(state) - x.since > settings_.timeout_ns || (final && !over);
-  const bool passed = list_ended_ || state.count == settings_.aside || (overdue && !list_held_) ||
-                      (begun() && book_.end() - std::max(x.listed, run_first_) > 2 * settings_.reach);
-  if (!begun()) return passed ? end(state, Verdict::not_listed) : wait_for_list(state);
-  const bool fresh = !link.here.load(std::memory_order_relaxed);
-  if (!fresh && !segments_.number(place_of(link))) cross(link);
-  Sequence e = link.position();
-  const Sequence remembered = book_.end() - std::min(book_.end(), book_.size());  // by the book, from here on
-  const auto no_room = [&](Sequence number) {
-    state.far = number;
-    return !finds_room(state, number);
-  };
-  const auto too_early = [&] {
-    if (state.count == settings_.aside) return end(state, Verdict::out_of_sequence);
-    if (others_may_tell(state)) return Step::wait;
-    return overdue || over_ ? end(state, Verdict::out_of_sequence) : Step::wait;
-  };
-  if (!fresh && x.id == link.expected && segments_.number(place_of(link)) &&
-      !link.lapsed(oldest_, settings_.format)) {  // 16
-    if (events_ != nullptr && e >= book_.end() && !passed) return wait_for_list(state);
-    if (no_room(e)) return too_early();
-    if (e == segments_.of(e).first) state.unsure = false;
-    state.agreed = state.agreed || (e >= remembered && e < book_.end() && book_.at(e).state == TriggerBook::kListed &&
-                                    book_.at(e).bcid == x.bcid);
-    return take(state, e, state.unsure);
+  const bool overdue = clock(state) - chunk.since > settings_.timeout_ns || (final && !readers_[state.reader].over);
+  InList of{.chunk = chunk,
+            .following = following,
+            .overdue = overdue || over_,
+            .passed = list_ended_ || state.count == settings_.aside || (overdue && !list_held_) ||
+                      (begun() && book_.end() - std::max(chunk.listed, run_first_) > 2 * settings_.reach),
+            .fresh = !link.here.load(std::memory_order_relaxed),
+            .steps = std::uint64_t{settings_.step} * link.stride};
+  if (!begun()) return of.passed ? end(state, Verdict::not_listed) : wait_for_list(state);
+  if (!of.fresh && !segments_.number(place_of(link))) cross(link);
+  if (!of.fresh && chunk.id == link.expected && segments_.number(place_of(link)) && !link.lapsed(oldest_, settings_.format))
+    return take_expected(state, of);
+  look_up(state, of);
+  if (of.exact && !of.far && finds_place(state, *of.place)) {
+    state.unsure = false;
+    state.agreed = true;
+    return take(state, *of.place);  // 17
   }
-  e = listed_after(std::max(e, remembered), 0);  // its segment may be over
-  const std::uint64_t steps = std::uint64_t{settings_.step} * link.stride;
-  const Sequence soon_after = listed_after(e, steps);
-  const Sequence lowest =
-      events_ != nullptr ? oldest_ : std::max({e, run_first_, oldest_});  // what is closed came without it
-  const Sequence limit = std::max({front_beside(state), lowest, e, believed_}) + settings_.reach + steps;
-  auto k = find_listed(lowest, book_.end(), x.id, &x.bcid);
-  const bool exact = k && settings_.has_bcid && book_.at(*k).state == TriggerBook::kListed;
+  if (following == nullptr && !of.passed && !final) return Step::wait;
+  if (!of.place && following != nullptr && settings_.has_bcid && !state.agreed) look_up_by_id(of);
+  return of.place ? judge_present(state, of) : judge_absent(state, of);
+}
+
+// 16
+Sequencer::Step Sequencer::take_expected(State& state, const InList& of) {
+  const Sequence expected = state.link->position();
+  if (events_ != nullptr && expected >= book_.end() && !of.passed) return wait_for_list(state);
+  if (!finds_place(state, expected)) return wait_for_others(state, of);
+  if (expected == segments_.of(expected).first) state.unsure = false;
+  const bool remembered = expected < book_.end() && expected + book_.size() >= book_.end();
+  state.agreed = state.agreed || (remembered && book_.at(expected).state == TriggerBook::kListed &&
+                                  book_.at(expected).bcid == of.chunk.bcid);
+  return take(state, expected, state.unsure);
+}
+
+void Sequencer::look_up(const State& state, InList& of) const {
+  const LinkSequence& link = *state.link;
+  const Sequence remembered = book_.end() - std::min(book_.end(), book_.size());
+  of.expected = listed_after(std::max(link.position(), remembered), 0);  // its segment may be over
+  of.soon_after = listed_after(of.expected, of.steps);
+  of.limit = std::max({front_beside(state), lowest_listed(of), of.expected, believed_}) + settings_.reach + of.steps;
+  of.place = find_listed(lowest_listed(of), book_.end(), of.chunk.id, &of.chunk.bcid);
+  of.exact = of.place && settings_.has_bcid && book_.at(*of.place).state == TriggerBook::kListed;
   // It does not come alone: what waits after it is held against what waits of the others.
   std::uint64_t waiting = 0;
   for (const State& other : states_) waiting = &other == &state ? waiting : std::max(waiting, other.count * link.stride);
   const std::uint64_t after = (state.count - state.placed - 1) * link.stride;
-  const bool far = k && (*k > limit || (*k > soon_after && *k + after > limit + waiting));
-  if (exact && !far && !no_room(*k)) {
-    state.unsure = false;
-    state.agreed = true;
-    return take(state, *k);  // 17
+  of.far = of.place && (*of.place > of.limit || (*of.place > of.soon_after && *of.place + after > of.limit + waiting));
+}
+
+// What is closed came without it.
+Sequence Sequencer::lowest_listed(const InList& of) const {
+  return events_ != nullptr ? oldest_ : std::max({of.expected, run_first_, oldest_});
+}
+
+// Its BCIDs are others, and its ids go on.
+void Sequencer::look_up_by_id(InList& of) const {
+  if (find_following(of, of.expected, of.soon_after + 1)) return;
+  const auto place = find_listed(lowest_listed(of), std::min(of.limit, book_.end()), of.chunk.id, nullptr);
+  of.by_bcid = false;
+  if (place && find_following(of, *place + 1, listed_after(*place, of.steps) + 1))
+    of.place = place;
+  else
+    of.by_bcid = true;
+}
+
+std::optional<Sequence> Sequencer::find_following(const InList& of, Sequence from, Sequence to) const {
+  if (of.following == nullptr) return std::nullopt;
+  return find_listed(from, std::min(to, book_.end()), of.following->id, of.by_bcid ? &of.following->bcid : nullptr);
+}
+
+// 18, 19, 20
+Sequencer::Step Sequencer::judge_absent(State& state, const InList& of) {
+  if (!of.passed && !find_following(of, of.expected, of.soon_after + 1)) return wait_for_list(state);
+  return end(state, was_delivered(state, of.chunk.id) ? Verdict::duplicate : Verdict::not_listed);
+}
+
+Sequencer::Step Sequencer::judge_present(State& state, const InList& of) {
+  const Sequence place = *of.place;
+  if (of.following != nullptr && of.following->id == of.chunk.id) {  // 3, unless the list goes on with the same id
+    const Sequence next = listed_after(place, state.link->stride);
+    if (next >= book_.end() && !of.passed) return wait_for_list(state);
+    if (!find_following(of, place + 1, next + 1)) return end(state, Verdict::duplicate);
   }
-  if (y == nullptr && !passed && !final) return Step::wait;
-  bool compares = true;
-  const auto find_on = [&](Sequence from, Sequence to) {
-    return y == nullptr ? std::nullopt : find_listed(from, std::min(to, book_.end()), y->id, compares ? &y->bcid : nullptr);
-  };
-  const auto without = find_on(e, soon_after + 1);
-  if (!k && !without && y != nullptr && settings_.has_bcid && !state.agreed) {  // its BCIDs are others, and its ids go on
-    k = find_listed(lowest, std::min(limit, book_.end()), x.id, nullptr);
-    compares = !k || !find_listed(*k + 1, std::min(listed_after(*k, steps) + 1, book_.end()), y->id, nullptr);
-    if (compares) k.reset();
-  }
-  if (!k) {
-    if (!passed && !without) return wait_for_list(state);                                      // 20
-    return end(state, was_delivered(state, x.id) ? Verdict::duplicate : Verdict::not_listed);  // 18, 19
-  }
-  if (y != nullptr && y->id == x.id) {
-    const Sequence next = listed_after(*k, link.stride);
-    if (next >= book_.end() && !passed) return wait_for_list(state);
-    if (!find_on(*k + 1, next + 1)) return end(state, Verdict::duplicate);
-  }
-  const Sequence on = listed_after(*k, steps);
-  const bool goes_on = y == nullptr || find_on(*k + 1, on + 1);
-  if (without && (far || *k > soon_after || (!goes_on && (*without < *k || *k < e))))
-    return end(state, was_delivered(state, x.id) ? Verdict::duplicate : Verdict::out_of_sequence);
+  const Sequence soon_after_place = listed_after(place, of.steps);
+  const bool goes_on = of.following == nullptr || find_following(of, place + 1, soon_after_place + 1);
+  const auto without = of.by_bcid ? find_following(of, of.expected, of.soon_after + 1) : std::nullopt;
+  if (without && (of.far || place > of.soon_after || (!goes_on && (*without < place || place < of.expected))))
+    return end(state, was_delivered(state, of.chunk.id) ? Verdict::duplicate : Verdict::out_of_sequence);  // 18, 19
   // Where ids repeat, the list may soon come to another event of this id.
-  const std::uint64_t soon = 2 * settings_.reach;
-  const auto listed_index = static_cast<std::uint64_t>(segments_.newest().place(book_.end()).index);
-  const bool repeats =
-      !settings_.format.has_ecr() && (x.id <= soon || ((x.id - listed_index) & settings_.format.low_mask()) <= soon);
-  const bool skips = *k > (fresh ? run_first_ + settings_.reach + steps : soon_after);
-  if (skips && !exact && repeats && !passed) return wait_for_list(state);
-  if (!goes_on && !find_on(*k + 1, book_.end()))
-    return passed || on + 1 < book_.end() ? end(state, Verdict::out_of_sequence) : wait_for_list(state);
-  if (far && !(exact && in_window(state, *k)) && !followed_in_list(state, *k)) return too_early();  // 21
-  if (no_room(*k)) return too_early();
+  const bool skips = place > (of.fresh ? run_first_ + settings_.reach + of.steps : of.soon_after);
+  if (skips && !of.exact && !of.passed && repeats_soon(of.chunk.id)) return wait_for_list(state);
+  if (!goes_on && !find_following(of, place + 1, book_.end()))
+    return of.passed || soon_after_place + 1 < book_.end() ? end(state, Verdict::out_of_sequence) : wait_for_list(state);
+  const bool fits = !of.far || (of.exact && in_window(state, place)) || followed_in_list(state, place);
+  if (!fits || !finds_place(state, place)) return wait_for_others(state, of);  // 21
   // Where another epoch has the id, too, the link may have been silent for longer, or not so long and be late: flagged until it crosses a reset
   // where the list has it.
-  state.unsure =
-      state.unsure || (skips && (find_listed(*k + 1, book_.end(), x.id, &x.bcid) || find_listed(e, lowest, x.id, &x.bcid)));
-  return take(state, *k, state.unsure);
+  state.unsure = state.unsure || (skips && (find_listed(place + 1, book_.end(), of.chunk.id, &of.chunk.bcid) ||
+                                            find_listed(of.expected, lowest_listed(of), of.chunk.id, &of.chunk.bcid)));
+  return take(state, place, state.unsure);  // 17
+}
+
+// The list is about to come to this id, again or for the first time.
+bool Sequencer::repeats_soon(std::uint32_t id) const {
+  if (settings_.format.has_ecr()) return false;
+  const std::uint64_t soon = 2 * settings_.reach;
+  const auto listed = static_cast<std::uint64_t>(segments_.newest().place(book_.end()).index);
+  return id <= soon || ((id - listed) & settings_.format.low_mask()) <= soon;
+}
+
+// There is room for it in the window, or it waits.
+bool Sequencer::finds_place(State& state, Sequence number) {
+  state.far = number;
+  return finds_room(state, number);
+}
+
+Sequencer::Step Sequencer::wait_for_others(State& state, const InList& of) {
+  const bool has_room = state.count != settings_.aside;
+  return has_room && (others_may_tell(state) || !of.overdue) ? Step::wait : end(state, Verdict::out_of_sequence);
 }
 
 // So many events after this one; numbers that are free between two segments of the list are none.

@@ -33,6 +33,11 @@ Place Sequencer::resolve(const Place& from, std::uint32_t id, std::uint32_t stri
   return {from.resets, from.index + static_cast<std::int64_t>(ahead)};
 }
 
+// The same where nothing is known yet.
+Place Sequencer::first_place(std::uint32_t id) const {
+  return {kResetsOrigin + (settings_.format.has_ecr() ? id >> 24 : 0), id & settings_.format.low_mask()};
+}
+
 // The same where nothing is known of the link: it may be behind by a window.
 Place Sequencer::nearest(const Place& from, std::uint32_t id) const {
   const IdFormat& format = settings_.format;
@@ -60,20 +65,21 @@ bool Sequencer::follows(const Place& from, const Place& to, std::uint32_t stride
   return near({from.resets, from.index + 1}, to, stride);
 }
 
-// The same where x lies elsewhere: a counter that starts again, where resets do not show, says nothing of what was before.
+// The same where a chunk lies elsewhere: a counter that starts again, where resets do not show, says nothing of what was before.
 bool Sequencer::confirms(const Place& from, const Place& to, std::uint32_t stride) const {
   return follows(from, to, stride) && (to.resets == from.resets || settings_.format.has_ecr());
 }
 
-// The same, but an id near zero that the next goes on after is a counter that has started again, where resets show in no other way.
-Place Sequencer::resolve_restart(const Place& from, const Waiting& x, const Waiting* y, std::uint32_t stride) const {
-  const Place place = resolve(from, x.id, stride);
+// The same, but an id near zero that the following goes on after is a counter that has started again, where resets show in no other way.
+Place Sequencer::resolve_restart(const Place& from, const Waiting& chunk, const Waiting* following,
+                                 std::uint32_t stride) const {
+  const Place place = resolve(from, chunk.id, stride);
   const std::int64_t steps = std::int64_t{settings_.step} * stride;
-  if (y == nullptr || place >= from || from.index - place.index <= steps || settings_.format.has_ecr() ||
-      !settings_.format.shows_restarts() || x.id > steps)
+  if (following == nullptr || place >= from || from.index - place.index <= steps || settings_.format.has_ecr() ||
+      !settings_.format.shows_restarts() || chunk.id > steps)
     return place;
-  const std::uint32_t on = (y->id - x.id) & settings_.format.low_mask();
-  return on >= 1 && on <= steps ? Place{from.resets + 1, x.id} : place;
+  const std::uint32_t on = (following->id - chunk.id) & settings_.format.low_mask();
+  return on >= 1 && on <= steps ? Place{from.resets + 1, chunk.id} : place;
 }
 
 bool Sequencer::delivered(const State& state, Sequence number) const {
@@ -139,10 +145,10 @@ bool Sequencer::may_close(const State& of, Sequence oldest) const {
   for (const State& state : states_) {
     const LinkSequence& link = *state.link;
     if (state.window != of.window || link.removed.load(std::memory_order_relaxed)) continue;
-    const auto gone_to = state.away ? segments_.number(state.going) : std::nullopt;
+    const auto gone_to = state.away() ? segments_.number(state.going) : std::nullopt;
     if (std::max({link.position(), state.far, gone_to.value_or(0)}) > oldest)
       ++passed;
-    else if (!state.away && live(state) && link.position() != state.stalled)
+    else if (!state.away() && live(state) && link.position() != state.stalled)
       ++behind;
   }
   return passed > behind;

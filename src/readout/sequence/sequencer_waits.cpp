@@ -14,8 +14,8 @@ bool Sequencer::untold_by(const State& state, const Place& left, std::size_t rea
     if (other.reader != reader || other.link->removed.load(std::memory_order_relaxed) || !live(other)) continue;
     lives = true;
     const Place goes_on{left.resets, left.index + std::int64_t{settings_.step} * other.link->stride};
-    const bool known = other.away || other.link->here.load(std::memory_order_relaxed);
-    if (known && (other.away ? other.going : place_of(*other.link)) > goes_on) return false;
+    const bool known = other.away() || other.link->here.load(std::memory_order_relaxed);
+    if (known && (other.away() ? other.going : place_of(*other.link)) > goes_on) return false;
   }
   return lives;
 }
@@ -35,21 +35,27 @@ bool Sequencer::told(const State& state, std::size_t reader) const {
 
 // What a link waits to be told: who has gone beyond this place.
 std::optional<Place> Sequencer::asks(const State& state) const {
-  if (state.blocked) return place_of(*state.link);
-  if (!state.away || state.alone || contradicted(state)) return std::nullopt;
+  if (state.stand == Stand::blocked) return place_of(*state.link);
+  if (!state.away() || state.alone || contradicted(state)) return std::nullopt;
   // Where it has gone the others are on their way, too, or nobody knows yet.
   if (begun() && segments_.number(first_aside(state)))
     return Place{state.going.resets, state.going.index - static_cast<std::int64_t>(settings_.reach + settings_.step)};
-  return state.left_known ? state.left : Place{};
+  return state.left.value_or(Place{});
 }
 
 bool Sequencer::waits_for(std::size_t reader, std::size_t other) const {
   const Reader& of = readers_[reader];
-  if (of.waits_with == kNothing || reader == other) return false;
-  if (of.waits_with == kRoom) return !readers_[other].over && readers_[other].oldest < of.oldest;
+  if (of.waits_with == kNothing || of.waits_with == kConsumers || reader == other) return false;
+  if (of.waits_with == kRoom) return readers_[other].oldest < of.oldest && holds_events(other);
   const State& state = states_[of.waits_with];
   const auto place = asks(state);
   return place && untold_by(state, *place, other);
+}
+
+// Who has read everything keeps events open only for what still waits.
+bool Sequencer::holds_events(std::size_t reader) const {
+  return !readers_[reader].over ||
+         std::ranges::any_of(states_, [&](const State& of) { return of.reader == reader && of.count != 0; });
 }
 
 // A reader waits for the other, or for one that does, and is ahead of it.
@@ -62,6 +68,16 @@ bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
       if (waits_for(reached_readers_[i], next) && std::ranges::find(reached_readers_, next) == reached_readers_.end())
         reached_readers_.push_back(next);
     }
+  }
+  return false;
+}
+
+bool Sequencer::someone_goes_on() const {
+  for (std::size_t reader = 0; reader < readers_.size(); ++reader) {
+    bool waits = readers_[reader].over;
+    for (std::size_t other = 0; other < readers_.size() && !waits; ++other)
+      waits = waits_for(reader, other) && !gives_way(other, reader);
+    if (!waits) return true;
   }
   return false;
 }
@@ -84,8 +100,8 @@ Sequence Sequencer::front_of(std::size_t reader) const {
 
 bool Sequencer::reaches_far(std::size_t link) const {
   const State& state = states_[link];
-  if (state.blocked) return state.count > settings_.step;
-  return state.away && state.going.index - first_aside(state).index > static_cast<std::int64_t>(settings_.reach);
+  if (state.stand == Stand::blocked) return state.count > settings_.step;
+  return state.away() && state.going.index - first_aside(state).index > static_cast<std::int64_t>(settings_.reach);
 }
 
 bool Sequencer::may_be_told(std::size_t link, std::size_t first, std::size_t end) const {
@@ -103,7 +119,7 @@ bool Sequencer::finds_room(State& state, Sequence number) {
 // When it has waited long, those of the others who have not moved since then are not waited for any more.
 bool Sequencer::makes_room(State& state, Sequence number) {
   if (in_window(state, number)) return true;
-  if (state.offered - state.offered_then < 2 * settings_.reach + settings_.step) return false;
+  if (state.offered_since < 2 * settings_.reach + settings_.step) return false;
   for (State& other : states_) {
     const Sequence position = other.link->position();
     if (position == other.then && other.moved <= state.departure && told(state, other.reader)) other.stalled = position;
@@ -119,8 +135,8 @@ Sequencer::Step Sequencer::wait_for_list(State& state) {
 
 // From now on it waits for what links that have not been read so far tell, if there are such.
 bool Sequencer::others_may_tell(State& state) {
-  if (!state.blocked) {
-    set(state.blocked, true);
+  if (state.stand == Stand::goes_on) {
+    set(state, Stand::blocked);
     note_departure(state);
   }
   return untold(state, place_of(*state.link), 0, readers_.size());
@@ -128,7 +144,7 @@ bool Sequencer::others_may_tell(State& state) {
 
 void Sequencer::note_departure(State& state) {
   state.departure = ++departures_;
-  state.offered_then = state.offered;
+  state.offered_since = 0;
   for (State& other : states_) {
     if (other.then == other.link->position()) continue;
     other.then = other.link->position();
@@ -136,10 +152,14 @@ void Sequencer::note_departure(State& state) {
   }
 }
 
-// Of away and blocked links.
-void Sequencer::set(bool& flag, bool to) {
-  if (flag != to) held_up_.fetch_add(to ? 1U : ~0U, std::memory_order_relaxed);
-  flag = to;
+void Sequencer::set(State& state, Stand stand) {
+  const auto held_up = [](Stand of) { return of == Stand::goes_on ? 0U : 1U; };
+  held_up_.fetch_add(held_up(stand) - held_up(state.stand), std::memory_order_relaxed);
+  state.stand = stand;
+}
+
+void Sequencer::unblock(State& state) {
+  if (state.stand == Stand::blocked) set(state, Stand::goes_on);
 }
 
 }  // namespace rodeo::readout
