@@ -94,28 +94,27 @@ void measure(benchmark::State& state, Queue& first, Queue& second, Insert&& inse
   state.SetLabel("fragments");
 }
 
-void next_consumer_branch(benchmark::State& state) {
-  BranchingConsumer first, second;
-  first.next = &second;
-  BranchingConsumer* head = &first;
+template <typename Base, typename Consumer, typename Link>
+void measure_list(benchmark::State& state, const Link& link) {
+  Consumer first, second;
+  link(first, second);
+  Base* head = &first;
   benchmark::DoNotOptimize(head);
   measure(state, first.queue, second.queue, [&](FragmentPtr fragment) { head->insert(std::move(fragment)); });
+}
+
+void next_consumer_branch(benchmark::State& state) {
+  measure_list<BranchingConsumer, BranchingConsumer>(state, [](auto& first, auto& second) { first.next = &second; });
 }
 
 void next_consumer_bound(benchmark::State& state) {
-  BoundConsumer first, second;
-  first.next = std::bind(&BoundConsumer::insert, &second, std::placeholders::_1);
-  BoundConsumer* head = &first;
-  benchmark::DoNotOptimize(head);
-  measure(state, first.queue, second.queue, [&](FragmentPtr fragment) { head->insert(std::move(fragment)); });
+  measure_list<BoundConsumer, BoundConsumer>(state, [](auto& first, auto& second) {
+    first.next = std::bind(&BoundConsumer::insert, &second, std::placeholders::_1);
+  });
 }
 
 void next_consumer_ours(benchmark::State& state) {
-  ListedConsumer first, second;
-  first.link(&second);
-  FragmentConsumer* head = &first;
-  benchmark::DoNotOptimize(head);
-  measure(state, first.queue, second.queue, [&](FragmentPtr fragment) { head->insert(std::move(fragment)); });
+  measure_list<FragmentConsumer, ListedConsumer>(state, [](auto& first, auto& second) { first.link(&second); });
 }
 
 void next_consumer_ceiling(benchmark::State& state) {

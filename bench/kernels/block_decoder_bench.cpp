@@ -82,34 +82,50 @@ BlockFormat format_of(std::int64_t family) {
   return {BlockFamily::phase2, static_cast<std::uint32_t>(-family) * 1024};
 }
 
-void decode(benchmark::State& state) {
-  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)),
-                                     static_cast<std::size_t>(state.range(2)));
-  BlockDecoder decoder({input.format}, input.elinks);
-  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
+/// Works on page after page, round and round; returns how many bytes that were.
+template <typename Work>
+double cycle(benchmark::State& state, const Recording& input, const Work& work) {
   std::size_t at = 0;
   for (auto _ : state) {
-    out.clear();
-    decoder.decode(input.memory.subspan(at, kPageBytes), out);
-    benchmark::DoNotOptimize(out.runs().data());
+    work(input.memory.subspan(at, kPageBytes));
     at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
   }
+  return static_cast<double>(state.iterations()) * kPageBytes;
+}
+
+/// Decodes the blocks of these links, and does with the runs what `use` does.
+template <typename Use>
+void cycle_decoded(benchmark::State& state, const Recording& input, const std::vector<std::uint16_t>& elinks,
+                   const Use& use) {
+  BlockDecoder decoder({input.format}, elinks);
+  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
+  cycle(state, input, [&](std::span<const std::byte> page) {
+    out.clear();
+    decoder.decode(page, out);
+    use(out.runs());
+  });
   report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
   state.counters["gaps"] = static_cast<double>(decoder.counters().read(BlockCounter::sequence_gaps));
 }
 
+const Recording& recording_of(const benchmark::State& state) {
+  return recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)),
+                   static_cast<std::size_t>(state.range(2)));
+}
+
+void nothing_more(std::span<const rodeo::ChunkRun> runs) { benchmark::DoNotOptimize(runs.data()); }
+
+void decode(benchmark::State& state) {
+  const Recording& input = recording_of(state);
+  cycle_decoded(state, input, input.elinks, nothing_more);
+}
+
 /// The decoder and then a reader of the first eight bytes of every chunk, as a trigger extraction does.
 void decode_and_extract(benchmark::State& state) {
-  const Recording& input = recording(format_of(state.range(0)), static_cast<std::size_t>(state.range(1)),
-                                     static_cast<std::size_t>(state.range(2)));
-  BlockDecoder decoder({input.format}, input.elinks);
-  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
-  std::size_t at = 0;
+  const Recording& input = recording_of(state);
   std::uint64_t sum = 0;
-  for (auto _ : state) {
-    out.clear();
-    decoder.decode(input.memory.subspan(at, kPageBytes), out);
-    for (const rodeo::ChunkRun& run : out.runs()) {
+  cycle_decoded(state, input, input.elinks, [&](std::span<const rodeo::ChunkRun> runs) {
+    for (const rodeo::ChunkRun& run : runs) {
       for (std::uint32_t i = 0; i < run.count; ++i) {
         const auto chunk = run.chunk(i);
         std::uint64_t word = 0;
@@ -117,66 +133,44 @@ void decode_and_extract(benchmark::State& state) {
         sum += word;
       }
     }
-    at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
-  }
+  });
   benchmark::DoNotOptimize(sum);
-  report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
 }
 
 /// One of `share` workers on a stream that carries the links of all: blocks of others are skipped. Counted per chunk of its own.
 void decode_share(benchmark::State& state) {
   const Recording& input = recording(format_of(16), 192, 40);
-  const auto share = static_cast<std::size_t>(state.range(0));
-  std::vector<std::uint16_t> own;
-  for (std::size_t i = 0; i < input.elinks.size() / share; ++i) own.push_back(input.elinks[i]);
-  BlockDecoder decoder({input.format}, own);
-  DecodeBuffer out(decoder.capacity_for(kPageBytes / input.format.block_bytes));
-  std::size_t at = 0;
-  for (auto _ : state) {
-    out.clear();
-    decoder.decode(input.memory.subspan(at, kPageBytes), out);
-    benchmark::DoNotOptimize(out.runs().data());
-    at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
-  }
-  report(state, static_cast<double>(decoder.counters().read(BlockCounter::chunks)));
+  const std::size_t own = input.elinks.size() / static_cast<std::size_t>(state.range(0));
+  cycle_decoded(state, input, {input.elinks.begin(), input.elinks.begin() + static_cast<std::ptrdiff_t>(own)}, nothing_more);
 }
 
 /// Ceilings, counted in 40-byte chunks of 16-bit blocks so that they stand beside the first figure.
-constexpr double kChunksPerByte = 1020.0 / 42 / 1024;
-
-void read_ceiling(benchmark::State& state) {
-  const Recording& input = recording(format_of(16), 192, 40);
-  std::size_t at = 0;
-  std::uint64_t sum = 0;
-  double bytes = 0;
-  for (auto _ : state) {
-    const std::byte* const page = input.memory.data() + at;
-    for (std::size_t i = 0; i < kPageBytes; i += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, page + i, 8);
-      sum += word;
-    }
-    bytes += kPageBytes;
-    at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
-  }
-  benchmark::DoNotOptimize(sum);
+template <typename Work>
+void cycle_plainly(benchmark::State& state, const Work& work) {
+  constexpr double kChunksPerByte = 1020.0 / 42 / 1024;
+  const double bytes = cycle(state, recording(format_of(16), 192, 40), work);
   report(state, bytes * kChunksPerByte);
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
 }
 
+void read_ceiling(benchmark::State& state) {
+  std::uint64_t sum = 0;
+  cycle_plainly(state, [&](std::span<const std::byte> page) {
+    for (std::size_t i = 0; i < kPageBytes; i += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, page.data() + i, 8);
+      sum += word;
+    }
+  });
+  benchmark::DoNotOptimize(sum);
+}
+
 void copy_ceiling(benchmark::State& state) {
-  const Recording& input = recording(format_of(16), 192, 40);
   std::vector<std::byte> target(kPageBytes);
-  std::size_t at = 0;
-  double bytes = 0;
-  for (auto _ : state) {
-    std::memcpy(target.data(), input.memory.data() + at, kPageBytes);
+  cycle_plainly(state, [&](std::span<const std::byte> page) {
+    std::memcpy(target.data(), page.data(), kPageBytes);
     benchmark::ClobberMemory();
-    bytes += kPageBytes;
-    at = at + 2 * kPageBytes > input.memory.size() ? 0 : at + kPageBytes;
-  }
-  report(state, bytes * kChunksPerByte);
-  state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
+  });
 }
 
 BENCHMARK(read_ceiling);

@@ -19,7 +19,7 @@ struct BuildBenchSettings {
   std::uint32_t robs = 1;     ///< ROBs of `links` links each, every one with an input, a builder and workers of its own
   std::uint32_t workers = 1;  ///< of each ROB
   double seconds = 3;
-  std::string checker;  ///< "crc32", or empty
+  std::string checker = {};  ///< "crc32", or empty
   std::string extractor = "rodeo";
   std::uint64_t window = 16384;
   bool pinned = true;  ///< worker i on CPU i
