@@ -118,6 +118,14 @@ TEST(Sequencer, AnIdThatTheNextChunkSaysIsWrongIsOutOfSequence) {
   EXPECT_EQ(rob.got(0), "out 14 15");
 }
 
+TEST(Sequencer, ALeapOfALinkThatLeavesNothingOutIsNotBelievedIfTheNextChunkMakesNoSense) {
+  Started rob;
+  rob.offer(0, {8 + kReach, 0x7000, 12, 13, 14});
+  EXPECT_EQ(rob.got(0), "out out 12 13 14");
+  rob.offer(0, {16, 0x7000, 17, 18});
+  EXPECT_EQ(rob.got(0), "16 out 17 18") << "a step is no leap";
+}
+
 TEST(Sequencer, ALinkMaySkipMostEvents) {
   Started rob;
   rob.offer(0, {13, 25});

@@ -19,6 +19,8 @@ std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t
   return states_.size() - 1;
 }
 
+constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has left out nothing of late
+
 // ---- what comes and goes
 
 void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, std::uint64_t now, Sequence oldest,
@@ -172,8 +174,11 @@ Sequencer::Step Sequencer::judge_here(State& state, const Waiting& chunk, const 
     if (goes_on_after) return take(state, *found);                     // 5
     if (goes_on_without) return end(state, Verdict::out_of_sequence);  // 6
     if (following == nullptr) return take(state, *found);              // 8
+    // 7: a link that skips most events, or the following is flipped. Who has lately left out nothing is not believed to leap without a witness.
     const bool lies_before = after < place && after >= expected && reachable(state, after);
-    return lies_before ? end(state, Verdict::out_of_sequence) : take(state, *found);  // 7
+    const bool leaps = events_ == nullptr && (link.history & kDense) == kDense && !near(expected, place, stride);
+    const bool senseless = leaps && !(after > place && reachable(state, after));
+    return lies_before || senseless ? end(state, Verdict::out_of_sequence) : take(state, *found);
   }
   const bool last_of_run = following == nullptr && place.resets != expected.resets && near(expected, place, stride);
   const bool goes_away = last_of_run || rises(place, after) || (following != nullptr && confirms(place, after, stride));

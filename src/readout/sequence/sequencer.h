@@ -24,7 +24,7 @@
 //   |   |                                                         | link: late; else out of sequence                                |
 //   | 5 | place reachable, after near place                       | take; what it skipped is missing                                |
 //   | 6 | after near expected, place not between them             | out of sequence: a flipped id                                   |
-//   | 7 | place reachable, and after not between expected and it  | take: a link that skips most events, or following is flipped    |
+//   | 7 | place reachable, and after not between expected and it  | take, if after is reachable, too, or the link has lately skipped|
 //   | 8 | no following will come, place reachable                 | take                                                            |
 //   | 9 | place not reachable, after on from it in the same       | goes away; the chunk is kept aside                              |
 //   |   | segment, or it begins the next and none will follow     |                                                                 |
