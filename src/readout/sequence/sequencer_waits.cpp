@@ -58,15 +58,16 @@ bool Sequencer::holds_events(std::size_t reader) const {
          std::ranges::any_of(states_, [&](const State& of) { return of.reader == reader && of.count != 0; });
 }
 
-// A reader waits for the other, or for one that does, and is ahead of it.
+// A reader waits for the other, or for one that does, and is ahead of it. Readers of one window are one thread, which waits with all of them.
 bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
   if (!behind(other, reader)) return false;
+  const auto window_of = [&](std::size_t of) { return std::ranges::find(states_, of, &State::reader)->window; };
   reached_readers_.assign(1, reader);
   for (std::size_t i = 0; i < reached_readers_.size(); ++i) {
-    if (waits_for(reached_readers_[i], other)) return true;
     for (std::size_t next = 0; next < readers_.size(); ++next) {
-      if (waits_for(reached_readers_[i], next) && std::ranges::find(reached_readers_, next) == reached_readers_.end())
-        reached_readers_.push_back(next);
+      if (!waits_for(reached_readers_[i], next)) continue;
+      if (window_of(next) == window_of(other)) return true;
+      if (std::ranges::find(reached_readers_, next) == reached_readers_.end()) reached_readers_.push_back(next);
     }
   }
   return false;
@@ -82,17 +83,20 @@ bool Sequencer::someone_goes_on() const {
   return false;
 }
 
-// An order of all readers, so that among any that wait for each other there is one that goes on.
+// An order of all threads that read, so that among any that wait for each other there is one that goes on.
 bool Sequencer::behind(std::size_t reader, std::size_t other) const {
-  const auto order = [&](std::size_t of) { return std::tuple(readers_[of].oldest, front_of(of), of); };
+  const auto order = [&](std::size_t of) {
+    const std::size_t window = std::ranges::find(states_, of, &State::reader)->window;
+    return std::tuple(readers_[of].oldest, front_of(window), window);
+  };
   return order(reader) < order(other);
 }
 
-// So far its links have come.
-Sequence Sequencer::front_of(std::size_t reader) const {
+// So far the links of a window have come.
+Sequence Sequencer::front_of(std::size_t window) const {
   Sequence front = 0;
   for (const State& state : states_) {
-    if (state.reader == reader && !state.link->removed.load(std::memory_order_relaxed))
+    if (state.window == window && !state.link->removed.load(std::memory_order_relaxed))
       front = std::max(front, state.link->position());
   }
   return front;
