@@ -107,8 +107,8 @@ bool NetworkPageWriter::append(LinkIndex link, std::uint32_t count, const ChunkR
 bool NetworkPageWriter::append_uniform(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from) {
   const std::uint32_t wanted = run.count - from.chunk;
   const auto fitting = [&](std::size_t room) {
-    // Empty chunks take no room, and must not be more than the page has bytes.
-    const std::size_t most = run.size == 0 ? kNetworkPageHeaderBytes : room / run.size;
+    // Empty chunks take no room, and must not be more than the run has bytes.
+    const std::size_t most = run.size == 0 ? kNetworkRunHeaderBytes : room / run.size;
     return static_cast<std::uint32_t>(std::min<std::size_t>(wanted, most));
   };
   std::uint32_t chunks = 0;
@@ -233,7 +233,9 @@ Decoded<std::size_t> NetworkPageReader::read_run(std::span<const std::byte> page
     const auto table_end = read_table(page, data, run, header.size);
     if (!table_end) return table_end;
     end = *table_end;
-  } else if (header.kind == kUniform || (header.kind == (kUniform | kMoreFollows) && header.chunks == 1)) {
+  } else if (header.kind == kUniform || header.kind == (kUniform | kMoreFollows)) {
+    if (header.kind != kUniform && header.chunks != 1)
+      return refused(DecodeFault::wrong_value, at + 4, "chunks of a run that goes on", header.chunks, 1);
     const std::uint64_t bytes = std::uint64_t{header.chunks} * header.size;
     if (bytes > page.size() - data) return refused(DecodeFault::truncated, data, "chunks", page.size() - data, bytes);
     run.size = run.stride = header.size;
@@ -244,6 +246,8 @@ Decoded<std::size_t> NetworkPageReader::read_run(std::span<const std::byte> page
   }
   if (padded(end) > page.size())
     return refused(DecodeFault::truncated, end, "end of a run", page.size() - end, padded(end) - end);
+  if (header.chunks > padded(end) - at)
+    return refused(DecodeFault::too_large, at + 4, "number of chunks", header.chunks, padded(end) - at);
   runs_.push_back(run);
   counts_.push_back(header.count);
   return padded(end);

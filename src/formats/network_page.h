@@ -30,7 +30,7 @@ class NetworkPageWriter {
 
   /// Copies the chunks of a run from `from` on, as many as have room, and moves `from` behind them. True: all of them are in the page.
   /// `link`: position in the subscription; `count`: chunks of the link before this run. A chunk that an empty page has no room for goes in parts.
-  /// What goes on where the run before ended, is written as one run with it.
+  /// What goes on where the run before ended, is written as one run with it. A run with more_follows does not count: the next has the same `count`.
   bool append(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from);
 
   std::size_t size_bytes() const { return end_; }

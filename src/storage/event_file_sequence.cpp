@@ -358,7 +358,8 @@ Result<std::string> EventFileSequence::salvage(OpenFile& file, const Buffer& fai
 void EventFileSequence::fail(const Job& job, std::optional<Error> why, const Result<std::string>& outcome) {
   failed_file_ = job.file;
   std::string end = outcome ? *outcome : base::in_a_line(outcome.error());
-  if (std::error_code ignored; !std::filesystem::is_directory(settings_.directory, ignored)) {
+  if (std::error_code unknown;
+      std::filesystem::status(settings_.directory, unknown).type() == std::filesystem::file_type::not_found) {
     why = Error{"file.directory_gone", "the directory was removed or renamed while files were written to it",
                 settings_.directory.string(),
                 "if it was renamed, `rodeo data recover` saves what the .writing file there has"};

@@ -221,7 +221,7 @@ TEST(NetworkPage, WhatDoesNotFitIsRefusedByName) {
                             {24, 2, "run header"},
                             {32, 4, "link"},
                             {34, 2, "kind of a run"},
-                            {34, 0x80, "kind of a run"},
+                            {34, 0x80, "chunks of a run that goes on"},
                             {36, 0, "number of chunks"},
                             {37, 1, "number of chunks"},
                             {36, 4, "chunks"},
@@ -239,6 +239,22 @@ TEST(NetworkPage, WhatDoesNotFitIsRefusedByName) {
   NetworkPageReader small(4, 40);
   EXPECT_STREQ(small.read(example()).error().field, "page");
   EXPECT_STREQ(small.read(std::span<const std::byte>{}).error().field, "page header");
+}
+
+TEST(NetworkPage, EmptyChunksAreNoMoreThanBytes) {
+  const std::byte nothing{};
+  Sender sender(4096);
+  sender.send(2, 0, {.data = &nothing, .count = 1000});
+  sender.flush();
+  EXPECT_EQ(sender.collector.links[2].size(), 1000U);
+  EXPECT_GE(sender.bytes, 1000U);
+  auto page = example();
+  page[36] = std::byte{25};  // of a run of 24 bytes
+  page[44] = std::byte{0};
+  page[4] = std::byte{48};
+  page.resize(48);
+  NetworkPageReader reader(4, 4096);
+  EXPECT_STREQ(reader.read(page).error().field, "number of chunks");
 }
 
 TEST(NetworkPage, ATableOfSizesAddsUp) {

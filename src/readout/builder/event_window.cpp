@@ -70,7 +70,8 @@ bool EventWindow::make_buffer(Sequence wanted_by) {
   // Buffers with consumers come back: waiting for them is back-pressure. If all are in open events, the oldest must go.
   if (store_->open_buffers() < store_->pool().total()) {
     tell();  // some may be in events that only wait for this worker's word
-    wait_for_room(store_->pool().total() - store_->open_buffers(),
+    // In events, as large as they may be: who owes them is rather waited for once too often than never.
+    wait_for_room((store_->pool().total() - store_->open_buffers()) / store_->most_buffers(),
                   [&] { return store_->pool().in_use() < store_->pool().total(); });
     return true;
   }

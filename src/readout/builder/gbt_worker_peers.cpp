@@ -67,9 +67,9 @@ void GbtWorker::wait_for_peers(std::size_t link) {
   poll_list();
   if (progress_.size() == 1 || !peers_may_tell(link)) return;
   progress_[settings_.index].busy.store(false, std::memory_order_relaxed);
-  set_waiting(members_[link]);
   base::Backoff backoff;
   do {
+    set_waiting(members_[link]);  // anew: whoever waited for room meanwhile has ended it
     backoff.idle();
     poll_list();
     settle_all();

@@ -72,6 +72,9 @@ class SliceStore {
   /// Ends the slice: its buffers say how much they hold.
   void close(EventSlot& slot, OpenEvent& event);
 
+  /// Buffers that one event may take.
+  std::size_t most_buffers() const { return std::size_t{1} + settings_.max_extensions; }
+
   /// Buffers that belong to events which are still open.
   std::size_t open_buffers() const { return open_buffers_; }
 

@@ -144,7 +144,9 @@ FragmentConsumer::Status FragmentProcessor::status() const {
     for (NamedCounter& counter : work->counters()) {
       if (at < out.counters.size()) {
         std::uint64_t& value = out.counters[at].value;
-        value = counter.name.starts_with("first_") && value != 0 ? value : value + counter.value;
+        value = (counter.name == "first_wrong_l1id" || counter.name == "first_wrong_link_id") && value != 0
+                    ? value
+                    : value + counter.value;
       } else {
         out.counters.push_back(std::move(counter));
       }
