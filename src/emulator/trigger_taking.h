@@ -9,7 +9,7 @@
 
 namespace rodeo::emulator {
 
-/// One thread, but for state(), that of a card's DMA. The source must live longer.
+/// Callers take turns: one thread, or a mutex.
 class TriggerTaking {
  public:
   enum class State : std::uint8_t {

@@ -59,12 +59,14 @@ inline Sequencer::Settings listed(std::uint8_t bits = 32) {
 /// next, "5?" flagged, and the reason for others.
 class Rob {
  public:
-  /// `readers` have as many links each, one after the other.
-  Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false, std::size_t readers = 1)
+  /// `readers` have as many links each, one after the other; the last of `threads` has all that the others have not.
+  Rob(std::size_t links, const Sequencer::Settings& settings, bool full = false, std::size_t readers = 1,
+      std::size_t threads = 64)
       : sequencer(settings), came(kWindow), got_(links) {
     for (std::size_t i = 0; i < links; ++i) {
       links_.push_back(std::make_unique<LinkSequence>());
-      sequencer.add(*links_.back(), full ? static_cast<std::uint16_t>(links) : 1, i * readers / links);
+      const std::size_t reader = i * readers / links;
+      sequencer.add(*links_.back(), full ? static_cast<std::uint16_t>(links) : 1, reader, std::min(reader, threads - 1));
     }
     if (full) sequencer.set_events(came);
     full_ = full;
@@ -158,8 +160,8 @@ class Rob {
 /// Links that have brought the events 0 to 9.
 struct Started : Rob {
   explicit Started(std::size_t links = 2, const Sequencer::Settings& of = settings(), bool full = false,
-                   std::size_t readers = 1)
-      : Rob(links, of, full, readers) {
+                   std::size_t readers = 1, std::size_t threads = 64)
+      : Rob(links, of, full, readers, threads) {
     run(0, 10 - static_cast<std::uint32_t>(full ? 10 % links : 0));
   }
 };

@@ -265,7 +265,7 @@ TEST(Sequencer, ALinkThatJumpsAloneIsNotFollowedOnceTheOthersAreRead) {
 }
 
 TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
-  Started rob(2, settings(), false, 2);
+  Started rob(2, settings(), false, 2, 1);       // two cards of one thread, which have one window
   constexpr std::uint32_t kFull = 10 + kWindow;  // event 10 is the first that the other has not passed
   constexpr std::uint32_t kLast = kFull + 2 * kReach + kStep;
   for (std::uint32_t id = 10; id < kLast; ++id) rob.offer(0, id);
@@ -279,7 +279,7 @@ TEST(Sequencer, ALinkThatFillsTheWindowWaitsForThoseThatAreReadLater) {
 
 // Two readers; the links of the first have gone where those of the second have not been read so far.
 struct Ahead : Started {
-  Ahead() : Started(4, settings(), false, 2) {
+  explicit Ahead(std::size_t readers = 2) : Started(2 * readers, settings(), false, readers, 2) {
     for (std::uint32_t id = 600; id < 700; ++id) {
       offer(0, id);
       offer(1, id);
@@ -294,6 +294,17 @@ TEST(Sequencer, WhoWaitsForAReaderThatWaitsForItGoesOnIfItIsBehind) {
   rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 5);
   EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 2));
   EXPECT_TRUE(rob.sequencer.someone_goes_on()) << "it does";
+}
+
+// Its second reader was last asked when the thread had older events open.
+TEST(Sequencer, ThreadsOfSeveralReadersAreOrderedByTheirOwnOldestEvent) {
+  Ahead rob(3);
+  rob.sequencer.wait(0, 0, rob.oldest + 5);
+  for (const std::size_t reader : {1, 2}) rob.sequencer.wait(reader, Sequencer::kRoom, rob.oldest + 3);
+  EXPECT_TRUE(rob.sequencer.may_be_told(0, 1, 3));
+  rob.sequencer.wait(1, Sequencer::kRoom, rob.oldest + 8);
+  EXPECT_FALSE(rob.sequencer.may_be_told(0, 1, 3)) << "the thread waits for the first one, which is behind it";
+  EXPECT_TRUE(rob.sequencer.someone_goes_on());
 }
 
 TEST(Sequencer, AReaderThatItsConsumersHoldUpIsWaitedFor) {

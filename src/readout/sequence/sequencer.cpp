@@ -13,13 +13,13 @@ std::size_t Sequencer::add(LinkSequence& link, std::uint16_t stride, std::size_t
   state.reader = reader;
   state.window = window;
   if (reader >= readers_.size()) readers_.resize(reader + 1);
+  readers_[reader].window = window;
+  if (window >= oldest_open_.size()) oldest_open_.resize(window + 1);
   reached_.reserve(states_.size());
   state.link = &link;
   state.ring = std::make_unique_for_overwrite<Waiting[]>(settings_.aside);
   return states_.size() - 1;
 }
-
-constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has left out nothing of late
 
 // ---- what comes and goes
 
@@ -103,7 +103,7 @@ void Sequencer::take_back(std::size_t link, Sequence from) {
 void Sequencer::look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions) {
   Reader& reader = readers_[state.reader];
   reader.now = std::max(reader.now, now);
-  reader.oldest = std::max(reader.oldest, oldest);
+  note_oldest(state.reader, oldest);
   oldest_ = std::max(oldest, run_first_);
   if (state.away()) {
     follow(state);

@@ -182,7 +182,7 @@ class Sequencer {
   /// others have told what they can. `oldest`: the lowest number that it has open.
   void wait(std::size_t reader, std::size_t link, Sequence oldest) {
     readers_[reader].waits_with = link;
-    readers_[reader].oldest = std::max(readers_[reader].oldest, oldest);
+    note_oldest(reader, oldest);
   }
   void read_on(std::size_t reader) { readers_[reader].waits_with = kNothing; }
   static constexpr std::size_t kNothing = ~std::size_t{0};
@@ -234,7 +234,7 @@ class Sequencer {
     std::uint64_t now = 0;              ///< its event clock
     std::uint64_t started = 0;          ///< the same when the first chunk of all came
     std::uint64_t looked = 0;           ///< departures of links until it last had nothing more to read
-    Sequence oldest = 0;                ///< the lowest number that it had open when it last waited or asked
+    std::size_t window = 0;             ///< of the thread that reads it, perhaps with others
     std::size_t waits_with = kNothing;  ///< it does not read until another has gone on
     bool over = false;                  ///< finish() was called: it reads no more
   };
@@ -339,7 +339,12 @@ class Sequencer {
   bool holds_events(std::size_t reader) const;
   bool gives_way(std::size_t reader, std::size_t other) const;
   bool behind(std::size_t reader, std::size_t other) const;
-  Sequence front_of(std::size_t reader) const;
+  Sequence front_of(std::size_t window) const;
+  Sequence oldest_of(std::size_t reader) const { return oldest_open_[readers_[reader].window]; }
+  void note_oldest(std::size_t reader, Sequence oldest) {
+    Sequence& known = oldest_open_[readers_[reader].window];
+    known = std::max(known, oldest);
+  }
   bool finds_room(State& state, Sequence number);
   bool makes_room(State& state, Sequence number);
   bool others_may_tell(State& state);
@@ -367,6 +372,7 @@ class Sequencer {
   static constexpr Sequence kOrigin = Sequence{1} << 32;
   static constexpr std::uint64_t kResetsOrigin = 256;  // a reset counter of 8 bits may be found one round below
   static constexpr std::uint64_t kHistory = 64;
+  static constexpr std::uint64_t kDense = 0xf;  // in a link's history: it has left out nothing of late
   static constexpr std::size_t kSegments = 64;
   static constexpr std::size_t kListedSegments = 4096;
   static Place place_of(const LinkSequence& link) {
@@ -387,6 +393,7 @@ class Sequencer {
   const Settings settings_;
   std::vector<State> states_;
   std::vector<Reader> readers_;
+  std::vector<Sequence> oldest_open_;  // by window: the lowest number that its thread had open when it last waited or asked
   mutable std::vector<std::size_t> reached_readers_;  // by gives_way()
   std::vector<Sequence> reached_;                     // by open(), of each link that is followed
   Segments segments_;

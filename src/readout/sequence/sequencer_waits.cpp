@@ -46,7 +46,7 @@ std::optional<Place> Sequencer::asks(const State& state) const {
 bool Sequencer::waits_for(std::size_t reader, std::size_t other) const {
   const Reader& of = readers_[reader];
   if (of.waits_with == kNothing || of.waits_with == kConsumers || reader == other) return false;
-  if (of.waits_with == kRoom) return readers_[other].oldest < of.oldest && holds_events(other);
+  if (of.waits_with == kRoom) return oldest_of(other) < oldest_of(reader) && holds_events(other);
   const State& state = states_[of.waits_with];
   const auto place = asks(state);
   return place && untold_by(state, *place, other);
@@ -61,12 +61,11 @@ bool Sequencer::holds_events(std::size_t reader) const {
 // A reader waits for the other, or for one that does, and is ahead of it. Readers of one window are one thread, which waits with all of them.
 bool Sequencer::gives_way(std::size_t reader, std::size_t other) const {
   if (!behind(other, reader)) return false;
-  const auto window_of = [&](std::size_t of) { return std::ranges::find(states_, of, &State::reader)->window; };
   reached_readers_.assign(1, reader);
   for (std::size_t i = 0; i < reached_readers_.size(); ++i) {
     for (std::size_t next = 0; next < readers_.size(); ++next) {
       if (!waits_for(reached_readers_[i], next)) continue;
-      if (window_of(next) == window_of(other)) return true;
+      if (readers_[next].window == readers_[other].window) return true;
       if (std::ranges::find(reached_readers_, next) == reached_readers_.end()) reached_readers_.push_back(next);
     }
   }
@@ -86,8 +85,7 @@ bool Sequencer::someone_goes_on() const {
 // An order of all threads that read, so that among any that wait for each other there is one that goes on.
 bool Sequencer::behind(std::size_t reader, std::size_t other) const {
   const auto order = [&](std::size_t of) {
-    const std::size_t window = std::ranges::find(states_, of, &State::reader)->window;
-    return std::tuple(readers_[of].oldest, front_of(window), window);
+    return std::tuple(oldest_of(of), front_of(readers_[of].window), readers_[of].window);
   };
   return order(reader) < order(other);
 }
