@@ -25,6 +25,7 @@ struct Page {
 enum class PollStatus : std::uint8_t {
   page,   ///< a page was delivered
   empty,  ///< nothing there now: the input is drained
+  full,   ///< nothing can come before pages are given back: their memory, or they themselves, are all handed out
   end,    ///< nothing will come any more
 };
 

@@ -75,7 +75,7 @@ PollStatus CardStream::poll(Page*& out) {
     (void)card::stay_at_card(place_);
   }
   CardPage* page = free_.take();
-  if (page == nullptr) return PollStatus::empty;
+  if (page == nullptr) return PollStatus::full;
   std::size_t idle = 0;
   for (int i = 0; i < kStepsWithoutChunks && idle < positions_.size(); ++i) {
     Position& position = positions_[turn_];

@@ -89,7 +89,7 @@ PollStatus FileStream::poll(Page*& out) {
   const std::uint64_t now = playback_.rate_hz > 0 ? base::steady_now_ns() : 0;
   const std::uint64_t allowed = allowed_bytes(now, planned);
   FilePage* page = free_.take();
-  if (page == nullptr) return PollStatus::empty;
+  if (page == nullptr) return PollStatus::full;
   PollStatus status = PollStatus::empty;
   for (int i = 0; i < kPagesWithoutChunks; ++i) {
     const bool stopped = planned && played_.get() >= playback_.plan.end_at;
@@ -142,7 +142,7 @@ bool FileStream::decode_next(std::uint64_t allowed, bool planned, FilePage& page
 // pass_closed_.
 PollStatus FileStream::end_pass(bool stopped, Page*& out) {
   if (!pass_closed_) {
-    if (!last_page_free_.load(std::memory_order_acquire)) return PollStatus::empty;
+    if (!last_page_free_.load(std::memory_order_acquire)) return PollStatus::full;
     last_page_.decoded.clear();
     decoder_.finish(last_page_.decoded);
     pass_closed_ = true;

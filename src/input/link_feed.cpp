@@ -93,7 +93,7 @@ LinkFeed::LinkFeed(const GeneratorSettings& settings, const TriggerHistory& hist
       occupied_below_(static_cast<std::uint64_t>(settings.occupancy * 0x1p53)),
       late_(settings.faults.late > 0 ? kLateChunks : 0),
       reserve_(pages_for(worst_case(settings, positions.size(), plain_), shape_of(settings), settings.size_max)),
-      stream_(pool_pages(settings, positions.size()), shape_of(settings), "memory of generated pages") {
+      stream_(pool_pages(settings, positions.size()), shape_of(settings), "memory of generated pages", reserve_) {
   std::vector<std::vector<LinkIndex>> buckets(period_);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     Link link;

@@ -5,8 +5,9 @@
 
 namespace rodeo::input {
 
-PagedStream::PagedStream(std::size_t pages, PageShape shape, std::string_view purpose)
-    : pool_(pages, shape, *this, purpose), ring_(pages) {}
+// Besides the reserve one page is open.
+PagedStream::PagedStream(std::size_t pages, PageShape shape, std::string_view purpose, std::size_t reserve)
+    : pool_(pages, shape, *this, purpose), ring_(pages), most_out_(pages - reserve - 1) {}
 
 PollStatus PagedStream::poll(Page*& page) {
   // Both are read before the ring: a clock or an end seen here came after the pages that it covers.
@@ -15,11 +16,13 @@ PollStatus PagedStream::poll(Page*& page) {
   PooledPage* next = nullptr;
   if (!ring_.try_pop(next)) {
     delivered_ns_ = std::max(delivered_ns_, clock);
-    return ended ? PollStatus::end : PollStatus::empty;
+    if (ended) return PollStatus::end;
+    return out_.load(std::memory_order_relaxed) > most_out_ ? PollStatus::full : PollStatus::empty;
   }
   delivered_ns_ = std::max(delivered_ns_, next->clock_ns);
   delivered_.add(next->chunks, next->payload_bytes);
   next->references.store(1, std::memory_order_relaxed);
+  out_.fetch_add(1, std::memory_order_relaxed);
   page = next;
   return PollStatus::page;
 }

@@ -17,12 +17,15 @@ namespace rodeo::input {
 /// The producer adds chunks to an open page, closes it, and moves the clock; the worker polls. Nothing allocates after construction.
 class PagedStream final : public DataStream {
  public:
-  /// Throws SetupError if there is no memory for `pages` pages.
-  PagedStream(std::size_t pages, PageShape shape, std::string_view purpose);
+  /// The producer goes on while `reserve` pages are free. Throws SetupError if there is no memory for `pages` pages.
+  PagedStream(std::size_t pages, PageShape shape, std::string_view purpose, std::size_t reserve);
 
   // The worker's side.
   PollStatus poll(Page*& page) override;
-  void release(Page& page) noexcept override { pool_.give_back(static_cast<PooledPage&>(page)); }
+  void release(Page& page) noexcept override {
+    pool_.give_back(static_cast<PooledPage&>(page));
+    out_.fetch_sub(1, std::memory_order_relaxed);
+  }
   std::uint64_t clock_ns() const override { return delivered_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
 
@@ -71,7 +74,9 @@ class PagedStream final : public DataStream {
   alignas(base::kCacheLine) std::atomic<std::uint64_t> clock_ns_{0};
   std::atomic<bool> ended_{false};
 
-  alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;  // the worker's
+  alignas(base::kCacheLine) std::atomic<std::size_t> out_{0};  // pages
+  const std::size_t most_out_;                                 // beyond which the producer waits
+  alignas(base::kCacheLine) std::uint64_t delivered_ns_ = 0;   // the worker's
   Delivered delivered_;
 };
 

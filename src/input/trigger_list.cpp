@@ -10,11 +10,12 @@ namespace {
 
 constexpr std::uint32_t kPageBytes = 1024;  // 39 packets, more than a batch
 constexpr std::size_t kPages = 4096;
+constexpr std::size_t kReserve = 1;
 
 }  // namespace
 
 TriggerList::TriggerList()
-    : stream_(kPages, {.bytes = kPageBytes, .runs = 4, .entries = 0}, "memory of the generated trigger list") {}
+    : stream_(kPages, {.bytes = kPageBytes, .runs = 4, .entries = 0}, "memory of the generated trigger list", kReserve) {}
 
 void TriggerList::send(const TriggerHistory& history, std::uint64_t first, std::uint64_t end) {
   for (std::uint64_t trigger = first; trigger < end; ++trigger) {

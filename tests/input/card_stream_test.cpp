@@ -177,6 +177,23 @@ TEST(CardStream, MemoryGoesBackWhenTheSlowestWorkerAndTheLastPageHaveLetGo) {
   EXPECT_EQ(fast->memory_fill(), 0.0);
 }
 
+TEST(CardStream, SaysThatAllPagesAreOutUntilOneComesBack) {
+  Card card(1);
+  card.connect();
+  card.blocks.add_events(0, 10'000);
+  card.blocks.flush();
+  card.fill(1);
+  auto stream = card.stream(0, 1);
+  std::vector<Page*> kept(1);
+  while (stream->poll(kept.back()) == PollStatus::page) kept.push_back(nullptr);
+  kept.pop_back();
+  Page* page = nullptr;
+  EXPECT_EQ(stream->poll(page), PollStatus::full);
+  kept.front()->drop();
+  EXPECT_EQ(stream->poll(kept.front()), PollStatus::page);
+  for (Page* const one : kept) one->drop();
+}
+
 TEST(CardStream, NobodyTouchesTheSourceBeforeItHasStarted) {
   Card card(1);
   card.connect(false);

@@ -218,6 +218,22 @@ TEST_F(RecordedFile, KeepsToItsRate) {
   EXPECT_LT(chunks.size(), 5000U) << "stopped near the beginning";
 }
 
+TEST_F(RecordedFile, SaysThatAllPagesAreOutUntilOneComesBack) {
+  FileInputSettings s = playing(record());
+  s.loop = true;
+  FileInput input(s);
+  const auto stream = input.open(input.links());
+  input.start();
+  std::vector<Page*> kept(1);
+  while (stream->poll(kept.back()) == PollStatus::page) kept.push_back(nullptr);
+  kept.pop_back();
+  Page* page = nullptr;
+  EXPECT_EQ(stream->poll(page), PollStatus::full);
+  kept.front()->drop();
+  EXPECT_EQ(stream->poll(kept.front()), PollStatus::page);
+  for (Page* const one : kept) one->drop();
+}
+
 TEST_F(RecordedFile, ClockFollowsTheRecordingHoweverFastItIsRead) {
   FileInput input(playing(record()));
   const auto stream = input.open(input.links());

@@ -117,7 +117,7 @@ TEST(InternalDataGenerator, TakesPagesBackInAnyOrderFromAnyThread) {
     Page* page = nullptr;
     const PollStatus status = stream->poll(page);
     if (status == PollStatus::end) break;
-    if (status == PollStatus::empty) {
+    if (status != PollStatus::page) {
       std::this_thread::yield();
       continue;
     }

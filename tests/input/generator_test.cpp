@@ -254,6 +254,37 @@ TEST(Generator, CatchesUpAfterAPauseWithPagesThatKeepTheirOwnTime) {
   }
 }
 
+TEST(Generator, SaysThatItsPagesAreOutUntilTheyComeBack) {
+  GeneratorSettings s = settings_with(192);
+  s.memory_bytes = 16U << 20;
+  GeneratedRun run(s);
+  std::vector<Page*> kept;
+  const auto keep = [&] {
+    Page* page = nullptr;
+    const PollStatus status = run.stream->poll(page);
+    if (status == PollStatus::page) kept.push_back(page);
+    return status;
+  };
+  std::uint64_t now = kStart;
+  const auto advance = [&] {
+    for (std::uint64_t end = now + 2000 * kMs; now < end; now += kMs) {
+      run.generator->advance(now);
+      while (keep() == PollStatus::page) {
+      }
+    }
+  };
+  EXPECT_EQ(keep(), PollStatus::empty);
+  advance();
+  EXPECT_EQ(keep(), PollStatus::full);
+  const std::size_t pages = kept.size();
+  for (Page* const page : kept) page->drop();
+  EXPECT_EQ(keep(), PollStatus::empty);
+  advance();
+  EXPECT_GT(kept.size(), pages);
+  EXPECT_EQ(keep(), PollStatus::full);
+  for (std::size_t i = pages; i < kept.size(); ++i) kept[i]->drop();
+}
+
 TEST(Generator, VetoesTriggersWhileMemoryIsFullAndLosesNothing) {
   GeneratorSettings s = settings_with(192);
   s.memory_bytes = 16U << 20;

@@ -507,6 +507,71 @@ TEST(FullBuilder, ALinkThatJumpsIntoTheTurnsOfOthersLosesItsOwnChunksAlone) {
   }
 }
 
+// One link is off for good, so that what it brings waits, or strays. All pages of the input could be kept by that.
+TEST(FullBuilder, ALinkThatLiesForGoodDoesNotKeepAllPages) {
+  constexpr std::uint32_t kEvents = 3000;
+  for (const std::uint32_t links : {2U, 4U}) {
+    for (const std::uint32_t jump : {65U, 201U, 100'000U, 100'001U}) {
+      for (const std::size_t pages : {9U, 64U}) {
+        SCOPED_TRACE(testing::Message() << links << " links, off by " << jump << ", " << pages << " pages");
+        FullFixture fixture(links, 1);
+        fixture.input.set_pages(pages);
+        fixture.start();
+        std::uint32_t others = 0;
+        for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) {
+          const bool astray = l1 % links == 1 && l1 >= 600;
+          const L1Id id{astray ? l1 + jump : l1};
+          ScriptedRun run = fixture.event(0, id);
+          run.fid = fixture.fids[l1 % links];
+          fixture.provable.write(run.chunks[0], run.fid.default_link_id(), id);
+          fixture.input.push({run});
+          others += astray ? 0 : 1;
+        }
+        const auto deadline = std::chrono::steady_clock::now() + patience();
+        while (fixture.builder->status().chunks_received < kEvents && std::chrono::steady_clock::now() < deadline)
+          std::this_thread::yield();
+        EXPECT_EQ(fixture.builder->status().chunks_received, kEvents) << "the run stands still";
+        fixture.input.set_pages(kEvents);
+        fixture.finish();
+        fixture.sort_out();
+        EXPECT_GE(fixture.whole, others);
+        EXPECT_LE(fixture.lost("late") + fixture.lost("duplicate") + fixture.lost("out_of_sequence"), kEvents - others);
+      }
+    }
+  }
+}
+
+TEST(FullBuilder, WhatWaitsIsLetGoWhereTheInputsMemoryIsUsedUpAndNothingComes) {
+  constexpr std::uint32_t kEvents = 1000;
+  FullFixture fixture(4, 1);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    run.fid = fixture.fids[l1 % 4];
+    const L1Id id{l1 % 4 == 1 && l1 >= 600 ? l1 + 100'000 : l1};
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), id);
+    fixture.input.push({run});
+  }
+  std::uint64_t now = 1;
+  const auto time_passes_until = [&](const auto& happened) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (!happened() && std::chrono::steady_clock::now() < deadline) {
+      fixture.input.set_clock(now += 1'000'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  };
+  time_passes_until([&] { return fixture.collector.count() == kEvents; });  // the gaps have timed out
+  EXPECT_FALSE(fixture.input.idle()) << "what the link brings waits";
+  fixture.input.set_memory_fill(0.9);
+  time_passes_until([&] { return fixture.input.idle(); });
+  EXPECT_TRUE(fixture.input.idle());
+  EXPECT_EQ(fixture.lost("out_of_sequence"), 100U);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, kEvents - 100);
+  EXPECT_EQ(fixture.empty.size(), 100U);
+}
+
 TEST(FullBuilder, AChunkAfterAGapIsBuiltWhenTheInputsTimeRunsOn) {
   FullFixture fixture(1, 1);
   fixture.start();

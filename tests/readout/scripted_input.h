@@ -42,6 +42,9 @@ class ScriptedInput final : public DataInput {
   /// So many are read.
   std::size_t trigger_lists() const { return trigger_streams_.size(); }
   void set_clock(std::uint64_t ns) { clock_ns_.store(ns); }
+  /// So many pages may be handed out at a time, of each stream.
+  void set_pages(std::size_t pages) { pages_.store(pages); }
+  void set_memory_fill(double fill) { memory_fill_.store(fill); }
 
   std::span<const Fid> links() const override { return links_; }
   std::unique_ptr<DataStream> open(std::span<const Fid> links) override {
@@ -110,6 +113,7 @@ class ScriptedInput final : public DataInput {
       for (Card& card : cards_) {
         more = more || card.held;
         if (card.held || card.queue.empty()) continue;
+        if (out_.size() >= input_.pages_.load()) return PollStatus::full;
         OwnPage* const next = card.queue.front().get();
         out_[next] = std::move(card.queue.front());
         card.queue.pop_front();
@@ -137,6 +141,7 @@ class ScriptedInput final : public DataInput {
     }
     std::uint64_t clock_ns() const override { return input_.clock_ns_.load(); }
     StreamCounters counters() const override { return {}; }
+    double memory_fill() const override { return input_.memory_fill_.load(); }
     bool pending() const { return pending_ != 0; }
 
    private:
@@ -198,6 +203,8 @@ class ScriptedInput final : public DataInput {
   std::vector<Stream*> streams_;
   std::vector<Stream*> trigger_streams_;
   std::atomic<std::uint64_t> clock_ns_{1};
+  std::atomic<std::size_t> pages_{~std::size_t{0}};
+  std::atomic<double> memory_fill_{0};
   std::atomic<bool> stopped_{false};
 };
 

@@ -53,7 +53,8 @@ BuilderWorker::Flow BuilderWorker::poll_data() {
   const PollStatus status = equipment_.stream->poll(page);
   if (status == PollStatus::end) return Flow::ended;
   poll_list();
-  if (status == PollStatus::empty) return gone_on ? Flow::more : Flow::drained;
+  if (status == PollStatus::full && let_go()) return Flow::more;
+  if (status != PollStatus::page) return gone_on ? Flow::more : Flow::drained;
   page_time_ns_ = base::steady_now_ns();
   take_page(*page);
   return Flow::more;

@@ -62,6 +62,8 @@ class BuilderWorker {
   virtual bool holds_back() { return false; }
   /// Goes on with what was put by before; true if it could.
   virtual bool go_on() { return false; }
+  /// The input waits for pages. True if this worker has let go of something that it kept.
+  virtual bool let_go() { return false; }
   /// Builds from a page and drops it.
   virtual void take_page(Page& page) = 0;
   /// Reads the trigger's own list as far as there is room.

@@ -74,6 +74,12 @@ bool FullGroup::keep_stray(Sequence sequence, const ChunkView& chunk) {
   return true;
 }
 
+ChunkView FullGroup::last_stray() {
+  const ChunkView chunk = strays_.back().second;
+  strays_.pop_back();
+  return chunk;
+}
+
 std::optional<ChunkView> FullGroup::take_stray(Sequence sequence) {
   const auto found =
       std::find_if(strays_.begin(), strays_.end(), [&](const auto& stray) { return stray.first == sequence; });

@@ -43,6 +43,9 @@ class FullGroup {
   /// A chunk of another's turn waits until that link has passed the event, with a reference to its page. False: there is one, or no room.
   bool keep_stray(Sequence sequence, const ChunkView& chunk);
   std::optional<ChunkView> take_stray(Sequence sequence);
+  std::size_t strays() const { return strays_.size(); }
+  /// The one that strayed last; there must be one. Its event is a gap.
+  ChunkView last_stray();
 
   const std::uint32_t number;
   const std::vector<std::size_t> members;

@@ -57,6 +57,7 @@ FullWorker::FullWorker(const Settings& settings, const FullSettings& full, const
 
 void FullWorker::take_page(Page& page) {
   copying_ = full_.copies != 0 && equipment_.stream->memory_fill() > full_.copy_above;
+  fed_at_ = event_clock_;
   for (const ChunkRun& run : page.runs) {
     // The hardware follows within a chunk; the first lines of the next one are asked for here.
     const std::byte* const next = run.data + std::size_t{run.count} * run.stride;
@@ -303,8 +304,32 @@ void FullWorker::poll_list() {
   }
 }
 
-// Gaps age on the event clock, as in GBT mode.
+// Chunks that wait keep more of the input's memory than fragments do: nothing will come that tells what they are. The oldest ends of the link that has
+// most, unless more have strayed. With the list it is the list that tells.
+bool FullWorker::let_go() {
+  const auto strays = [](const auto& group) { return group->strays(); };
+  Group& astray = **std::ranges::max_element(groups_, {}, strays);
+  std::size_t waiting = waiting_.total();
+  for (const auto& group : groups_) waiting += group->strays();
+  if (list_ != nullptr || waiting <= pool_.in_use()) return false;
+  LinkIndex most = 0;
+  for (LinkIndex link = 1; link < places_.size(); ++link) most = waiting_.size(link) > waiting_.size(most) ? link : most;
+  if (astray.strays() > waiting_.size(most)) {
+    const ChunkView stray = astray.last_stray();
+    lose(stray.link, LostCounter::out_of_sequence);
+    stray.page->drop();
+  } else {
+    places_[most].group->sequencer.end_oldest(places_[most].place, decisions_);
+    apply(most);
+  }
+  return true;
+}
+
+// Gaps age on the event clock, as in GBT mode. Where the input's memory is used up, and nothing has come for so long that time can tell no more of what
+// waits, what keeps that memory ends.
 void FullWorker::look(bool drained) {
+  if (drained && event_clock_ >= fed_at_ + 2 * settings_.timeout_ns && equipment_.stream->memory_fill() > full_.copy_above)
+    let_go();
   std::uint64_t open = 0;
   for (const auto& each : groups_) {
     Group& group = *each;

@@ -66,6 +66,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   };
 
   void begin_thread() override { pool_.own(); }
+  bool let_go() override;
   void take_page(Page& page) override;
   void poll_list() override;
   void look(bool drained) override;
@@ -95,6 +96,7 @@ class FullWorker final : public BuilderWorker, public FragmentOwner {
   RecyclePool<FullFragment> pool_;
   base::Arena copy_memory_;
   bool copying_ = false;
+  std::uint64_t fed_at_ = 0;  // event clock when the last page came
   FragmentCounters fragment_counters_;
 };
 

@@ -47,7 +47,10 @@ void Sequencer::offer(std::size_t link, std::uint32_t id, std::uint16_t bcid, st
 // No more may wait: the oldest is judged as it is, and what cannot be judged ends.
 void Sequencer::make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions) {
   if (state.placed == 0) look(state, now, oldest, false, decisions);
-  if (state.count < settings_.aside) return;
+  if (state.count == settings_.aside) end_oldest(state, decisions);
+}
+
+void Sequencer::end_oldest(State& state, Decisions& decisions) {
   if (state.placed == 0) {
     end(state, settings_.listed ? Verdict::not_listed : Verdict::out_of_sequence);
   } else if (at(state, 0).fate == Fate::aside) {

@@ -163,6 +163,9 @@ class Sequencer {
   /// Ends what waits of a link: out of sequence. After finish() of all links.
   void give_up(std::size_t link, std::vector<Decision>& decisions);
 
+  /// Ends the oldest chunk that waits of a link, as where more than `aside` do.
+  void end_oldest(std::size_t link, std::vector<Decision>& decisions) { end_oldest(states_[link], decisions); }
+
   /// No more chunks will come from this link: what waits is judged without them. For all links, and again until nothing changes.
   void finish(std::size_t link, std::uint64_t now, Sequence oldest, std::vector<Decision>& decisions);
 
@@ -289,6 +292,7 @@ class Sequencer {
   const Waiting& at(const State& state, std::size_t i) const { return state.ring[(state.first + i) % settings_.aside]; }
 
   void make_place(State& state, std::uint64_t now, Sequence oldest, Decisions& decisions);
+  void end_oldest(State& state, Decisions& decisions);
   void look(State& state, std::uint64_t now, Sequence oldest, bool final, Decisions& decisions);
   void emit(State& state, Decisions& decisions);
   Step judge(State& state, const Waiting& chunk, const Waiting* following, bool final);
