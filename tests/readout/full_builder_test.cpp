@@ -56,10 +56,11 @@ class FullFixture {
     for (std::uint32_t l1 = first; l1 < end; ++l1) input.push({event(group, L1Id::of(ecr, l1))});
   }
 
-  void push_triggers(std::uint32_t count) {
+  void push_triggers(std::uint32_t count) { input.push_triggers(triggers(count)); }
+  static std::vector<std::vector<std::byte>> triggers(std::uint32_t count) {
     std::vector<std::vector<std::byte>> packets;
     for (std::uint32_t l1 = 0; l1 < count; ++l1) {
-      const formats::ProvableTrigger trigger = provable.trigger(L1Id{l1});
+      const formats::ProvableTrigger trigger = formats::Provable(kSeed).trigger(L1Id{l1});
       formats::TtcPacket packet;
       packet.l1id = L1Id{l1};
       packet.bcid = trigger.bcid;
@@ -67,7 +68,14 @@ class FullFixture {
       packets.emplace_back(packet.size_bytes());
       packet.write(packets.back());
     }
-    input.push_triggers(packets);
+    return packets;
+  }
+  /// All chunks that were pushed are read.
+  void wait_for(std::uint64_t chunks) const {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (builder->status().chunks_received < chunks && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_EQ(builder->status().chunks_received, chunks);
   }
 
   std::uint64_t lost(std::string_view reason) const {
@@ -101,7 +109,8 @@ class FullFixture {
     }
   }
 
-  const formats::Provable provable{9};
+  static constexpr std::uint64_t kSeed = 9;
+  const formats::Provable provable{kSeed};
   const std::vector<Fid> fids;
   ScriptedInput input;
   FragmentCollector collector;
@@ -190,9 +199,7 @@ TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
     FullFixture fixture(links, 1, {.trigger_list = true});
     fixture.start();
     for (std::uint32_t l1 = 0; l1 < kHeld; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 40)});
-    const auto deadline = std::chrono::steady_clock::now() + patience();
-    while (fixture.builder->status().chunks_received < kHeld && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::yield();
+    fixture.wait_for(kHeld);
     fixture.push_triggers(kHeld);
     fixture.finish();
     fixture.sort_out();
@@ -200,6 +207,36 @@ TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
     for (const NamedCounter& counter : fixture.builder->status().lost) EXPECT_EQ(counter.value, 0U) << counter.name;
     EXPECT_EQ(fixture.builder->status().incomplete, 0U) << links << " links";
   }
+}
+
+// More chunks wait than the window has room for.
+TEST(FullBuilder, TheListMayComeWithTheEndOfTheRun) {
+  for (const std::uint32_t links : {4U, 5U, 8U}) {
+    const std::uint32_t events = 22 * links;  // fewer chunks of a link than may pass what stands still
+    FullFixture fixture(links, 1, {.window = 64, .trigger_list = true});
+    fixture.start();
+    fixture.push_events(0, 0, events);
+    fixture.wait_for(events);
+    fixture.input.push_last_triggers(FullFixture::triggers(events));
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, events) << links << " links";
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << links << " links";
+  }
+}
+
+TEST(FullBuilder, WhatWaitsAtTheEndOfTheRunComesInOrder) {
+  FullFixture fixture(2, 1, {.window = 64});
+  fixture.start();
+  fixture.push_events(0, 0, 100);
+  // The one link leaves out an event, and its next chunk is its last. The other goes on beyond the window.
+  fixture.input.push({fixture.event(0, L1Id{103})});
+  for (std::uint32_t l1 = 100; l1 < 200; l1 += 2) fixture.input.push({fixture.event(0, L1Id{l1})});
+  fixture.wait_for(151);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 151U);
+  for (const NamedCounter& counter : fixture.builder->status().lost) EXPECT_EQ(counter.value, 0U) << counter.name;
 }
 
 TEST(FullBuilder, AnEventThatEveryLinkHasPassedIsBuiltEmptyAndNamesTheLink) {
@@ -527,10 +564,7 @@ TEST(FullBuilder, ALinkThatLiesForGoodDoesNotKeepAllPages) {
           fixture.input.push({run});
           others += astray ? 0 : 1;
         }
-        const auto deadline = std::chrono::steady_clock::now() + patience();
-        while (fixture.builder->status().chunks_received < kEvents && std::chrono::steady_clock::now() < deadline)
-          std::this_thread::yield();
-        EXPECT_EQ(fixture.builder->status().chunks_received, kEvents) << "the run stands still";
+        fixture.wait_for(kEvents);
         fixture.input.set_pages(kEvents);
         fixture.finish();
         fixture.sort_out();

@@ -39,6 +39,12 @@ class ScriptedInput final : public DataInput {
     const std::lock_guard lock(mutex_);
     for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
   }
+  /// The same, and nothing comes any more: no reader sees one without the other.
+  void push_last_triggers(const std::vector<std::vector<std::byte>>& packets) {
+    const std::lock_guard lock(mutex_);
+    for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
+    stopped_.store(true);
+  }
   /// So many are read.
   std::size_t trigger_lists() const { return trigger_streams_.size(); }
   void set_clock(std::uint64_t ns) { clock_ns_.store(ns); }

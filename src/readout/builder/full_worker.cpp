@@ -373,14 +373,17 @@ void FullWorker::finish() {
     for (const auto& each : groups_) {
       Group& group = *each;
       if (list_ != nullptr && all_listed) group.sequencer.end_of_list();
-      for (int round = 0; round < (all_listed ? 3 : 2); ++round) {  // what the list has not come to waits on
+      // Links open segments, and gaps, for each other: again until nothing changes. What the list has not come to waits on.
+      for (std::size_t before = ~std::size_t{0}; before != waiting_.total();) {
+        before = waiting_.total();
         for (std::size_t place = 0; place < group.members.size(); ++place) {
-          if (round < 2)
-            group.sequencer.finish(place, event_clock_, group.events.oldest(), decisions_);
-          else
-            group.sequencer.give_up(place, decisions_);
+          group.sequencer.finish(place, event_clock_, group.events.oldest(), decisions_);
           apply(group.members[place]);
         }
+      }
+      for (std::size_t place = 0; all_listed && place < group.members.size(); ++place) {
+        group.sequencer.give_up(place, decisions_);
+        apply(group.members[place]);
       }
       const Sequence end = group.listed() ? group.sequencer.book().end() : group.events.head();
       while (group.begun && group.events.oldest() < std::max(end, group.events.head()))

@@ -372,6 +372,7 @@ class Sequencer {
   bool was_delivered(const State& state, std::uint32_t id) const;
   std::optional<Sequence> reachable(const State& state, const Place& place) const;
   bool in_window(const State& state, Sequence number) const;
+  bool is_last(const State& state) const;
   // Numbers start well above zero, so that "before the first event" is still a number.
   static constexpr Sequence kOrigin = Sequence{1} << 32;
   static constexpr std::uint64_t kResetsOrigin = 256;  // a reset counter of 8 bits may be found one round below

@@ -28,7 +28,7 @@ Sequencer::Step Sequencer::judge_listed(State& state, const Waiting& chunk, cons
   const bool overdue = clock(state) - chunk.since > settings_.timeout_ns || (final && !readers_[state.reader].over);
   InList of{.chunk = chunk,
             .following = following,
-            .overdue = overdue || over_,
+            .overdue = overdue || (over_ && events_ == nullptr),
             .passed = list_ended_ || state.count == settings_.aside || (overdue && !list_held_) ||
                       (begun() && book_.end() - std::max(chunk.listed, run_first_) > 2 * settings_.reach),
             .fresh = !link.here.load(std::memory_order_relaxed),

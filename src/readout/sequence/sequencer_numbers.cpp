@@ -89,7 +89,15 @@ bool Sequencer::delivered(const State& state, Sequence number) const {
 }
 
 bool Sequencer::in_window(const State& state, Sequence number) const {
-  return over_ || number < oldest_ + settings_.window || may_close(state, number - settings_.window);
+  if (number < oldest_ + settings_.window) return true;
+  return over_ ? is_last(state) : may_close(state, number - settings_.window);
+}
+
+// No more comes: of the links of a FULL group that have chunks to be judged the one that is furthest behind goes on, until another is.
+bool Sequencer::is_last(const State& state) const {
+  return events_ == nullptr || std::ranges::none_of(states_, [&](const State& other) {
+           return other.placed < other.count && other.link->position() < state.link->position();
+         });
 }
 
 std::optional<Sequence> Sequencer::reachable(const State& state, const Place& place) const {
