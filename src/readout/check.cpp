@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/sentence.h"
+#include "formats/event_file_records.h"
 #include "formats/event_frame.h"
 #include "formats/fid.h"
 #include "formats/recording_info.h"
@@ -102,7 +103,7 @@ std::optional<input::GeneratorSettings> generator_of(const ReadoutSettings& sett
   }
 }
 
-/// The least that a whole event takes in a file, as far as that is known before there is one.
+/// The least that a whole event takes in a file that is not compressed, as far as that is known before there is one.
 std::uint64_t least_event_bytes(const ReadoutSettings& settings, const std::optional<input::GeneratorSettings>& generator) {
   std::uint64_t bytes = formats::EventFrame(event_frame_settings(settings.run)).bytes_around(Fragment{});
   if (!generator || generator->occupancy < 1 || settings.builder.type != "gbt") return bytes;
@@ -113,9 +114,11 @@ std::uint64_t least_event_bytes(const ReadoutSettings& settings, const std::opti
 
 void check_file_sizes(const ReadoutSettings& settings, const std::optional<input::GeneratorSettings>& generator,
                       ConfigurationErrors& errors) {
-  const std::uint64_t event = least_event_bytes(settings, generator);
+  const std::uint64_t uncompressed = least_event_bytes(settings, generator);
   for (const ComponentSettings& consumer : settings.consumers) {
     if (consumer.type != "file_writer") continue;
+    // What zlib makes of a payload is not known beforehand.
+    const std::uint64_t event = consumer.parameters.integer("compression") > 0 ? formats::kSeparatorBytes : uncompressed;
     const auto most = static_cast<std::uint64_t>(consumer.parameters.integer("max_file_size"));
     if (most == 0 || most >= event) continue;
     errors.push_back(

@@ -60,6 +60,8 @@ TEST(ReadoutSettings, FilesThatNoEventFitsIntoAreRefused) {
   EXPECT_EQ(first_code(with_files_of("4000")), "readout.small_files") << "four chunks of 1000 bytes are more";
   EXPECT_EQ(first_code(with_files_of("10000")), "");
   EXPECT_EQ(first_code(with_files_of("0")), "") << "no limit";
+  EXPECT_EQ(first_code(with_files_of("4000\ncompression = 1")), "") << "as small as zlib makes them";
+  EXPECT_EQ(first_code(with_files_of("1\ncompression = 1")), "readout.small_files");
 }
 
 TEST(ReadoutSettings, AddressesThatCannotBeAreRefusedAtTheirPlace) {
