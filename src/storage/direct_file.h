@@ -81,7 +81,8 @@ class DirectFile {
   std::uint64_t flushed_ = 0;  // buffered: up to here on disk and out of the cache
 };
 
-/// True for the errors that mean that no more fits: no space, quota, file size limit.
+/// True for the errors that mean that no more fits on the disk: no space, quota. A file at its size limit is no full disk: it reserves no more, the
+/// next one does.
 bool means_full(int error);
 
 }  // namespace rodeo::storage

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -263,32 +265,55 @@ TEST(FailingDisk, AFileOfWhichOnlyAPartOfTheDigitsIsWrittenIsNotClosed) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 100, 8), "12345678");
 }
 
-TEST(FailingDisk, ASignalEndsNoReserving) {
-  // Of one thread, the kernel hands each fallocate() to a handler, which interrupts the first and lets the second succeed.
+// Of one thread, the kernel hands each fallocate() to a handler, which lets the first fail like this and the others succeed. How many there were;
+// nothing where system calls cannot be filtered.
+std::optional<int> reserve_with(int first_error, const std::function<void()>& function) {
   static int calls;
+  static int error;
   calls = 0;
+  error = first_error;
   struct sigaction action{}, before{};
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = [](int, siginfo_t*, void* context) {
-    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = ++calls == 1 ? -EINTR : 0;
+    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RAX] = ++calls == 1 ? -error : 0;
   };
-  ASSERT_EQ(::sigaction(SIGSYS, &action, &before), 0);
-  const TemporaryDirectory directory;
-  auto file = DirectFile::create(directory.file("run.writing"), {.direct = false});
-  ASSERT_TRUE(file);
+  if (::sigaction(SIGSYS, &action, &before) != 0) return std::nullopt;
   bool filtered = false;
-  Room room = Room::full;
   std::thread([&] {
     sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const sock_fprog program{std::size(steps), steps};
     filtered = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-    if (filtered) room = file->make_room(4096);
+    if (filtered) function();
   }).join();
   ::sigaction(SIGSYS, &before, nullptr);
-  if (!filtered) GTEST_SKIP() << "needs filters of system calls";
+  return filtered ? std::optional(calls) : std::nullopt;
+}
+
+TEST(FailingDisk, ASignalEndsNoReserving) {
+  const TemporaryDirectory directory;
+  auto file = DirectFile::create(directory.file("run.writing"), {.direct = false});
+  ASSERT_TRUE(file);
+  Room room = Room::full;
+  const auto calls = reserve_with(EINTR, [&] { room = file->make_room(4096); });
+  if (!calls) GTEST_SKIP() << "needs filters of system calls";
   EXPECT_EQ(room, Room::reserved);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(FailingDisk, AFileThatIsAtItsSizeLimitReservesNoMoreAndTheNextOneDoes) {
+  const TemporaryDirectory directory;
+  auto file = DirectFile::create(directory.file("run.writing"), {.direct = false});
+  auto next = DirectFile::create(directory.file("next.writing"), {.direct = false});
+  ASSERT_TRUE(file && next);
+  std::vector<Room> rooms;
+  const auto calls = reserve_with(EFBIG, [&] {
+    for (const std::uint64_t bytes : {4096, 64 << 20, 256 << 20}) rooms.push_back(file->make_room(bytes));
+    rooms.push_back(next->make_room(4096));
+  });
+  if (!calls) GTEST_SKIP() << "needs filters of system calls";
+  EXPECT_EQ(rooms, (std::vector{Room::unknown, Room::unknown, Room::unknown, Room::reserved}));
   EXPECT_EQ(calls, 2);
 }
 
