@@ -15,12 +15,13 @@ void EventNumbers::found(std::optional<std::uint32_t> number, std::uint64_t offs
     ++(jump_ ? jump_->unnamed : unnamed_);
     return;
   }
-  if (jump_) settle(*number > jump_->to + jump_->unnamed);
-  if (!last_) begin_at(*number - static_cast<std::uint32_t>(std::min<std::uint64_t>(unnamed_, *number - 1)));
+  if (jump_) settle(jumps_back() ? *number <= *last_ : *number > jump_->to + jump_->unnamed);
+  if (!last_) begin_near(*number - static_cast<std::uint32_t>(std::min<std::uint64_t>(unnamed_, *number - 1)));
   const std::uint64_t next = *last_ + unnamed_ + 1;
-  if (*number > next) {
+  if (*number > next || (*number < next && !confirmed_)) {
     jump_ = Jump{.to = *number, .offset = offset, .damage = damage};
   } else if (*number == next) {
+    confirmed_ = confirmed_ || next > first_ + 1 + unnamed_;
     last_ = next;
     unnamed_ = 0;
   } else {
@@ -29,12 +30,14 @@ void EventNumbers::found(std::optional<std::uint32_t> number, std::uint64_t offs
 }
 
 void EventNumbers::damaged(std::uint32_t number) {
-  if (!last_) begin_at(number);
+  if (!last_) begin_near(number);
   damaged_ = number;
 }
 
 void EventNumbers::finish(const std::optional<FileEnd>& end, std::uint64_t offset, std::uint64_t unread) {
-  if (jump_) settle(jump_->damage || (end && end->blocks_in_sequence == jump_->to + jump_->unnamed));
+  if (jump_)
+    settle(jumps_back() ? end && end->blocks_in_sequence < *last_
+                        : jump_->damage || (end && end->blocks_in_sequence == jump_->to + jump_->unnamed));
   if (!last_) return;
   const std::uint64_t last = end ? end->blocks_in_sequence : damaged_;
   if (last <= *last_ + unnamed_) return;
@@ -44,8 +47,16 @@ void EventNumbers::finish(const std::optional<FileEnd>& end, std::uint64_t offse
 }
 
 void EventNumbers::settle(bool believed) {
+  const bool back = jumps_back();
   const Jump jump = *std::exchange(jump_, std::nullopt);
-  if (believed) add_gap(jump.to, jump.offset);
+  confirmed_ = confirmed_ || believed;
+  if (believed && back) {
+    first_ = jump.to - 1 - std::min(jump.to - 1, *last_ - first_ + unnamed_);
+    last_ = jump.to;
+    unnamed_ = 0;
+  } else if (believed) {
+    add_gap(jump.to, jump.offset);
+  }
   unnamed_ += believed ? jump.unnamed : jump.unnamed + 1;
 }
 

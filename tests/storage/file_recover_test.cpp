@@ -7,6 +7,7 @@
 #include "formats/temporary_directory.h"
 #include "formats/zlib_stream.h"
 #include "storage/event_file_reader.h"
+#include "storage/event_numbers.h"
 #include "storage/file_verify.h"
 #include "storage/sample_file.h"
 
@@ -167,6 +168,34 @@ TEST(FileRecover, ADamagedNumberIsNoMissingEvent) {
       EXPECT_TRUE(said_missing(file).empty()) << "end record, word " << field << " bit " << bit;
     }
   }
+}
+
+// A file whose first number is not known beforehand, and what its first separator says is damaged.
+TEST(EventNumbers, AFirstNumberThatIsTooHighHidesNoGap) {
+  const auto missing = [](const std::vector<std::uint32_t>& numbers, std::optional<FileEnd> end = {}) {
+    Findings findings;
+    EventNumbers of(findings);
+    for (const std::uint32_t number : numbers) of.found(number, number, false);
+    of.finish(end, 0, 0);
+    return of.missing();
+  };
+  EXPECT_EQ(missing({11, 12, 13, 14}), 0U);
+  EXPECT_EQ(missing({11, 12, 14, 15}), 1U);
+  for (const std::uint32_t flipped : {11U + 16, 11U + 4096, 11U + (1U << 31)}) {
+    EXPECT_EQ(missing({flipped, 12, 13, 14}), 0U) << flipped;
+    EXPECT_EQ(missing({flipped, 12, 13, 15, 16}), 1U) << flipped;
+    EXPECT_EQ(missing({flipped, 12, 14, 15}), 1U) << flipped;
+    FileEnd end;
+    end.blocks_in_file = 2;
+    end.blocks_in_sequence = 12;
+    EXPECT_EQ(missing({flipped, 12}, end), 0U) << flipped;
+    end.blocks_in_file = 3;
+    end.blocks_in_sequence = 13;
+    EXPECT_EQ(missing({flipped, 12}, end), 1U) << flipped;
+  }
+  EXPECT_EQ(missing({11, 4, 13, 14}), 0U) << "the second number is damaged";
+  EXPECT_EQ(missing({11, 4, 13, 15, 16}), 1U);
+  EXPECT_EQ(missing({11, 12, 3, 14, 16, 17}), 1U);
 }
 
 TEST(FileRecover, WritesAClosedFileThatVerifies) {
