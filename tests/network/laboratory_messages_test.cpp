@@ -76,6 +76,19 @@ TEST(RunOrder, ThatWouldNeverEndIsRefused) {
   }
 }
 
+TEST(RunOrder, ThatDoesNotSayWhichNodeOrWhenIsRefused) {
+  const Json good = json_of(order());
+  for (const char* name : {"node", "start_ns", "drain_ns"}) {
+    for (const Json& value : {Json(), Json("1"), Json(true), Json(-1), Json(1.5), Json::array()}) {
+      Json bad = good;
+      bad[name] = value;
+      const auto refused = run_order_of(bad);
+      ASSERT_FALSE(refused) << name << " " << value.dump(0);
+      EXPECT_NE(refused.error().what.find(name), std::string::npos) << refused.error().what;
+    }
+  }
+}
+
 TEST(HostList, HasRolesAddressesAndCommands) {
   const auto hosts = parse_hosts("# comment\nreadout 10.0.0.1 ssh -p 22 ro1  # one\n\nnode 10.0.1.1\n", "hosts.txt");
   ASSERT_TRUE(hosts) << hosts.error().what;

@@ -1,5 +1,7 @@
 #include "network/laboratory/run_order.h"
 
+#include <fmt/format.h>
+
 #include "network/laboratory/line_process.h"
 #include "network/laboratory/settings.h"
 #include "network/scenario_settings.h"
@@ -25,6 +27,11 @@ Json json_of(const RunOrder& order) {
 }
 
 Result<RunOrder> run_order_of(const Json& said) {
+  for (const char* const name : {"node", "start_ns", "drain_ns"}) {
+    const Json& number = member_of(said, name);
+    if (!number.is_unsigned() && !(number.is_signed() && number.signed_integer() >= 0))
+      return std::unexpected(Error{"network.agent", fmt::format("a run needs a `{}` that is a whole number", name)});
+  }
   NamedTexts texts;
   for (const auto& [name, text] : member_of(said, "settings").members()) texts.emplace_back(name, text.string());
   const Scenario scenario = RODEO_TRY(scenario_of(texts));
