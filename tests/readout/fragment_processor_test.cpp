@@ -7,8 +7,10 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/named_counters.h"
 #include "base/registry.h"
 #include "readout/collecting_consumer.h"
+#include "readout/consumer/first_wrong.h"
 #include "readout/consumer/register.h"
 #include "readout/fragment_pool.h"
 
@@ -63,6 +65,44 @@ class Processor : public testing::Test {
   CollectingConsumer end_;
   std::unique_ptr<FragmentProcessor> processor_;
 };
+
+/// A work that has found this to be wrong first, if anything.
+class WrongWork final : public FragmentWork {
+ public:
+  explicit WrongWork(std::optional<std::pair<std::uint32_t, std::uint32_t>> first) {
+    Fragment fragment;
+    if (first) fragment.l1id = L1Id{first->first};
+    if (first) first_wrong_.tell(fragment, first->second);
+  }
+  bool read_only() const override { return true; }
+  void process(Fragment&) override {}
+  std::vector<NamedCounter> counters() const override {
+    std::vector<NamedCounter> out{{"mismatches", 1}};
+    first_wrong_.add_to(out);
+    return out;
+  }
+
+ private:
+  FirstWrong first_wrong_;
+};
+
+TEST_F(Processor, WhatWasWrongFirstIsAnEventAndTheLinkOfThisEvent) {
+  using First = std::optional<std::pair<std::uint32_t, std::uint32_t>>;
+  const auto said = [](const std::vector<First>& first) {
+    auto next = first.begin();
+    const FragmentProcessor processor({.queue = {.threads = static_cast<unsigned>(first.size())}},
+                                      [&] { return std::make_unique<WrongWork>(*next++); });
+    const std::vector<NamedCounter> counters = processor.status().counters;
+    EXPECT_EQ(counter_of(counters, "mismatches"), first.size());
+    const NamedCounter* const l1id = base::find_counter(counters, "first_wrong_l1id");
+    const NamedCounter* const link_id = base::find_counter(counters, "first_wrong_link_id");
+    return l1id == nullptr || link_id == nullptr ? First{} : First{{l1id->value, link_id->value}};
+  };
+  EXPECT_EQ(said({First{}, First{}}), First{});
+  EXPECT_EQ(said({First{}, First{{9, 7}}}), (First{{9, 7}}));
+  EXPECT_EQ(said({First{{5, 0}}, First{{9, 7}}}), (First{{5, 0}})) << "the first was a whole event";
+  EXPECT_EQ(said({First{{0, 3}}, First{{9, 7}}}), (First{{0, 3}})) << "the first was event 0";
+}
 
 TEST_F(Processor, ChangesWritableFragmentsInPlace) {
   FragmentPtr fragment = pool_.make(3);

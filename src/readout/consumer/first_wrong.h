@@ -1,10 +1,10 @@
 // What a work that verifies found to be wrong first: in which event, on which link.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
-#include "base/counters.h"
 #include "rodeo/fragment.h"
 #include "rodeo/input.h"
 
@@ -15,21 +15,23 @@ class FirstWrong {
  public:
   /// Only the first call counts. `link_id`: of the chunk's header; 0: it is of the whole event.
   void tell(const Fragment& fragment, std::uint32_t link_id) {
-    if (told_) return;
-    told_ = true;
-    l1id_.set(fragment.l1id.value);
-    link_id_.set(link_id);
+    if (told_.load(std::memory_order_relaxed)) return;
+    l1id_ = fragment.l1id.value;
+    link_id_ = link_id;
+    told_.store(true, std::memory_order_release);
   }
 
-  /// Numbers rather than counts: they are not added up.
+  /// Adds both, once there is something: numbers rather than counts, which belong together.
   void add_to(std::vector<NamedCounter>& counters) const {
-    counters.push_back({"first_wrong_l1id", l1id_.get()});
-    counters.push_back({"first_wrong_link_id", link_id_.get()});
+    if (!told_.load(std::memory_order_acquire)) return;
+    counters.push_back({"first_wrong_l1id", l1id_});
+    counters.push_back({"first_wrong_link_id", link_id_});
   }
 
  private:
-  bool told_ = false;
-  base::Gauge<std::uint64_t> l1id_, link_id_;
+  std::atomic<bool> told_{false};
+  std::uint32_t l1id_ = 0;
+  std::uint32_t link_id_ = 0;
 };
 
 }  // namespace rodeo::readout

@@ -1,12 +1,15 @@
 #include "readout/consumer/fragment_processor.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "base/counters.h"
+#include "base/named_counters.h"
 #include "base/registry.h"
 
 namespace rodeo::readout {
@@ -138,21 +141,14 @@ FragmentConsumer::Status FragmentProcessor::status() const {
   out.counters.push_back({"work_threw", threw});
   out.counters.push_back({"too_large_for_work", too_large});
   out.counters.push_back({"waited_for_copy", waited});
-  const std::size_t first_of_work = out.counters.size();
+  std::vector<NamedCounter> of_works;
   for (const auto& work : works_) {
-    std::size_t at = first_of_work;
-    for (NamedCounter& counter : work->counters()) {
-      if (at < out.counters.size()) {
-        std::uint64_t& value = out.counters[at].value;
-        value = (counter.name == "first_wrong_l1id" || counter.name == "first_wrong_link_id") && value != 0
-                    ? value
-                    : value + counter.value;
-      } else {
-        out.counters.push_back(std::move(counter));
-      }
-      ++at;
+    for (const NamedCounter& counter : work->counters()) {
+      const bool number = counter.name == "first_wrong_l1id" || counter.name == "first_wrong_link_id";
+      if (!number || base::find_counter(of_works, counter.name) == nullptr) base::add_counter(of_works, counter);
     }
   }
+  std::ranges::move(of_works, std::back_inserter(out.counters));
   return out;
 }
 
