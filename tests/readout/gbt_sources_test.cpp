@@ -66,6 +66,47 @@ TEST_P(GbtSources, FewBuffersAreNoReasonToGiveUpEvents) {
   expect_complete(fixture, 5000);
 }
 
+// Each card is read to its end first: all links go elsewhere, and one link of each card stays where it was.
+TEST_P(GbtSources, AJumpOfAllLinksWithFewBuffersLosesNothingOfHealthyLinks) {
+  constexpr std::uint32_t kEvents = 1500;
+  for (const std::uint64_t buffers : {48U, 300U}) {
+    for (const L1Id to : {L1Id{kEvents + 700}, L1Id{kEvents + 5000}, L1Id{1'000'000}, L1Id::of(1, 0)}) {
+      for (const bool liars : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} buffers, to {:#010x}, {}", buffers, to.value, liars ? "two links lie" : "all right"));
+        GbtSettings small = settings();
+        small.buffers = buffers;
+        GbtFixture fixture(kLinks, small, 32, false, cards_of(kLinks, 2));
+        const auto lies = [&](std::uint32_t link) { return liars && (link == 1 || link == 2); };
+        for (const std::uint32_t card : {0U, 1U}) {
+          for (const bool there : {false, true}) {
+            for (std::uint32_t at = 0; at < kEvents; at += 20) {
+              std::vector<ScriptedRun> runs;
+              for (std::uint32_t link = card; link < kLinks; link += 2) {
+                const std::uint32_t first = there && !lies(link) ? to.value : there ? kEvents : 0;
+                runs.push_back(fixture.run(link, L1Id{first + at}, 20));
+              }
+              fixture.input.push(runs);
+            }
+          }
+        }
+        fixture.start();
+        fixture.finish();
+        fixture.check_invariants();
+        std::size_t healthy = 0;
+        for (SeenFragment& fragment : fixture.collector.fragments()) {
+          EXPECT_TRUE(fixture.proves(fragment));
+          for (const std::uint32_t link : {1U, 2U}) fragment.data.erase(fixture.link_id(link));
+          healthy += fragment.data.size();
+        }
+        EXPECT_EQ(healthy, (kLinks - 2) * 2 * kEvents);
+        if (!liars) {
+          EXPECT_EQ(fixture.builder->status().chunks_built, kLinks * 2 * kEvents);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(GbtSources, ADeadLinkOfOneCardCostsTheOthersNothing) {
   GbtFixture fixture = two_cards();
   for (const std::uint32_t card : {0U, 1U}) push_card(fixture, card, 0, 10'000, 24, 2, 3);

@@ -89,12 +89,13 @@ GbtBuilder::GbtBuilder(const GbtSettings& settings, const BuilderContext& contex
   window_ = window_of(settings);
   progress_ = std::make_unique<WorkerProgress[]>(settings.workers);
   const std::span<WorkerProgress> progress{progress_.get(), settings.workers};
-  Sequencer::Settings rules = sequencing(context.make_extractor()->fields(), window_, settings.step_limit, 1,
-                                         settings.timeout, settings.trigger_list);
+  const std::uint64_t buffers = buffers_of(settings);
+  // Each event that is open has a buffer.
+  Sequencer::Settings rules = sequencing(context.make_extractor()->fields(), std::min(window_, buffers), settings.step_limit,
+                                         1, settings.timeout, settings.trigger_list);
   rules.several_threads = settings.workers > 1;
   constexpr std::size_t kListed = 1024;
   rob_ = std::make_unique<RobSequence>(rules, settings.trigger_list ? open_trigger_list(context, 1, kListed) : nullptr);
-  const std::uint64_t buffers = buffers_of(settings);
   std::vector<std::uint32_t> link_ids;
   for (const BuilderLink& link : context.links) link_ids.push_back(link.link_id);
   assembler_ = std::make_unique<Assembler>(Assembler::Settings{.source_id = context.source_id,

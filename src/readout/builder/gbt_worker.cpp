@@ -43,7 +43,7 @@ GbtWorker::GbtWorker(const Settings& settings, std::uint64_t window, std::span<c
       window_({settings.index, window}, std::move(store), {links_.get(), links.size()},
               rob.sequencer.settings().listed ? &rob.sequencer.book() : nullptr, assembler, progress[settings.index], held_,
               *this),
-      balance_({window / 2, settings.timeout_ns}, *equipment_.stream, {links_.get(), links.size()}),
+      balance_({rob.sequencer.settings().window / 2, settings.timeout_ns}, *equipment_.stream, {links_.get(), links.size()}),
       active_links_(static_cast<std::uint32_t>(links.size())) {
   first_reader_ = rob.first_readers.empty() ? 0 : rob.first_readers.back();
   for (std::size_t i = 0; i < links.size(); ++i) {
