@@ -113,30 +113,19 @@ TEST(SequencerWithList, AnIdThatIsNotListedIsLostOnceTheNextGoesOn) {
   EXPECT_EQ(rob.got(0), "unlisted 3 4");
 }
 
-TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReach) {
-  Rob rob(2, listed());
-  rob.list_run(0, 10);
-  rob.run(0, 2);
-  rob.offer(0, {0x4000, 0x5000});
-  rob.list_run(10, 10 + 2 * kReach);
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "");
-  rob.list(10 + 2 * kReach);
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "unlisted unlisted");
-}
-
-TEST(SequencerWithList, AnIdThatIsNotListedWaitsForATimeOut) {
-  Rob rob(2, listed());
-  rob.list_run(0, 10);
-  rob.run(0, 2);
-  rob.offer(0, {0x4000, 0x5000});
-  rob.now += kTimeout;
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "");
-  rob.now += 1;
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "unlisted unlisted");
+TEST(SequencerWithList, AnIdThatIsNotListedWaitsForTheListToGoOnByTwiceTheReachOrForATimeOut) {
+  for (const bool list_goes_on : {true, false}) {
+    Rob rob(2, listed());
+    rob.list_run(0, 10);
+    rob.run(0, 2);
+    rob.offer(0, {0x4000, 0x5000});
+    if (list_goes_on) rob.list_run(10, 10 + 2 * kReach);
+    rob.let_time_pass(list_goes_on ? 0 : kTimeout);
+    EXPECT_EQ(rob.got(0), "");
+    if (list_goes_on) rob.list(10 + 2 * kReach);
+    rob.let_time_pass(list_goes_on ? 0 : 1);
+    EXPECT_EQ(rob.got(0), "unlisted unlisted");
+  }
 }
 
 TEST(SequencerWithList, AnIdFarAheadIsBelievedWhenMostLinksAreThere) {
@@ -158,13 +147,7 @@ TEST(SequencerWithList, AnIdFarAheadOfOneLinkIsOutOfSequenceAfterATimeOut) {
   rob.offer(0, {9 + kReach + kStep, 10 + kReach + kStep});  // the second is the last within reach
   EXPECT_EQ(rob.got(0), "33 34");
   rob.offer(0, {100, 101});
-  rob.now += kTimeout;
-  rob.offer(1, 10);
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "");
-  rob.now += 1;
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "out out");
+  rob.expect_after_time_out("out out");
 }
 
 TEST(SequencerWithList, AnIdThatTwoEpochsHaveIsFlaggedUntilTheNextReset) {

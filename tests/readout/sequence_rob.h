@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,20 @@ class Rob {
         collect(i);
       }
     } while (version_ != sequencer.version());
+  }
+  /// For those that wait.
+  void let_time_pass(std::uint64_t ns) {
+    now += ns;
+    settle();
+  }
+  /// What waits of link 0 is decided when more than a time-out has passed in which link 1, whose next is 10, has gone on.
+  void expect_after_time_out(std::string_view decided) {
+    now += kTimeout;
+    offer(1, 10);
+    settle();
+    EXPECT_EQ(got(0), "");
+    let_time_pass(1);
+    EXPECT_EQ(got(0), decided);
   }
   void finish() {
     for (int round = 0; round < 2; ++round) {

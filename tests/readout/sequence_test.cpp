@@ -355,13 +355,7 @@ TEST(Sequencer, ALinkThatNobodyContradictsIsFollowedWhenItHasLasted) {
 TEST(Sequencer, ALinkThatNobodyContradictsIsFollowedAfterATimeOut) {
   Started rob;
   rob.offer(0, {500, 501});
-  rob.now += kTimeout;
-  rob.offer(1, 10);
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "");
-  rob.now += 1;
-  rob.settle();
-  EXPECT_EQ(rob.got(0), "500 501");
+  rob.expect_after_time_out("500 501");
 }
 
 TEST(Sequencer, ALinkThatNobodyContradictsIsFollowedAtTheEndOfTheRun) {
