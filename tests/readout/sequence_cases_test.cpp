@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "readout/sequence_scenarios.h"
+#include "readout/sequence_oracle.h"
 
 namespace rodeo::test {
 namespace {

@@ -1,5 +1,5 @@
 // Random runs of links with one kind of fault each: what a sequencer makes of them, summed over many.
-#include "readout/sequence_scenarios.h"
+#include "readout/sequence_oracle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,104 @@
+// FULL-mode builder with the trigger's own list: before the data, after them, and ahead of one worker.
+#include <gtest/gtest.h>
+
+#include "readout/full_fixture.h"
+
+namespace rodeo::test {
+namespace {
+
+TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
+  constexpr std::uint32_t kHeld = 4096;
+  for (const std::uint32_t links : {1U, 3U}) {
+    FullFixture fixture(links, 1, {.trigger_list = true});
+    fixture.start();
+    for (std::uint32_t l1 = 0; l1 < kHeld; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 40)});
+    fixture.wait_for(kHeld);
+    fixture.push_triggers(kHeld);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, kHeld) << links << " links";
+    for (const NamedCounter& counter : fixture.builder->status().lost) EXPECT_EQ(counter.value, 0U) << counter.name;
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << links << " links";
+  }
+}
+
+TEST(FullBuilder, TheListMayComeWithTheEndOfTheRun) {
+  for (const std::uint32_t links : {4U, 5U, 8U}) {
+    const std::uint32_t events = 22 * links;  // fewer chunks of a link than may pass what stands still
+    FullFixture fixture(links, 1, {.window = 64, .trigger_list = true});
+    fixture.start();
+    fixture.push_events(0, 0, events);
+    fixture.wait_for(events);
+    fixture.input.push_last_triggers(FullFixture::triggers(events));
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, events) << links << " links";
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << links << " links";
+  }
+}
+
+TEST(FullBuilder, OneDecodedListServesAllWorkersHoweverFarApart) {
+  constexpr std::uint32_t kEvents = 20'000;  // more than the list lets its readers be apart
+  FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
+  EXPECT_EQ(fixture.input.trigger_lists(), 1U);
+  fixture.push_triggers(kEvents);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 32)});
+  while (fixture.builder->status().fragments < 5000) std::this_thread::yield();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(1, L1Id{l1}, 32)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, 2 * kEvents);
+  EXPECT_TRUE(fixture.empty.empty());
+  EXPECT_EQ(fixture.builder->status().incomplete, 0U);
+}
+
+TEST(FullBuilder, AListThatIsAheadOfOneWorkerAtTheEndIsReadToItsEndByBoth) {
+  constexpr std::uint32_t kEvents = 20'000;
+  FullFixture fixture(2, 2, {.workers = 2, .window = 64, .trigger_list = true});
+  fixture.push_triggers(kEvents);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) fixture.input.push({fixture.event(0, L1Id{l1}, 32)});
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, kEvents);
+  EXPECT_EQ(fixture.builder->status().incomplete, kEvents) << "the other group's, all of them empty";
+  EXPECT_EQ(fixture.builder->status().fragments, 2 * kEvents);
+}
+
+TEST(FullBuilder, ABcidThatIsNotTheTriggersFlagsTheFragment) {
+  FullFixture fixture(2, 1, {.trigger_list = true});
+  fixture.push_triggers(100);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 100; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    if (l1 == 50) run.chunks[0][4] ^= std::byte{1};
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  std::vector<L1Id> flagged;
+  for (const SeenFragment& seen : fixture.collector.fragments()) {
+    if ((seen.status & fragment_status::kBcidMismatch) != 0) flagged.push_back(seen.l1id);
+    EXPECT_EQ(seen.bcid, fixture.provable.trigger(seen.l1id).bcid) << "the list's";
+    EXPECT_EQ(seen.headers.begin()->second.rodeo_status, seen.l1id == L1Id{50} ? chunk_flag::kBcidMismatch : 0);
+  }
+  EXPECT_EQ(flagged, std::vector{L1Id{50}});
+  EXPECT_EQ(fixture.collector.count(), 100U);
+}
+
+TEST(FullBuilder, NarrowTriggerCountersAreRightByTheListHoweverFarItIsAhead) {
+  constexpr std::uint32_t kEvents = 3000;
+  for (const std::uint32_t bits : {8U, 16U}) {
+    FullFixture fixture(2, 1, {.trigger_list = true}, bits);
+    fixture.push_triggers(kEvents);
+    fixture.start();
+    fixture.push_events(0, 0, kEvents);
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_EQ(fixture.whole, kEvents) << bits << " bits";
+    EXPECT_EQ(fixture.builder->status().incomplete, 0U) << bits << " bits";
+  }
+}
+
+}  // namespace
+}  // namespace rodeo::test

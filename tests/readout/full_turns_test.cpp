@@ -1,0 +1,145 @@
+// FULL-mode builder: links whose turns change, that take none, or that bring for good what is not theirs.
+#include <gtest/gtest.h>
+
+#include "readout/full_fixture.h"
+
+namespace rodeo::test {
+namespace {
+
+// As a card sends small chunks at its highest rate: of all triggers that it holds first those of one link, then those of the next.
+
+// More chunks wait than the window has room for.
+
+// Links go and come, one by one or all at once, with flipped ids. When all are back, nothing is lost any more.
+
+// The turns begin anew at every seam, as in a looped recording whose events are no multiple of the links.
+
+TEST(FullBuilder, ATurnThatChangesLosesNoChunk) {
+  FullFixture fixture(3, 1);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < 3005; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    run.fid = fixture.fids[l1 % 601 % 3];
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), L1Id{l1});
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.builder->status().chunks_built, 3005U);
+  EXPECT_TRUE(fixture.empty.empty());
+}
+
+// Events go to the links in turn for `in_turn` of each 400, to any link for the others. How many are whole.
+
+std::size_t whole_of(std::uint32_t in_turn, std::uint32_t events) {
+  FullFixture fixture(4, 1);
+  fixture.start();
+  std::uint64_t random = 1;
+  const auto draw = [&] { return (random = random * 6364136223846793005U + 1442695040888963407U) >> 33; };
+  for (std::uint32_t l1 = 0; l1 < events; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    run.fid = fixture.fids[l1 % 400 < in_turn ? l1 % 4 : draw() % 4];
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), L1Id{l1});
+    fixture.input.push({run});
+  }
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.builder->status().chunks_built, fixture.whole);
+  EXPECT_EQ(fixture.lost("out_of_sequence"), events - fixture.whole);
+  return fixture.whole;
+}
+
+TEST(FullBuilder, LinksThatTakeNoTurnsLoseNothing) { EXPECT_EQ(whole_of(0, 2000), 2000U); }
+
+TEST(FullBuilder, WhenTurnsEndAFewChunksPassForStrays) {
+  // Five times habits form and end: whose turn it was is not believed before most links have gone by it.
+  EXPECT_GE(whole_of(200, 2000), 2000U - 5 * 8);
+}
+
+TEST(FullBuilder, ALinkThatJumpsIntoTheTurnsOfOthersLosesItsOwnChunksAlone) {
+  for (const std::uint32_t jump : {1U, 5U, 40U, 41U, 64U, 65U, 200U}) {
+    SCOPED_TRACE(jump);
+    FullFixture fixture(3, 1);
+    fixture.start();
+    std::uint32_t others = 0;
+    for (std::uint32_t l1 = 0; l1 < 1500; ++l1) {
+      const bool astray = l1 % 3 == 1 && l1 >= 600;
+      const L1Id id{astray ? l1 + jump : l1};
+      ScriptedRun run = fixture.event(0, id);
+      run.fid = fixture.fids[l1 % 3];
+      fixture.provable.write(run.chunks[0], run.fid.default_link_id(), id);
+      fixture.input.push({run});
+      others += astray ? 0 : 1;
+    }
+    fixture.finish();
+    fixture.sort_out();
+    EXPECT_GE(fixture.whole, others);
+    EXPECT_LE(fixture.lost("late") + fixture.lost("duplicate") + fixture.lost("out_of_sequence"), 1500 - others);
+  }
+}
+
+// One link is off for good, so that what it brings waits, or strays. All pages of the input could be kept by that.
+
+TEST(FullBuilder, ALinkThatLiesForGoodDoesNotKeepAllPages) {
+  constexpr std::uint32_t kEvents = 3000;
+  for (const std::uint32_t links : {2U, 4U}) {
+    for (const std::uint32_t jump : {65U, 201U, 100'000U, 100'001U}) {
+      for (const std::size_t pages : {9U, 64U}) {
+        SCOPED_TRACE(testing::Message() << links << " links, off by " << jump << ", " << pages << " pages");
+        FullFixture fixture(links, 1);
+        fixture.input.set_pages(pages);
+        fixture.start();
+        std::uint32_t others = 0;
+        for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) {
+          const bool astray = l1 % links == 1 && l1 >= 600;
+          const L1Id id{astray ? l1 + jump : l1};
+          ScriptedRun run = fixture.event(0, id);
+          run.fid = fixture.fids[l1 % links];
+          fixture.provable.write(run.chunks[0], run.fid.default_link_id(), id);
+          fixture.input.push({run});
+          others += astray ? 0 : 1;
+        }
+        fixture.wait_for(kEvents);
+        fixture.input.set_pages(kEvents);
+        fixture.finish();
+        fixture.sort_out();
+        EXPECT_GE(fixture.whole, others);
+        EXPECT_LE(fixture.lost("late") + fixture.lost("duplicate") + fixture.lost("out_of_sequence"), kEvents - others);
+      }
+    }
+  }
+}
+
+TEST(FullBuilder, WhatWaitsIsLetGoWhereTheInputsMemoryIsUsedUpAndNothingComes) {
+  constexpr std::uint32_t kEvents = 1000;
+  FullFixture fixture(4, 1);
+  fixture.start();
+  for (std::uint32_t l1 = 0; l1 < kEvents; ++l1) {
+    ScriptedRun run = fixture.event(0, L1Id{l1});
+    run.fid = fixture.fids[l1 % 4];
+    const L1Id id{l1 % 4 == 1 && l1 >= 600 ? l1 + 100'000 : l1};
+    fixture.provable.write(run.chunks[0], run.fid.default_link_id(), id);
+    fixture.input.push({run});
+  }
+  std::uint64_t now = 1;
+  const auto time_passes_until = [&](const auto& happened) {
+    const auto deadline = std::chrono::steady_clock::now() + patience();
+    while (!happened() && std::chrono::steady_clock::now() < deadline) {
+      fixture.input.set_clock(now += 1'000'000);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  };
+  time_passes_until([&] { return fixture.collector.count() == kEvents; });  // the gaps have timed out
+  EXPECT_FALSE(fixture.input.idle()) << "what the link brings waits";
+  fixture.input.set_memory_fill(0.9);
+  time_passes_until([&] { return fixture.input.idle(); });
+  EXPECT_TRUE(fixture.input.idle());
+  EXPECT_EQ(fixture.lost("out_of_sequence"), 100U);
+  fixture.finish();
+  fixture.sort_out();
+  EXPECT_EQ(fixture.whole, kEvents - 100);
+  EXPECT_EQ(fixture.empty.size(), 100U);
+}
+
+}  // namespace
+}  // namespace rodeo::test
