@@ -22,14 +22,14 @@ TEST(FullBuilder, TheListMayComeAfterAllTriggersThatACardHolds) {
   }
 }
 
-TEST(FullBuilder, TheListMayComeWithTheEndOfTheRun) {
+TEST(FullBuilder, TheListMayComeAfterTheEndOfTheRun) {
   for (const std::uint32_t links : {4U, 5U, 8U}) {
     const std::uint32_t events = 22 * links;  // fewer chunks of a link than may pass what stands still
     FullFixture fixture(links, 1, {.window = 64, .trigger_list = true});
     fixture.start();
     fixture.push_events(0, 0, events);
     fixture.wait_for(events);
-    fixture.input.push_last_triggers(FullFixture::triggers(events));
+    fixture.input.stop_before(FullFixture::triggers(events));
     fixture.finish();
     fixture.sort_out();
     EXPECT_EQ(fixture.whole, events) << links << " links";

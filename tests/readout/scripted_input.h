@@ -39,10 +39,10 @@ class ScriptedInput final : public DataInput {
     const std::lock_guard lock(mutex_);
     for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
   }
-  /// The same, and nothing comes any more: no reader sees one without the other.
-  void push_last_triggers(const std::vector<std::vector<std::byte>>& packets) {
+  /// No more data come, and the list has these once a stream has said so.
+  void stop_before(std::vector<std::vector<std::byte>> packets) {
     const std::lock_guard lock(mutex_);
-    for (Stream* stream : trigger_streams_) stream->add({ScriptedRun{kTriggerFid, packets, {}, false}});
+    last_triggers_ = std::move(packets);
     stopped_.store(true);
   }
   /// So many are read.
@@ -127,7 +127,12 @@ class ScriptedInput final : public DataInput {
         page->references.store(1);
         return PollStatus::page;
       }
-      return more ? PollStatus::empty : PollStatus::end;
+      if (more) return PollStatus::empty;
+      if (links_.front() != kTriggerFid && !input_.last_triggers_.empty()) {
+        for (Stream* list : input_.trigger_streams_) list->add({ScriptedRun{kTriggerFid, input_.last_triggers_, {}, false}});
+        input_.last_triggers_.clear();
+      }
+      return PollStatus::end;
     }
     std::uint32_t sources() const override { return static_cast<std::uint32_t>(cards_.size()); }
     std::uint32_t source_of(LinkIndex link) const override { return source_of_[link]; }
@@ -208,6 +213,7 @@ class ScriptedInput final : public DataInput {
   std::mutex mutex_;
   std::vector<Stream*> streams_;
   std::vector<Stream*> trigger_streams_;
+  std::vector<std::vector<std::byte>> last_triggers_;
   std::atomic<std::uint64_t> clock_ns_{1};
   std::atomic<std::size_t> pages_{~std::size_t{0}};
   std::atomic<double> memory_fill_{0};
