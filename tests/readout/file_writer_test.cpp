@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
 
 #include "formats/checksum.h"
 #include "formats/full_event.h"
@@ -322,8 +324,12 @@ TEST_F(Writer, EventsThatItSkipsAreNoneOfItsLargestNumberOfBytes) {
   settings.queue.capacity = 2;
   settings.share.max_bytes = 1'000'000;
   start(settings);
-  // Far more than the limit is offered, in bursts that the queue cannot hold, until the limit is reached.
-  for (Sequence i = 0; i < 1'000'000 && count("unwritten_beyond_bytes") == 0; ++i) insert(i, 1);
+  // Far more than the limit is offered, first in a burst that the queue cannot hold, until the limit is reached.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  for (Sequence i = 0; count("unwritten_beyond_bytes") == 0 && std::chrono::steady_clock::now() < deadline; ++i) {
+    insert(i, 1);
+    if (count("unwritten_queue_full") != 0) std::this_thread::yield();
+  }
   writer_->stop();
   EXPECT_GT(count("unwritten_queue_full"), 0u);
   ASSERT_GT(count("unwritten_beyond_bytes"), 0u);
