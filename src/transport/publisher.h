@@ -1,0 +1,87 @@
+// Publisher: the links of one stream, for anybody who subscribes to them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rodeo/chunk.h"
+#include "rodeo/input.h"
+
+namespace rodeo::transport {
+
+struct PublisherSettings {
+  std::string name;                         ///< on the bus, where no other living publisher has it: "felix0.0"
+  std::filesystem::path bus;                ///< the directory
+  std::string address = "127.0.0.1";        ///< numerical, at which it listens
+  std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
+  std::string secret;                       ///< required where `address` is no loopback
+  std::uint32_t page_bytes = 64U << 10;
+  std::uint32_t pages = 64;  ///< that a subscription may have under way
+  std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
+  std::chrono::nanoseconds grace = std::chrono::seconds{5};
+};
+
+/// All functions by one thread, that which reads the stream, but for counters() and subscribers().
+///
+///     for (;;) {
+///       if (page == nullptr) status = stream.poll(page);
+///       if (page != nullptr && publisher.publish(page->runs)) { page->drop(); page = nullptr; }
+///       publisher.progress(now_ns, clock_ns);     // clock_ns: taken from the stream when it had no page under way
+///     }
+class Publisher {
+ public:
+  /// Listens, and puts itself on the bus. Throws SetupError: an address that is not ours, no secret, a name that is taken.
+  /// `trigger_list`: its one link is the trigger's list, which subscribers ask for as such.
+  Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list = false);
+  ~Publisher();
+
+  /// Copies the chunks of these runs into the pages of whoever wants them. False: a subscriber of data has no room; call it again later with the
+  /// same runs, it goes on where it stopped. Chunks that nobody wants are counted.
+  bool publish(std::span<const ChunkRun> runs);
+
+  /// Moves on what is to be done besides: subscribers that come and go, credit, pages that are full or old, pages that tell the clock.
+  /// `clock_ns`: of the stream; all that it sent by then has been published. Does not block.
+  void progress(std::uint64_t now_ns, std::uint64_t clock_ns);
+
+  /// Somebody wants it, or may come back for it.
+  bool wanted(LinkIndex link) const;
+  /// Changes whenever wanted() of some link does.
+  std::uint64_t wanted_changes() const;
+  /// Every link has a subscriber of data that is there.
+  bool all_links_subscribed() const;
+
+  /// No more runs will come. progress() then sends what is left and says so to subscribers.
+  void end();
+  /// Everything has been sent, or has nobody to go to.
+  bool ended() const;
+
+  /// "chunks_published" (in pages, once for each subscriber), "no_subscriber" (chunks that nobody wanted), "monitor_pages_dropped", "pages_sent",
+  /// "bytes_sent", "waits" (publish() that returned false), "refused_peers". Any thread.
+  std::vector<NamedCounter> counters() const;
+
+  struct Subscriber {
+    std::string name;  ///< as it calls itself
+    std::string peer;  ///< address and port
+    std::string provider;
+    bool monitor = false;
+    bool connected = false;
+    std::size_t links = 0;
+    std::uint64_t chunks = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t pages = 0;
+    std::uint64_t dropped_pages = 0;
+  };
+  /// Any thread.
+  std::vector<Subscriber> subscribers() const;
+
+ private:
+  struct Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace rodeo::transport
