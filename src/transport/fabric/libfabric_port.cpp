@@ -1,0 +1,198 @@
+#include "transport/fabric/libfabric_port.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "transport/kept_signals.h"
+
+namespace rodeo::transport::fabric {
+namespace {
+
+constexpr std::size_t kCompletions = 8192;
+constexpr std::uint32_t kPollsBetweenLooks = 256;  // at connections, which takes a system call
+
+}  // namespace
+
+Error failure(std::string code, const std::string& doing, long status, std::string next) {
+  return {std::move(code), "cannot " + doing + ": " + fi_strerror(static_cast<int>(-status)), {}, std::move(next)};
+}
+
+LibfabricPort::~LibfabricPort() {
+  ends_.clear();
+  closed_.clear();
+}
+
+Result<FabricPort::Connection> LibfabricPort::open(std::span<std::byte> memory, std::size_t slot_bytes) {
+  const KeptSignals kept;
+  auto made_end = std::make_unique<End>();
+  End& end = *made_end;
+  end.memory = memory;
+  end.slot_bytes = slot_bytes;
+  end.operations.resize(memory.size() / slot_bytes);
+  for (std::uint32_t slot = 0; slot < end.operations.size(); ++slot) {
+    end.operations[slot].end = &end;
+    end.operations[slot].slot = slot;
+  }
+  if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
+    fid_mr* region = nullptr;
+    const int status = fi_mr_reg(domain_.get(), memory.data(), memory.size(), FI_SEND | FI_RECV, 0, 0, 0, &region, nullptr);
+    if (status != 0) {
+      return std::unexpected(failure("transport.memory", "register memory for the network", status,
+                                     "raise the limit of locked memory: `ulimit -l` shows it"));
+    }
+    end.region.reset(region);
+  }
+  RODEO_TRY(prepare(end));
+  const auto free = std::ranges::find_if(ends_, [](const auto& one) { return one == nullptr; });
+  end.number = static_cast<Connection>(free - ends_.begin());
+  if (free == ends_.end()) {
+    ends_.push_back(std::move(made_end));
+  } else {
+    *free = std::move(made_end);
+  }
+  return end.number;
+}
+
+Result<void> LibfabricPort::bind_completions(End& end) {
+  if (const int status = fi_ep_bind(end.endpoint.get(), &completions_->fid, FI_TRANSMIT | FI_RECV); status != 0)
+    return std::unexpected(failure("transport.endpoint", "bind an endpoint", status));
+  return {};
+}
+
+// Whether libfabric has it now.
+bool LibfabricPort::begun(End& end, Operation& operation, bool sending, long status) {
+  if (status == 0) {
+    operation.sending = sending;
+    ++end.under_way;
+    return true;
+  }
+  if (status != -FI_EAGAIN) lost(end);
+  return false;
+}
+
+bool LibfabricPort::send(Connection number, std::uint32_t slot, std::size_t bytes) {
+  End& of = end(number);
+  if (!of.connected || of.broken) return false;
+  Operation& operation = of.operations[slot];
+  return begun(of, operation, true,
+               fi_send(of.endpoint.get(), of.memory.data() + slot * of.slot_bytes, bytes, of.descriptor(), of.peer,
+                       &operation.context));
+}
+
+bool LibfabricPort::receive(Connection number, std::uint32_t slot) {
+  End& of = end(number);
+  if (of.broken) return false;
+  Operation& operation = of.operations[slot];
+  return begun(of, operation, false,
+               fi_recv(of.endpoint.get(), of.memory.data() + slot * of.slot_bytes, of.slot_bytes, of.descriptor(),
+                       FI_ADDR_UNSPEC, &operation.context));
+}
+
+void LibfabricPort::lost(End& end) {
+  if (end.broken || end.closed) return;
+  end.broken = true;
+  happened(Event::What::broken, end);
+}
+
+std::size_t LibfabricPort::poll(std::span<Event> events) {
+  std::size_t filled = 0;
+  const auto fill = [&] {
+    for (; filled < events.size() && !events_.empty(); events_.pop_front()) events[filled++] = events_.front();
+  };
+  if (++polls_ % kPollsBetweenLooks == 0 ||
+      std::ranges::any_of(ends_, [](const auto& end) { return end && !end->connected && !end->broken; }))
+    look_at_connections();
+  fill();
+  std::array<fi_cq_msg_entry, 32> entries;
+  if (filled == events.size()) return filled;
+  const ssize_t count = fi_cq_read(completions_.get(), entries.data(), std::min(entries.size(), events.size() - filled));
+  if (count == -FI_EAVAIL) take_errors();
+  for (ssize_t i = 0; i < count; ++i) {
+    const auto* operation = static_cast<const Operation*>(entries[static_cast<std::size_t>(i)].op_context);
+    End& of = *operation->end;
+    --of.under_way;
+    if (of.closed) continue;
+    events[filled++] = {operation->sending ? Event::What::sent : Event::What::received, of.number, operation->slot,
+                        static_cast<std::uint32_t>(entries[static_cast<std::size_t>(i)].len)};
+  }
+  fill();
+  std::erase_if(closed_, [](const auto& end) { return end->under_way == 0; });
+  return filled;
+}
+
+void LibfabricPort::take_errors() {
+  fi_cq_err_entry entry{};
+  while (fi_cq_readerr(completions_.get(), &entry, 0) > 0) {
+    if (entry.op_context == nullptr) continue;
+    End& of = *static_cast<Operation*>(entry.op_context)->end;
+    --of.under_way;
+    lost(of);
+  }
+}
+
+void LibfabricPort::close(Connection number) {
+  std::unique_ptr<End> end = std::move(ends_[number]);
+  end->closed = true;
+  std::erase_if(events_, [&](const Event& event) { return event.connection == number; });
+  end->endpoint.reset();
+  end->peers.reset();
+  end->region.reset();
+  closed_.push_back(std::move(end));
+}
+
+}  // namespace rodeo::transport::fabric
+
+namespace {
+
+using namespace rodeo;
+using namespace rodeo::transport;
+using namespace rodeo::transport::fabric;
+
+Result<Info> find_provider(const std::string& provider, const std::string& listen) {
+  Info hints(fi_allocinfo());
+  hints->caps = FI_MSG;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = provider == "shm" ? FI_EP_RDM : FI_EP_MSG;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->fabric_attr->prov_name = ::strdup(provider.c_str());
+  const bool addressed = !listen.empty() && provider != "shm";
+  fi_info* found = nullptr;
+  const int status = fi_getinfo(FI_VERSION(1, 17), addressed ? listen.c_str() : nullptr, addressed ? "0" : nullptr,
+                                addressed ? FI_SOURCE | FI_NUMERICHOST : 0, hints.get(), &found);
+  if (status != 0) {
+    Error error = failure("transport.provider", "use the network provider `" + provider + "`", status,
+                          "`fi_info -l` lists the providers of this machine; tcp works everywhere");
+    if (addressed) error.what += " (at " + listen + ")";
+    return std::unexpected(std::move(error));
+  }
+  return Info(found);
+}
+
+Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const std::string& listen) {
+  auto info = RODEO_TRY(find_provider(provider, listen));
+  auto fabric = RODEO_TRY(made<fid_fabric>("open the fabric of `" + provider + "`", [&](fid_fabric** object) {
+    return fi_fabric(info->fabric_attr, object, nullptr);
+  }));
+  auto domain = RODEO_TRY(made<fid_domain>("open the domain of `" + provider + "`", [&](fid_domain** object) {
+    return fi_domain(fabric.get(), info.get(), object, nullptr);
+  }));
+  auto completions = RODEO_TRY(made<fid_cq>("open a completion queue", [&](fid_cq** object) {
+    fi_cq_attr attributes{};
+    attributes.size = kCompletions;
+    attributes.format = FI_CQ_FORMAT_MSG;
+    attributes.wait_obj = FI_WAIT_NONE;
+    return fi_cq_open(domain.get(), &attributes, object, nullptr);
+  }));
+  if (provider == "shm") return open_rdm_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
+  return open_msg_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions), !listen.empty());
+}
+
+}  // namespace
+
+/// What open_fabric() looks for.
+extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider, const std::string& listen,
+                                                                         Result<std::unique_ptr<FabricPort>>& port) {
+  port = open_port(provider, listen);
+}

@@ -1,0 +1,117 @@
+// What the kinds of ports share: a domain, its completions, and connections with their registered memory.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <concepts>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport/fabric.h"
+
+namespace rodeo::transport::fabric {
+
+struct CloseFid {
+  template <typename T>
+  void operator()(T* object) const {
+    (void)fi_close(&object->fid);
+  }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, CloseFid>;
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+/// "cannot register memory: Cannot allocate memory". `status` as libfabric returns it, negative.
+Error failure(std::string code, const std::string& doing, long status, std::string next = {});
+
+/// An object that libfabric makes with `make(&object)`.
+template <typename T>
+Result<Owned<T>> made(const std::string& doing, std::invocable<T**> auto make) {
+  T* object = nullptr;
+  if (const long status = make(&object); status != 0) return std::unexpected(failure("transport.endpoint", doing, status));
+  return Owned<T>(object);
+}
+
+/// One thread, as FabricPort says.
+class LibfabricPort : public FabricPort {
+ public:
+  Result<Connection> open(std::span<std::byte> memory, std::size_t slot_bytes) override;
+  bool send(Connection end, std::uint32_t slot, std::size_t bytes) override;
+  bool receive(Connection end, std::uint32_t slot) override;
+  std::size_t poll(std::span<Event> events) override;
+  void close(Connection end) override;
+
+ protected:
+  struct End;
+  /// One slot's operation: libfabric keeps what it needs in the context while it is under way.
+  struct Operation {
+    fi_context2 context;  // first: a completion names it
+    End* end = nullptr;
+    std::uint32_t slot = 0;
+    bool sending = false;
+  };
+  struct End {
+    Connection number = 0;
+    std::span<std::byte> memory;
+    std::size_t slot_bytes = 0;
+    Owned<fid_mr> region;  // where the provider wants memory registered
+    Owned<fid_av> peers;
+    Owned<fid_ep> endpoint;
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    std::vector<Operation> operations;
+    std::size_t under_way = 0;
+    bool connected = false;
+    bool broken = false;
+    bool closed = false;
+
+    void* descriptor() const { return region ? fi_mr_desc(region.get()) : nullptr; }
+  };
+
+  LibfabricPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, Owned<fid_cq> completions)
+      : info_(std::move(info)), fabric_(std::move(fabric)), domain_(std::move(domain)), completions_(std::move(completions)) {}
+  ~LibfabricPort() override;
+
+  /// What open() does besides.
+  virtual Result<void> prepare(End& end) = 0;
+  /// Looks for connections that begin or end.
+  virtual void look_at_connections() {}
+
+  End& end(Connection number) { return *ends_[number]; }
+  void happened(Event::What what, const End& end) { events_.push_back({what, end.number, 0, 0}); }
+  void lost(End& end);
+  Result<void> bind_completions(End& end);
+
+  Info info_;
+  Owned<fid_fabric> fabric_;
+  Owned<fid_domain> domain_;
+  Owned<fid_cq> completions_;
+  std::vector<std::unique_ptr<End>> ends_;  // by number; empty: the number is free
+
+ private:
+  bool begun(End& end, Operation& operation, bool sending, long status);
+  void take_errors();
+  void free_when_quiet(std::unique_ptr<End>& end);
+
+  std::vector<std::unique_ptr<End>> closed_;  // until the last of their operations has come back
+  std::deque<Event> events_;                  // that wait for the next poll()
+  std::uint32_t polls_ = 0;
+};
+
+/// Of providers whose endpoints connect to each other (tcp, verbs). `listen`: empty where nobody is to connect.
+Result<std::unique_ptr<FabricPort>> open_msg_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
+                                                  Owned<fid_cq> completions, bool listens);
+/// Of providers whose endpoints reach any other (shm).
+Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
+                                                  Owned<fid_cq> completions);
+
+}  // namespace rodeo::transport::fabric

@@ -1,0 +1,151 @@
+// Endpoints that connect to each other: the publisher has one that listens, and a token tells it which end a connection is for.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "transport/fabric/libfabric_port.h"
+
+namespace rodeo::transport::fabric {
+namespace {
+
+class MsgPort final : public LibfabricPort {
+ public:
+  static Result<std::unique_ptr<FabricPort>> open_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
+                                                       Owned<fid_cq> completions, bool listens) {
+    auto port = std::unique_ptr<MsgPort>(
+        new MsgPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)));
+    port->connections_ = RODEO_TRY(made<fid_eq>("open an event queue", [&](fid_eq** object) {
+      fi_eq_attr attributes{};
+      attributes.wait_obj = FI_WAIT_NONE;
+      return fi_eq_open(port->fabric_.get(), &attributes, object, nullptr);
+    }));
+    if (listens) RODEO_TRY(port->listen());
+    return port;
+  }
+
+  ~MsgPort() override {
+    ends_.clear();  // before the queue that they are bound to
+  }
+
+  FabricAddress address(Connection /*end*/) const override { return {}; }
+  FabricAddress listens_at() const override { return address_; }
+
+  Result<void> accept(Connection number, const FabricToken& token, const FabricAddress& /*peer*/) override {
+    expected_.push_back({token, number});
+    return {};
+  }
+
+  Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& token) override {
+    Info to(fi_dupinfo(info_.get()));
+    std::free(to->dest_addr);
+    to->dest_addr = std::malloc(publisher.size());
+    to->dest_addrlen = publisher.size();
+    std::memcpy(to->dest_addr, publisher.data(), publisher.size());
+    RODEO_TRY(open_endpoint(end(number), to.get()));
+    const int status = fi_connect(end(number).endpoint.get(), publisher.data(), token.data(), token.size());
+    if (status != 0) return std::unexpected(failure("transport.endpoint", "connect to a publisher", status));
+    return {};
+  }
+
+  void close(Connection number) override {
+    std::erase_if(expected_, [&](const Expected& one) { return one.number == number; });
+    LibfabricPort::close(number);
+  }
+
+ private:
+  struct Expected {
+    FabricToken token;
+    Connection number;
+  };
+
+  using LibfabricPort::LibfabricPort;
+
+  Result<void> prepare(End& /*end*/) override { return {}; }
+
+  Result<void> listen() {
+    listener_ = RODEO_TRY(made<fid_pep>("open a listening endpoint", [&](fid_pep** object) {
+      return fi_passive_ep(fabric_.get(), info_.get(), object, nullptr);
+    }));
+    int status = fi_pep_bind(listener_.get(), &connections_->fid, 0);
+    if (status == 0) status = fi_listen(listener_.get());
+    address_.resize(256);
+    std::size_t bytes = address_.size();
+    if (status == 0) status = fi_getname(&listener_->fid, address_.data(), &bytes);
+    if (status != 0) return std::unexpected(failure("transport.endpoint", "listen for subscribers", status));
+    address_.resize(bytes);
+    return {};
+  }
+
+  Result<void> open_endpoint(End& end, fi_info* info) {
+    end.endpoint = RODEO_TRY(made<fid_ep>("open an endpoint", [&](fid_ep** object) {
+      return fi_endpoint(domain_.get(), info, object, &end);
+    }));
+    if (const int status = fi_ep_bind(end.endpoint.get(), &connections_->fid, 0); status != 0)
+      return std::unexpected(failure("transport.endpoint", "bind an endpoint", status));
+    RODEO_TRY(bind_completions(end));
+    if (const int status = fi_enable(end.endpoint.get()); status != 0)
+      return std::unexpected(failure("transport.endpoint", "enable an endpoint", status));
+    return {};
+  }
+
+  void look_at_connections() override {
+    std::array<std::byte, sizeof(fi_eq_cm_entry) + 256> memory;
+    for (;;) {
+      std::uint32_t what = 0;
+      auto* entry = reinterpret_cast<fi_eq_cm_entry*>(memory.data());
+      const ssize_t bytes = fi_eq_read(connections_.get(), &what, entry, memory.size(), 0);
+      if (bytes == -FI_EAVAIL) {
+        fi_eq_err_entry error{};
+        if (fi_eq_readerr(connections_.get(), &error, 0) > 0 && error.fid != nullptr) lost_with(error.fid);
+        continue;
+      }
+      if (bytes < 0) return;
+      if (what == FI_CONNREQ) {
+        requested(Info(entry->info), {entry->data, static_cast<std::size_t>(bytes) - sizeof *entry});
+      } else if (what == FI_CONNECTED) {
+        for (const auto& end : ends_) {
+          if (!end || end->endpoint == nullptr || &end->endpoint->fid != entry->fid) continue;
+          end->connected = true;
+          happened(Event::What::connected, *end);
+        }
+      } else if (what == FI_SHUTDOWN) {
+        lost_with(entry->fid);
+      }
+    }
+  }
+
+  void lost_with(fid_t endpoint) {
+    for (const auto& end : ends_) {
+      if (end && end->endpoint != nullptr && &end->endpoint->fid == endpoint) lost(*end);
+    }
+  }
+
+  // Somebody connects. Who does not bring the token of an end that is waited for is turned away.
+  void requested(Info info, std::span<const std::uint8_t> data) {
+    const auto known = std::ranges::find_if(expected_, [&](const Expected& one) {
+      return data.size() >= one.token.size() && std::memcmp(data.data(), one.token.data(), one.token.size()) == 0;
+    });
+    if (known == expected_.end()) {
+      (void)fi_reject(listener_.get(), info->handle, nullptr, 0);
+      return;
+    }
+    End& of = end(known->number);
+    expected_.erase(known);
+    if (!open_endpoint(of, info.get()) || fi_accept(of.endpoint.get(), nullptr, 0) != 0) lost(of);
+  }
+
+  Owned<fid_eq> connections_;
+  Owned<fid_pep> listener_;
+  FabricAddress address_;
+  std::vector<Expected> expected_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<FabricPort>> open_msg_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
+                                                  Owned<fid_cq> completions, bool listens) {
+  return MsgPort::open_port(std::move(info), std::move(fabric), std::move(domain), std::move(completions), listens);
+}
+
+}  // namespace rodeo::transport::fabric

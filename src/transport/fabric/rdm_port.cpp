@@ -1,0 +1,68 @@
+// Endpoints that reach any other by its address: memory that processes of one host share.
+#include "transport/fabric/libfabric_port.h"
+
+namespace rodeo::transport::fabric {
+namespace {
+
+class RdmPort final : public LibfabricPort {
+ public:
+  RdmPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, Owned<fid_cq> completions)
+      : LibfabricPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)) {}
+  ~RdmPort() override { ends_.clear(); }
+
+  FabricAddress address(Connection number) const override {
+    FabricAddress name(256);
+    std::size_t bytes = name.size();
+    if (fi_getname(&ends_[number]->endpoint->fid, name.data(), &bytes) != 0) bytes = 0;
+    name.resize(bytes);
+    return name;
+  }
+  FabricAddress listens_at() const override { return {}; }
+
+  Result<void> accept(Connection number, const FabricToken& /*token*/, const FabricAddress& peer) override {
+    End& of = end(number);
+    // The provider reads a text from it.
+    FabricAddress ended = peer;
+    ended.push_back(std::byte{0});
+    if (fi_av_insert(of.peers.get(), ended.data(), 1, &of.peer, 0, nullptr) != 1)
+      return std::unexpected(Error{"transport.endpoint", "cannot reach a subscriber's shared memory"});
+    of.connected = true;
+    happened(Event::What::connected, of);
+    return {};
+  }
+
+  Result<void> connect(Connection number, const FabricAddress& /*publisher*/, const FabricToken& /*token*/) override {
+    End& of = end(number);
+    of.connected = true;
+    happened(Event::What::connected, of);
+    return {};
+  }
+
+ private:
+  Result<void> prepare(End& end) override {
+    end.endpoint = RODEO_TRY(made<fid_ep>("open an endpoint", [&](fid_ep** object) {
+      return fi_endpoint(domain_.get(), info_.get(), object, &end);
+    }));
+    end.peers = RODEO_TRY(made<fid_av>("open an address table", [&](fid_av** object) {
+      fi_av_attr attributes{};
+      attributes.type = FI_AV_TABLE;
+      attributes.count = 4;
+      return fi_av_open(domain_.get(), &attributes, object, nullptr);
+    }));
+    if (const int status = fi_ep_bind(end.endpoint.get(), &end.peers->fid, 0); status != 0)
+      return std::unexpected(failure("transport.endpoint", "bind an endpoint", status));
+    RODEO_TRY(bind_completions(end));
+    if (const int status = fi_enable(end.endpoint.get()); status != 0)
+      return std::unexpected(failure("transport.endpoint", "enable an endpoint", status));
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
+                                                  Owned<fid_cq> completions) {
+  return std::make_unique<RdmPort>(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
+}
+
+}  // namespace rodeo::transport::fabric
