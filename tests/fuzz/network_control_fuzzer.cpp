@@ -1,0 +1,35 @@
+// Messages of the network's control connections: any bytes are refused or read, and what was read is written as it was.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "formats/network_control.h"
+#include "fuzz/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace rodeo::formats;
+  const std::vector<std::byte> all(reinterpret_cast<const std::byte*>(data),
+                                   reinterpret_cast<const std::byte*>(data) + size);
+  std::span<const std::byte> rest(all);
+  for (;;) {
+    const std::vector<std::byte> exact(rest.begin(), rest.end());  // a read behind it shows
+    const auto taken = take_control(exact);
+    if (!taken || !*taken) break;
+    const std::size_t bytes = (*taken)->bytes;
+    FUZZ_CHECK(bytes >= kControlHeaderBytes && bytes <= exact.size());
+    const auto before = take_control(std::span(exact).first(bytes - 1));
+    FUZZ_CHECK(before && !*before);
+    std::vector<std::byte> written;
+    append_control(written, (*taken)->message);
+    const auto* hello = std::get_if<ControlHello>(&(*taken)->message);
+    if (hello != nullptr && hello->version != kControlVersion) {
+      const auto again = take_control(written);
+      FUZZ_CHECK(again && *again && (*again)->message == (*taken)->message);
+    } else {
+      FUZZ_CHECK(
+          std::equal(written.begin(), written.end(), exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(bytes)));
+    }
+    rest = rest.subspan(bytes);
+  }
+  return 0;
+}
