@@ -5,13 +5,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <mutex>
 #include <optional>
 
 #include "base/runtime_dir.h"
 #include "cli/revision.h"
 #include "process/line_socket.h"
-#include "process/prometheus.h"
+#include "process/status_metrics.h"
 #include "readout/run/prometheus.h"
 #include "readout/run/readout_control.h"
 #include "readout/run/run_record.h"
@@ -31,37 +30,6 @@ Result<void> publish(const readout::RunReport& report, const Json& json, const s
   std::fputs(readout::report_text(report).c_str(), stderr);
   return json_file.empty() ? Result<void>{} : write_json(json_file, json);
 }
-
-/// The last status, for whoever asks over HTTP; nothing if the configuration names no address.
-class MetricsEndpoint {
- public:
-  explicit MetricsEndpoint(const readout::ReadoutPlan& plan) : settings_(plan.settings) {
-    if (plan.metrics_listen.empty()) return;
-    server_.emplace(plan.metrics_listen, process::metrics_answer([this] { return text(); }));
-    std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
-  }
-
-  void show(const readout::ReadoutStatus& status) {
-    if (!server_) return;
-    const std::lock_guard lock(mutex_);
-    status_ = status;
-  }
-
- private:
-  std::string text() {
-    readout::ReadoutStatus status;
-    {
-      const std::lock_guard lock(mutex_);
-      status = status_;
-    }
-    return readout::prometheus_text(settings_, status);
-  }
-
-  const readout::ReadoutSettings& settings_;
-  std::mutex mutex_;
-  readout::ReadoutStatus status_;
-  std::optional<process::HttpServer> server_;
-};
 
 /// Throws SetupError: process.name_taken and what the socket may say.
 void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& plan) {
@@ -91,7 +59,8 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   std::optional<process::LineServer> control;
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, plan.library->registry());
-  MetricsEndpoint metrics(plan);
+  process::StatusMetrics<readout::ReadoutStatus> metrics(
+      plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); });
   readout::RunReport report = readout::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
   Json json = readout::report_json(report);

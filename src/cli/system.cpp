@@ -8,6 +8,7 @@
 #include "emulator/settings.h"
 #include "network/job.h"
 #include "network/tables.h"
+#include "process/process_keys.h"
 #include "readout/library.h"
 #include "readout/setting_tables.h"
 #include "settings/toml_file.h"
@@ -43,10 +44,7 @@ std::vector<TableDeclaration> system_tables() {
        .component = ComponentKind::checker},
       {.path = "readout.metrics",
        .help = "Metrics of the readout in Prometheus' text format, over HTTP at /metrics.",
-       .keys = {{.name = "listen",
-                 .type = KeyType::text,
-                 .fallback = "",
-                 .help = "ADDRESS:PORT to listen at, for example 127.0.0.1:9464. Empty: no metrics over HTTP."}}},
+       .keys = process::metrics_keys()},
       {.path = "readout.link_policy",
        .help = "When links leave the build and come back without anybody asking.",
        .keys = readout::link_policy_settings().keys()},

@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "card/card_id.h"
 #include "input/generator_settings.h"
-#include "process/http_server.h"
+#include "process/process_keys.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/check.h"
 #include "readout/run/run_record.h"
@@ -20,6 +20,7 @@
 
 namespace rodeo::readout {
 
+using process::refuse_other_than_plain_name;
 using settings::Table;
 
 namespace {
@@ -60,24 +61,6 @@ ComponentSettings component(const Table& table) {
   const Parameters& keys = table.parameters();
   const std::string name = keys.has("name") ? keys.text("name") : std::string{};
   return {.type = table.type(), .name = name.empty() ? table.type() : name, .parameters = keys, .where = table.where()};
-}
-
-/// It stands in names of files and sockets, in stream tags and shell commands.
-bool is_plain_name(std::string_view name) {
-  constexpr std::size_t kLongest = 64;
-  const auto alphanumeric = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  return !name.empty() && name.size() <= kLongest && alphanumeric(name.front()) &&
-         std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
-}
-
-void refuse_other_than_plain_name(const Table& table, const char* key, ConfigurationErrors& errors) {
-  const std::string& name = table.parameters().text(key);
-  if (is_plain_name(name)) return;
-  errors.push_back({"config.bad_value",
-                    fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
-                    where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
 }
 
 /// The name stands in views and reports, in a line.
@@ -199,10 +182,7 @@ void refuse_bad_addresses(const Configuration& configuration, ConfigurationError
       if (const auto id = card::parse_card_id(card); !id) refuse(input, "cards", id.error());
     }
   }
-  const Table& metrics = *configuration.table("readout.metrics");
-  if (const std::string& listen = metrics.parameters().text("listen"); !listen.empty()) {
-    if (const auto good = process::HttpServer::check(listen); !good) refuse(metrics, "listen", good.error());
-  }
+  process::refuse_bad_listen(*configuration.table("readout.metrics"), errors);
 }
 
 /// An extractor that reads more bits of the L1 id than the generator writes takes what lies beside it for a part of it; a processor that

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/named_counters.h"
+#include "process/phase.h"
 #include "rodeo/builder.h"
 #include "rodeo/consumer.h"
 #include "rodeo/input.h"
@@ -17,14 +18,7 @@ namespace rodeo::readout {
 using base::add_counter;
 using base::counter_value;
 using base::find_counter;
-
-/// Where a run stands. It moves forward only.
-enum class Phase : std::uint8_t {
-  prepared,  ///< components made and linked
-  running,
-  draining,  ///< the input has been told to stop, or has ended; builders work off what is under way
-  stopped,   ///< every fragment is consumed, files are closed
-};
+using process::Phase;
 
 /// From the hand-over of an event's last data to its first consumer, complete events only.
 struct Latency {

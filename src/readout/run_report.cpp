@@ -153,11 +153,6 @@ Condition condition_of(const RunReport& report, bool over, bool aborted) {
 
 }  // namespace
 
-const char* name_of(Condition condition) {
-  constexpr const char* kNames[] = {"GOOD", "INCOMPLETE", "WRONG", "ABORTED"};
-  return kNames[static_cast<std::size_t>(condition)];
-}
-
 std::uint64_t RunReport::lost() const {
   std::uint64_t sum = 0;
   for (const NamedCounter& reason : chunks_lost) sum += reason.value;

@@ -13,16 +13,11 @@
 
 namespace rodeo::readout {
 
-enum class Condition : std::uint8_t {
-  good,  ///< every fragment has all its links, no chunk lost
-  /// fragments without all their links, removed ones too, chunks in no fragment, an input that lost data, was cut off or brought
-  /// none, or a consumer that lost data; each is counted by reason
-  incomplete,
-  wrong,    ///< the verifying processor found bytes that are not what was sent, or chunks are in no fragment and no counter
-  aborted,  ///< a failure or the user ended the run before its data were safe
-};
-
-const char* name_of(Condition condition);
+/// good: every fragment has all its links, no chunk is lost. incomplete: fragments without all their links, removed ones too, chunks in no
+/// fragment, an input that lost data, was cut off or brought none, or a consumer that lost data. wrong: the verifying processor found bytes that
+/// are not what was sent, or chunks are in no fragment and no counter.
+using process::Condition;
+using process::name_of;
 
 /// So many of so many that are not as they should be.
 struct Loss {

@@ -138,11 +138,6 @@ Json link_json(const FragmentBuilder::Link& link) {
 
 }  // namespace
 
-const char* phase_name(Phase phase) {
-  constexpr const char* kNames[] = {"prepared", "running", "draining", "stopped"};
-  return kNames[static_cast<std::size_t>(phase)];
-}
-
 std::string latency_text(const Latency& latency, std::string_view between) {
   if (!latency.measured()) return "not measured: no event was complete";
   return fmt::format("p50 {:.0f} us{}p99 {:.0f} us{}max {:.0f} us", latency.p50_us, between, latency.p99_us, between,
@@ -202,7 +197,7 @@ Json report_json(const RunReport& report) {
 
 Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   Json out = report_json(so_far);
-  out["phase"] = phase_name(status.phase);
+  out["phase"] = process::phase_name(status.phase);
   out["limited_by_now"] = status.limited_by;
   Json robs = Json::array();
   for (const auto& rob : status.robs) {

@@ -12,8 +12,6 @@ namespace rodeo::readout {
 
 using settings::Json;
 
-const char* phase_name(Phase phase);
-
 /// As docs/reference/run-report.md describes it.
 Json report_json(const RunReport& report);
 

@@ -1,15 +1,10 @@
 #include "readout/run/run_view.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <optional>
-#include <utility>
 
 #include "base/units.h"
 #include "formats/fid.h"
@@ -18,9 +13,10 @@
 namespace rodeo::readout {
 namespace {
 
-constexpr double kTerminalIntervalSeconds = 1;
-constexpr double kPlainIntervalSeconds = 5;
-constexpr int kBarCells = 12;
+using process::add_line;
+using process::bar;
+using process::clock_text;
+using process::Painter;
 
 struct Rates {
   double triggers_hz = 0;
@@ -70,32 +66,6 @@ std::string dead_time_text(const Rates& rates) {
   return rates.dead_time ? fmt::format("dead time {:.2f} %", *rates.dead_time * 100) : "dead time is not known here";
 }
 
-class Painter {
- public:
-  explicit Painter(ViewStyle style) : style_(style) {}
-  std::string bold(const std::string& text) const { return paint("1", text); }
-  std::string dim(const std::string& text) const { return paint("2", text); }
-  std::string good(const std::string& text) const { return paint("32", text); }
-  std::string warn(const std::string& text) const { return paint("33", text); }
-  std::string bad(const std::string& text) const { return paint("31", text); }
-
- private:
-  std::string paint(const char* code, const std::string& text) const {
-    return style_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
-  }
-  ViewStyle style_;
-};
-
-std::string bar(double fill) {
-  const int cells = static_cast<int>(std::clamp(std::lround(fill * kBarCells), 0L, long{kBarCells}));
-  return fmt::format("[{:#<{}}{:.<{}}] {:>3.0f} %", "", cells, "", kBarCells - cells, std::clamp(fill, 0.0, 1.0) * 100);
-}
-
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<std::uint64_t>(seconds);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
 
 /// "   lost 12", " (time_out 10,", " bcid_mismatch 2)": the worst reason first.
@@ -107,49 +77,6 @@ std::vector<std::string> with_reasons(std::string_view what, std::uint64_t total
     parts.push_back(fmt::format(" {}{} {}{}", i == 0 ? "(" : "", reasons[i].name, count(reasons[i].value),
                                 i + 1 == reasons.size() ? ")" : ","));
   return parts;
-}
-
-/// Cuts to a number of visible characters; colour sequences count nothing.
-std::string cut(const std::string& line, int columns) {
-  std::string out;
-  int visible = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b') {
-      const std::size_t end = std::min(line.find('m', i), line.size() - 1);
-      out.append(line, i, end - i + 1);
-      i = end;
-    } else if (visible < columns) {
-      out += line[i];
-      ++visible;
-    }
-  }
-  return out;
-}
-
-int visible(std::string_view text) {
-  int columns = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b') {
-      i = std::min(text.find('m', i), text.size() - 1);
-    } else {
-      ++columns;
-    }
-  }
-  return columns;
-}
-
-/// A line with as many of its parts as fit; the others go on in lines below it. Parts begin with the blanks that keep them apart.
-void add_line(std::vector<std::string>& lines, std::string line, const std::vector<std::string>& parts, int columns) {
-  constexpr int kIndent = 13;
-  for (const std::string& part : parts) {
-    if (visible(line) + visible(part) > columns) {
-      lines.push_back(cut(std::exchange(line, std::string(kIndent, ' ')), columns));
-      line += part.substr(std::min(part.find_first_not_of(' '), part.size()));
-    } else {
-      line += part;
-    }
-  }
-  lines.push_back(cut(line, columns));
 }
 
 std::vector<NamedCounter> summed(const ReadoutStatus& status, std::vector<NamedCounter> FragmentBuilder::Status::* member) {
@@ -199,8 +126,8 @@ std::vector<std::string> view_lines(const ReadoutSettings& settings, const Reado
     bad.insert(bad.begin(), "   built " + count(built));
     return bad;
   };
-  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + settings.name), settings.run.run_number, phase_name(now.phase),
-                  clock_text(now.seconds)),
+  add(fmt::format("{}  run {}  {} {}", paint.bold("rodeo " + settings.name), settings.run.run_number,
+                  process::phase_name(now.phase), clock_text(now.seconds)),
       {paint.dim(now.phase == Phase::running ? "   Ctrl-C ends it in order" : "")});
   const std::string dead_time = "   " + dead_time_text(rates);
   add(fmt::format("  triggers   {:>12}", base::format_quantity(rates.triggers_hz, "Hz")),
@@ -240,54 +167,5 @@ std::string view_line(const ReadoutStatus& before, const ReadoutStatus& now) {
                      base::format_quantity(rates.chunks_hz, "/s"), base::format_quantity(rates.payload_bytes_s, "B/s"),
                      count(now.incomplete()), count(lost_chunks(now)), dead_time_text(rates), now.limited_by);
 }
-
-RunView::RunView(const ReadoutSettings& settings) : settings_(settings) {
-  const char* term = std::getenv("TERM");
-  terminal_ = ::isatty(STDERR_FILENO) == 1 && term != nullptr && std::string(term) != "dumb";
-  const char* no_color = std::getenv("NO_COLOR");
-  style_.color = terminal_ && (no_color == nullptr || *no_color == '\0');
-  interval_s_ = terminal_ ? kTerminalIntervalSeconds : kPlainIntervalSeconds;
-}
-
-void RunView::show(const ReadoutStatus& now) {
-  if (now.seconds - shown_s_ < interval_s_) return;
-  draw(now);
-}
-
-void RunView::draw(const ReadoutStatus& now) {
-  if (terminal_) {
-    winsize size{};
-    const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
-    style_.columns = known && size.ws_col > 0 ? size.ws_col : 80;
-    std::vector<std::string> lines = view_lines(settings_, before_, now, style_);
-    // What scrolled out of sight could not be drawn over.
-    if (known && size.ws_row > 3 && lines.size() + 2 > size.ws_row) {
-      lines.resize(size.ws_row - 3U);
-      lines.emplace_back("  ...");
-    }
-    erase();
-    // The cursor goes back to an empty line above the block: what others write meanwhile stands there, and the block below it.
-    std::string text;
-    for (const std::string& line : lines) text += "\n" + line;
-    std::fprintf(stderr, "%s\x1b[%zuF", text.c_str(), lines.size());
-    drawn_ = true;
-  } else {
-    std::fprintf(stderr, "%s\n", view_line(before_, now).c_str());
-  }
-  before_ = now;
-  shown_s_ = now.seconds;
-}
-
-void RunView::erase() {
-  if (drawn_) std::fputs("\r\x1b[J", stderr);
-  drawn_ = false;
-}
-
-void RunView::say(const std::string& line) {
-  erase();
-  std::fprintf(stderr, "%s\n", line.c_str());
-}
-
-void RunView::finish() { erase(); }
 
 }  // namespace rodeo::readout

@@ -1,0 +1,52 @@
+#include "process/process_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "process/http_server.h"
+
+namespace rodeo::process {
+namespace {
+
+bool is_plain_name(std::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  const auto alphanumeric = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  return !name.empty() && name.size() <= kLongest && alphanumeric(name.front()) &&
+         std::ranges::all_of(name, [&](char c) { return alphanumeric(c) || c == '_' || c == '-' || c == '.'; });
+}
+
+}  // namespace
+
+std::vector<Key> metrics_keys() {
+  return {{.name = "listen",
+           .type = KeyType::text,
+           .fallback = "",
+           .help = "ADDRESS:PORT to listen at, for example 127.0.0.1:9464. Empty: no metrics over HTTP."}};
+}
+
+void refuse_other_than_plain_name(const settings::Table& table, const char* key, settings::ConfigurationErrors& errors) {
+  const std::string& name = table.parameters().text(key);
+  if (is_plain_name(name)) return;
+  errors.push_back(
+      {"config.bad_value", fmt::format("{}.{}: `{}` cannot stand in the names of files", table.path(), key, name),
+       settings::where_of(table, key), "up to 64 letters, digits, `_`, `-` and `.`, beginning with a letter or digit"});
+}
+
+void refuse_bad_listen(const settings::Table& metrics, settings::ConfigurationErrors& errors) {
+  const std::string& listen = metrics.parameters().text("listen");
+  if (listen.empty()) return;
+  if (auto good = HttpServer::check(listen); !good) {
+    Error error = std::move(good).error();
+    error.what = fmt::format("{}.listen: {}", metrics.path(), error.what);
+    error.where = settings::where_of(metrics, "listen");
+    errors.push_back(std::move(error));
+  }
+}
+
+}  // namespace rodeo::process

@@ -1,0 +1,44 @@
+// The last status of a process as metrics, for whoever asks over HTTP.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "process/http_server.h"
+#include "process/prometheus.h"
+
+namespace rodeo::process {
+
+template <typename Status>
+class StatusMetrics {
+ public:
+  /// `listen`: "ADDRESS:PORT"; nothing is served if it is empty. `text` makes metrics of a status, on the server's thread. Throws SetupError: process.http.
+  StatusMetrics(const std::string& listen, std::function<std::string(const Status&)> text) : text_(std::move(text)) {
+    if (listen.empty()) return;
+    server_.emplace(listen, metrics_answer([this] { return text_(last()); }));
+    std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
+  }
+
+  void show(const Status& status) {
+    if (!server_) return;
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+  }
+
+ private:
+  Status last() {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+  std::function<std::string(const Status&)> text_;
+  std::mutex mutex_;
+  Status status_;
+  std::optional<HttpServer> server_;
+};
+
+}  // namespace rodeo::process
