@@ -1,6 +1,7 @@
 // Publisher: the links of one stream, for anybody who subscribes to them.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counters.h"
 #include "rodeo/chunk.h"
 #include "rodeo/input.h"
 
@@ -25,6 +27,18 @@ struct PublisherSettings {
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 };
+
+/// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
+inline constexpr std::array<base::CounterInfo, 8> kPublisherCounters{{
+    {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
+    {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
+    {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or whose subscriber did not come back in time."},
+    {"monitor_pages_dropped", "pages", "Pages that a monitor had no room for."},
+    {"pages_sent", "pages", "Pages sent to subscribers."},
+    {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
+    {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
+    {"refused_peers", "peers", "Peers whose connection was closed: no secret, another version, messages that cannot be read."},
+}};
 
 /// All functions by one thread, that which reads the stream, but for counters() and subscribers().
 ///
@@ -60,8 +74,7 @@ class Publisher {
   /// Everything has been sent, or has nobody to go to.
   bool ended() const;
 
-  /// "chunks_published" (in pages, once for each subscriber), "no_subscriber" (chunks that nobody wanted), "monitor_pages_dropped", "pages_sent",
-  /// "bytes_sent", "waits" (publish() that returned false), "refused_peers". Any thread.
+  /// kPublisherCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;
 
   struct Subscriber {
@@ -75,6 +88,8 @@ class Publisher {
     std::uint64_t bytes = 0;
     std::uint64_t pages = 0;
     std::uint64_t dropped_pages = 0;
+    std::uint64_t waits = 0;           ///< publish() that returned false since this one had no room
+    std::uint64_t pending_chunks = 0;  ///< of `chunks`: in pages that it has not taken
   };
   /// Any thread.
   std::vector<Subscriber> subscribers() const;
