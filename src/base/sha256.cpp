@@ -57,7 +57,7 @@ void add_block(std::array<std::uint32_t, 8>& hash, std::span<const std::byte> bl
 
 }  // namespace
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
+Sha256 sha256(std::span<const std::byte> bytes) {
   static const Constants constants;
   std::array<std::uint32_t, 8> hash = constants.start;
   const std::size_t whole = bytes.size() / kBlock * kBlock;
@@ -68,9 +68,31 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
   rest.resize((rest.size() + 8 + kBlock - 1) / kBlock * kBlock);
   for (std::size_t i = 0; i < 8; ++i) rest[rest.size() - 1 - i] = static_cast<std::byte>(bytes.size() * 8 >> 8 * i);
   for (std::size_t at = 0; at < rest.size(); at += kBlock) add_block(hash, std::span(rest).subspan(at, kBlock), constants);
+  Sha256 result;
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<std::byte>(hash[i / 4] >> (24 - 8 * (i % 4)));
+  return result;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
   std::string text;
-  for (const std::uint32_t word : hash) text += fmt::format("{:08x}", word);
+  for (const std::byte byte : sha256(bytes)) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
   return text;
+}
+
+Sha256 hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message) {
+  std::array<std::byte, kBlock> block{};
+  if (key.size() <= kBlock) {
+    std::ranges::copy(key, block.begin());
+  } else {
+    std::ranges::copy(sha256(key), block.begin());
+  }
+  const auto hashed = [&](std::byte pad, std::span<const std::byte> text) {
+    std::vector<std::byte> bytes;
+    for (const std::byte byte : block) bytes.push_back(byte ^ pad);
+    bytes.insert(bytes.end(), text.begin(), text.end());
+    return sha256(bytes);
+  };
+  return hashed(std::byte{0x5c}, hashed(std::byte{0x36}, message));
 }
 
 }  // namespace rodeo::base
