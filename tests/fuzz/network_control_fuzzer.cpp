@@ -1,13 +1,17 @@
-// Messages of the network's control connections: any bytes are refused or read, and what was read is written as it was.
+// Messages of the network's control connections: any bytes are refused or read, and what was read is written as it was. Two sides that hear them
+// trust nobody who does not know their secret.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "formats/network_control.h"
 #include "fuzz/check.h"
+#include "transport/handshake.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace rodeo::formats;
+  using rodeo::transport::Handshake;
+  Handshake sides[] = {{Handshake::Side::subscriber, {}, "secret"}, {Handshake::Side::publisher, {}, "secret"}};
   const std::vector<std::byte> all(reinterpret_cast<const std::byte*>(data),
                                    reinterpret_cast<const std::byte*>(data) + size);
   std::span<const std::byte> rest(all);
@@ -28,6 +32,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       FUZZ_CHECK(
           std::equal(written.begin(), written.end(), exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(bytes)));
+    }
+    for (Handshake& side : sides) {
+      written.clear();
+      const bool good = side.take((*taken)->message, written).has_value();
+      const auto said = take_control(written);
+      FUZZ_CHECK(written.empty() || (said && *said && (*said)->bytes == written.size()));
+      FUZZ_CHECK(good || written.empty() || std::holds_alternative<ControlRefuse>((*said)->message));
+      FUZZ_CHECK(!side.done());
     }
     rest = rest.subspan(bytes);
   }

@@ -1,0 +1,322 @@
+#include "transport/bus.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+#include "base/fd_socket.h"
+#include "base/runtime_dir.h"
+#include "settings/fid_text.h"
+#include "settings/json.h"
+#include "settings/text_file.h"
+
+namespace rodeo::transport {
+namespace {
+
+using settings::Json;
+
+constexpr std::size_t kMostName = 64;
+constexpr std::size_t kMostText = 255;
+constexpr std::size_t kMostProviders = 16;
+constexpr std::uint32_t kMostPageBytes = 1U << 20;
+constexpr std::string_view kExtension = ".json";
+constexpr std::chrono::milliseconds kPatience{1000};
+
+std::unexpected<Error> no_bus(const std::filesystem::path& bus, std::string what) {
+  return std::unexpected(Error{"transport.bus", std::move(what), bus.string(), "name another directory with `bus`"});
+}
+
+bool is_name(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMostName && std::ranges::all_of(text, allowed);
+}
+
+// In the order in which they are, neighbours together.
+Json runs_of(const std::vector<Fid>& links) {
+  Json runs = Json::array();
+  for (std::size_t i = 0; i < links.size();) {
+    std::uint32_t n = 1;
+    while (i + n < links.size() && settings::advance(links[i], n) == links[i + n]) ++n;
+    runs.push_back(n == 1 ? fmt::format("{:#018x}", links[i].value) : fmt::format("{:#018x}+{}", links[i].value, n));
+    i += n;
+  }
+  return runs;
+}
+
+// The members of one file. What is wrong first is kept.
+class Members {
+ public:
+  explicit Members(const Json& json) : json_(json) {}
+
+  void wrong(std::string what) {
+    if (wrong_.empty()) wrong_ = std::move(what);
+  }
+  const std::string& wrong() const { return wrong_; }
+
+  std::string text(const char* key, std::size_t most = kMostText) {
+    const Json& value = member(key);
+    if (!is_text(value, most)) wrong(fmt::format("`{}` is no printable text of at most {} characters", key, most));
+    return wrong_.empty() ? value.string() : "";
+  }
+
+  std::uint64_t number(const char* key, std::uint64_t least, std::uint64_t most) {
+    const Json& value = member(key);
+    const bool positive = value.is_unsigned() || (value.is_signed() && value.signed_integer() >= 0);
+    const std::uint64_t number =
+        value.is_unsigned() ? value.unsigned_integer() : static_cast<std::uint64_t>(value.signed_integer());
+    if (!positive || number < least || number > most)
+      wrong(fmt::format("`{}` is no whole number from {} to {}", key, least, most));
+    return wrong_.empty() ? number : 0;
+  }
+
+  double real(const char* key) {
+    const Json& value = member(key);
+    if (!value.is_number()) wrong(fmt::format("`{}` is no number", key));
+    return value.number();
+  }
+
+  bool boolean(const char* key) {
+    const Json& value = member(key);
+    if (!value.is_boolean()) wrong(fmt::format("`{}` is neither true nor false", key));
+    return value.boolean();
+  }
+
+  // A double could not hold it.
+  std::uint64_t hexadecimal(const char* key) {
+    const std::string digits = text(key);
+    std::uint64_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    const bool good = digits.starts_with("0x") && [&] {
+      const auto [stop, status] = std::from_chars(digits.data() + 2, end, value, 16);
+      return stop == end && status == std::errc{};
+    }();
+    if (!good) wrong(fmt::format("`{}` is no 64-bit number like 0x12ab", key));
+    return value;
+  }
+
+  std::vector<std::string> texts(const char* key, std::size_t most) {
+    const Json& value = member(key);
+    std::vector<std::string> texts;
+    if (!value.is_array() || value.elements().size() > most) wrong(fmt::format("`{}` is no list of at most {}", key, most));
+    if (!wrong_.empty()) return texts;
+    for (const Json& element : value.elements()) {
+      if (!is_text(element, kMostText)) wrong(fmt::format("`{}` has an element that is no text", key));
+      texts.push_back(element.string());
+    }
+    return texts;
+  }
+
+  std::vector<Fid> fids(const char* key) {
+    std::vector<Fid> fids;
+    std::unordered_set<Fid> seen;
+    for (const std::string& run : texts(key, kMostBusLinks)) {
+      const auto some = settings::parse_fid_range(run);
+      if (!some) {
+        wrong(some.error().what);
+      } else if (fids.size() + some->size() > kMostBusLinks) {
+        wrong(fmt::format("`{}` has more than {} FIDs", key, kMostBusLinks));
+      } else {
+        for (const Fid fid : *some) {
+          if (!seen.insert(fid).second) wrong(fmt::format("{:#x} is there twice", fid.value));
+        }
+        fids.insert(fids.end(), some->begin(), some->end());
+      }
+      if (!wrong_.empty()) return {};
+    }
+    return fids;
+  }
+
+ private:
+  static bool is_text(const Json& value, std::size_t most) {
+    return value.is_string() && value.string().size() <= most &&
+           std::ranges::all_of(value.string(), [](char c) { return c >= ' ' && c <= '~'; });
+  }
+
+  const Json& member(const char* key) {
+    static const Json nothing;
+    const Json* found = json_.find(key);
+    if (found == nullptr) wrong(fmt::format("`{}` is missing", key));
+    return found == nullptr ? nothing : *found;
+  }
+
+  const Json& json_;
+  std::string wrong_;
+};
+
+Result<BusEntry> read_entry(const std::filesystem::path& file) {
+  return parse_bus_entry(RODEO_TRY(settings::read_text_file(file, kMostBusFileBytes)), file);
+}
+
+// The default lies in a directory that has to be ours.
+Result<void> check_runtime_directory(const std::filesystem::path& bus) {
+  if (bus == default_bus()) RODEO_TRY(base::runtime_directory());
+  return {};
+}
+
+// Our own port answers us, too.
+bool is_ours(const BusEntry& there, const BusEntry& entry) {
+  return there.instance == entry.instance ||
+         (there.host == entry.host && there.address == entry.address && there.port == entry.port);
+}
+
+bool ends_at_itself(int socket) {
+  sockaddr_storage own{};
+  sockaddr_storage peer{};
+  socklen_t own_size = sizeof own;
+  socklen_t peer_size = sizeof peer;
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && own_size == peer_size &&
+         std::memcmp(&own, &peer, own_size) == 0;
+}
+
+}  // namespace
+
+std::string bus_entry_text(const BusEntry& entry) {
+  return Json::object({{"name", entry.name},
+                       {"instance", fmt::format("{:#018x}", entry.instance)},
+                       {"host", entry.host},
+                       {"pid", entry.pid},
+                       {"address", entry.address},
+                       {"port", entry.port},
+                       {"providers", Json::array_of(entry.providers)},
+                       {"page_bytes", entry.page_bytes},
+                       {"program", entry.program},
+                       {"unix_time", entry.unix_time},
+                       {"trigger_list", entry.trigger_list},
+                       {"links", runs_of(entry.links)}})
+             .dump() +
+         "\n";
+}
+
+Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::path& file) {
+  const auto bad = [&](std::string what) {
+    return std::unexpected(
+        Error{"transport.bus_entry", std::move(what), file.string(), "remove the file if no publisher writes it"});
+  };
+  const auto json = Json::parse(text);
+  if (!json) return bad(json.error().what);
+  Members members(*json);
+  BusEntry entry;
+  entry.name = members.text("name");
+  entry.instance = members.hexadecimal("instance");
+  entry.host = members.text("host");
+  entry.pid = static_cast<std::int64_t>(members.number("pid", 0, std::numeric_limits<std::int64_t>::max()));
+  entry.address = members.text("address");
+  entry.port = static_cast<std::uint16_t>(members.number("port", 1, 65'535));
+  entry.providers = members.texts("providers", kMostProviders);
+  entry.page_bytes = static_cast<std::uint32_t>(members.number("page_bytes", 0, kMostPageBytes));
+  entry.program = members.text("program");
+  entry.unix_time = members.real("unix_time");
+  entry.trigger_list = members.boolean("trigger_list");
+  entry.links = members.fids("links");
+  if (!is_name(entry.name)) {
+    members.wrong(fmt::format("`{}` is no name: letters, digits, `.`, `_` and `-`, at most {}", entry.name, kMostName));
+  } else if (file.filename() != entry.name + std::string(kExtension)) {
+    members.wrong(fmt::format("the file of `{}` is {}{}", entry.name, entry.name, kExtension));
+  }
+  if (!members.wrong().empty()) return bad(members.wrong());
+  return entry;
+}
+
+std::filesystem::path default_bus() { return base::runtime_directory_name() / "bus"; }
+
+Result<Advertisement> Advertisement::put(const std::filesystem::path& bus, BusEntry entry) {
+  const std::filesystem::path file = bus / (entry.name + std::string(kExtension));
+  const std::string text = bus_entry_text(entry);
+  (void)RODEO_TRY(parse_bus_entry(text, file));
+  RODEO_TRY(check_runtime_directory(bus));
+  if (::mkdir(bus.c_str(), 0700) != 0 && errno != EEXIST)
+    return no_bus(bus, fmt::format("cannot make the bus: {}", std::strerror(errno)));
+  const auto there = read_entry(file);
+  if (there && !is_ours(*there, entry) && somebody_answers(there->address, there->port, kPatience)) {
+    return std::unexpected(
+        Error{"transport.name_taken",
+              fmt::format("another publisher has the name {}: {}, process {} on {}, answers at {} port {}", entry.name,
+                          there->program, there->pid, there->host, there->address, there->port),
+              file.string(), "give this one another name, or end the other"});
+  }
+  const std::filesystem::path part = bus / fmt::format("{}.{:016x}.part", entry.name, entry.instance);
+  std::ofstream out(part, std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out || ::rename(part.c_str(), file.c_str()) != 0) {
+    const int error = errno;
+    (void)::remove(part.c_str());
+    return no_bus(bus, fmt::format("cannot write {}: {}", file.filename().string(), std::strerror(error)));
+  }
+  return Advertisement(file, entry.instance);
+}
+
+Advertisement::~Advertisement() {
+  if (file_.empty()) return;
+  const auto there = read_entry(file_);
+  if (there && there->instance == instance_) (void)::remove(file_.c_str());
+}
+
+Result<BusReading> read_bus(const std::filesystem::path& bus) {
+  BusReading reading;
+  std::error_code error;
+  std::filesystem::directory_iterator next(bus, error);
+  if (error == std::errc::no_such_file_or_directory) return reading;
+  if (error) return no_bus(bus, fmt::format("cannot read the bus: {}", error.message()));
+  RODEO_TRY(check_runtime_directory(bus));
+  std::vector<std::filesystem::path> files;
+  for (; next != std::filesystem::directory_iterator{}; next.increment(error)) {
+    if (next->path().extension() != kExtension) continue;
+    if (files.size() == kMostBusFiles) {
+      reading.unreadable.push_back(
+          {"transport.bus", fmt::format("there are more than {} files on the bus; the rest is left out", kMostBusFiles),
+           bus.string(), "remove those that no publisher writes"});
+      break;
+    }
+    files.push_back(next->path());
+  }
+  if (error) return no_bus(bus, fmt::format("cannot read the bus: {}", error.message()));
+  for (const std::filesystem::path& file : files) {
+    auto entry = read_entry(file);
+    if (entry) {
+      reading.entries.push_back(*std::move(entry));
+    } else if (std::filesystem::exists(file, error)) {  // otherwise its publisher has just ended
+      reading.unreadable.push_back(std::move(entry).error());
+    }
+  }
+  std::ranges::sort(reading.entries, {}, &BusEntry::name);
+  return reading;
+}
+
+bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (port == 0 || ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  const base::UniqueFd socket(
+      ::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, found->ai_protocol));
+  if (!socket) return false;
+  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) {
+    if (errno != EINPROGRESS || !base::wait_for(socket.get(), POLLOUT, std::chrono::steady_clock::now() + patience))
+      return false;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return false;
+  }
+  return !ends_at_itself(socket.get());  // a free port of this host may be given to our own end
+}
+
+}  // namespace rodeo::transport
