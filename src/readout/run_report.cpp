@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "input/losses.h"
 #include "readout/back_pressure.h"
 #include "readout/known_events.h"
 
@@ -99,12 +100,6 @@ std::string in_a_line(std::string text) {
 constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
 
-/// Counters of inputs that say that data are missing, or were there and could not be read.
-constexpr std::array<std::string_view, 15> kInputLosses{
-    "card_links_down", "card_lost_packets", "sequence_gaps",   "lost_blocks",   "bad_marker",
-    "bad_trailer",     "packet_gaps",       "lost_pages",      "bad_rdh",       "skipped_bytes",
-    "chunks_cut_off",  "triggers_cut_off",  "triggers_missed", "cards_cut_off", "damaged"};
-
 /// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
 constexpr std::array<std::string_view, 3> kConsumerLosses{"exceptions", "work_threw", kUnprocessed};
 
@@ -159,7 +154,7 @@ std::uint64_t RunReport::lost() const {
   return sum;
 }
 
-std::vector<NamedCounter> RunReport::input_losses() const { return counters_if(input, one_of(kInputLosses)); }
+std::vector<NamedCounter> RunReport::input_losses() const { return counters_if(input, input::is_loss); }
 
 std::vector<NamedCounter> losses_of(const FragmentConsumer::Status& consumer) {
   return counters_if(consumer.counters, [](std::string_view name) {

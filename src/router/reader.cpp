@@ -1,0 +1,158 @@
+#include "router/reader.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "base/clock.h"
+#include "base/pin.h"
+
+namespace rodeo::router {
+namespace {
+
+/// A chunk in parts counts with its last.
+std::uint64_t chunks_of(const Page& page) {
+  std::uint64_t chunks = 0;
+  for (const ChunkRun& run : page.runs) chunks += run.more_follows ? 0 : run.count;
+  return chunks;
+}
+
+std::uint64_t bytes_of(const Page& page) {
+  std::uint64_t bytes = 0;
+  for (const ChunkRun& run : page.runs) {
+    if (run.entries == nullptr) {
+      bytes += std::uint64_t{run.count} * run.size;
+    } else {
+      for (std::uint32_t i = 0; i < run.count; ++i) bytes += run.entries[i].size;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
+               std::span<const Fid> links)
+    : settings_(std::move(settings)),
+      name_(publisher.name),
+      links_(links.size()),
+      grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
+      stream_(std::move(stream)),
+      publisher_(publisher, links, settings_.trigger_list) {}
+
+Reader::~Reader() { join(); }
+
+void Reader::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reader::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Reader::run() {
+  base::set_thread_name(settings_.thread_name);
+  base::pin_thread_or_warn(settings_.cpu, settings_.thread_name);
+  cpu_.attach();
+  try {
+    read();
+    stream_ended_.store(true, std::memory_order_release);
+    send_what_is_left();
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(failure_mutex_);
+    failure_ = fmt::format("{}: {}", name_, error.what());
+  }
+  stream_ended_.store(true, std::memory_order_release);
+  cpu_.detach();
+  ended_.store(true, std::memory_order_release);
+}
+
+void Reader::read() {
+  base::Backoff backoff(settings_.idle);
+  Page* page = nullptr;
+  std::uint64_t clock_ns = stream_->clock_ns();
+  for (;;) {
+    bool moved = false;
+    if (page == nullptr) {
+      const PollStatus status = stream_->poll(page);
+      if (status == PollStatus::end) return;
+      if (status == PollStatus::page) {
+        counters_.add(ReaderCounter::chunks_read, chunks_of(*page));
+        counters_.add(ReaderCounter::bytes_read, bytes_of(*page));
+      } else {
+        page = nullptr;
+      }
+    }
+    const std::uint64_t now_ns = base::steady_now_ns();
+    if (page != nullptr && publish(*page, now_ns)) {
+      page->drop();
+      page = nullptr;
+      moved = true;
+    }
+    if (page == nullptr) clock_ns = stream_->clock_ns();
+    publisher_.progress(now_ns, clock_ns);
+    if (!subscribed_.load(std::memory_order_relaxed) && publisher_.all_links_subscribed())
+      subscribed_.store(true, std::memory_order_release);
+    moved ? backoff.reset() : backoff.idle();
+  }
+}
+
+/// True once the page is done with.
+bool Reader::publish(Page& page, std::uint64_t now_ns) {
+  if (given_up_) {
+    counters_.add(ReaderCounter::not_taken, chunks_of(page));
+    return true;
+  }
+  if (publisher_.publish(page.runs)) {
+    refused_since_ns_ = 0;
+    return true;
+  }
+  // Time counts from when the run began to end.
+  if (refused_since_ns_ == 0 || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
+  if (now_ns - refused_since_ns_ <= grace_ns_) return false;
+  given_up_ = true;
+  counters_.add(ReaderCounter::not_taken, counters_.read(ReaderCounter::chunks_read) - given());
+  return true;
+}
+
+/// Chunks that the publisher has taken, wanted or not.
+std::uint64_t Reader::given() const {
+  const std::vector<NamedCounter> counters = publisher_.counters();
+  return counter_value(counters, "chunks_wanted") + counter_value(counters, "no_subscriber");
+}
+
+/// Until all is sent, or nothing has been for `grace`.
+void Reader::send_what_is_left() {
+  publisher_.end();
+  base::Backoff backoff;
+  std::uint64_t sent = 0;
+  std::uint64_t moved_ns = base::steady_now_ns();
+  while (!publisher_.ended()) {
+    const std::uint64_t now_ns = base::steady_now_ns();
+    publisher_.progress(now_ns, stream_->clock_ns());
+    if (const std::uint64_t now_sent = counter_value(publisher_.counters(), "pages_sent"); now_sent != sent) {
+      sent = now_sent;
+      moved_ns = now_ns;
+    }
+    if (now_ns - moved_ns > grace_ns_) return;
+    backoff.idle();
+  }
+}
+
+std::string Reader::failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+ReaderStatus Reader::status() const {
+  // Downstream first: what went out was read.
+  ReaderStatus out{.name = name_, .links = links_, .trigger_list = settings_.trigger_list};
+  out.subscribers = publisher_.subscribers();
+  out.counters = publisher_.counters();
+  for (std::size_t i = 0; i < kReaderCounters.size(); ++i)
+    out.counters.push_back({std::string(kReaderCounters[i].name), counters_.read(static_cast<ReaderCounter>(i))});
+  out.cpu_seconds = cpu_.seconds();
+  return out;
+}
+
+}  // namespace rodeo::router

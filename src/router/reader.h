@@ -1,0 +1,77 @@
+// Reader: a thread that reads one stream of an input and publishes what it brings.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "base/counters.h"
+#include "base/thread.h"
+#include "router/router_status.h"
+#include "transport/publisher.h"
+
+namespace rodeo::router {
+
+class Reader {
+ public:
+  struct Settings {
+    std::string thread_name;
+    int cpu = -1;  ///< pinned to it unless negative
+    base::IdlePolicy idle = base::IdlePolicy::sleep;
+    bool trigger_list = false;
+  };
+
+  /// Listens, and is on the bus. Throws SetupError, as Publisher does.
+  Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
+         std::span<const Fid> links);
+  /// Waits for the thread.
+  ~Reader();
+
+  void start();
+  void join();
+
+  bool trigger_list() const { return settings_.trigger_list; }
+
+  /// The run is ending: who takes nothing for `grace` is not waited for any longer. Any thread.
+  void end() { ending_.store(true, std::memory_order_relaxed); }
+
+  // Any thread, any time.
+  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }
+  bool stream_ended() const { return stream_ended_.load(std::memory_order_acquire); }
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  std::string failure() const;
+  ReaderStatus status() const;
+
+ private:
+  void run();
+  void read();
+  void send_what_is_left();
+  bool publish(Page& page, std::uint64_t now_ns);
+  std::uint64_t given() const;
+
+  const Settings settings_;
+  const std::string name_;
+  const std::size_t links_;
+  const std::uint64_t grace_ns_;
+  std::unique_ptr<DataStream> stream_;
+  transport::Publisher publisher_;
+
+  base::CounterBlock<ReaderCounter> counters_;
+  std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
+  bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
+  std::atomic<bool> ending_{false};
+  std::atomic<bool> subscribed_{false};
+  std::atomic<bool> stream_ended_{false};
+  std::atomic<bool> ended_{false};
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
+  base::ThreadCpu cpu_;
+  std::thread thread_;
+};
+
+}  // namespace rodeo::router

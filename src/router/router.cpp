@@ -1,0 +1,170 @@
+#include "router/router.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "router/reader_cut.h"
+#include "router/subscriber_changes.h"
+#include "settings/text_file.h"
+#include "transport/bus.h"
+
+namespace rodeo::router {
+namespace {
+
+/// What a factory made, or its error with the table that asked for it.
+std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::ComponentRegistry& registry) {
+  auto made = registry.make_input(settings.type, settings.parameters);
+  if (made) return *std::move(made);
+  Error error = std::move(made).error();
+  if (error.where.empty()) error.where = settings.where;
+  throw SetupError(std::move(error));
+}
+
+std::string secret_in(const std::filesystem::path& file) {
+  if (file.empty()) return {};
+  const auto text = settings::read_text_file(file);
+  if (!text) throw SetupError(text.error());
+  constexpr const char* kBlank = " \t\r\n";
+  const std::size_t begin = text->find_first_not_of(kBlank);
+  if (begin == std::string::npos)
+    throw SetupError(
+        {"router.no_secret", "the file of the secret is empty", file.string(), "write one into it, for its owner alone"});
+  return text->substr(begin, text->find_last_not_of(kBlank) + 1 - begin);
+}
+
+}  // namespace
+
+Router::Router(RouterSettings settings, const base::ComponentRegistry& registry) : settings_(std::move(settings)) {
+  input_ = input_of(settings_.input, registry);
+  try {
+    make_readers();
+  } catch (const SetupError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw SetupError({"router.start", error.what(), settings_.input.where, ""});
+  }
+}
+
+Router::~Router() {
+  stop();
+  join();
+}
+
+void Router::make_readers() {
+  const std::span<const Fid> links = input_->links();
+  auto parts = cut_into_readers(links, settings_.readers);
+  if (!parts) throw SetupError(parts.error());
+  transport::PublisherSettings publisher{.name = {},
+                                         .bus = settings_.bus.empty() ? transport::default_bus() : settings_.bus,
+                                         .address = settings_.address,
+                                         .providers = settings_.providers,
+                                         .secret = secret_in(settings_.secret_file),
+                                         .page_bytes = settings_.page_bytes,
+                                         .pages = settings_.pages,
+                                         .flush = settings_.flush,
+                                         .grace = settings_.grace};
+  const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> of, bool list) {
+    const std::size_t n = readers_.size();
+    publisher.name = fmt::format("{}.{}", settings_.name, n);
+    readers_.push_back(std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
+                                                                 .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
+                                                                 .idle = settings_.idle,
+                                                                 .trigger_list = list},
+                                                std::move(stream), publisher, of));
+  };
+  for (const std::vector<Fid>& part : *parts) add(input_->open(part), part, false);
+  if (auto list = input_->open_trigger_list()) {
+    const Fid fid = trigger_list_fid(links);
+    add(std::move(list), std::span(&fid, 1), true);
+  }
+}
+
+void Router::start() {
+  phase_ = Phase::running;
+  waiting_ = settings_.wait_for_subscribers;
+  for (const auto& reader : readers_) reader->start();
+  if (waiting_) return;
+  try {
+    start_input();
+  } catch (const std::exception& error) {
+    stop();
+    join();
+    if (const auto* known = dynamic_cast<const SetupError*>(&error)) throw SetupError(known->error());
+    throw SetupError({"router.start", error.what(), settings_.input.where, ""});
+  }
+}
+
+void Router::start_input() {
+  waiting_ = false;
+  start_ns_ = base::steady_now_ns();
+  input_->start();
+}
+
+void Router::step() {
+  if (phase_ != Phase::running && phase_ != Phase::draining) return;
+  const auto all = [&](auto condition) {
+    return std::ranges::all_of(readers_, [&](const auto& one) { return condition(*one); });
+  };
+  RouterStatus now = status();
+  if (failure_.empty() && !now.failure.empty()) {
+    failure_ = now.failure;
+    stop();
+  }
+  for (std::string& message : subscriber_changes(previous_, now)) messages_.push_back(std::move(message));
+  if (waiting_ && phase_ == Phase::running &&
+      std::ranges::all_of(readers_, [](const auto& one) { return one->trigger_list() || one->all_links_subscribed(); })) {
+    try {
+      messages_.emplace_back("every link has a subscriber: the input starts");
+      start_input();
+    } catch (const std::exception& error) {
+      failure_ = error.what();
+      stop();
+    }
+  }
+  previous_ = std::move(now);
+  if (all([](const Reader& one) { return one.stream_ended(); })) {
+    if (end_ns_ == 0) end_ns_ = base::steady_now_ns();
+    phase_ = Phase::draining;
+  }
+  if (!all([](const Reader& one) { return one.ended(); })) return;
+  join();
+  phase_ = Phase::stopped;
+}
+
+void Router::stop() {
+  if (phase_ == Phase::running) {
+    phase_ = Phase::draining;
+    if (end_ns_ == 0) end_ns_ = base::steady_now_ns();
+  }
+  input_->stop();
+  for (const auto& reader : readers_) reader->end();
+}
+
+void Router::join() {
+  // An input that ended by itself still has threads to let go; its streams are the readers'.
+  input_->stop();
+  for (const auto& reader : readers_) reader->join();
+}
+
+RouterStatus Router::status() const {
+  RouterStatus out;
+  out.phase = phase_;
+  out.waiting = waiting_;
+  if (start_ns_ != 0) out.seconds = static_cast<double>((end_ns_ != 0 ? end_ns_ : base::steady_now_ns()) - start_ns_) * 1e-9;
+  out.failure = failure_;
+  for (const auto& reader : readers_) {
+    out.readers.push_back(reader->status());
+    if (out.failure.empty()) out.failure = reader->failure();
+  }
+  out.input = input_->counters();
+  out.input_cpu_seconds = input_->cpu_seconds();
+  if (out.failure.empty()) out.failure = input_->failure();
+  return out;
+}
+
+std::vector<std::string> Router::take_messages() { return std::exchange(messages_, {}); }
+
+}  // namespace rodeo::router

@@ -1,0 +1,67 @@
+#include "router/router_report.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "input/losses.h"
+
+namespace rodeo::router {
+namespace {
+
+/// While a run goes on, what is under way is in no counter yet.
+Condition condition_of(const RouterReport& report, bool over, bool aborted) {
+  if (aborted || !report.failure.empty()) return Condition::aborted;
+  if (over && !report.adds_up()) return Condition::wrong;
+  const bool lost = report.not_taken > 0 || report.pending > 0 || report.no_data || !report.input_losses().empty();
+  return lost ? Condition::incomplete : Condition::good;
+}
+
+}  // namespace
+
+std::vector<NamedCounter> RouterReport::input_losses() const {
+  std::vector<NamedCounter> out;
+  std::ranges::copy_if(input, std::back_inserter(out),
+                       [](const NamedCounter& counter) { return counter.value > 0 && input::is_loss(counter.name); });
+  return out;
+}
+
+std::string limited_by(const RouterStatus& status) {
+  std::map<std::string, std::uint64_t> waits;
+  for (const ReaderStatus& reader : status.readers) {
+    for (const auto& subscriber : reader.subscribers) waits[subscriber.name] += subscriber.waits;
+  }
+  const auto most = std::ranges::max_element(waits, {}, [](const auto& one) { return one.second; });
+  return most == waits.end() || most->second == 0 ? "nothing" : most->first;
+}
+
+RouterReport make_report(const RouterSettings& settings, const RouterStatus& status, bool aborted) {
+  RouterReport report;
+  report.name = settings.name;
+  report.seconds = status.seconds;
+  report.failure = status.failure;
+  report.links = status.links();
+  // An input that counts nothing itself is believed to have sent what the readers got.
+  report.sent = counter_value(status.input, "sent", status.sum("chunks_read"));
+  report.published = status.sum("chunks_wanted");
+  report.no_subscriber = status.sum("no_subscriber");
+  report.not_taken = status.sum("not_taken");
+  report.bytes_in = status.sum("bytes_read");
+  const bool over = status.phase == Phase::stopped;
+  for (const ReaderStatus& reader : status.readers) {
+    report.bytes_sent += reader["bytes_sent"];
+    report.router_cpu_seconds += reader.cpu_seconds;
+    for (const auto& subscriber : reader.subscribers) {
+      if (over && !subscriber.monitor) report.pending += subscriber.pending_chunks;
+    }
+  }
+  report.input_cpu_seconds = status.input_cpu_seconds;
+  report.limited_by = limited_by(status);
+  report.input = status.input;
+  report.readers = status.readers;
+  report.no_data = over && report.sent == 0;
+  report.condition = condition_of(report, over, aborted);
+  return report;
+}
+
+}  // namespace rodeo::router

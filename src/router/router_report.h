@@ -1,0 +1,49 @@
+// What a run of a router came to: the numbers of the report, computed once from the last status, and the sums that must hold.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "router/router_status.h"
+#include "router/settings.h"
+
+namespace rodeo::router {
+
+using process::Condition;
+
+struct RouterReport {
+  std::string name;
+  double seconds = 0;
+  Condition condition = Condition::good;
+  std::string failure;
+
+  std::size_t links = 0;
+  // Chunks of links; those of the trigger's list are in its reader's counters.
+  std::uint64_t sent = 0;           ///< by the input's own count; else what it handed over
+  std::uint64_t published = 0;      ///< to one subscriber or more
+  std::uint64_t no_subscriber = 0;  ///< that nobody wanted
+  std::uint64_t not_taken = 0;      ///< that went to nobody, since at the end a subscriber of data took nothing
+  std::uint64_t pending = 0;        ///< of those published: in pages that a subscriber of data did not take before the end
+  bool no_data = false;             ///< the run is over, and no chunk came
+  bool adds_up() const { return sent == published + no_subscriber + not_taken; }
+
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_sent = 0;  ///< of pages, once for each subscriber
+  double router_cpu_seconds = 0;
+  double input_cpu_seconds = 0;
+  std::string limited_by;
+  std::vector<NamedCounter> input;
+  std::vector<ReaderStatus> readers;
+
+  /// What the input found to be missing or unreadable in what it was given, by name.
+  std::vector<NamedCounter> input_losses() const;
+};
+
+/// `aborted`: the user would not wait for the end.
+RouterReport make_report(const RouterSettings& settings, const RouterStatus& status, bool aborted);
+
+/// The subscriber of data that the readers waited for most often, by its name; "nothing" if they waited for nobody.
+std::string limited_by(const RouterStatus& status);
+
+}  // namespace rodeo::router

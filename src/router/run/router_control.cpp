@@ -1,0 +1,38 @@
+#include "router/run/router_control.h"
+
+#include <fmt/format.h>
+
+#include "process/control_request.h"
+#include "router/run/router_report_output.h"
+
+namespace rodeo::router {
+namespace {
+
+constexpr process::ControlledProcess kRouter{
+    .noun = "router", .extension = ".router", .which_code = "process.which_router", .start = "rodeo route CONFIG"};
+
+}  // namespace
+
+std::string answer_request(Router& router, const std::string& line) {
+  return process::answer_line(line, [&](const Json& request) {
+    const std::string command = process::text_of(request, "command");
+    if (command == "status") {
+      const RouterStatus status = router.status();
+      return process::reply(status_json(make_report(router.settings(), status, false), status));
+    }
+    if (command == "stop") {
+      router.stop();
+      return process::reply(Json::object());
+    }
+    return process::refusal({"process.unknown_command", fmt::format("`{}` is no command of a router", command), "",
+                             "the commands are status and stop"});
+  });
+}
+
+std::string control_socket_name(const std::string& router_name) { return router_name + std::string(kRouter.extension); }
+
+Result<Json> ask_router(const std::string& name, const Json& request) {
+  return process::ask_process(kRouter, name, request);
+}
+
+}  // namespace rodeo::router

@@ -1,0 +1,22 @@
+// What a running router answers on its control socket, and what the command line asks it. Protocol: docs/protocols/control.md.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "router/router.h"
+#include "settings/json.h"
+
+namespace rodeo::router {
+
+/// The answer to one line; never throws. Called between two steps of the router, by its thread.
+std::string answer_request(Router& router, const std::string& request);
+
+/// Sends a request to the router of this name - empty: the only one that runs - and returns the `reply` member of its answer.
+/// Errors: process.unreachable, process.which_router, and what the router refuses.
+Result<settings::Json> ask_router(const std::string& name, const settings::Json& request);
+
+/// The control socket's file name: "NAME.router".
+std::string control_socket_name(const std::string& router_name);
+
+}  // namespace rodeo::router

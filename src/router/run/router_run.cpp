@@ -1,0 +1,39 @@
+#include "router/run/router_run.h"
+
+#include "base/clock.h"
+#include "process/orderly_run.h"
+#include "router/run/router_control.h"
+#include "router/run/router_view.h"
+
+namespace rodeo::router {
+
+RouterReport run_router(Router& router, std::optional<double> seconds, process::LineServer* control,
+                        const std::function<void(const RouterStatus&)>& observe) {
+  process::LiveView view;
+  RouterStatus before;
+  const std::uint64_t begin_ns = base::steady_now_ns();
+  const auto step = [&] {
+    router.step();
+    RouterStatus status = router.status();
+    if (seconds && status.seconds >= *seconds) router.stop();
+    for (const std::string& message : router.take_messages()) view.say(message);
+    if (observe) observe(status);
+    // Not the time of the input, which may not have begun.
+    const double shown_s = static_cast<double>(base::steady_now_ns() - begin_ns) * 1e-9;
+    if (view.show(
+            shown_s, [&](process::ViewStyle style) { return view_lines(router.settings(), before, status, style); },
+            [&] { return view_line(before, status); }))
+      before = std::move(status);
+    return router.phase() != Phase::stopped;
+  };
+  process::run_in_order({.start = [&] { router.start(); },
+                         .step = step,
+                         .stop = [&] { router.stop(); },
+                         .answer = [&](const std::string& line) { return answer_request(router, line); },
+                         .ending = "the input stops, what is under way goes to its subscribers",
+                         .aborted = "what is under way is lost"},
+                        view, control);
+  return make_report(router.settings(), router.status(), router.phase() != Phase::stopped);
+}
+
+}  // namespace rodeo::router

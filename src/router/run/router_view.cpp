@@ -1,0 +1,85 @@
+#include "router/run/router_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/sentence.h"
+#include "base/units.h"
+#include "router/router_report.h"
+
+namespace rodeo::router {
+namespace {
+
+using Subscriber = transport::Publisher::Subscriber;
+
+std::string count(std::uint64_t n) { return base::format_count(static_cast<double>(n)); }
+
+/// So many a second between two looks, as text.
+struct Rate {
+  double seconds;
+  std::string operator()(std::uint64_t before, std::uint64_t now, std::string_view unit) const {
+    return base::format_quantity(seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0, unit);
+  }
+};
+
+const Subscriber* same(const RouterStatus& status, std::size_t reader, const Subscriber& subscriber) {
+  if (reader >= status.readers.size()) return nullptr;
+  const auto& all = status.readers[reader].subscribers;
+  const auto found = std::ranges::find_if(
+      all, [&](const Subscriber& one) { return one.name == subscriber.name && one.peer == subscriber.peer; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<std::string> view_lines(const RouterSettings& settings, const RouterStatus& before, const RouterStatus& now,
+                                    process::ViewStyle style) {
+  const process::Painter paint(style);
+  const Rate rate{now.seconds - before.seconds};
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& head, const std::vector<std::string>& parts) {
+    process::add_line(lines, head, parts, style.columns);
+  };
+  add(fmt::format("{}  {} {}", paint.bold("rodeo " + settings.name),
+                  now.waiting ? "waits for subscribers" : process::phase_name(now.phase), process::clock_text(now.seconds)),
+      {paint.dim(now.phase == Phase::running ? "   Ctrl-C ends it in order" : "")});
+  add(fmt::format("  chunks     {:>12}", rate(before.sum("chunks_read"), now.sum("chunks_read"), "/s")),
+      {"   published " + count(now.sum("chunks_wanted")), "   no subscriber " + count(now.sum("no_subscriber"))});
+  add(fmt::format("  payload    {:>12}", rate(before.sum("bytes_read"), now.sum("bytes_read"), "B/s")),
+      {"   in pages " + rate(before.sum("bytes_sent"), now.sum("bytes_sent"), "B/s")});
+  for (std::size_t i = 0; i < now.readers.size(); ++i) {
+    const ReaderStatus& reader = now.readers[i];
+    const ReaderStatus then = i < before.readers.size() ? before.readers[i] : ReaderStatus{};
+    std::vector<std::string> parts{"   " + (reader.trigger_list ? "trigger list" : base::counted(reader.links, "link")),
+                                   "   waits " + count(reader["waits"])};
+    if (reader["not_taken"] > 0) parts.push_back(paint.bad("   not taken " + count(reader["not_taken"])));
+    add(fmt::format("  {:<10} {:>12}", reader.name, rate(then["chunks_read"], reader["chunks_read"], "/s")), parts);
+    for (const Subscriber& one : reader.subscribers) {
+      const Subscriber* const was = same(before, i, one);
+      std::vector<std::string> more{fmt::format("   {} ({}) {}", one.name, one.monitor ? "monitor" : "data", one.peer),
+                                    "   " + base::counted(one.links, "link")};
+      if (one.dropped_pages > 0) more.push_back(paint.warn(fmt::format("   {} pages dropped", count(one.dropped_pages))));
+      if (!one.connected) more.push_back(paint.warn("   gone"));
+      add(fmt::format("    {:<8} {:>12}", "to", rate(was == nullptr ? 0 : was->chunks, one.chunks, "/s")), more);
+    }
+  }
+  const std::string limit = limited_by(now);
+  add(fmt::format("  limited by: {}", limit == "nothing" ? paint.good(limit) : paint.warn(limit)), {});
+  return lines;
+}
+
+std::string view_line(const RouterStatus& before, const RouterStatus& now) {
+  if (now.waiting) return "waits for subscribers";
+  const Rate rate{now.seconds - before.seconds};
+  std::size_t subscribers = 0;
+  for (const ReaderStatus& reader : now.readers)
+    subscribers += static_cast<std::size_t>(std::ranges::count(reader.subscribers, true, &Subscriber::connected));
+  return fmt::format("{}  chunks {}  payload {}  published {}  no subscriber {}  {}  waits {}  limited by {}",
+                     process::clock_text(now.seconds), rate(before.sum("chunks_read"), now.sum("chunks_read"), "/s"),
+                     rate(before.sum("bytes_read"), now.sum("bytes_read"), "B/s"), count(now.sum("chunks_wanted")),
+                     count(now.sum("no_subscriber")), base::counted(subscribers, "subscription"), count(now.sum("waits")),
+                     limited_by(now));
+}
+
+}  // namespace rodeo::router

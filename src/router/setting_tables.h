@@ -1,0 +1,25 @@
+// What a configuration may say of a router: one declaration of each setting, from which keys, values and reference follow.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rodeo/settings.h"
+#include "router/settings.h"
+#include "settings/declarations.h"
+
+namespace rodeo::router {
+
+/// A router as it is written.
+struct RouterKeys : RouterSettings {
+  std::vector<std::string> plugins;
+  std::vector<std::string> plugin_directories;
+  bool control = true;
+};
+
+const Settings<RouterKeys>& router_settings();  ///< [router]
+
+/// [router] and the tables below it.
+std::vector<settings::TableDeclaration> router_tables();
+
+}  // namespace rodeo::router

@@ -1,0 +1,17 @@
+// What is said when a subscriber comes, goes or comes back.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "router/router_status.h"
+
+namespace rodeo::router {
+
+/// One sentence for each subscriber that is there now and was not before, or the other way round.
+std::vector<std::string> subscriber_changes(const RouterStatus& before, const RouterStatus& now);
+
+/// "readout (data) at 127.0.0.1:40213, tcp"
+std::string text_of(const transport::Publisher::Subscriber& subscriber);
+
+}  // namespace rodeo::router
