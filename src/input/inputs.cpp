@@ -6,6 +6,7 @@
 #include "input/card_input.h"
 #include "input/file_input.h"
 #include "input/generator_input.h"
+#include "input/network_input.h"
 
 namespace rodeo::input {
 namespace {
@@ -40,6 +41,10 @@ void register_inputs(Registry& registry) {
       [](const Parameters& parameters) -> std::unique_ptr<DataInput> {
         return std::make_unique<CardInput>(CardInputSettings::from(parameters));
       });
+  registry.add_input({.name = "network", .help = "Subscribes to links that routers publish.", .keys = network_input_keys()},
+                     [](const Parameters& parameters) -> std::unique_ptr<DataInput> {
+                       return std::make_unique<NetworkInput>(NetworkInputSettings::from(parameters));
+                     });
 }
 
 }  // namespace rodeo::input

@@ -29,11 +29,12 @@ struct PublisherSettings {
 };
 
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
-inline constexpr std::array<base::CounterInfo, 8> kPublisherCounters{{
+inline constexpr std::array<base::CounterInfo, 9> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
-    {"no_subscriber", "chunks", "Chunks that no subscriber wanted, or whose subscriber did not come back in time."},
-    {"monitor_pages_dropped", "pages", "Pages that a monitor had no room for."},
+    {"no_subscriber", "chunks", "Chunks that no subscriber wanted."},
+    {"undelivered", "chunks", "Chunks in pages for subscribers of data who did not come back for them."},
+    {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
@@ -87,7 +88,7 @@ class Publisher {
     std::uint64_t chunks = 0;
     std::uint64_t bytes = 0;
     std::uint64_t pages = 0;
-    std::uint64_t dropped_pages = 0;
+    std::uint64_t dropped_chunks = 0;
     std::uint64_t waits = 0;           ///< publish() that returned false since this one had no room
     std::uint64_t pending_chunks = 0;  ///< of `chunks`: in pages that it has not taken
   };

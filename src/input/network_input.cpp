@@ -1,0 +1,153 @@
+#include "input/network_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/named_counters.h"
+#include "formats/fid.h"
+#include "input/paged_stream.h"
+#include "rodeo/settings.h"
+#include "transport/secret.h"
+
+namespace rodeo::input {
+namespace {
+
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw SetupError(std::move(result.error()));
+  return std::move(*result);
+}
+
+const Settings<NetworkInputSettings>& network_input_table() {
+  using K = NetworkInputSettings;
+  static const Settings<K> table{
+      setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
+      setting(&K::name, "subscriber", "Name under which publishers show this readout."),
+      setting(&K::links, "links", "Links that are subscribed to. Empty means all that are on the bus at the start."),
+      setting(&K::provider, "provider", "Network that is used: a provider of libfabric.", {.choices = {"tcp", "shm", "verbs"}}),
+      setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
+      setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.", {.minimum = 4, .maximum = 4096}),
+      setting(&K::monitor, "monitor", "Rather lose chunks than make publishers wait."),
+      setting(&K::unbuffered, "unbuffered", "Publishers send each run at once: less latency, more work."),
+      setting(&K::wait, "wait", "How long publishers are waited for at the start.", {.minimum = 0}),
+      setting(&K::silence, "silence",
+              "A publisher that has not been heard for so long is no longer waited for; events go on without its links.",
+              {.minimum = 1e8}),
+  };
+  return table;
+}
+
+const transport::BusEntry* publisher_of(const std::vector<transport::BusEntry>& entries, Fid link) {
+  const auto found = std::ranges::find_if(entries, [&](const transport::BusEntry& entry) {
+    return !entry.trigger_list && std::ranges::find(entry.links, link) != entry.links.end();
+  });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+/// Those of the bus that answer.
+std::vector<transport::BusEntry> living(const std::filesystem::path& bus) {
+  std::vector<transport::BusEntry> entries = need(transport::read_bus(bus)).entries;
+  std::erase_if(entries, [](const transport::BusEntry& entry) {
+    return !transport::somebody_answers(entry.address, entry.port, std::chrono::milliseconds{500});
+  });
+  return entries;
+}
+
+}  // namespace
+
+NetworkInputSettings NetworkInputSettings::from(const Parameters& parameters) { return network_input_table().read(parameters); }
+
+std::vector<Key> network_input_keys() { return network_input_table().keys(); }
+
+NetworkInput::NetworkInput(NetworkInputSettings settings)
+    : settings_(std::move(settings)), secret_(need(transport::read_secret(settings_.secret_file))) {
+  if (settings_.bus.empty()) settings_.bus = transport::default_bus();
+  const std::uint64_t begin = base::steady_now_ns();
+  for (;;) {
+    entries_ = living(settings_.bus);
+    const auto missing = std::ranges::find_if(settings_.links, [&](Fid link) { return publisher_of(entries_, link) == nullptr; });
+    const bool some = std::ranges::any_of(entries_, [](const auto& entry) { return !entry.trigger_list && !entry.links.empty(); });
+    if (some && missing == settings_.links.end()) break;
+    if (base::steady_now_ns() - begin >= static_cast<std::uint64_t>(settings_.wait.count())) {
+      throw SetupError({"input.no_publisher",
+                        some ? fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing))
+                             : fmt::format("no publisher answers on the bus {}", settings_.bus.string()),
+                        "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  }
+  if (settings_.links.empty()) {
+    for (const transport::BusEntry& entry : entries_) {
+      if (entry.trigger_list) continue;
+      for (const Fid link : entry.links) {
+        if (std::ranges::find(settings_.links, link) == settings_.links.end()) settings_.links.push_back(link);
+      }
+    }
+  }
+  links_ = OfferedLinks(settings_.links);
+}
+
+std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
+  (void)links_.take(links, "the network");
+  std::vector<NetworkStream::Publisher> publishers;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::string& name = publisher_of(entries_, links[i])->name;
+    const auto known = std::ranges::find(names, name);
+    const auto at = static_cast<std::size_t>(known - names.begin());
+    if (known == names.end()) {
+      names.push_back(name);
+      publishers.emplace_back();
+    }
+    publishers[at].links.push_back(links[i]);
+    publishers[at].indices.push_back(static_cast<LinkIndex>(i));
+  }
+  return open(std::move(publishers), false);
+}
+
+std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
+  const auto list = std::ranges::find_if(entries_, &transport::BusEntry::trigger_list);
+  if (list == entries_.end()) return nullptr;
+  return open({{{list->links.front()}, {LinkIndex{0}}}}, true);
+}
+
+std::unique_ptr<DataStream> NetworkInput::open(std::vector<NetworkStream::Publisher> publishers, bool trigger_list) {
+  const transport::SubscriberSettings settings{.name = settings_.name,
+                                               .bus = settings_.bus,
+                                               .provider = settings_.provider,
+                                               .secret = secret_,
+                                               .pages = settings_.pages,
+                                               .monitor = settings_.monitor,
+                                               .unbuffered = settings_.unbuffered,
+                                               .trigger_list = trigger_list};
+  const auto silence = static_cast<std::uint64_t>(settings_.silence.count());
+  auto& streams = trigger_list ? lists_ : streams_;
+  streams.push_back(std::make_unique<NetworkStream>(settings, std::move(publishers), silence));
+  return std::make_unique<StreamHandle>(*streams.back());
+}
+
+void NetworkInput::stop() {
+  for (const auto* streams : {&streams_, &lists_}) {
+    for (const auto& stream : *streams) stream->stop();
+  }
+}
+
+std::vector<NamedCounter> NetworkInput::counters() const {
+  std::vector<NamedCounter> all;
+  for (const auto& stream : streams_) {
+    const NetworkCounts& counts = stream->counts();
+    for (const auto& [name, value] : {std::pair{"sent", stream->counters().chunks},
+                                      {"network_lost", counts.lost_chunks.get()},
+                                      {"network_cut_chunks", counts.cut_chunks.get()},
+                                      {"network_lost_pages", counts.lost_pages.get()},
+                                      {"network_bad_pages", counts.bad_pages.get()},
+                                      {"network_connections", counts.connections.get()}})
+      base::add_counter(all, {name, value});
+  }
+  return all;
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,62 @@
+// NetworkInput: links that routers publish (docs/formats/network-page.md), found on the bus.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "input/network_stream.h"
+#include "input/offered_links.h"
+#include "rodeo/plugin.h"
+
+namespace rodeo::input {
+
+struct NetworkInputSettings {
+  std::filesystem::path bus;
+  std::string name = "readout";
+  std::vector<Fid> links;  ///< empty: all that the bus has at the start
+  std::string provider = "tcp";
+  std::filesystem::path secret_file;
+  std::uint32_t pages = 64;
+  bool monitor = false;
+  bool unbuffered = false;
+  std::chrono::nanoseconds wait = std::chrono::seconds{10};
+  std::chrono::nanoseconds silence = std::chrono::seconds{10};
+
+  /// Throws SetupError.
+  static NetworkInputSettings from(const Parameters& parameters);
+};
+
+std::vector<Key> network_input_keys();
+
+/// `type = "network"`. Each worker has a connection of its own to each publisher of its links. stop() asks publishers for what they still have.
+class NetworkInput final : public DataInput {
+ public:
+  /// Throws SetupError: the bus has no links, or not those that are wanted, within `wait`.
+  explicit NetworkInput(NetworkInputSettings settings);
+
+  std::span<const Fid> links() const override { return links_.all(); }
+  std::unique_ptr<DataStream> open(std::span<const Fid> links) override;
+  std::unique_ptr<DataStream> open_trigger_list() override;
+  void start() override {}
+  void stop() override;
+
+  /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
+  /// "network_lost_pages", "network_bad_pages", "network_connections".
+  std::vector<NamedCounter> counters() const override;
+
+ private:
+  std::unique_ptr<DataStream> open(std::vector<NetworkStream::Publisher> publishers, bool trigger_list);
+
+  NetworkInputSettings settings_;
+  std::string secret_;
+  std::vector<transport::BusEntry> entries_;
+  OfferedLinks links_;
+  std::vector<std::unique_ptr<NetworkStream>> streams_;
+  std::vector<std::unique_ptr<NetworkStream>> lists_;
+};
+
+}  // namespace rodeo::input

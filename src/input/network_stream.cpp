@@ -1,0 +1,199 @@
+#include "input/network_stream.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace rodeo::input {
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at what publishers say
+constexpr std::uint64_t kClockLeadNs = 2'000'000;  // that a publisher may gain on the others
+
+}  // namespace
+
+NetworkStream::NetworkPage::NetworkPage(NetworkStream& of, Source& from, std::size_t links, std::size_t page_bytes)
+    : reader(links, page_bytes), source(&from) {
+  stream = &of;
+  delivered.reserve(2 * page_bytes / formats::kNetworkRunHeaderBytes + links);
+}
+
+NetworkStream::NetworkStream(const transport::SubscriberSettings& settings, std::vector<Publisher> publishers,
+                             std::uint64_t silence_ns)
+    : silence_ns_(silence_ns) {
+  for (const Publisher& publisher : publishers) {
+    for (const LinkIndex link : publisher.indices) {
+      if (link >= source_of_.size()) source_of_.resize(link + std::size_t{1});
+      source_of_[link] = static_cast<std::uint32_t>(sources_.size());
+    }
+    sources_.push_back(std::make_unique<Source>(settings, publisher, ports_));
+  }
+}
+
+NetworkStream::~NetworkStream() = default;
+
+void NetworkStream::release(Page& page) noexcept { returned_.give_back(static_cast<NetworkPage&>(page)); }
+
+void NetworkStream::take_back() {
+  while (NetworkPage* const page = returned_.take()) {
+    page->source->subscriber.give_back(page->slot);
+    page->source->out.set(page->source->out.get() - 1);
+  }
+}
+
+PollStatus NetworkStream::poll(Page*& out) {
+  take_back();
+  ports_.poll([&](const transport::FabricPort& port, const transport::FabricPort::Event& event) {
+    for (const auto& source : sources_) {
+      if (source->subscriber.take(port, event)) return;
+    }
+  });
+  const std::uint64_t now = base::steady_now_ns();
+  if (now - looked_ns_ >= kLookNs) look_around(now);
+  // Page by page: one publisher that always has data must not keep the others from being read.
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = *sources_[turn_];
+    turn_ = turn_ + 1 == sources_.size() ? 0 : turn_ + 1;
+    if (deliver(source, out)) return PollStatus::page;
+  }
+  advance_clock(now);
+  const bool over = std::ranges::all_of(sources_, [](const auto& source) { return source->ended && !source->held; });
+  return over ? PollStatus::end : PollStatus::empty;
+}
+
+void NetworkStream::look_around(std::uint64_t now_ns) {
+  looked_ns_ = now_ns;
+  std::uint64_t connections = 0;
+  for (const auto& source : sources_) {
+    if (stopping_.load(std::memory_order_relaxed)) source->subscriber.leave();
+    source->subscriber.progress(now_ns);
+    connections += source->subscriber.connections();
+  }
+  counts_.connections.set(connections);
+}
+
+bool NetworkStream::deliver(Source& source, Page*& out) {
+  transport::Subscriber& subscriber = source.subscriber;
+  while (const auto received = subscriber.next()) {
+    if (source.page_bytes != subscriber.page_bytes()) {
+      source.pages.clear();
+      source.page_bytes = subscriber.page_bytes();
+    }
+    while (source.pages.size() < subscriber.pages())
+      source.pages.emplace_back(*this, source, source.links.size(), subscriber.page_bytes());
+    NetworkPage& page = source.pages[received->slot];
+    page.slot = received->slot;
+    if (!read(source, page, *received)) {
+      subscriber.give_back(received->slot);
+      subscriber.refuse("it sent what is no page");
+      continue;
+    }
+    if (page.delivered.empty()) {
+      subscriber.give_back(received->slot);
+      continue;
+    }
+    page.runs = page.delivered;
+    delivered_.add(page.runs);
+    source.out.set(source.out.get() + 1);
+    page.references.store(1, std::memory_order_relaxed);
+    out = &page;
+    if (subscriber.flowing() && (source.out.get() & 7U) == 0) subscriber.progress(looked_ns_);
+    return true;
+  }
+  source.ended = subscriber.ended();
+  return false;
+}
+
+// False: it is no page.
+bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Subscriber::Received& received) {
+  page.delivered.clear();
+  const auto header = page.reader.read(received.bytes);
+  if (!header) {
+    counts_.bad_pages.add(1);
+    static base::LogThrottle throttle;
+    if (const auto turn = throttle.turn()) {
+      base::log_warning("publisher {} sent what is no page: {}{}", source.subscriber.publisher(), header.error().message(), turn.suffix());
+    }
+    return false;
+  }
+  if (received.session != source.session) {
+    source.session = received.session;
+    source.next_page = 0;
+    source.clock_base_ns = source.clock_ns;
+    for (std::size_t i = 0; i < source.links.size(); ++i) {
+      if (source.links[i].in_chunk) cut(source, page, i);
+      source.links[i] = {};
+    }
+  }
+  const bool pages_lost = header->number > source.next_page;
+  if (pages_lost) counts_.lost_pages.add(header->number - source.next_page);
+  source.next_page = header->number + 1;
+  source.clock_ns = std::max(source.clock_ns, source.clock_base_ns + header->clock_ns);
+  for (std::size_t i = 0; i < page.reader.runs().size(); ++i)
+    add_run(source, page, page.reader.runs()[i], page.reader.counts()[i], pages_lost);
+  return true;
+}
+
+void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost) {
+  LinkState& link = source.links[run.link];
+  std::uint32_t lost = count - link.count;
+  if (lost >= 1U << 31U) lost = 0;  // it begins anew
+  if (link.in_chunk && (lost > 0 || pages_lost)) {
+    // Parts of the chunk may be among what was lost. The rest of it may still come, with the same count.
+    cut(source, page, run.link);
+    link.skips_rest = lost == 0;
+    lost -= lost > 0 ? 1 : 0;
+  }
+  counts_.lost_chunks.add(lost);
+  link.count = run.more_follows ? count : count + run.count;
+  if (link.skips_rest) {
+    link.skips_rest = run.more_follows;
+    return;
+  }
+  link.in_chunk = run.more_follows;
+  run.link = source.indices[run.link];
+  page.delivered.push_back(run);
+}
+
+// The end of a chunk of which no more comes.
+void NetworkStream::cut(Source& source, NetworkPage& page, std::size_t position) {
+  static constexpr std::byte kNothing{};
+  counts_.cut_chunks.add(1);
+  source.links[position].in_chunk = false;
+  page.delivered.push_back({.data = &kNothing, .count = 1, .link = source.indices[position], .status = chunk_status::kSoftwareTruncated});
+}
+
+void NetworkStream::hold(std::uint32_t source, bool held) {
+  sources_[source]->held = held;
+  sources_[source]->subscriber.hold(held);
+}
+
+// As of cards: what one has gained on the others must not be spent on its own next silence.
+void NetworkStream::advance_clock(std::uint64_t now_ns) {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t least = kNone;
+  const auto counts = [&](const Source& source) {
+    return !source.held && !source.ended && now_ns - source.subscriber.last_heard_ns() < silence_ns_;
+  };
+  for (const auto& source : sources_) {
+    if (counts(*source)) least = std::min(least, source->clock_ns - source->clock_lead_ns);
+  }
+  if (least != kNone) clock_ns_ = std::max(clock_ns_, least);
+  for (const auto& source : sources_) {
+    const std::uint64_t latest = clock_ns_ + (source->held ? 0 : kClockLeadNs);
+    if (source->clock_ns - source->clock_lead_ns > latest && source->clock_ns > latest)
+      source->clock_lead_ns = source->clock_ns - latest;
+  }
+}
+
+double NetworkStream::memory_fill() const {
+  double fill = 0;
+  for (const auto& source : sources_) {
+    if (const std::size_t pages = source->pages.size(); pages > 0)
+      fill = std::max(fill, static_cast<double>(source->out.get()) / static_cast<double>(pages));
+  }
+  return fill;
+}
+
+}  // namespace rodeo::input

@@ -1,0 +1,108 @@
+// Links that come over the network: one stream's, of one or several publishers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "formats/network_page.h"
+#include "input/delivered.h"
+#include "input/free_list.h"
+#include "rodeo/input.h"
+#include "transport/subscriber.h"
+
+namespace rodeo::input {
+
+/// What a stream has counted; any thread reads.
+struct NetworkCounts {
+  base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
+  base::Gauge<std::uint64_t> cut_chunks;   ///< of which only the beginning came; delivered as truncated
+  base::Gauge<std::uint64_t> lost_pages;
+  base::Gauge<std::uint64_t> bad_pages;    ///< that could not be decoded
+  base::Gauge<std::uint64_t> connections;
+};
+
+/// Its sources are publishers. Runs point into the memory that the network wrote.
+class NetworkStream final : public DataStream {
+ public:
+  struct Publisher {
+    std::vector<Fid> links;
+    std::vector<LinkIndex> indices;  ///< of these links in the stream
+  };
+
+  NetworkStream(const transport::SubscriberSettings& settings, std::vector<Publisher> publishers, std::uint64_t silence_ns);
+  ~NetworkStream() override;
+
+  PollStatus poll(Page*& page) override;
+  void release(Page& page) noexcept override;
+  /// The publisher that is furthest behind, of those that are heard and not held.
+  std::uint64_t clock_ns() const override { return clock_ns_; }
+  StreamCounters counters() const override { return delivered_.counters(); }
+  double memory_fill() const override;
+  std::uint32_t sources() const override { return static_cast<std::uint32_t>(sources_.size()); }
+  std::uint32_t source_of(LinkIndex link) const override { return source_of_[link]; }
+  bool source_ended(std::uint32_t source) const override { return sources_[source]->ended; }
+  void hold(std::uint32_t source, bool held) override;
+
+  /// Any thread.
+  void stop() { stopping_.store(true, std::memory_order_relaxed); }
+  const NetworkCounts& counts() const { return counts_; }
+
+ private:
+  struct Source;
+  struct NetworkPage : Page {
+    NetworkPage(NetworkStream& of, Source& from, std::size_t links, std::size_t page_bytes);
+    formats::NetworkPageReader reader;
+    std::vector<ChunkRun> delivered;
+    Source* source;
+    std::uint32_t slot = 0;
+    NetworkPage* next_free = nullptr;
+  };
+  /// What has come of a link.
+  struct LinkState {
+    std::uint32_t count = 0;
+    bool in_chunk = false;    // the last run has more to follow
+    bool skips_rest = false;  // of a chunk that was cut
+  };
+  struct Source {
+    Source(const transport::SubscriberSettings& settings, const Publisher& of, transport::FabricPorts& ports)
+        : subscriber(settings, of.links, ports), indices(of.indices), links(of.links.size()) {}
+    transport::Subscriber subscriber;
+    std::vector<LinkIndex> indices;
+    std::vector<LinkState> links;  // by position in the subscription
+    std::deque<NetworkPage> pages;  // one a slot
+    std::size_t page_bytes = 0;
+    std::uint64_t session = 0;
+    std::uint64_t next_page = 0;
+    std::uint64_t clock_base_ns = 0;
+    std::uint64_t clock_ns = 0;
+    std::uint64_t clock_lead_ns = 0;  // that does not count: gained while it was held
+    base::Gauge<std::uint32_t> out;   // pages that somebody has
+    bool held = false;
+    bool ended = false;
+  };
+
+  bool deliver(Source& source, Page*& out);
+  bool read(Source& source, NetworkPage& page, const transport::Subscriber::Received& received);
+  void add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost);
+  void cut(Source& source, NetworkPage& page, std::size_t position);
+  void take_back();
+  void look_around(std::uint64_t now_ns);
+  void advance_clock(std::uint64_t now_ns);
+
+  const std::uint64_t silence_ns_;
+  transport::FabricPorts ports_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  std::vector<std::uint32_t> source_of_;
+  FreeList<NetworkPage> returned_;
+  std::size_t turn_ = 0;
+  std::uint64_t looked_ns_ = 0;
+  std::uint64_t clock_ns_ = 0;
+  Delivered delivered_;
+  NetworkCounts counts_;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace rodeo::input

@@ -1,0 +1,149 @@
+#include "transport/control_socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace rodeo::transport {
+namespace {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Result<SocketAddress> address_of(const std::string& text, std::uint16_t port) {
+  SocketAddress address;
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    address.bytes = sizeof v4;
+    std::memcpy(&address.storage, &v4, sizeof v4);
+  } else if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    address.bytes = sizeof v6;
+    std::memcpy(&address.storage, &v6, sizeof v6);
+  } else {
+    return std::unexpected(Error{"transport.address", fmt::format("`{}` is no numerical address", text), {},
+                                 "write it as 127.0.0.1 or ::1; `ip address` shows those of this host"});
+  }
+  return address;
+}
+
+std::unexpected<Error> cannot(const std::string& what, const std::string& address) {
+  return std::unexpected(Error{"transport.address", fmt::format("cannot {} {}: {}", what, address, std::strerror(errno)), {},
+                               "`ip address` shows the addresses of this host"});
+}
+
+void send_at_once(int socket) {
+  const int on = 1;
+  (void)::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+std::string text_of(const SocketAddress& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.storage.ss_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&address.storage);
+    (void)::inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
+    return fmt::format("{}:{}", text.data(), ntohs(v4->sin_port));
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&address.storage);
+  (void)::inet_ntop(AF_INET6, &v6->sin6_addr, text.data(), text.size());
+  return fmt::format("[{}]:{}", text.data(), ntohs(v6->sin6_port));
+}
+
+}  // namespace
+
+Result<ControlSocket> ControlSocket::call(const std::string& address, std::uint16_t port) {
+  const auto to = RODEO_TRY(address_of(address, port));
+  base::UniqueFd socket(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return cannot("open a socket to", address);
+  send_at_once(socket.get());
+  if (::connect(socket.get(), to.get(), to.bytes) != 0 && errno != EINPROGRESS) return cannot("connect to", address);
+  return ControlSocket(std::move(socket));
+}
+
+Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
+  constexpr std::size_t kPiece = 4096;
+  for (;;) {
+    const auto taken = formats::take_control(std::span(in_).subspan(taken_));
+    if (!taken) {
+      return std::unexpected(Error{"transport.protocol", fmt::format("{} sent what is no message: {}", peer(), taken.error().message())});
+    }
+    if (*taken) {
+      taken_ += (*taken)->bytes;
+      return std::move((*taken)->message);
+    }
+    in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken_));
+    taken_ = 0;
+    const std::size_t before = in_.size();
+    in_.resize(before + kPiece);
+    const ssize_t came = ::recv(socket_.get(), in_.data() + before, kPiece, MSG_DONTWAIT);
+    const int failed = errno;
+    in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(came, 0)));
+    if (came > 0) continue;
+    // ENOTCONN: it connects still.
+    if (came < 0 && (failed == EAGAIN || failed == EWOULDBLOCK || failed == EINTR || failed == ENOTCONN)) return std::nullopt;
+    return std::unexpected(Error{"transport.closed", came == 0 ? "the peer has closed the connection" : std::strerror(failed)});
+  }
+}
+
+void ControlSocket::say(const formats::ControlMessage& message) {
+  formats::append_control(out_, message);
+  flush();
+}
+
+void ControlSocket::say(const std::vector<std::byte>& encoded) {
+  out_.insert(out_.end(), encoded.begin(), encoded.end());
+  flush();
+}
+
+void ControlSocket::flush() {
+  if (out_.empty()) return;
+  const base::IoResult sent = base::send_some(socket_.get(), out_);
+  out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent.bytes));
+}
+
+std::string ControlSocket::peer() const {
+  SocketAddress address;
+  address.bytes = sizeof address.storage;
+  if (::getpeername(socket_.get(), address.get(), &address.bytes) != 0) return "a peer that is gone";
+  return text_of(address);
+}
+
+Result<ControlListener> ControlListener::open(const std::string& address) {
+  const auto at = RODEO_TRY(address_of(address, 0));
+  ControlListener listener;
+  listener.socket_ = base::UniqueFd(::socket(at.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener.socket_ || ::bind(listener.socket_.get(), at.get(), at.bytes) != 0 || ::listen(listener.socket_.get(), 64) != 0)
+    return cannot("listen at", address);
+  SocketAddress bound;
+  bound.bytes = sizeof bound.storage;
+  if (::getsockname(listener.socket_.get(), bound.get(), &bound.bytes) != 0) return cannot("listen at", address);
+  listener.port_ = bound.storage.ss_family == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in*>(&bound.storage)->sin_port)
+                                                      : ntohs(reinterpret_cast<const sockaddr_in6*>(&bound.storage)->sin6_port);
+  return listener;
+}
+
+std::optional<ControlSocket> ControlListener::accept() const {
+  base::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) return std::nullopt;
+  send_at_once(socket.get());
+  return ControlSocket(std::move(socket));
+}
+
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
+}  // namespace rodeo::transport

@@ -1,0 +1,553 @@
+#include "transport/publisher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/arena.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "base/named_counters.h"
+#include "base/sentence.h"
+#include "transport/bus.h"
+#include "transport/control_socket.h"
+#include "transport/fabric.h"
+#include "transport/handshake.h"
+#include "transport/random.h"
+#include "transport/subscription.h"
+
+namespace rodeo::transport {
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;             // between two looks at sockets
+constexpr std::uint64_t kClockPageNs = 2'000'000;        // of a publisher that has nothing to send
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;     // that somebody may take to say what he wants
+constexpr std::uint64_t kSnapshotNs = 100'000'000;
+constexpr std::size_t kMostGuests = 64;
+
+enum class Counter : std::uint8_t { chunks_published, no_subscriber, monitor_chunks_dropped, pages_sent, bytes_sent, undelivered, waits, refused_peers, count };
+constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Counter::count)> kCounters{{
+    {"chunks_published", "chunks", "Chunks that at least one subscriber of data was sent."},
+    {"no_subscriber", "chunks", "Chunks that no subscriber of data wanted, or came back for."},
+    {"monitor_chunks_dropped", "chunks", "Chunks that subscribers who only look on did not take in time."},
+    {"pages_sent", "pages", "Pages handed to the network."},
+    {"bytes_sent", "bytes", "Bytes of these pages."},
+    {"undelivered", "chunks", "Chunks for subscribers of data who did not come back for them."},
+    {"waits", "times", "How often the network took no more."},
+    {"refused_peers", "peers", "Connections that were ended for what the peer sent, or did not know."},
+}};
+
+}  // namespace
+
+/// Somebody who has connected and not yet said what he wants.
+struct Guest {
+  ControlSocket socket;
+  Handshake handshake;
+  std::uint64_t since_ns = 0;
+};
+
+/// A subscription with its connection, or waiting for one.
+struct Client {
+  enum class State : std::uint8_t {
+    connecting,  ///< accepted; the fabric's connection comes
+    flowing,
+    leaving,  ///< END was said; until the subscriber closes
+    held,     ///< the connection is gone, data wait for the next
+    gone,
+  };
+  base::Arena memory;
+  Subscription subscription;
+  State state = State::connecting;
+  ControlSocket socket = {};
+  FabricPort* port = nullptr;
+  FabricPort::Connection connection = 0;
+  std::uint64_t credit = 0;  // pages that may have been sent on this connection
+  std::uint64_t sent = 0;
+  std::uint64_t under_way = 0;
+  std::uint64_t opened_ns = 0;      // the page that is being filled
+  std::uint64_t last_page_ns = 0;
+  std::uint64_t held_since_ns = 0;
+  std::uint64_t bytes = 0;
+  bool leaves = false;  // the subscriber asked for the end
+  std::uint64_t had_run = 0;  // the last run that is in its pages, by number
+  formats::RunPlace place = {};  // in the run that is being appended
+  std::string peer = {};
+};
+
+struct Publisher::Inside {
+  enum class Demand : std::uint8_t { none, monitor, data };
+  struct Target {
+    Client* client;
+    std::uint16_t position;
+  };
+
+  Inside(PublisherSettings of, std::span<const Fid> all, bool list)
+      : settings(std::move(of)), trigger_list(list), instance(random_number()), links(all.begin(), all.end()) {
+    for (std::size_t i = 0; i < links.size(); ++i) index[links[i]] = static_cast<LinkIndex>(i);
+    targets.resize(links.size());
+    counts.resize(links.size());
+    begun.resize(links.size());
+    demand.resize(links.size());
+    if (settings.providers.empty()) settings.providers = {"tcp", "shm"};
+    if (!is_loopback(settings.address) && settings.secret.empty()) {
+      throw SetupError({"transport.no_secret", fmt::format("{} is reached from other hosts, and there is no secret", settings.address), {},
+                        "set secret_file, for both sides, or listen at 127.0.0.1"});
+    }
+    listener = need(ControlListener::open(settings.address));
+    advertisement = need(Advertisement::put(settings.bus, {.name = settings.name,
+                                                           .instance = instance,
+                                                           .address = settings.address,
+                                                           .port = listener.port(),
+                                                           .providers = settings.providers,
+                                                           .page_bytes = settings.page_bytes,
+                                                           .program = "rodeo",
+                                                           .trigger_list = trigger_list,
+                                                           .links = links}));
+  }
+
+  template <typename T>
+  static T need(Result<T> result) {
+    if (!result) throw SetupError(std::move(result.error()));
+    return std::move(*result);
+  }
+
+  // ---- runs
+
+  bool publish(std::span<const ChunkRun> runs);
+  // ---- what comes and goes
+
+  void take_events();
+  void greet(std::uint64_t now_ns);
+  bool listen_to(Guest& guest, std::uint64_t now_ns);
+  Result<void> subscribe(Guest& guest, formats::ControlSubscribe wish, std::uint64_t now_ns);
+  Result<FabricPort*> port_of(const std::string& provider);
+  Result<void> connect(Client& client, std::uint64_t now_ns, bool resumed);
+  void look_at(Client& client, std::uint64_t now_ns);
+  void listen_to(Client& client);
+  void send(Client& client, std::uint64_t now_ns);
+  void finish(Client& client);
+  void broken(Client& client, std::uint64_t now_ns, std::string_view why);
+  void disconnect(Client& client);
+  void retarget();
+  void take_snapshot();
+
+  PublisherSettings settings;
+  const bool trigger_list;
+  const std::uint64_t instance;
+  std::vector<Fid> links;
+  std::unordered_map<Fid, LinkIndex> index;
+  ControlListener listener;
+  std::optional<Advertisement> advertisement;
+  std::map<std::string, std::unique_ptr<FabricPort>> ports;  // outlives the clients' connections
+  std::vector<Guest> guests;
+  std::vector<std::unique_ptr<Client>> clients;
+
+  std::vector<std::vector<Target>> targets;  // by link
+  std::vector<std::uint32_t> counts;         // chunks that each link has had
+  std::vector<std::uint8_t> begun;           // it is in the middle of a chunk
+  std::vector<Demand> demand;
+  std::uint64_t demand_changes = 0;
+
+  std::size_t at_run = 0;         // where publish() stopped
+  std::uint64_t run_number = 0;   // of the run that is being published, or was last
+  const ChunkRun* in_hand = nullptr;  // it is in the pages of some, but not of all
+
+  std::uint64_t clock_ns = 0;
+  std::uint64_t now_ns = 0;
+  std::uint64_t looked_ns = 0;
+  std::uint64_t snapshot_ns = 0;
+  bool ending = false;
+  std::uint64_t dropped_of_gone = 0;
+  std::uint64_t dropped_told = 0;
+
+  base::CounterBlock<Counter> counters;
+  mutable std::mutex snapshot_lock;
+  std::vector<Subscriber> snapshot;
+};
+
+// ---- runs
+
+bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
+  for (; at_run < runs.size(); ++at_run) {
+    const ChunkRun& run = runs[at_run];
+    if (in_hand == nullptr) ++run_number;
+    in_hand = &run;
+    for (const Target& target : targets[run.link]) {
+      Client& client = *target.client;
+      if (client.had_run == run_number || client.state == Client::State::gone) continue;
+      const bool opens = !client.subscription.ring().has_runs();
+      if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
+        send(client, now_ns);
+        if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
+          counters.add(Counter::waits);
+          return false;
+        }
+      }
+      if (opens) client.opened_ns = now_ns;
+      client.had_run = run_number;
+      client.place = {};
+    }
+    in_hand = nullptr;
+    const std::uint32_t chunks = run.more_follows ? 0 : run.count;
+    counters.add(demand[run.link] == Demand::data ? Counter::chunks_published : Counter::no_subscriber, chunks);
+    counts[run.link] += chunks;
+    begun[run.link] = run.more_follows;
+  }
+  at_run = 0;
+  return true;
+}
+
+// Pages that are full go, as far as there is credit.
+void Publisher::Inside::send(Client& client, std::uint64_t now) {
+  if (client.state != Client::State::flowing) return;
+  PageRing& ring = client.subscription.ring();
+  while (client.sent < client.credit) {
+    const auto page = ring.next();
+    if (!page || !client.port->send(client.connection, page->slot, page->bytes)) break;
+    ring.sending();
+    ++client.sent;
+    ++client.under_way;
+    client.bytes += page->bytes;
+    client.last_page_ns = now;
+    counters.add(Counter::pages_sent);
+    counters.add(Counter::bytes_sent, page->bytes);
+  }
+  take_events();
+}
+
+// ---- what comes and goes
+
+void Publisher::Inside::take_events() {
+  std::array<FabricPort::Event, 32> events;
+  for (const auto& [name, port] : ports) {
+    const std::size_t count = port->poll(events);
+    for (const FabricPort::Event& event : std::span(events).first(count)) {
+      const auto of = std::ranges::find_if(clients, [&](const auto& client) {
+        return client->port == port.get() && client->connection == event.connection;
+      });
+      if (of == clients.end()) continue;
+      Client& client = **of;
+      switch (event.what) {
+        case FabricPort::Event::What::connected:
+          if (client.state == Client::State::connecting) client.state = Client::State::flowing;
+          break;
+        case FabricPort::Event::What::sent:
+          client.subscription.ring().sent(event.slot);
+          --client.under_way;
+          break;
+        case FabricPort::Event::What::broken: broken(client, now_ns, "the fabric's connection is gone"); break;
+        case FabricPort::Event::What::received: break;
+      }
+    }
+  }
+}
+
+void Publisher::Inside::greet(std::uint64_t now) {
+  while (guests.size() < kMostGuests) {
+    auto socket = listener.accept();
+    if (!socket) break;
+    Guest guest{std::move(*socket),
+                Handshake(Handshake::Side::publisher,
+                          {.secret_required = !settings.secret.empty(), .nonce = random_bytes<32>(), .instance = instance, .program = "rodeo"},
+                          settings.secret),
+                now};
+    std::vector<std::byte> hello;
+    guest.handshake.begin(hello);
+    guest.socket.say(hello);
+    guests.push_back(std::move(guest));
+  }
+  std::erase_if(guests, [&](Guest& guest) { return listen_to(guest, now); });
+}
+
+// True: he is no guest any more.
+bool Publisher::Inside::listen_to(Guest& guest, std::uint64_t now) {
+  const auto refused = [&](const Error& why) {
+    if (why.code == "transport.closed") return true;
+    counters.add(Counter::refused_peers);
+    base::log_warning("publisher {}: {} is turned away: {}", settings.name, guest.socket.peer(), base::in_a_line(why));
+    guest.socket.flush();
+    return true;
+  };
+  guest.socket.flush();
+  for (;;) {
+    auto message = guest.socket.next();
+    if (!message) return refused(message.error());
+    if (!*message) break;
+    if (guest.handshake.done() && std::holds_alternative<formats::ControlSubscribe>(**message)) {
+      const auto subscribed = subscribe(guest, std::get<formats::ControlSubscribe>(std::move(**message)), now);
+      if (subscribed) return true;
+      guest.socket.say(formats::ControlRefuse{subscribed.error().code, subscribed.error().what});
+      return refused(subscribed.error());
+    }
+    std::vector<std::byte> reply;
+    const auto taken = guest.handshake.take(**message, reply);
+    guest.socket.say(reply);
+    if (!taken) return refused(taken.error());
+  }
+  if (now - guest.since_ns < kGreetingNs) return false;
+  return refused({"transport.protocol", "it did not say what it wants in time"});
+}
+
+Result<FabricPort*> Publisher::Inside::port_of(const std::string& provider) {
+  if (std::ranges::find(settings.providers, provider) == settings.providers.end()) {
+    return std::unexpected(Error{"transport.provider", fmt::format("publisher {} does not offer the provider `{}`", settings.name, provider)});
+  }
+  std::unique_ptr<FabricPort>& port = ports[provider];
+  if (!port) port = RODEO_TRY(open_fabric(provider, settings.address));
+  return port.get();
+}
+
+Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscribe wish, std::uint64_t now) {
+  const auto known = std::ranges::find_if(clients, [&](const auto& client) {
+    return client->state != Client::State::gone && client->subscription.wish().session == wish.session;
+  });
+  const bool resumed = known != clients.end();
+  Client* client = nullptr;
+  if (resumed) {
+    client = known->get();
+    if (client->subscription.wish().links != wish.links || client->subscription.wish().monitor != wish.monitor) {
+      return std::unexpected(Error{"transport.session", "this session has other links"});
+    }
+    disconnect(*client);
+    client->subscription.resume(std::move(wish));
+  } else {
+    std::vector<LinkIndex> positions;
+    for (const Fid fid : wish.links) {
+      const auto found = index.find(fid);
+      if (found == index.end()) {
+        return std::unexpected(Error{"transport.unknown_link", fmt::format("publisher {} has no link {:#018x}", settings.name, fid.value)});
+      }
+      positions.push_back(found->second);
+    }
+    const std::uint32_t pages = std::clamp<std::uint32_t>(wish.pages, 2, settings.pages);
+    auto memory = RODEO_TRY(base::Arena::create(std::size_t{pages} * settings.page_bytes));
+    const std::span bytes(memory.data(), memory.size());
+    // A run that others have in part is before its time.
+    if (in_hand != nullptr) counts[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
+    const std::uint8_t was_begun = in_hand == nullptr ? 0 : std::exchange(begun[in_hand->link], in_hand->more_follows);
+    clients.push_back(std::make_unique<Client>(
+        std::move(memory), Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, counts, begun, clock_ns)));
+    if (in_hand != nullptr) {
+      counts[in_hand->link] -= in_hand->more_follows ? 0 : in_hand->count;
+      begun[in_hand->link] = was_begun;
+    }
+    client = clients.back().get();
+    client->had_run = run_number;
+  }
+  client->socket = std::move(guest.socket);
+  client->peer = client->socket.peer();
+  if (auto connected = connect(*client, now, resumed); !connected) {
+    guest.socket = std::move(client->socket);
+    client->state = Client::State::gone;
+    retarget();
+    return connected;
+  }
+  retarget();
+  return {};
+}
+
+Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool resumed) {
+  const formats::ControlSubscribe& wish = client.subscription.wish();
+  client.port = RODEO_TRY(port_of(wish.provider));
+  client.connection = RODEO_TRY(client.port->open({client.memory.data(), client.memory.size()}, settings.page_bytes));
+  formats::ControlAccept accept{.resumed = resumed,
+                                .token = random_bytes<16>(),
+                                .address = client.port->listens_at(),
+                                .page_bytes = settings.page_bytes,
+                                .pages = client.subscription.ring().slots()};
+  if (auto accepted = client.port->accept(client.connection, accept.token, wish.address); !accepted) {
+    client.port->close(client.connection);
+    client.port = nullptr;
+    return accepted;
+  }
+  client.state = Client::State::connecting;
+  client.credit = client.sent = client.under_way = 0;
+  client.leaves = false;
+  client.last_page_ns = now;
+  client.socket.say(accept);
+  return {};
+}
+
+void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
+  if (client.state == Client::State::held) {
+    if (now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count())) {
+      base::log_warning("publisher {}: subscriber {} has not come back; what it wanted is nobody's", settings.name,
+                        client.subscription.wish().name);
+      client.state = Client::State::gone;
+    }
+    return;
+  }
+  if (client.state == Client::State::gone) return;
+  listen_to(client);
+  if (client.state != Client::State::flowing) return;
+  const bool old = client.subscription.ring().has_runs() &&
+                   now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
+  const bool silent = now - client.last_page_ns >= kClockPageNs && !client.subscription.ring().next();
+  if (old || silent || ending || client.leaves) {
+    (void)client.subscription.close_page(clock_ns, silent && !ending && !client.leaves);
+    send(client, now);
+  }
+  if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
+}
+
+// Says the end once all is sent.
+void Publisher::Inside::finish(Client& client) {
+  if (!client.subscription.ring().empty() || client.under_way > 0) return;
+  client.socket.say(formats::ControlEnd{client.sent});
+  client.state = Client::State::leaving;
+}
+
+void Publisher::Inside::listen_to(Client& client) {
+  client.socket.flush();
+  for (;;) {
+    auto message = client.socket.next();
+    if (!message) {
+      if (message.error().code != "transport.closed") counters.add(Counter::refused_peers);
+      broken(client, now_ns, message.error().what);
+      return;
+    }
+    if (!*message) return;
+    if (const auto* credit = std::get_if<formats::ControlCredit>(&**message)) {
+      client.credit = std::max(client.credit, credit->pages);
+    } else if (const auto* want = std::get_if<formats::ControlWant>(&**message);
+               want != nullptr && want->link < client.subscription.links().size()) {
+      client.subscription.want(want->link, want->wanted);
+      retarget();
+    } else if (std::holds_alternative<formats::ControlLeave>(**message)) {
+      client.leaves = true;
+    } else {
+      counters.add(Counter::refused_peers);
+      broken(client, now_ns, "it sent a message that has no place here");
+      return;
+    }
+  }
+}
+
+void Publisher::Inside::disconnect(Client& client) {
+  if (client.port != nullptr) client.port->close(client.connection);
+  client.port = nullptr;
+  client.socket.close();
+  client.subscription.ring().unsend();
+}
+
+void Publisher::Inside::broken(Client& client, std::uint64_t now, std::string_view why) {
+  const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor || ending;
+  disconnect(client);
+  client.held_since_ns = now;
+  client.state = over ? Client::State::gone : Client::State::held;
+  if (!over) {
+    base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
+                      client.subscription.wish().name, client.peer, why,
+                      std::chrono::duration<double>(settings.grace).count());
+  }
+}
+
+// Who wants which link. Clients that are gone end here.
+void Publisher::Inside::retarget() {
+  std::erase_if(clients, [&](const auto& client) {
+    if (client->state != Client::State::gone) return false;
+    dropped_of_gone += client->subscription.dropped_chunks();
+    counters.add(client->subscription.wish().monitor ? Counter::monitor_chunks_dropped : Counter::undelivered,
+                 client->subscription.unsent_chunks());
+    return true;
+  });
+  std::vector<Demand> before = std::exchange(demand, std::vector<Demand>(links.size(), Demand::none));
+  for (std::vector<Target>& of : targets) of.clear();
+  for (const auto& client : clients) {
+    const Subscription& subscription = client->subscription;
+    for (std::size_t position = 0; position < subscription.links().size(); ++position) {
+      const LinkIndex link = subscription.links()[position];
+      targets[link].push_back({client.get(), static_cast<std::uint16_t>(position)});
+      if (subscription.wants(position))
+        demand[link] = std::max(demand[link], subscription.wish().monitor ? Demand::monitor : Demand::data);
+    }
+  }
+  if (demand != before) ++demand_changes;
+}
+
+void Publisher::Inside::take_snapshot() {
+  std::vector<Subscriber> now;
+  std::uint64_t dropped = dropped_of_gone;
+  for (const auto& client : clients) {
+    const Subscription& subscription = client->subscription;
+    dropped += subscription.dropped_chunks();
+    now.push_back({.name = subscription.wish().name,
+                   .peer = client->peer,
+                   .provider = subscription.wish().provider,
+                   .monitor = subscription.wish().monitor,
+                   .connected = client->state == Client::State::flowing || client->state == Client::State::leaving,
+                   .links = subscription.links().size(),
+                   .chunks = subscription.chunks(),
+                   .bytes = client->bytes,
+                   .pages = subscription.ring().closed(),
+                   .dropped_chunks = subscription.dropped_chunks()});
+  }
+  counters.add(Counter::monitor_chunks_dropped, dropped - std::exchange(dropped_told, dropped));
+  const std::scoped_lock lock(snapshot_lock);
+  snapshot = std::move(now);
+}
+
+// ---- what others call
+
+Publisher::Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list)
+    : inside_(std::make_unique<Inside>(std::move(settings), links, trigger_list)) {}
+
+Publisher::~Publisher() {
+  for (const auto& client : inside_->clients) inside_->disconnect(*client);
+}
+
+bool Publisher::publish(std::span<const ChunkRun> runs) { return inside_->publish(runs); }
+
+void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
+  Inside& in = *inside_;
+  in.now_ns = now_ns;
+  in.clock_ns = clock_ns;
+  in.take_events();
+  const bool look = now_ns - in.looked_ns >= kLookNs;
+  bool gone = false;
+  for (const auto& client : in.clients) {
+    client->subscription.set_clock(clock_ns);
+    // Credit is asked for when it runs short, not by the clock alone.
+    if (look || (client->state == Client::State::flowing && client->credit - client->sent < client->subscription.ring().slots() / 2))
+      in.look_at(*client, now_ns);
+    in.send(*client, now_ns);
+    gone = gone || client->state == Client::State::gone;
+  }
+  if (gone) in.retarget();
+  if (!look) return;
+  in.looked_ns = now_ns;
+  in.greet(now_ns);
+  if (now_ns - in.snapshot_ns >= kSnapshotNs || in.ending) {
+    in.snapshot_ns = now_ns;
+    in.take_snapshot();
+  }
+}
+
+bool Publisher::wanted(LinkIndex link) const { return inside_->demand[link] != Inside::Demand::none; }
+std::uint64_t Publisher::wanted_changes() const { return inside_->demand_changes; }
+
+bool Publisher::all_links_subscribed() const {
+  return std::ranges::all_of(inside_->targets, [](const auto& of) {
+    return std::ranges::any_of(of, [](const Inside::Target& one) {
+      return one.client->state == Client::State::flowing && !one.client->subscription.wish().monitor;
+    });
+  });
+}
+
+void Publisher::end() { inside_->ending = true; }
+bool Publisher::ended() const { return inside_->ending && inside_->clients.empty(); }
+
+std::vector<NamedCounter> Publisher::counters() const {
+  return base::named_counters(inside_->counters, kCounters, [](Counter) { return true; });
+}
+
+std::vector<Publisher::Subscriber> Publisher::subscribers() const {
+  const std::scoped_lock lock(inside_->snapshot_lock);
+  return inside_->snapshot;
+}
+
+}  // namespace rodeo::transport

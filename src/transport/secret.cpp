@@ -1,0 +1,31 @@
+#include "transport/secret.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace rodeo::transport {
+
+Result<std::string> read_secret(const std::filesystem::path& file) {
+  if (file.empty()) return std::string();
+  constexpr std::size_t kMost = 4096;
+  const auto refused = [&](std::string why) {
+    return std::unexpected(Error{"transport.secret_file", fmt::format("the secret in {} {}", file.string(), why), {},
+                                 "`head -c 32 /dev/urandom | base64 > FILE; chmod 600 FILE` makes one"});
+  };
+  struct stat status{};
+  std::ifstream in(file, std::ios::binary);
+  if (!in || ::stat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return refused("cannot be read");
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) return refused("can be read by others than its owner");
+  std::string secret(kMost + 1, '\0');
+  in.read(secret.data(), static_cast<std::streamsize>(secret.size()));
+  secret.resize(static_cast<std::size_t>(in.gcount()));
+  if (secret.size() > kMost) return refused(fmt::format("is longer than {} bytes", kMost));
+  while (secret.ends_with('\n') || secret.ends_with('\r')) secret.pop_back();
+  if (secret.empty()) return refused("is empty");
+  return secret;
+}
+
+}  // namespace rodeo::transport

@@ -1,0 +1,232 @@
+#include "transport/subscriber.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/sentence.h"
+#include "transport/random.h"
+
+namespace rodeo::transport {
+namespace {
+
+constexpr std::uint64_t kLookNs = 200'000'000;         // between two looks at the bus
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;   // that a publisher may take to accept
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;    // and to send what it still has
+
+}  // namespace
+
+Result<FabricPort*> FabricPorts::of(const std::string& provider) {
+  std::unique_ptr<FabricPort>& port = ports_[provider];
+  if (!port) {
+    auto opened = open_fabric(provider, listen_);
+    if (!opened) {
+      ports_.erase(provider);
+      return std::unexpected(opened.error());
+    }
+    port = std::move(*opened);
+  }
+  return port.get();
+}
+
+Subscriber::Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports)
+    : settings_(std::move(settings)), links_(std::move(links)), ports_(ports), session_(random_number()) {}
+
+Subscriber::~Subscriber() { close(); }
+
+void Subscriber::progress(std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  if (heard_ns_ == 0) heard_ns_ = now_ns;
+  if (state_ == State::ended) return;
+  if (leaving_ && left_ns_ == 0) left_ns_ = now_ns;
+  if (leaving_ && (state_ != State::flowing || now_ns - left_ns_ > kLeavingNs)) {
+    close();
+    state_ = State::ended;
+    return;
+  }
+  if (state_ == State::away) {
+    if (called_ns_ == 0 || now_ns - called_ns_ >= kLookNs) call(now_ns);
+    return;
+  }
+  talk(now_ns);
+  if (state_ == State::flowing) give_credit();
+  if (state_ != State::flowing && state_ != State::away && now_ns - called_ns_ > kGreetingNs)
+    broken(fmt::format("publisher {} does not answer", publisher_));
+}
+
+// Whom the bus names for these links, if he answers.
+void Subscriber::call(std::uint64_t now_ns) {
+  called_ns_ = now_ns;
+  const auto bus = read_bus(settings_.bus);
+  if (!bus) {
+    trouble_ = base::in_a_line(bus.error());
+    return;
+  }
+  trouble_ = fmt::format("no publisher on the bus {} has its links", settings_.bus.string());
+  for (const BusEntry& entry : bus->entries) {
+    const bool has_all = std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
+    if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
+    publisher_ = entry.name;
+    auto socket = ControlSocket::call(entry.address, entry.port);
+    if (!socket) {
+      trouble_ = base::in_a_line(socket.error());
+      continue;
+    }
+    socket_ = std::move(*socket);
+    entry_ = entry;
+    handshake_.emplace(Handshake::Side::subscriber,
+                       formats::ControlHello{.secret_required = !settings_.secret.empty(), .nonce = random_bytes<32>(), .instance = session_, .program = "rodeo"},
+                       settings_.secret);
+    std::vector<std::byte> hello;
+    handshake_->begin(hello);
+    socket_.say(hello);
+    state_ = State::greeting;
+    trouble_ = fmt::format("publisher {} does not answer", publisher_);
+    return;
+  }
+}
+
+void Subscriber::talk(std::uint64_t /*now_ns*/) {
+  socket_.flush();
+  while (state_ != State::away && state_ != State::ended) {
+    auto message = socket_.next();
+    if (!message) return broken(base::in_a_line(message.error()));
+    if (!*message) return;
+    const auto taken = take(**message);
+    if (!taken) return broken(base::in_a_line(taken.error()));
+  }
+}
+
+Result<void> Subscriber::take(const formats::ControlMessage& message) {
+  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message)) return std::unexpected(Error{refused->code, refused->what});
+  if (state_ == State::greeting) {
+    std::vector<std::byte> reply;
+    const auto taken = handshake_->take(message, reply);
+    socket_.say(reply);
+    RODEO_TRY(taken);
+    if (handshake_->done()) return subscribe();
+    return {};
+  }
+  if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && state_ == State::subscribed)
+    return accepted(*accept);
+  if (const auto* end = std::get_if<formats::ControlEnd>(&message); end != nullptr && state_ == State::flowing) {
+    last_ = end->pages;
+    if (came_ >= *last_) {
+      close();
+      state_ = State::ended;
+    }
+    return {};
+  }
+  return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+}
+
+Result<void> Subscriber::subscribe() {
+  port_ = RODEO_TRY(ports_.of(settings_.provider));
+  const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
+  if (page_bytes_ != entry_->page_bytes && received_.empty() && all_home) {
+    page_bytes_ = entry_->page_bytes;
+    memory_ = RODEO_TRY(base::Arena::create(std::size_t{settings_.pages} * page_bytes_));
+    slots_.assign(settings_.pages, Slot::free);
+    session_ = random_number();
+  }
+  if (page_bytes_ != entry_->page_bytes)
+    return std::unexpected(Error{"transport.page_bytes", "its pages have another size, and old ones are still in use"});
+  connection_ = RODEO_TRY(port_->open({memory_.data(), memory_.size()}, page_bytes_));
+  state_ = State::subscribed;
+  socket_.say(formats::ControlSubscribe{.session = session_,
+                                        .monitor = settings_.monitor,
+                                        .unbuffered = settings_.unbuffered,
+                                        .trigger_list = settings_.trigger_list,
+                                        .name = settings_.name,
+                                        .provider = settings_.provider,
+                                        .page_bytes = page_bytes_,
+                                        .pages = settings_.pages,
+                                        .address = port_->address(connection_),
+                                        .links = links_});
+  return {};
+}
+
+Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
+  if (accept.page_bytes != page_bytes_) return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+  if (!accept.resumed) ++sessions_;
+  posted_ = told_ = came_ = 0;
+  last_.reset();
+  state_ = State::connecting;
+  return port_->connect(connection_, accept.address, accept.token);
+}
+
+bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
+  if (port_ != &port || event.connection != connection_ || state_ < State::subscribed || state_ == State::ended) return false;
+  switch (event.what) {
+    case FabricPort::Event::What::connected:
+      state_ = State::flowing;
+      heard_ns_ = now_ns_;
+      ++connections_;
+      if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
+      trouble_.clear();
+      give_credit();
+      break;
+    case FabricPort::Event::What::received:
+      slots_[event.slot] = Slot::taken;
+      received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
+      heard_ns_ = now_ns_;
+      ++came_;
+      if (last_ && came_ >= *last_) {
+        close();
+        state_ = State::ended;
+      }
+      break;
+    case FabricPort::Event::What::broken: broken("the fabric's connection is gone"); break;
+    case FabricPort::Event::What::sent: break;
+  }
+  return true;
+}
+
+std::optional<Subscriber::Received> Subscriber::next() {
+  if (held_ || received_.empty()) return std::nullopt;
+  const Received page = received_.front();
+  received_.pop_front();
+  return page;
+}
+
+void Subscriber::give_back(std::uint32_t slot) { slots_[slot] = Slot::free; }
+
+// What is free is posted; the publisher is told in steps of a quarter.
+void Subscriber::give_credit() {
+  if (held_) return;
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot] != Slot::free) continue;
+    if (!port_->receive(connection_, slot)) break;
+    slots_[slot] = Slot::posted;
+    ++posted_;
+  }
+  if (posted_ - told_ < slots_.size() / 4 && told_ > came_ + slots_.size() / 2) return;
+  if (posted_ == told_) return;
+  told_ = posted_;
+  socket_.say(formats::ControlCredit{told_});
+}
+
+void Subscriber::refuse(const std::string& why) { broken(why); }
+
+void Subscriber::leave() {
+  if (leaving_) return;
+  leaving_ = true;
+  if (state_ == State::flowing) socket_.say(formats::ControlLeave{});
+}
+
+void Subscriber::broken(const std::string& why) {
+  if (state_ == State::flowing) base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, why);
+  trouble_ = why;
+  close();
+  state_ = State::away;
+}
+
+void Subscriber::close() {
+  if (port_ != nullptr && state_ >= State::subscribed && state_ != State::ended) port_->close(connection_);
+  port_ = nullptr;
+  socket_.close();
+  for (Slot& slot : slots_) slot = slot == Slot::posted ? Slot::free : slot;
+}
+
+}  // namespace rodeo::transport

@@ -1,0 +1,156 @@
+// Subscriber: some links of one publisher, for one stream. Finds the publisher, again if it goes, and has the pages that come.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "rodeo/ids.h"
+#include "transport/bus.h"
+#include "transport/control_socket.h"
+#include "transport/fabric.h"
+#include "transport/handshake.h"
+
+namespace rodeo::transport {
+
+struct SubscriberSettings {
+  std::string name;                    ///< as publishers show it
+  std::filesystem::path bus;           ///< where publishers are found
+  std::string provider = "tcp";        ///< that is asked for
+  std::string secret;                  ///< empty: publishers are believed
+  std::uint32_t pages = 64;            ///< that may be under way; a publisher may give less
+  bool monitor = false;                ///< loses chunks rather than hold the publisher up
+  bool unbuffered = false;             ///< pages go as soon as they have something
+  bool trigger_list = false;           ///< the trigger's list, which is no link
+};
+
+/// The ports of one thread, by provider.
+class FabricPorts {
+ public:
+  explicit FabricPorts(std::string listen = {}) : listen_(std::move(listen)) {}
+  Result<FabricPort*> of(const std::string& provider);
+
+  /// What has happened at all of them.
+  template <typename Take>
+  void poll(Take&& take) {
+    FabricPort::Event events[32];
+    for (const auto& [name, port] : ports_) {
+      const std::size_t count = port->poll(events);
+      for (std::size_t i = 0; i < count; ++i) take(*port, events[i]);
+    }
+  }
+
+ private:
+  std::string listen_;
+  std::map<std::string, std::unique_ptr<FabricPort>> ports_;
+};
+
+/// One thread.
+class Subscriber {
+ public:
+  /// The ports must live longer.
+  Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports);
+  ~Subscriber();
+  Subscriber(const Subscriber&) = delete;
+  Subscriber& operator=(const Subscriber&) = delete;
+
+  /// Looks for the publisher, greets it, subscribes; takes what it says, and gives it credit. Does not block, but for a look at the bus.
+  void progress(std::uint64_t now_ns);
+
+  /// True if the event is of this subscriber's connection; it is taken then.
+  bool take(const FabricPort& port, const FabricPort::Event& event);
+
+  /// The next page that has come. Its slot is the caller's until give_back().
+  struct Received {
+    std::uint32_t slot = 0;
+    std::span<const std::byte> bytes;
+    std::uint64_t session = 0;  ///< as sessions() was then
+  };
+  std::optional<Received> next();
+  void give_back(std::uint32_t slot);
+
+  /// While held no credit is given: the publisher waits.
+  void hold(bool held) { held_ = held; }
+
+  /// What has come is no page: the connection is made anew.
+  void refuse(const std::string& why);
+
+  /// Asks the publisher for what it still has, then for the end.
+  void leave();
+
+  /// The publisher has said that no more comes, or nobody is to come; and all has been taken.
+  bool ended() const { return state_ == State::ended && received_.empty(); }
+  bool flowing() const { return state_ == State::flowing; }
+
+  /// Changes when a new session begins, whose counts, clock and page numbers are from 0.
+  std::uint64_t sessions() const { return sessions_; }
+  std::uint64_t connections() const { return connections_; }  ///< so far
+  /// Slots of the memory; 0 before the first session.
+  std::uint32_t pages() const { return static_cast<std::uint32_t>(slots_.size()); }
+  std::uint32_t page_bytes() const { return page_bytes_; }
+  std::uint64_t last_heard_ns() const { return heard_ns_; }
+  const std::string& publisher() const { return publisher_; }
+  /// Why there is no connection now, for people; empty while there is one.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  enum class State : std::uint8_t {
+    away,        ///< looks at the bus
+    greeting,    ///< TCP connects, both show who they are
+    subscribed,  ///< waits for ACCEPT
+    connecting,  ///< the fabric's connection
+    flowing,
+    ended,
+  };
+
+  void call(std::uint64_t now_ns);
+  void talk(std::uint64_t now_ns);
+  Result<void> take(const formats::ControlMessage& message);
+  Result<void> subscribe();
+  Result<void> accepted(const formats::ControlAccept& accept);
+  void give_credit();
+  void broken(const std::string& why);
+  void close();
+
+  const SubscriberSettings settings_;
+  const std::vector<Fid> links_;
+  FabricPorts& ports_;
+  std::string publisher_;
+
+  State state_ = State::away;
+  std::uint64_t session_;
+  std::uint64_t sessions_ = 0;
+  std::uint64_t connections_ = 0;
+  ControlSocket socket_;
+  std::optional<Handshake> handshake_;
+  std::optional<BusEntry> entry_;
+  FabricPort* port_ = nullptr;
+  FabricPort::Connection connection_ = 0;
+  base::Arena memory_;
+  std::uint32_t page_bytes_ = 0;
+
+  std::deque<Received> received_;
+  enum class Slot : std::uint8_t { free, posted, taken };
+  std::vector<Slot> slots_;
+  std::uint64_t posted_ = 0;             // receives on this connection
+  std::uint64_t told_ = 0;               // of which the publisher knows
+  std::uint64_t came_ = 0;               // pages on this connection
+  std::optional<std::uint64_t> last_;    // pages in all, once the publisher has said so
+  std::uint64_t called_ns_ = 0;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t heard_ns_ = 0;
+  bool held_ = false;
+  bool leaving_ = false;
+  std::uint64_t left_ns_ = 0;
+  std::string trouble_;
+};
+
+}  // namespace rodeo::transport

@@ -1,0 +1,86 @@
+#include "transport/subscription.h"
+
+namespace rodeo::transport {
+
+PageRing::PageRing(std::span<std::byte> memory, std::size_t page_bytes)
+    : memory_(memory), page_bytes_(page_bytes), bytes_(memory.size() / page_bytes), chunks_(bytes_.size()), busy_(bytes_.size()) {}
+
+formats::NetworkPageWriter* PageRing::writer() {
+  if (!writer_) {
+    const std::size_t slot = closed_ % busy_.size();
+    if (busy_[slot]) return nullptr;
+    writer_.emplace(memory_.subspan(slot * page_bytes_, page_bytes_));
+  }
+  return &*writer_;
+}
+
+void PageRing::close(std::uint64_t clock_ns, std::uint64_t chunks) {
+  const std::size_t slot = closed_ % busy_.size();
+  chunks_[slot] = chunks;
+  bytes_[slot] = static_cast<std::uint32_t>(writer_->finish(closed_, clock_ns).size());
+  busy_[slot] = true;
+  writer_.reset();
+  ++closed_;
+}
+
+std::optional<PageRing::Full> PageRing::next() const {
+  if (taken_ == closed_) return std::nullopt;
+  const auto slot = static_cast<std::uint32_t>(taken_ % busy_.size());
+  return Full{slot, bytes_[slot]};
+}
+
+void PageRing::sending() { ++taken_; }
+
+void PageRing::sent(std::uint32_t slot) {
+  busy_[slot] = false;
+  for (; done_ < taken_ && !busy_[done_ % busy_.size()]; ++done_) sent_chunks_ = chunks_[done_ % busy_.size()];
+}
+
+void PageRing::unsend() { taken_ = done_; }
+
+Subscription::Subscription(formats::ControlSubscribe wish, std::vector<LinkIndex> links, std::span<std::byte> memory,
+                           std::size_t page_bytes, std::span<const std::uint32_t> counts,
+                           std::span<const std::uint8_t> begun, std::uint64_t clock_ns)
+    : wish_(std::move(wish)), links_(std::move(links)), ring_(memory, page_bytes), clock_begin_(clock_ns), clock_ns_(clock_ns) {
+  for (const LinkIndex link : links_) states_.push_back({.base = counts[link] + begun[link], .skips_rest = begun[link] != 0});
+}
+
+bool Subscription::append(std::size_t position, std::uint32_t count, const ChunkRun& run, formats::RunPlace& from) {
+  State& state = states_[position];
+  if (state.skips_rest) {
+    state.skips_rest = run.more_follows;
+    return true;
+  }
+  if (!state.wanted) {
+    state.base += run.count;
+    state.skips_rest = run.more_follows;
+    return true;
+  }
+  for (;;) {
+    formats::NetworkPageWriter* const writer = ring_.writer();
+    if (writer == nullptr) {
+      if (!wish_.monitor) return false;
+      // Counted by the subscriber as well: the count of the next run is ahead of its own.
+      dropped_chunks_ += run.count - from.chunk;
+      state.skips_rest = run.more_follows;
+      return true;
+    }
+    const std::uint32_t before = from.chunk;
+    const bool whole = writer->append(static_cast<LinkIndex>(position), count - state.base + before, run, from);
+    chunks_ += run.more_follows ? 0 : from.chunk - before;
+    if (whole) break;
+    ring_.close(clock_ns_ - clock_begin_, chunks_);
+  }
+  if (wish_.unbuffered) ring_.close(clock_ns_ - clock_begin_, chunks_);
+  return true;
+}
+
+bool Subscription::close_page(std::uint64_t clock_ns, bool empty) {
+  clock_ns_ = clock_ns;
+  if (!ring_.has_runs() && !empty) return true;
+  if (ring_.writer() == nullptr) return false;
+  ring_.close(clock_ns_ - clock_begin_, chunks_);
+  return true;
+}
+
+}  // namespace rodeo::transport

@@ -1,0 +1,109 @@
+// What a publisher has of one subscriber: the links that it wants, and the pages that are on their way to it. No socket, no thread, no clock of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/network_control.h"
+#include "formats/network_page.h"
+#include "rodeo/chunk.h"
+
+namespace rodeo::transport {
+
+/// Fills pages in a ring of slots, one after the other. A slot is filled, then full, then the network's, then free.
+class PageRing {
+ public:
+  PageRing(std::span<std::byte> memory, std::size_t page_bytes);
+
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(busy_.size()); }
+
+  /// The page that is being filled; nullptr: there is no slot for one.
+  formats::NetworkPageWriter* writer();
+  bool filling() const { return writer_.has_value(); }
+  bool has_runs() const { return writer_ && writer_->runs() > 0; }
+
+  /// Closes the page that is being filled: it is the next to be sent. `chunks`: that have come into pages so far, this one included.
+  void close(std::uint64_t clock_ns, std::uint64_t chunks);
+
+  /// The next full page to be sent.
+  struct Full {
+    std::uint32_t slot = 0;
+    std::uint32_t bytes = 0;
+  };
+  std::optional<Full> next() const;
+  void sending();                 ///< next() is the network's
+  void sent(std::uint32_t slot);  ///< and has been sent
+  /// The connection is gone. What had not been sent is sent again.
+  void unsend();
+
+  std::uint64_t closed() const { return closed_; }  ///< pages in all
+  bool empty() const { return done_ == closed_ && !has_runs(); }
+  std::uint64_t sent_chunks() const { return sent_chunks_; }
+
+ private:
+  std::span<std::byte> memory_;
+  std::size_t page_bytes_;
+  std::optional<formats::NetworkPageWriter> writer_;  // of slot closed_ % slots
+  std::vector<std::uint32_t> bytes_;                  // of each slot's full page
+  std::vector<std::uint64_t> chunks_;                 // of each slot: that had come into pages when it was closed
+  std::vector<bool> busy_;                            // full, or the network's
+  std::uint64_t closed_ = 0;
+  std::uint64_t taken_ = 0;  // by the network
+  std::uint64_t done_ = 0;   // sent
+  std::uint64_t sent_chunks_ = 0;
+};
+
+/// The links of one subscription, by position, and their pages.
+class Subscription {
+ public:
+  /// `links`: the publisher's index of each position. `begun`: of each of these links, whether it is in the middle of a chunk, whose rest is not for us.
+  /// `counts`: chunks that the link has had so far. `clock_ns`: the stream's, where the session's begins.
+  Subscription(formats::ControlSubscribe wish, std::vector<LinkIndex> links, std::span<std::byte> memory,
+               std::size_t page_bytes, std::span<const std::uint32_t> counts, std::span<const std::uint8_t> begun,
+               std::uint64_t clock_ns);
+
+  const formats::ControlSubscribe& wish() const { return wish_; }
+  /// The subscriber has come back, perhaps from another address.
+  void resume(formats::ControlSubscribe wish) { wish_ = std::move(wish); }
+  const std::vector<LinkIndex>& links() const { return links_; }
+  PageRing& ring() { return ring_; }
+  const PageRing& ring() const { return ring_; }
+
+  bool wants(std::size_t position) const { return states_[position].wanted; }
+  void want(std::size_t position, bool wanted) { states_[position].wanted = wanted; }
+
+  /// Copies a run of a link into pages, from `from` on; `count`: chunks that the link has had before the run. False: there is no slot; again later, with
+  /// the same. A monitor is never short of slots: chunks are dropped.
+  bool append(std::size_t position, std::uint32_t count, const ChunkRun& run, formats::RunPlace& from);
+
+  /// Closes the page that is being filled, if it has something or `empty` ones are asked for. `clock_ns`: of the stream. False: there was no slot.
+  bool close_page(std::uint64_t clock_ns, bool empty);
+
+  /// All runs that the stream has had up to this time are in pages.
+  void set_clock(std::uint64_t clock_ns) { clock_ns_ = clock_ns; }
+
+  std::uint64_t chunks() const { return chunks_; }
+  /// In pages that the network has not taken.
+  std::uint64_t unsent_chunks() const { return chunks_ - ring_.sent_chunks(); }
+  std::uint64_t dropped_chunks() const { return dropped_chunks_; }
+
+ private:
+  struct State {
+    std::uint32_t base = 0;  // chunks that are not counted: before the subscription, or while unwanted
+    bool wanted = true;
+    bool skips_rest = false;  // of a chunk in parts, whose beginning it has not had
+  };
+
+  formats::ControlSubscribe wish_;
+  std::vector<LinkIndex> links_;
+  std::vector<State> states_;
+  PageRing ring_;
+  std::uint64_t clock_begin_;
+  std::uint64_t clock_ns_;
+  std::uint64_t chunks_ = 0;
+  std::uint64_t dropped_chunks_ = 0;
+};
+
+}  // namespace rodeo::transport
