@@ -36,10 +36,13 @@ NetworkStream::~NetworkStream() = default;
 void NetworkStream::release(Page& page) noexcept { returned_.give_back(static_cast<NetworkPage&>(page)); }
 
 void NetworkStream::take_back() {
-  while (NetworkPage* const page = returned_.take()) {
+  NetworkPage* page = returned_.take();
+  if (page == nullptr) return;
+  for (; page != nullptr; page = returned_.take()) {
     page->source->subscriber.give_back(page->slot);
     page->source->out.set(page->source->out.get() - 1);
   }
+  for (const auto& source : sources_) source->subscriber.replenish();
 }
 
 PollStatus NetworkStream::poll(Page*& out) {
@@ -98,7 +101,6 @@ bool NetworkStream::deliver(Source& source, Page*& out) {
     source.out.set(source.out.get() + 1);
     page.references.store(1, std::memory_order_relaxed);
     out = &page;
-    if (subscriber.flowing() && (source.out.get() & 7U) == 0) subscriber.progress(looked_ns_);
     return true;
   }
   source.ended = subscriber.ended();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/sentence.h"
@@ -128,6 +129,8 @@ Result<void> Subscriber::subscribe() {
     page_bytes_ = entry_->page_bytes;
     memory_ = RODEO_TRY(base::Arena::create(std::size_t{settings_.pages} * page_bytes_));
     slots_.assign(settings_.pages, Slot::free);
+    free_.resize(settings_.pages);
+    std::iota(free_.begin(), free_.end(), 0U);
     session_ = random_number();
   }
   if (page_bytes_ != entry_->page_bytes)
@@ -190,19 +193,19 @@ std::optional<Subscriber::Received> Subscriber::next() {
   return page;
 }
 
-void Subscriber::give_back(std::uint32_t slot) { slots_[slot] = Slot::free; }
+void Subscriber::give_back(std::uint32_t slot) {
+  slots_[slot] = Slot::free;
+  free_.push_back(slot);
+}
 
 // What is free is posted; the publisher is told in steps of a quarter.
 void Subscriber::give_credit() {
   if (held_) return;
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot] != Slot::free) continue;
-    if (!port_->receive(connection_, slot)) break;
-    slots_[slot] = Slot::posted;
+  for (; !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
+    slots_[free_.back()] = Slot::posted;
     ++posted_;
   }
-  if (posted_ - told_ < slots_.size() / 4 && told_ > came_ + slots_.size() / 2) return;
-  if (posted_ == told_) return;
+  if (posted_ == told_ || (posted_ - told_ < slots_.size() / 4 && told_ > came_ + slots_.size() / 2)) return;
   told_ = posted_;
   socket_.say(formats::ControlCredit{told_});
 }
@@ -226,7 +229,9 @@ void Subscriber::close() {
   if (port_ != nullptr && state_ >= State::subscribed && state_ != State::ended) port_->close(connection_);
   port_ = nullptr;
   socket_.close();
-  for (Slot& slot : slots_) slot = slot == Slot::posted ? Slot::free : slot;
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot] == Slot::posted) give_back(slot);
+  }
 }
 
 }  // namespace rodeo::transport

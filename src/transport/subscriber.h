@@ -25,7 +25,7 @@ struct SubscriberSettings {
   std::string name;                    ///< as publishers show it
   std::filesystem::path bus;           ///< where publishers are found
   std::string provider = "tcp";        ///< that is asked for
-  std::string secret;                  ///< empty: publishers are believed
+  std::string secret = {};                  ///< empty: publishers are believed
   std::uint32_t pages = 64;            ///< that may be under way; a publisher may give less
   bool monitor = false;                ///< loses chunks rather than hold the publisher up
   bool unbuffered = false;             ///< pages go as soon as they have something
@@ -76,6 +76,10 @@ class Subscriber {
   };
   std::optional<Received> next();
   void give_back(std::uint32_t slot);
+  /// What was given back may be used again: to be called now and then, best after several.
+  void replenish() {
+    if (state_ == State::flowing) give_credit();
+  }
 
   /// While held no credit is given: the publisher waits.
   void hold(bool held) { held_ = held; }
@@ -140,6 +144,7 @@ class Subscriber {
   std::deque<Received> received_;
   enum class Slot : std::uint8_t { free, posted, taken };
   std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;      // of them, those that can be posted
   std::uint64_t posted_ = 0;             // receives on this connection
   std::uint64_t told_ = 0;               // of which the publisher knows
   std::uint64_t came_ = 0;               // pages on this connection
