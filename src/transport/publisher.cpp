@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "base/arena.h"
 #include "base/counters.h"
@@ -29,17 +29,20 @@ constexpr std::uint64_t kGreetingNs = 5'000'000'000;     // that somebody may ta
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostGuests = 64;
 
-enum class Counter : std::uint8_t { chunks_published, no_subscriber, monitor_chunks_dropped, pages_sent, bytes_sent, undelivered, waits, refused_peers, count };
-constexpr std::array<base::CounterInfo, static_cast<std::size_t>(Counter::count)> kCounters{{
-    {"chunks_published", "chunks", "Chunks that at least one subscriber of data was sent."},
-    {"no_subscriber", "chunks", "Chunks that no subscriber of data wanted, or came back for."},
-    {"monitor_chunks_dropped", "chunks", "Chunks that subscribers who only look on did not take in time."},
-    {"pages_sent", "pages", "Pages handed to the network."},
-    {"bytes_sent", "bytes", "Bytes of these pages."},
-    {"undelivered", "chunks", "Chunks for subscribers of data who did not come back for them."},
-    {"waits", "times", "How often the network took no more."},
-    {"refused_peers", "peers", "Connections that were ended for what the peer sent, or did not know."},
-}};
+/// In the order of kPublisherCounters.
+enum class Counter : std::uint8_t {
+  chunks_wanted,
+  chunks_published,
+  no_subscriber,
+  undelivered,
+  monitor_chunks_dropped,
+  pages_sent,
+  bytes_sent,
+  waits,
+  refused_peers,
+  count
+};
+static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
 
 }  // namespace
 
@@ -73,6 +76,7 @@ struct Client {
   std::uint64_t held_since_ns = 0;
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
+  std::uint64_t waits = 0;
   std::uint64_t had_run = 0;  // the last run that is in its pages, by number
   formats::RunPlace place = {};  // in the run that is being appended
   std::string peer = {};
@@ -162,7 +166,7 @@ struct Publisher::Inside {
   std::uint64_t snapshot_ns = 0;
   bool ending = false;
   std::uint64_t dropped_of_gone = 0;
-  std::uint64_t dropped_told = 0;
+  std::uint64_t published_to_gone = 0;
 
   base::CounterBlock<Counter> counters;
   mutable std::mutex snapshot_lock;
@@ -184,6 +188,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
         send(client, now_ns);
         if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
           counters.add(Counter::waits);
+          ++client.waits;
           return false;
         }
       }
@@ -193,7 +198,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
     }
     in_hand = nullptr;
     const std::uint32_t chunks = run.more_follows ? 0 : run.count;
-    counters.add(demand[run.link] == Demand::data ? Counter::chunks_published : Counter::no_subscriber, chunks);
+    counters.add(demand[run.link] != Demand::none ? Counter::chunks_wanted : Counter::no_subscriber, chunks);
     counts[run.link] += chunks;
     begun[run.link] = run.more_follows;
   }
@@ -450,9 +455,10 @@ void Publisher::Inside::broken(Client& client, std::uint64_t now, std::string_vi
 void Publisher::Inside::retarget() {
   std::erase_if(clients, [&](const auto& client) {
     if (client->state != Client::State::gone) return false;
-    dropped_of_gone += client->subscription.dropped_chunks();
-    counters.add(client->subscription.wish().monitor ? Counter::monitor_chunks_dropped : Counter::undelivered,
-                 client->subscription.unsent_chunks());
+    const Subscription& of = client->subscription;
+    dropped_of_gone += of.dropped_chunks() + (of.wish().monitor ? of.unsent_chunks() : 0);
+    published_to_gone += of.chunks();
+    if (!of.wish().monitor) counters.add(Counter::undelivered, of.unsent_chunks());
     return true;
   });
   std::vector<Demand> before = std::exchange(demand, std::vector<Demand>(links.size(), Demand::none));
@@ -472,9 +478,11 @@ void Publisher::Inside::retarget() {
 void Publisher::Inside::take_snapshot() {
   std::vector<Subscriber> now;
   std::uint64_t dropped = dropped_of_gone;
+  std::uint64_t published = published_to_gone;
   for (const auto& client : clients) {
     const Subscription& subscription = client->subscription;
     dropped += subscription.dropped_chunks();
+    published += subscription.chunks();
     now.push_back({.name = subscription.wish().name,
                    .peer = client->peer,
                    .provider = subscription.wish().provider,
@@ -484,9 +492,12 @@ void Publisher::Inside::take_snapshot() {
                    .chunks = subscription.chunks(),
                    .bytes = client->bytes,
                    .pages = subscription.ring().closed(),
-                   .dropped_chunks = subscription.dropped_chunks()});
+                   .dropped_chunks = subscription.dropped_chunks(),
+                   .waits = client->waits,
+                   .pending_chunks = subscription.unsent_chunks()});
   }
-  counters.add(Counter::monitor_chunks_dropped, dropped - std::exchange(dropped_told, dropped));
+  counters.add(Counter::monitor_chunks_dropped, dropped - counters.read(Counter::monitor_chunks_dropped));
+  counters.add(Counter::chunks_published, published - counters.read(Counter::chunks_published));
   const std::scoped_lock lock(snapshot_lock);
   snapshot = std::move(now);
 }
@@ -542,7 +553,7 @@ void Publisher::end() { inside_->ending = true; }
 bool Publisher::ended() const { return inside_->ending && inside_->clients.empty(); }
 
 std::vector<NamedCounter> Publisher::counters() const {
-  return base::named_counters(inside_->counters, kCounters, [](Counter) { return true; });
+  return base::named_counters(inside_->counters, kPublisherCounters, [](Counter) { return true; });
 }
 
 std::vector<Publisher::Subscriber> Publisher::subscribers() const {

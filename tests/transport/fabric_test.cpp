@@ -152,9 +152,15 @@ TEST_P(Fabric, AConnectionThatIsClosedCanBeMadeAgain) {
 
 TEST_P(Fabric, SignalHandlersStayOurs) {
   for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGABRT}) {
-    struct sigaction action{};
-    ASSERT_EQ(::sigaction(signal, nullptr, &action), 0);
-    EXPECT_EQ(action.sa_handler, SIG_DFL) << "signal " << signal;
+    struct sigaction ours{};
+    ours.sa_handler = [](int) {};
+    struct sigaction before{};
+    ASSERT_EQ(::sigaction(signal, &ours, &before), 0);
+    publisher_.add();
+    subscriber_.open(GetParam(), "");
+    struct sigaction after{};
+    ASSERT_EQ(::sigaction(signal, &before, &after), 0);
+    EXPECT_EQ(after.sa_handler, ours.sa_handler) << "signal " << signal;
   }
 }
 
