@@ -2,6 +2,8 @@
 #include "input/network_stream.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +15,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/named_counters.h"
 #include "input/network_input.h"
+#include "transport/bus.h"
+#include "transport/control_socket.h"
 #include "transport/publisher.h"
 
 namespace rodeo::input {
@@ -34,8 +39,8 @@ std::vector<Fid> fids(std::size_t count) {
 /// A publisher in a thread: chunks with their number in them, in runs of different lengths, link by link.
 class Source {
  public:
-  Source(PublisherSettings settings, std::uint32_t chunks, bool waits = true, std::uint32_t chunk_bytes = kChunk)
-      : publisher(std::move(settings), fids(kLinks)), chunks_(chunks), chunk_bytes_(chunk_bytes), waits_(waits), thread_([this] { run(); }) {}
+  Source(PublisherSettings settings, std::uint32_t chunks, std::uint32_t chunk_bytes = kChunk)
+      : publisher(std::move(settings), fids(kLinks)), chunks_(chunks), chunk_bytes_(chunk_bytes), thread_([this] { run(); }) {}
   ~Source() {
     stop_ = true;
     thread_.join();
@@ -56,7 +61,7 @@ class Source {
       now = base::steady_now_ns();
       publisher.progress(now, now);
     };
-    while (!stop_ && waits_ && !publisher.all_links_subscribed()) move_on();
+    while (!stop_ && !publisher.all_links_subscribed()) move_on();
     while (!stop_) {
       if (published) {
         const auto link = static_cast<LinkIndex>(step % kLinks);
@@ -85,7 +90,6 @@ class Source {
 
   std::uint32_t chunks_;
   std::uint32_t chunk_bytes_;
-  bool waits_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
@@ -146,6 +150,37 @@ class NetworkStreams : public testing::TestWithParam<const char*> {
     }
   };
 
+  /// Polls for a while.
+  static void read_for(Reader& reader, std::chrono::milliseconds time) {
+    const std::uint64_t begin = base::steady_now_ns();
+    while (base::steady_now_ns() - begin < static_cast<std::uint64_t>(time.count()) * 1'000'000) reader.poll();
+  }
+  template <typename Condition>
+  static bool until(Condition&& condition, Reader* reader = nullptr) {
+    const std::uint64_t begin = base::steady_now_ns();
+    while (!condition()) {
+      if (base::steady_now_ns() - begin > 20'000'000'000) return false;
+      if (reader != nullptr) reader->poll();
+      if (reader == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return true;
+  }
+  transport::BusEntry entry() const { return transport::read_bus(bus_)->entries.at(0); }
+
+  /// Ends every connection of this process to a port, as a network that breaks does.
+  static void cut_connections_to(std::uint16_t port) {
+    for (int fd = 3; fd < 1024; ++fd) {
+      sockaddr_in peer{};
+      socklen_t bytes = sizeof peer;
+      if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0 && peer.sin_family == AF_INET && ntohs(peer.sin_port) == port)
+        ::shutdown(fd, SHUT_RDWR);
+    }
+  }
+
+  static std::uint64_t counter(const Publisher& publisher, std::string_view name) {
+    return base::counter_value(publisher.counters(), name);
+  }
+
   static std::vector<NetworkStream::Publisher> all_links() { return {{fids(kLinks), {0, 1, 2, 3, 4, 5}}}; }
 
   std::filesystem::path bus_ = std::filesystem::temp_directory_path() / ("rodeo-bus-" + std::to_string(::getpid()));
@@ -163,7 +198,187 @@ TEST_P(NetworkStreams, EveryChunkArrivesInOrder) {
   EXPECT_EQ(reader.stream.counts().bad_pages.get(), 0);
 }
 
+TEST_P(NetworkStreams, ChunksLargerThanPagesArriveWhole) {
+  constexpr std::uint32_t kChunks = 100;
+  Source source(publisher(), kChunks, 20'000);
+  Reader reader(subscriber(), all_links());
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks, kChunks * kLinks);
+  EXPECT_EQ(reader.stream.counts().lost_chunks.get(), 0);
+  EXPECT_EQ(reader.stream.counts().cut_chunks.get(), 0);
+}
+
+TEST_P(NetworkStreams, ASubscriberOfDataThatStandsStillHoldsThePublisher) {
+  constexpr std::uint32_t kChunks = 30'000;
+  Source source(publisher(), kChunks);
+  Reader reader(subscriber(), all_links());
+  ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
+  ASSERT_TRUE(until([&] { return counter(source.publisher, "waits") > 100; }));
+  const std::uint64_t sent = counter(source.publisher, "chunks_wanted");
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  EXPECT_EQ(counter(source.publisher, "chunks_wanted"), sent) << "it went on without the subscriber";
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks, kChunks * kLinks);
+  EXPECT_EQ(reader.skipped, 0);
+}
+
+TEST_P(NetworkStreams, AHeldSourceIsNotDeliveredAndHoldsThePublisher) {
+  constexpr std::uint32_t kChunks = 30'000;
+  Source source(publisher(), kChunks);
+  Reader reader(subscriber(), all_links());
+  ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
+  reader.stream.hold(0, true);
+  const std::uint64_t chunks = reader.chunks;
+  read_for(reader, std::chrono::milliseconds{100});
+  EXPECT_EQ(reader.chunks, chunks);
+  EXPECT_GT(counter(source.publisher, "waits"), 0);
+  reader.stream.hold(0, false);
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks, kChunks * kLinks);
+}
+
+TEST_P(NetworkStreams, AMonitorLosesAndKnowsHowMuch) {
+  constexpr std::uint32_t kChunks = 30'000;
+  auto settings = subscriber("monitor");
+  settings.monitor = true;
+  Source source(publisher(), kChunks);
+  Reader monitor(settings, all_links());
+  ASSERT_TRUE(until([&] { return monitor.stream.counts().connections.get() == 1; }, &monitor));
+  Reader reader(subscriber(), all_links());
+  ASSERT_TRUE(until([&] { return reader.poll() == PollStatus::end || counter(source.publisher, "monitor_chunks_dropped") > 1000; }));
+  read_for(monitor, std::chrono::milliseconds{20});
+  while (reader.poll() != PollStatus::end) monitor.poll();
+  monitor.read_to_end();
+  EXPECT_EQ(reader.chunks, kChunks * kLinks);
+  EXPECT_GT(monitor.chunks, 0);
+  EXPECT_LT(monitor.chunks, reader.chunks);
+  EXPECT_EQ(monitor.skipped, monitor.stream.counts().lost_chunks.get());
+  EXPECT_EQ(counter(source.publisher, "undelivered"), 0);
+}
+
+TEST_P(NetworkStreams, ALinkMayHaveSeveralSubscribers) {
+  constexpr std::uint32_t kChunks = 10'000;
+  Source source(publisher(), kChunks);
+  Reader some(subscriber("some"), {{{fids(kLinks)[4], fids(kLinks)[1]}, {4, 1}}});
+  ASSERT_TRUE(until([&] { return some.stream.counts().connections.get() == 1; }, &some));
+  Reader all(subscriber("all"), all_links());
+  std::jthread other([&] { some.read_to_end(); });
+  all.read_to_end();
+  other.join();
+  EXPECT_EQ(counter(source.publisher, "chunks_wanted"), kChunks * kLinks);
+  EXPECT_EQ(all.chunks, kChunks * kLinks);
+  EXPECT_EQ(some.chunks, kChunks * 2);
+  EXPECT_EQ(some.stream.counts().lost_chunks.get(), 0);
+  EXPECT_EQ(some.next[0], 0) << "a link that it did not want";
+}
+
+// The shared memory of libfabric 1.17 is not made for one process at both ends of a connection that breaks.
+class BrokenStreams : public NetworkStreams {};
+
+TEST_P(BrokenStreams, ABrokenConnectionIsMadeAgainAndWhatItHadIsCounted) {
+  constexpr std::uint32_t kChunks = 60'000;
+  Source source(publisher(), kChunks);
+  Reader reader(subscriber(), all_links());
+  for (std::uint64_t cuts = 1; cuts <= 3; ++cuts) {
+    ASSERT_TRUE(until([&] { return reader.chunks > cuts * kChunks; }, &reader));
+    cut_connections_to(entry().port);
+    ASSERT_TRUE(until([&] { return reader.stream.counts().connections.get() == cuts + 1; }, &reader));
+  }
+  reader.read_to_end();
+  EXPECT_EQ(reader.skipped, reader.stream.counts().lost_chunks.get());
+  EXPECT_EQ(reader.chunks + reader.skipped, kChunks * kLinks) << "nothing is lost that nobody has counted";
+  EXPECT_EQ(counter(source.publisher, "no_subscriber"), 0) << "it was held";
+}
+
+TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
+  constexpr std::uint32_t kChunks = 20'000;
+  Reader reader(subscriber(), all_links());
+  {
+    Source first(publisher(), kChunks);
+    ASSERT_TRUE(until([&] { return reader.chunks > 1000; }, &reader));
+  }
+  std::ranges::fill(reader.next, 0);
+  const std::uint64_t before = reader.stream.counts().connections.get();
+  // What was on its way may still come.
+  read_for(reader, std::chrono::milliseconds{50});
+  std::ranges::fill(reader.next, 0);
+  const std::uint64_t chunks = reader.chunks;
+  Source second(publisher(), kChunks);
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks - chunks, kChunks * kLinks);
+  EXPECT_EQ(reader.stream.counts().connections.get(), before + 1);
+}
+
+TEST_P(BrokenStreams, ASubscriberThatDoesNotComeBackIsCounted) {
+  constexpr std::uint32_t kChunks = 20'000;
+  auto settings = publisher();
+  settings.grace = std::chrono::milliseconds{100};
+  Source source(settings, kChunks);
+  std::uint64_t came = 0;
+  {
+    Reader reader(subscriber(), all_links());
+    ASSERT_TRUE(until([&] { return reader.chunks > 5000; }, &reader));
+    came = reader.chunks;
+  }
+  ASSERT_TRUE(until([&] { return source.done.load(); }));
+  const std::uint64_t wanted = counter(source.publisher, "chunks_wanted");
+  EXPECT_EQ(wanted + counter(source.publisher, "no_subscriber"), kChunks * kLinks);
+  EXPECT_GE(wanted, came + counter(source.publisher, "undelivered"));
+}
+
+TEST_P(NetworkStreams, StrangersHarmNobody) {
+  constexpr std::uint32_t kChunks = 20'000;
+  Source source(publisher(), kChunks);
+  Reader reader(subscriber(), all_links());
+  ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
+  std::vector<transport::ControlSocket> strangers;
+  for (int i = 0; i < 10; ++i) {
+    auto stranger = transport::ControlSocket::call("127.0.0.1", entry().port);
+    ASSERT_TRUE(stranger);
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    stranger->say(std::vector<std::byte>(static_cast<std::size_t>(7 + 100 * i), std::byte{0xa5}));
+    strangers.push_back(std::move(*stranger));
+  }
+  ASSERT_TRUE(until([&] { return counter(source.publisher, "refused_peers") == 10; }, &reader));
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks, kChunks * kLinks);
+}
+
+TEST_P(BrokenStreams, WhoDoesNotKnowTheSecretGetsNothing) {
+  auto settings = publisher();
+  settings.secret = "correct horse";
+  Source source(settings, 1000);
+  for (const char* wrong : {"", "battery staple"}) {
+    auto other = subscriber();
+    other.secret = wrong;
+    const std::uint64_t refused = counter(source.publisher, "refused_peers");
+    Reader reader(other, all_links());
+    ASSERT_TRUE(until([&] { return counter(source.publisher, "refused_peers") > refused; }, &reader)) << wrong;
+    EXPECT_EQ(reader.chunks, 0);
+    EXPECT_EQ(reader.stream.counts().connections.get(), 0);
+  }
+  auto right = subscriber();
+  right.secret = "correct horse";
+  Reader reader(right, all_links());
+  reader.read_to_end();
+  EXPECT_EQ(reader.chunks, 1000 * kLinks);
+}
+
+TEST_P(BrokenStreams, TheClockGoesOnWithoutDataAndStandsStillWithoutThePublisher) {
+  Reader reader(subscriber(), all_links());
+  {
+    Source source(publisher(), 10);
+    ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
+    // It waits for the end of its subscriber now, without data.
+  }
+  const std::uint64_t clock = reader.stream.clock_ns();
+  read_for(reader, std::chrono::milliseconds{50});
+  EXPECT_LE(reader.stream.clock_ns() - clock, 2'000'000);
+}
+
 INSTANTIATE_TEST_SUITE_P(Provider, NetworkStreams, testing::Values("tcp", "shm"), [](const auto& of) { return std::string(of.param); });
+
+INSTANTIATE_TEST_SUITE_P(Provider, BrokenStreams, testing::Values("tcp"), [](const auto& of) { return std::string(of.param); });
 
 }  // namespace
 }  // namespace rodeo::input
