@@ -72,6 +72,10 @@ class DataStream {
   /// `empty` then says that the others are drained, clock_ns() goes by the others, and there is no `end` while a source is held. Only called where
   /// there are several sources, by the worker that polls.
   virtual void hold(std::uint32_t /*source*/, bool /*held*/) {}
+
+  /// From now on nothing of this link is needed, or it is again: a stream that can then leaves its data out, uncounted, before it decodes them. At
+  /// first all links are wanted. Between two poll(), by the worker that polls.
+  virtual void want(LinkIndex /*link*/, bool /*wanted*/) {}
 };
 
 inline void Page::drop() {

@@ -115,7 +115,7 @@ inline void prefetch(const std::byte* from, std::size_t bytes) {
 }  // namespace
 
 BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t> elinks)
-    : options_(options), link_count_(elinks.size()) {
+    : options_(options), link_count_(elinks.size()), elinks_(elinks.begin(), elinks.end()) {
   const BlockFormat& format = options.format;
   if (!format.valid()) refuse(fmt::format("blocks of {} bytes do not exist in this family", format.block_bytes));
   if (options.max_chunk_bytes == 0) refuse("the longest chunk must have at least one byte");
@@ -140,6 +140,15 @@ BlockDecoder::BlockDecoder(const Options& options, std::span<const std::uint16_t
 }
 
 BlockDecoder::~BlockDecoder() = default;
+
+void BlockDecoder::want(LinkIndex link, bool wanted) {
+  if ((index_of_elink_[elinks_[link]] == link) == wanted) return;
+  index_of_elink_[elinks_[link]] = wanted ? link : kUnmapped;
+  std::byte* const parked = links_[link].parked;
+  links_[link] = {};
+  links_[link].parked = parked;
+  links_[link].next_sequence = Link::kNoSequence;
+}
 
 LinkIndex BlockDecoder::index_of(const Link& link) const { return static_cast<LinkIndex>(&link - links_.get()); }
 

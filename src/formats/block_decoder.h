@@ -42,6 +42,10 @@ class BlockDecoder {
   /// used; the decoder itself keeps nothing of it.
   std::size_t decode(std::span<const std::byte> blocks, DecodeBuffer& out);
 
+  /// Blocks of a link that is not wanted are skipped, as those of other E-links are, and so is the chunk that it has open. Wanted again, it begins with
+  /// the next chunk that begins. Between two decode().
+  void want(LinkIndex link, bool wanted);
+
   /// Ends the stream: chunks that are still open are handed over, marked software-truncated. `out` needs capacity_for(0).
   void finish(DecodeBuffer& out);
 
@@ -91,6 +95,7 @@ class BlockDecoder {
   std::size_t link_count_;
   std::size_t parked_stride_;
   DecodeBuffer::Capacity block_room_;
+  std::vector<std::uint16_t> elinks_;  // of each link
   std::array<LinkIndex, 2048> index_of_elink_;
   std::unique_ptr<Link[]> links_;
   std::unique_ptr<std::byte[]> parked_;

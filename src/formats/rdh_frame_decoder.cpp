@@ -19,6 +19,7 @@ constexpr std::size_t kRunsPerCall = 256;
 
 RdhFrameDecoder::RdhFrameDecoder(const Options& options, std::span<const std::uint8_t> links)
     : options_(options),
+      numbers_(links.begin(), links.end()),
       links_(links.size()),
       parked_(std::make_unique_for_overwrite<std::byte[]>(links.size() * options.max_chunk_bytes)) {
   if (options.orbits_per_frame == 0 || options.max_chunk_bytes == 0) {
@@ -32,6 +33,12 @@ RdhFrameDecoder::RdhFrameDecoder(const Options& options, std::span<const std::ui
     }
     index_of_link_[links[i]] = static_cast<LinkIndex>(i);
   }
+}
+
+void RdhFrameDecoder::want(LinkIndex link, bool wanted) {
+  if ((index_of_link_[numbers_[link]] == link) == wanted) return;
+  index_of_link_[numbers_[link]] = wanted ? link : kUnmapped;
+  links_[link] = {};
 }
 
 DecodeBuffer::Capacity RdhFrameDecoder::room() const {

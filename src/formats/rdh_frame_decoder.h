@@ -80,6 +80,10 @@ class RdhFrameDecoder {
   /// is until the runs are no longer used.
   std::size_t decode(std::uint8_t link, std::span<const std::byte> superpage, std::size_t from, DecodeBuffer& out);
 
+  /// Superpages of a link that is not wanted are skipped, and so is the frame that it has open. Wanted again, it begins with the next frame that begins.
+  /// Between two decode().
+  void want(LinkIndex link, bool wanted);
+
   /// Ends the stream: frames that are still open are handed over, marked software-truncated unless they are time frames
   /// that lack nothing but later orbits. `out` needs finish_room().
   void finish(DecodeBuffer& out);
@@ -112,6 +116,7 @@ class RdhFrameDecoder {
   std::byte* parked_bytes(LinkIndex index) { return parked_.get() + std::size_t{index} * options_.max_chunk_bytes; }
 
   Options options_;
+  std::vector<std::uint8_t> numbers_;  // of each link
   std::array<LinkIndex, 256> index_of_link_;
   std::vector<Link> links_;
   std::unique_ptr<std::byte[]> parked_;

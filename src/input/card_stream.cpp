@@ -134,6 +134,11 @@ PollStatus CardStream::deliver(CardPage& page, const Position& position, Page*& 
   return PollStatus::page;
 }
 
+void CardStream::want(LinkIndex link, bool wanted) {
+  Walk& walk = positions_[card_of_[link]].walk;
+  walk.decoder->want(static_cast<LinkIndex>(std::ranges::find(walk.links, link) - walk.links.begin()), wanted);
+}
+
 double CardStream::memory_fill() const {
   double fill = 0;
   for (const Position& position : positions_) fill = std::max(fill, position.walk.spans->memory_fill());

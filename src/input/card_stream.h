@@ -38,6 +38,7 @@ class CardStream final : public DataStream {
   std::uint32_t source_of(LinkIndex link) const override { return card_of_[link]; }
   bool source_ended(std::uint32_t source) const override { return positions_[source].finished; }
   void hold(std::uint32_t source, bool held) override { positions_[source].held = held; }
+  void want(LinkIndex link, bool wanted) override;
 
   std::vector<NamedCounter> decoder_counters() const;
 

@@ -51,6 +51,7 @@ class FileStream final : public DataStream {
   /// they are played and whatever ids they carry: what a block takes to fill at a low rate is no time in which an event waits.
   std::uint64_t clock_ns() const override { return clock_ns_; }
   StreamCounters counters() const override { return delivered_.counters(); }
+  void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
 
   const formats::BlockCounters& block_counters() const { return decoder_.counters(); }
   /// Chunks whose L1 id is not one of the recording's and stayed as it was.

@@ -93,6 +93,7 @@ class StreamHandle final : public DataStream {
   std::uint32_t source_of(LinkIndex link) const override { return stream_.source_of(link); }
   bool source_ended(std::uint32_t source) const override { return stream_.source_ended(source); }
   void hold(std::uint32_t source, bool held) override { stream_.hold(source, held); }
+  void want(LinkIndex link, bool wanted) override { stream_.want(link, wanted); }
 
  private:
   DataStream& stream_;

@@ -30,6 +30,7 @@ class BlockSpanDecoder final : public SpanDecoder {
     }
     return decoder_.decode(rest.first(std::min(rest.size() / block, kBlocksPerPage) * block), out);
   }
+  void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   void finish(DecodeBuffer& out) override { decoder_.finish(out); }
 
   // Blocks of other links are another worker's business; what else tells of damage is the card's.
@@ -54,6 +55,7 @@ class RdhSpanDecoder final : public SpanDecoder {
   std::size_t decode(const CardSpan& span, std::size_t from, DecodeBuffer& out) override {
     return decoder_.decode(static_cast<std::uint8_t>(span.link), span.bytes, from, out);
   }
+  void want(LinkIndex link, bool wanted) override { decoder_.want(link, wanted); }
   void finish(DecodeBuffer& out) override { decoder_.finish(out); }
   std::vector<NamedCounter> counters() const override {
     return base::named_counters(decoder_.counters(), formats::kRdhFrameCounterInfo, formats::is_anomaly);

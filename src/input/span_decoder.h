@@ -24,6 +24,8 @@ class SpanDecoder {
   /// Decodes from byte `from` of a span, appends runs to `out`, and returns the bytes taken: at least one if `out` is empty. Runs point
   /// into the span or into `out`.
   virtual std::size_t decode(const CardSpan& span, std::size_t from, formats::DecodeBuffer& out) = 0;
+  /// Skips what comes of a link, or decodes it again. Between two decode().
+  virtual void want(LinkIndex link, bool wanted) = 0;
   /// Hands over what is still open, marked as cut.
   virtual void finish(formats::DecodeBuffer& out) = 0;
   /// What was wrong with the data, by name. Any thread.

@@ -187,6 +187,47 @@ TEST_P(EveryFamily, TheStreamsEndHandsOverWhatIsOpen) {
   EXPECT_EQ(found.counters.at("unfinished"), 1U);
 }
 
+// Blocks of two links in turn; the first is not wanted for a third of them, whose chunks go over block borders.
+TEST_P(EveryFamily, ALinkThatIsNotWantedIsSkippedAndJoinsAgainAtAChunksBegin) {
+  constexpr std::size_t kChunks = 300;
+  std::vector<std::vector<Bytes>> blocks;
+  for (const std::uint16_t elink : std::array<std::uint16_t, 2>{5, 6}) {
+    Stream stream(GetParam(), elink);
+    for (std::size_t i = 0; i < kChunks; ++i) stream.add(chunk_of(700, i));
+    blocks.push_back(stream.finish());
+  }
+  BlockDecoder decoder({GetParam(), 65536}, std::array<std::uint16_t, 2>{5, 6});
+  std::array<std::vector<Bytes>, 2> came;
+  const std::size_t third = blocks[0].size() / 3;
+  for (std::size_t i = 0; i < blocks[0].size(); ++i) {
+    if (i == third || i == 2 * third) decoder.want(0, i != third);
+    for (const auto& of : blocks) {
+      DecodeBuffer out(decoder.capacity_for(1));
+      decoder.decode(std::as_bytes(std::span{of[i]}), out);
+      for (const rodeo::ChunkRun& run : out.runs()) {
+        EXPECT_FALSE(run.link == 0 && i >= third && i < 2 * third);
+        for (std::uint32_t n = 0; n < run.count; ++n) {
+          const auto* const begin = reinterpret_cast<const std::uint8_t*>(run.chunk(n).data());
+          came[run.link].emplace_back(begin, begin + run.chunk(n).size());
+        }
+      }
+    }
+  }
+  ASSERT_EQ(came[1].size(), kChunks);
+  EXPECT_LT(came[0].size(), kChunks);
+  EXPECT_GT(came[0].size(), kChunks / 3);
+  // Whole chunks, in their order.
+  auto sent = came[1].begin();
+  for (const Bytes& chunk : came[0]) {
+    sent = std::find(sent, came[1].end(), chunk);
+    ASSERT_NE(sent, came[1].end());
+    ++sent;
+  }
+  EXPECT_EQ(came[0].back(), came[1].back());
+  for (const auto counter : {BlockCounter::sequence_gaps, BlockCounter::lost_blocks, BlockCounter::unterminated})
+    EXPECT_EQ(decoder.counters().read(counter), 0U);
+}
+
 TEST_P(EveryFamily, OutOfBandAndFillersBetweenChunksChangeNothing) {
   Stream stream(GetParam(), 5);
   std::vector<slow::Chunk> sent;

@@ -220,6 +220,29 @@ TEST(RdhFrames, APageOfAnotherLinkIsSkippedAndMarksTheOpenFrame) {
   EXPECT_EQ(count(decoder, RdhFrameCounter::wrong_link), 1u);
 }
 
+TEST(RdhFrames, ALinkThatIsNotWantedIsSkippedAndJoinsAgainAtAFramesBegin) {
+  LinkWriter writer(3, 1024);
+  for (std::uint32_t orbit = 1; orbit <= 90; ++orbit) {
+    writer.page(orbit, 0, false, 400);
+    writer.page(orbit, 1, true, 200);
+  }
+  const std::array<std::uint8_t, 1> links{3};
+  RdhFrameDecoder decoder({}, links);
+  const std::size_t third = writer.superpages.size() / 3;
+  const auto part = [&](std::size_t from, std::size_t to) {
+    const auto begin = writer.superpages.begin();
+    return decode(decoder, 3, {begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(to)}, false);
+  };
+  EXPECT_GT(part(0, third).size(), 20u);
+  decoder.want(0, false);
+  EXPECT_TRUE(part(third, 2 * third).empty());
+  decoder.want(0, true);
+  const auto frames = part(2 * third, writer.superpages.size());
+  ASSERT_GT(frames.size(), 20u);
+  for (const Frame& frame : frames) EXPECT_EQ(frame.status, chunk_status::kOk);
+  EXPECT_EQ(decoder.counters().read(RdhFrameCounter::packet_gaps), 0u);
+}
+
 TEST(RdhFrames, AFrameLongerThanTheMaximumIsCutMarkedAndCounted) {
   LinkWriter writer(3, 300);
   for (std::uint16_t page = 0; page < 6; ++page) writer.page(1, page, page == 5, 200);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -213,10 +214,13 @@ TEST_P(NetworkStreams, ASubscriberOfDataThatStandsStillHoldsThePublisher) {
   Source source(publisher(), kChunks);
   Reader reader(subscriber(), all_links());
   ASSERT_TRUE(until([&] { return reader.chunks > 0; }, &reader));
-  ASSERT_TRUE(until([&] { return counter(source.publisher, "waits") > 100; }));
-  const std::uint64_t sent = counter(source.publisher, "chunks_wanted");
-  std::this_thread::sleep_for(std::chrono::milliseconds{50});
-  EXPECT_EQ(counter(source.publisher, "chunks_wanted"), sent) << "it went on without the subscriber";
+  std::uint64_t sent = 0;
+  ASSERT_TRUE(until([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    return std::exchange(sent, counter(source.publisher, "chunks_wanted")) == sent;
+  })) << "it goes on without the subscriber";
+  EXPECT_LT(sent, kChunks * kLinks);
+  EXPECT_GT(counter(source.publisher, "waits"), 0);
   reader.read_to_end();
   EXPECT_EQ(reader.chunks, kChunks * kLinks);
   EXPECT_EQ(reader.skipped, 0);
@@ -298,7 +302,6 @@ TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
     ASSERT_TRUE(until([&] { return reader.chunks > 1000; }, &reader));
   }
   std::ranges::fill(reader.next, 0);
-  const std::uint64_t before = reader.stream.counts().connections.get();
   // What was on its way may still come.
   read_for(reader, std::chrono::milliseconds{50});
   std::ranges::fill(reader.next, 0);
@@ -306,7 +309,7 @@ TEST_P(BrokenStreams, APublisherThatDiesAndComesBackIsFoundAgain) {
   Source second(publisher(), kChunks);
   reader.read_to_end();
   EXPECT_EQ(reader.chunks - chunks, kChunks * kLinks);
-  EXPECT_EQ(reader.stream.counts().connections.get(), before + 1);
+  EXPECT_EQ(reader.stream.counts().connections.get(), 2);
 }
 
 TEST_P(BrokenStreams, ASubscriberThatDoesNotComeBackIsCounted) {
@@ -336,10 +339,10 @@ TEST_P(NetworkStreams, StrangersHarmNobody) {
     auto stranger = transport::ControlSocket::call("127.0.0.1", entry().port);
     ASSERT_TRUE(stranger);
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
-    stranger->say(std::vector<std::byte>(static_cast<std::size_t>(7 + 100 * i), std::byte{0xa5}));
+    stranger->say(std::vector<std::byte>(static_cast<std::size_t>(9 + 100 * i), std::byte{0xa5}));
     strangers.push_back(std::move(*stranger));
   }
-  ASSERT_TRUE(until([&] { return counter(source.publisher, "refused_peers") == 10; }, &reader));
+  ASSERT_TRUE(until([&] { return counter(source.publisher, "refused_peers") == 10; }));
   reader.read_to_end();
   EXPECT_EQ(reader.chunks, kChunks * kLinks);
 }
