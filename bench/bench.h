@@ -13,7 +13,9 @@
 namespace rodeo::bench {
 
 void add_bench_latency(cli::Command& bench);
+void add_bench_route(cli::Command& bench);
 void add_bench_scaling(cli::Command& bench);
+void add_bench_transport(cli::Command& bench);
 void add_bench_figures(cli::Command& bench);
 
 /// A number that an option was given, and what it may be.

@@ -133,6 +133,8 @@ void add_bench(Command& root) {
   add_build(bench);
   add_bench_latency(bench);
   add_bench_scaling(bench);
+  add_bench_transport(bench);
+  add_bench_route(bench);
   add_bench_figures(bench);
 }
 

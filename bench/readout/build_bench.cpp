@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "bench/readout/prepared_input.h"
 #include "readout/consumer/works.h"
 #include "settings/key_value.h"
 
@@ -25,6 +24,7 @@ using namespace readout;
 
 namespace {
 
+constexpr std::size_t kPiece = 64 << 10;  // of memory, in ceilings
 constexpr std::uint64_t kVerifyEvery = 1000;
 constexpr std::int64_t kSpareBuffers = 5120;  // beside those of the window
 constexpr double kWarmUpSeconds = 0.3;
@@ -96,33 +96,27 @@ class Counter final : public FragmentConsumer {
   asm volatile("" : : "r"(sums[0] ^ sums[1] ^ sums[2] ^ sums[3] ^ sums[4] ^ sums[5] ^ sums[6] ^ sums[7]));
 }
 
-// Plain copying of the prepared memory into a buffer that stays in cache, and plain reading: what no builder can beat.
-void measure_ceilings(const PreparedInput& input, BuildBenchResult& result) {
-  constexpr std::size_t kPiece = 64 << 10;
-  std::vector<std::byte> target(4 * kPiece);
-  const auto pass = [&](auto&& work) {
-    double best = 0;
-    for (int round = 0; round < 3; ++round) {
-      const double before = base::thread_cpu_seconds();
-      for (const auto memory : input.memory()) {
-        for (std::size_t at = 0; at < memory.size(); at += kPiece)
-          work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
-      }
-      best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
+// The best of three passes over the prepared memory, piece by piece [bytes per second].
+template <typename Work>
+double best_pass(const PreparedInput& input, Work&& work) {
+  double best = 0;
+  for (int round = 0; round < 3; ++round) {
+    const double before = base::thread_cpu_seconds();
+    for (const auto memory : input.memory()) {
+      for (std::size_t at = 0; at < memory.size(); at += kPiece) work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
     }
-    return best;
-  };
-  result.copy_ceiling_bytes_per_second = pass([&](std::span<const std::byte> piece, std::size_t at) {
-    std::memcpy(target.data() + at % target.size(), piece.data(), piece.size());
-    asm volatile("" : : "r"(target.data()) : "memory");
-  });
-  // As the reading work reads, and plainly: which is faster depends on what the CPU fetches ahead by itself.
-  const double asking = pass([](std::span<const std::byte> piece, std::size_t) {
+    best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
+  }
+  return best;
+}
+
+// As the reading work reads, and plainly: which is faster depends on what the CPU fetches ahead by itself.
+double read_ceiling(const PreparedInput& input) {
+  const double asking = best_pass(input, [](std::span<const std::byte> piece, std::size_t) {
     const std::uint64_t sum = xor_of(piece);
     asm volatile("" : : "r"(sum));
   });
-  const double plain = pass([](std::span<const std::byte> piece, std::size_t) { read_plainly(piece); });
-  result.read_ceiling_bytes_per_second = std::max(asking, plain);
+  return std::max(asking, best_pass(input, [](std::span<const std::byte> piece, std::size_t) { read_plainly(piece); }));
 }
 
 const ComponentInfo& info_of(const base::ComponentRegistry& registry, base::ComponentKind kind, std::string_view name) {
@@ -138,6 +132,14 @@ T made(Result<T> result) {
 }
 
 }  // namespace
+
+double copy_ceiling(const PreparedInput& input) {
+  std::vector<std::byte> target(4 * kPiece);
+  return best_pass(input, [&](std::span<const std::byte> piece, std::size_t at) {
+    std::memcpy(target.data() + at % target.size(), piece.data(), piece.size());
+    asm volatile("" : : "r"(target.data()) : "memory");
+  });
+}
 
 Parameters parameters_of(const ComponentInfo& info) {
   Parameters parameters;
@@ -216,7 +218,8 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
     builders.push_back(made(registry.make_builder(settings.mode, builder_parameters, context)));
   }
   base::set_log_level(level);
-  measure_ceilings(input, result);
+  result.copy_ceiling_bytes_per_second = copy_ceiling(input);
+  result.read_ceiling_bytes_per_second = read_ceiling(input);
 
   const auto status = [&builders] {
     FragmentBuilder::Status sum;

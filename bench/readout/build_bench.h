@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/registry.h"
+#include "bench/readout/prepared_input.h"
 
 namespace rodeo::bench {
 
@@ -53,6 +54,9 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
 
 /// The same, for callers that want numbers only: throws SetupError (readout.bench_mismatch) where they are not proven.
 BuildBenchResult run_proven_build_bench(const BuildBenchSettings& settings, const base::ComponentRegistry& registry);
+
+/// Plain copying of the prepared memory into a buffer that stays in cache, by one thread [bytes per second of its CPU].
+double copy_ceiling(const PreparedInput& input);
 
 /// The defaults of a component's keys, with some set otherwise.
 Parameters parameters_of(const ComponentInfo& info);

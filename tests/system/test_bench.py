@@ -34,7 +34,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -61,10 +61,47 @@ def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
 @pytest.mark.parametrize("verb, option, value", [
     ("build", "--robs", 0), ("build", "--links", 0), ("build", "--chunk-bytes", 0), ("build", "--chunk-bytes", 7), ("build", "--run-length", 0),
     ("build", "--workers", 0), ("build", "--seconds", "nan"), ("build", "--seconds", 0), ("latency", "--links", 0), ("latency", "--seconds", "inf"),
+    ("transport", "--links", 0), ("transport", "--chunk-bytes", 7), ("transport", "--run-length", 0), ("transport", "--page-bytes", 100),
+    ("transport", "--seconds", "nan"), ("route", "--links", 4000), ("route", "--subscribed", 193), ("route", "--chunk-bytes", 4096),
     ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
     done = rodeo("bench", verb, option, value, exit_code=2)
     assert "error[cli." in done.stderr and "cli.unexpected" not in done.stderr and option in done.stderr and not done.stdout
+
+
+@pytest.mark.parametrize("options", [
+    ["--provider", "tcp"],
+    ["--provider", "shm"],
+    ["--provider", "tcp", "--links", 1],
+    ["--provider", "tcp", "--links", 3, "--chunk-bytes", 10000, "--run-length", 2, "--page-bytes", 8192],  # chunks in parts
+    ["--provider", "shm", "--links", 5, "--chunk-bytes", 61, "--run-length", 7],
+], ids=lambda options: " ".join(map(str, options)))
+def test_what_the_transport_bench_sends_arrives(rodeo, options):
+    result = bench(rodeo, "transport", *options)
+    assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
+    assert result["payload_efficiency"] == pytest.approx(result["chunk_bytes"] / result["wire_bytes_per_chunk"]) and result["payload_efficiency"] < 1
+    for speed in ("payload", "bare", "socket"):
+        assert result[f"{speed}_bytes_per_second"] > 0
+    assert 0 < result["latency_p50_us"] <= result["latency_p99_us"] and result["bare_latency_p50_us"] > 0
+
+
+def test_pages_carry_little_beside_small_chunks(rodeo):
+    """192 links in turn, runs of 24 chunks of 40 bytes: 16 bytes to a run, 32 to a page. How full pages are does not depend on time here."""
+    assert bench(rodeo, "transport")["payload_efficiency"] >= 0.96
+
+
+@pytest.mark.parametrize("options", [["--provider", "tcp"], ["--provider", "shm"], ["--provider", "tcp", "--subscribed", 3]], ids=lambda options: " ".join(map(str, options)))
+def test_what_the_route_bench_publishes_arrives(rodeo, options):
+    result = bench(rodeo, "route", "--links", 24, *options)
+    assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
+    assert result["input_bytes"] >= 96 << 20 and result["copy_ceiling_bytes_per_second"] > 0 and result["chunks_per_second"] > 0
+    assert ("unwanted_link_cost" in result) == ("--subscribed" in options)
+
+
+def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):
+    done = rodeo("bench", "transport", "--provider", "verbs", "--seconds", 0.01, exit_code=None)
+    if done.returncode != 0:  # there is such a network on some machines
+        assert "error[transport.provider]" in done.stderr and not done.stdout
 
 
 def test_the_latency_bench_has_every_fragment_in_its_percentiles(rodeo):
