@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   add_net(root);
   add_plugin(root);
   add_readout(root);
+  add_route(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

@@ -10,6 +10,7 @@
 #include "network/job.h"
 #include "readout/library.h"
 #include "readout/plan.h"
+#include "router/plan.h"
 #include "settings/configuration.h"
 #include "settings/reference.h"
 #include "settings/schema.h"
@@ -74,6 +75,10 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     if (configuration->table("emulator") != nullptr) {
       if (const auto cards = emulator::emulator_of(*configuration); !cards)
         errors.insert(errors.end(), cards.error().begin(), cards.error().end());
+    }
+    if (configuration->table("router") != nullptr) {
+      if (const auto plan = router::plan_router(*configuration); !plan)
+        errors.insert(errors.end(), plan.error().begin(), plan.error().end());
     }
     if (const auto job = network::network_job(*configuration); !job)
       errors.insert(errors.end(), job.error().begin(), job.error().end());

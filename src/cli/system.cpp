@@ -11,6 +11,7 @@
 #include "process/process_keys.h"
 #include "readout/library.h"
 #include "readout/setting_tables.h"
+#include "router/setting_tables.h"
 #include "settings/toml_file.h"
 
 namespace rodeo::cli {
@@ -78,8 +79,8 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
-  auto network = network::network_tables();
-  for (TableDeclaration& table : network) tables.push_back(std::move(table));
+  for (auto& more : {router::router_tables(), network::network_tables()})
+    tables.insert(tables.end(), more.begin(), more.end());
   return tables;
 }
 
@@ -113,6 +114,22 @@ std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(con
     return std::unexpected(configuration.error());
   }
   return emulator::emulator_of(*configuration);
+}
+
+std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source) {
+  const std::unexpected nothing(
+      ConfigurationErrors{{"config.missing_key", "there is no [router] in it", source.file.string(),
+                           "begin with [router.input]: rodeo explain router"}});
+  const auto raw = read_toml_file(source.file);
+  const bool told = std::ranges::any_of(source.overrides, [](const auto& one) { return one.starts_with("router"); });
+  if (raw && raw->find("router") == nullptr && !told) return nothing;
+  auto library = std::make_unique<readout::Library>();
+  const auto configuration = load_configuration(source, tables_for(source.file), library->registry(), library->plugins());
+  if (!configuration) return std::unexpected(configuration.error());
+  if (configuration->table("router") == nullptr) return nothing;
+  auto plan = router::plan_router(*configuration);
+  if (!plan) return std::unexpected(std::move(plan).error());
+  return LoadedRouter{std::move(library), std::move(*plan)};
 }
 
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {

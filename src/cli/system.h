@@ -3,10 +3,12 @@
 
 #include <expected>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "emulator/emulator.h"
 #include "readout/plan.h"
+#include "router/plan.h"
 #include "settings/configuration.h"
 #include "settings/json.h"
 
@@ -29,6 +31,15 @@ std::expected<readout::ReadoutPlan, ConfigurationErrors> load_readout(const Conf
 
 /// What `rodeo emulate` runs. All errors at once; config.missing_key if there is no [emulator].
 std::expected<emulator::EmulatorSettings, ConfigurationErrors> load_emulator(const ConfigurationSource& source);
+
+/// What `rodeo route` runs, with the library that its input comes from.
+struct LoadedRouter {
+  std::unique_ptr<readout::Library> library;
+  router::RouterPlan plan;
+};
+
+/// All errors at once; config.missing_key if there is no [router].
+std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
 
 /// What `rodeo net size` and `rodeo net sweep` work on: network::network_job(). config.missing_key if there is no [network].
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source);

@@ -16,6 +16,7 @@ void add_explain(Command& root);
 void add_net(Command& root);
 void add_plugin(Command& root);
 void add_readout(Command& root);
+void add_route(Command& root);
 void add_version(Command& root);
 
 // Verbs of `rodeo plugin` that have a file of their own.

@@ -13,6 +13,8 @@
 #include "input/faults.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
+#include "router/router_status.h"
+#include "transport/publisher.h"
 
 namespace rodeo::cli {
 
@@ -69,6 +71,8 @@ std::vector<Word> vocabulary() {
   add(formats::kRdhFrameCounterInfo, "counter of RDH frames");
   add(formats::kSuperpageCounterInfo, "counter of a superpage check");
   add(card::kDmaCounters, "counter of a DMA channel");
+  add(router::kReaderCounters, "counter of a router");
+  add(transport::kPublisherCounters, "counter of a publisher");
   add(emulator::kServerCounters, "counter of an emulated card");
   return words;
 }

@@ -38,7 +38,8 @@ inline constexpr std::array<base::CounterInfo, 9> kPublisherCounters{{
     {"pages_sent", "pages", "Pages sent to subscribers."},
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
-    {"refused_peers", "peers", "Peers whose connection was closed: no secret, another version, messages that cannot be read."},
+    {"refused_peers", "peers",
+     "Peers whose connection was closed: no secret, another version, messages that cannot be read."},
 }};
 
 /// All functions by one thread, that which reads the stream, but for counters() and subscribers().

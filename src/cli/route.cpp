@@ -1,0 +1,208 @@
+// `rodeo route`: puts the links of cards on the network, and shows what the bus advertises.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/runtime_dir.h"
+#include "cli/system.h"
+#include "cli/verbs.h"
+#include "cli/watch.h"
+#include "formats/fid.h"
+#include "process/line_socket.h"
+#include "process/status_metrics.h"
+#include "router/run/prometheus.h"
+#include "router/run/router_control.h"
+#include "router/run/router_report_output.h"
+#include "router/run/router_run.h"
+#include "transport/bus.h"
+
+namespace rodeo::cli {
+namespace {
+
+struct RunOptions {
+  std::string file;
+  std::vector<std::string> settings;
+  std::optional<double> seconds;
+  std::string json_file;
+};
+
+struct TalkOptions {
+  std::string name;
+  std::string bus;
+  bool watch = false;
+  OutputFormat format = OutputFormat::table;
+};
+
+ExitCode exit_code_of_run(const router::RouterReport& report) {
+  using router::Condition;
+  if (report.condition == Condition::aborted || report.condition == Condition::wrong) return ExitCode::failed;
+  return report.not_taken + report.pending > 0 ? ExitCode::partial : ExitCode::done;
+}
+
+Result<void> publish(const router::RouterReport& report, const std::string& json_file) {
+  std::fputs(router::report_text(report).c_str(), stderr);
+  return json_file.empty() ? Result<void>{} : write_json(json_file, router::report_json(report));
+}
+
+Result<ExitCode> run(const RunOptions& options) {
+  if (options.file.empty())
+    return usage_error("a configuration is missing", "rodeo route CONFIG, or one of the verbs: rodeo route --help");
+  RODEO_TRY(check_seconds(options.seconds, "leave it out to run until Ctrl-C or the end of the input"));
+  const auto loaded = load_router({.file = options.file, .overrides = options.settings});
+  if (!loaded) return report_errors(loaded.error());
+  const router::RouterPlan& plan = loaded->plan;
+  std::optional<process::LineServer> control;
+  if (plan.control_socket) {
+    const auto socket = RODEO_TRY(base::runtime_socket(router::control_socket_name(plan.settings.name)));
+    control.emplace(socket);
+  }
+  auto router = std::make_unique<router::Router>(plan.settings, loaded->library->registry());
+  process::StatusMetrics<router::RouterStatus> metrics(
+      plan.metrics_listen, [&](const auto& status) { return router::prometheus_text(plan.settings, status); });
+  for (const router::ReaderStatus& reader : router->status().readers) {
+    const std::string what = reader.trigger_list ? "the trigger's list" : fmt::format("{} links", reader.links);
+    std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
+  }
+  const router::RouterReport report = router::run_router(*router, options.seconds, control ? &*control : nullptr,
+                                                         [&](const auto& status) { metrics.show(status); });
+  if (router->phase() != router::Phase::stopped) {
+    // The user would not wait, and threads still work on what is here.
+    (void)publish(report, options.json_file);
+    std::fflush(nullptr);
+    control.reset();
+    ::_exit(static_cast<int>(ExitCode::failed));
+  }
+  router.reset();
+  RODEO_TRY(publish(report, options.json_file));
+  return exit_code_of_run(report);
+}
+
+Properties properties_of(const Json& status) {
+  const auto group = [&](std::string_view name, std::string_view key) -> const Json& {
+    return member(member(status, name), key);
+  };
+  const std::string condition = group("run", "condition").string();
+  Properties properties;
+  properties.add("name", "name", group("run", "name"));
+  properties.add("phase", "phase", member(status, "phase"));
+  properties.add("waits for subscribers", "waiting_for_subscribers", member(status, "waiting_for_subscribers"));
+  properties.add("condition", "condition", {condition, "", condition == "GOOD" ? Style::good : Style::bad});
+  properties.add("seconds", "seconds", {group("run", "seconds"), fmt::format("{:.1f}", group("run", "seconds").number())});
+  properties.add("links", "links", member(status, "links"));
+  for (const char* key : {"sent", "published", "no_subscriber", "not_taken"})
+    properties.add(fmt::format("chunks {}", key), fmt::format("chunks_{}", key), group("chunks", key));
+  std::string subscribers;
+  for (const Json& one : member(status, "subscribers").elements()) {
+    if (!member(one, "connected").boolean()) continue;
+    subscribers += fmt::format("{}{} ({}) of {}", subscribers.empty() ? "" : ", ", member(one, "name").string(),
+                               member(one, "kind").string(), member(one, "reader").string());
+  }
+  properties.add("subscribers", "subscribers",
+                 {member(status, "subscribers"), subscribers.empty() ? "nobody" : subscribers});
+  properties.add("limited by", "limited_by", member(status, "limited_by"));
+  return properties;
+}
+
+Result<ExitCode> show_status(const TalkOptions& options) {
+  std::optional<std::chrono::nanoseconds> interval;
+  if (options.watch) interval = std::chrono::seconds{1};
+  bool known = false;
+  const auto outcome = watch(interval, options.format, [&](bool first) -> Result<ExitCode> {
+    const auto status = RODEO_TRY(router::ask_router(options.name, Json::object({{"command", "status"}})));
+    known = true;
+    if (options.format == OutputFormat::json) {
+      print(status.dump(options.watch ? 0 : 2) + "\n");
+    } else {
+      if (!first && options.format == OutputFormat::table) print("\n");
+      properties_of(status).print(options.format);
+    }
+    return ExitCode::done;
+  });
+  if (outcome || !known) return outcome;
+  std::fprintf(stderr, "the run is over\n");
+  return ExitCode::done;
+}
+
+Result<ExitCode> stop(const TalkOptions& options) {
+  RODEO_TRY(router::ask_router(options.name, Json::object({{"command", "stop"}})));
+  return ExitCode::done;
+}
+
+Result<ExitCode> list(const TalkOptions& options) {
+  constexpr std::chrono::milliseconds kPatience{500};
+  const std::filesystem::path bus = options.bus.empty() ? transport::default_bus() : std::filesystem::path(options.bus);
+  const auto reading = RODEO_TRY(transport::read_bus(bus));
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  Table table({{"name", "name"},
+               {"host", "host"},
+               {"process", "pid"},
+               {"address", "address"},
+               {"links", "links"},
+               {"first link", "first_fid"},
+               {"providers", "providers"},
+               {"age [s]", "age_seconds"},
+               {"alive", "alive"}});
+  for (const transport::BusEntry& entry : reading.entries) {
+    std::string providers;
+    for (const std::string& one : entry.providers) providers += (providers.empty() ? "" : ",") + one;
+    const double age = std::max(now - entry.unix_time, 0.0);
+    const bool alive = transport::somebody_answers(entry.address, entry.port, kPatience);
+    table.add_row({entry.name, entry.host, entry.pid, fmt::format("{}:{}", entry.address, entry.port),
+                   Cell(entry.links.size(), entry.trigger_list ? "trigger list" : ""),
+                   entry.links.empty() ? Json() : Json(formats::to_text(entry.links.front())), std::move(providers),
+                   Cell(age, fmt::format("{:.0f}", age)),
+                   Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
+  }
+  table.print(options.format);
+  for (const Error& error : reading.unreadable) print_error(error);
+  return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
+}
+
+}  // namespace
+
+void add_route(Command& root) {
+  auto options = std::make_shared<RunOptions>();
+  Command& route = root.verb("route", "Put the links of cards on the network, or look at what is there");
+  route.example("rodeo route examples/router.toml", "until Ctrl-C; in another terminal: rodeo readout with input `network`")
+      .example("rodeo route run.toml --seconds 10 --json -", "for 10 s; the report as JSON")
+      .example("rodeo route list", "who publishes which links, and whether he answers");
+  route.option("CONFIG", options->file, "Configuration with a [router] table (TOML)").value_name("CONFIG");
+  route.option("--seconds", options->seconds, "End the run after so many seconds of its input").value_name("S");
+  route.option("--set", options->settings, "Set a key of the configuration").value_name("KEY=VALUE");
+  route.json_file(options->json_file);
+  route.paragraph(
+      "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
+      "stops, "
+      "what is under way goes to its subscribers, the report prints. A second one changes nothing, a third aborts.");
+  route.paragraph(
+      "Exit status 0: the run ended as it should; 6: a subscriber of data did not take all that it had asked for; 1: a part "
+      "failed, "
+      "or the sums do not hold.");
+  route.run([options] { return run(*options); });
+
+  auto talk = std::make_shared<TalkOptions>();
+  Command& lists = route.verb("list", "What publishers say of themselves on the bus");
+  lists.option("--bus", talk->bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
+  lists.output(talk->format);
+  lists.run([talk] { return list(*talk); });
+
+  const auto with_name = [talk](Command& verb) {
+    verb.option("--name", talk->name, "Which router (router.name); needed if several run").value_name("NAME");
+  };
+  Command& status = route.verb("status", "How a running router is doing");
+  status.flag("--watch", talk->watch, "Print it again each second; with -o json a line each time");
+  with_name(status);
+  status.output(talk->format);
+  status.run([talk] { return show_status(*talk); });
+
+  Command& ends = route.verb("stop", "End a running router in order, as Ctrl-C does");
+  with_name(ends);
+  ends.run([talk] { return stop(*talk); });
+}
+
+}  // namespace rodeo::cli
