@@ -41,12 +41,12 @@ struct ReaderStatus {
 /// Totals since the start of the input.
 struct RouterStatus {
   Phase phase = Phase::prepared;
-  bool waiting = false;  ///< for subscribers; the input has not started
-  double seconds = 0;    ///< from the start of the input to its end, or until now
-  std::string failure;   ///< why the run has to stop; empty while all is well
-  std::vector<NamedCounter> input;
+  bool waiting = false;      ///< for subscribers; the input has not started
+  double seconds = 0;        ///< from the start of the input to its end, or until now
+  std::string failure = {};  ///< why the run has to stop; empty while all is well
+  std::vector<NamedCounter> input = {};
   double input_cpu_seconds = 0;
-  std::vector<ReaderStatus> readers;
+  std::vector<ReaderStatus> readers = {};
 
   /// Of the readers of links.
   std::uint64_t sum(std::string_view counter) const {

@@ -21,14 +21,14 @@ struct InputSettings {
 
 struct RouterSettings {
   std::string name = "router";
-  InputSettings input;
-  std::uint32_t readers = 0;  ///< 0: one a card
-  std::vector<int> cpus;      ///< one a reader, or empty
+  InputSettings input = {};
+  std::uint32_t readers = 0;   ///< 0: one a card
+  std::vector<int> cpus = {};  ///< one a reader, or empty
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::filesystem::path bus;  ///< empty: transport::default_bus()
+  std::filesystem::path bus = {};  ///< empty: transport::default_bus()
   std::string address = "127.0.0.1";
-  std::vector<std::string> providers;
-  std::filesystem::path secret_file;
+  std::vector<std::string> providers = {};
+  std::filesystem::path secret_file = {};
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};

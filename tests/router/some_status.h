@@ -1,0 +1,43 @@
+// A router as the tests of reports and views see it: two readers of links, one of the trigger's list, a subscriber of data and a monitor.
+#pragma once
+
+#include "router/router_report.h"
+
+namespace rodeo::router {
+
+inline RouterStatus some_status() {
+  RouterStatus status;
+  status.phase = Phase::stopped;
+  status.seconds = 10;
+  status.input = {{"sent", 1000}, {"triggers", 10}};
+  status.input_cpu_seconds = 0.5;
+  ReaderStatus first{.name = "felix.0", .links = 60};
+  first.counters = {{"chunks_read", 600},  {"bytes_read", 24000}, {"not_taken", 0},      {"chunks_wanted", 590},
+                    {"no_subscriber", 10}, {"pages_sent", 7},     {"bytes_sent", 25000}, {"waits", 4}};
+  first.subscribers = {{.name = "readout",
+                        .peer = "127.0.0.1:4711",
+                        .provider = "tcp",
+                        .connected = true,
+                        .links = 59,
+                        .chunks = 590,
+                        .waits = 4},
+                       {.name = "look",
+                        .peer = "127.0.0.1:4712",
+                        .provider = "shm",
+                        .monitor = true,
+                        .connected = true,
+                        .links = 1,
+                        .chunks = 10,
+                        .dropped_pages = 3}};
+  first.cpu_seconds = 1;
+  ReaderStatus second{.name = "felix.1", .links = 40};
+  second.counters = {{"chunks_read", 400}, {"bytes_read", 16000}, {"chunks_wanted", 400}, {"bytes_sent", 17000}};
+  second.cpu_seconds = 2;
+  ReaderStatus list{.name = "felix.2", .links = 1, .trigger_list = true};
+  list.counters = {{"chunks_read", 10}, {"no_subscriber", 10}};
+  list.cpu_seconds = 0.25;
+  status.readers = {first, second, list};
+  return status;
+}
+
+}  // namespace rodeo::router
