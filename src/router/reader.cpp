@@ -38,7 +38,9 @@ Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const tran
       links_(links.size()),
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
-      publisher_(publisher, links, settings_.trigger_list) {}
+      publisher_(publisher, links, settings_.trigger_list),
+      waits_(settings_.waits),
+      subscribed_(!settings_.waits) {}
 
 Reader::~Reader() { join(); }
 
@@ -91,8 +93,8 @@ void Reader::read() {
     }
     if (page == nullptr) clock_ns = stream_->clock_ns();
     publisher_.progress(now_ns, clock_ns);
-    if (!subscribed_.load(std::memory_order_relaxed) && publisher_.all_links_subscribed())
-      subscribed_.store(true, std::memory_order_release);
+    if (waits_.load(std::memory_order_relaxed))
+      subscribed_.store(publisher_.all_links_subscribed(), std::memory_order_release);
     moved ? backoff.reset() : backoff.idle();
   }
 }

@@ -24,6 +24,7 @@ class Reader {
     int cpu = -1;  ///< pinned to it unless negative
     base::IdlePolicy idle = base::IdlePolicy::sleep;
     bool trigger_list = false;
+    bool waits = false;  ///< for a subscriber of each link
   };
 
   /// Listens, and is on the bus. Throws SetupError, as Publisher does.
@@ -35,13 +36,14 @@ class Reader {
   void start();
   void join();
 
-  bool trigger_list() const { return settings_.trigger_list; }
+  /// The input starts.
+  void stop_waiting() { waits_.store(false, std::memory_order_relaxed); }
 
   /// The run is ending: who takes nothing for `grace` is not waited for any longer. Any thread.
   void end() { ending_.store(true, std::memory_order_relaxed); }
 
   // Any thread, any time.
-  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }
+  bool all_links_subscribed() const { return subscribed_.load(std::memory_order_acquire); }  ///< or nobody asked
   bool stream_ended() const { return stream_ended_.load(std::memory_order_acquire); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   std::string failure() const;
@@ -65,7 +67,8 @@ class Reader {
   std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
   bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
   std::atomic<bool> ending_{false};
-  std::atomic<bool> subscribed_{false};
+  std::atomic<bool> waits_;
+  std::atomic<bool> subscribed_;
   std::atomic<bool> stream_ended_{false};
   std::atomic<bool> ended_{false};
   mutable std::mutex failure_mutex_;

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
-#include "settings/text_file.h"
 #include "transport/bus.h"
+#include "transport/secret.h"
 
 namespace rodeo::router {
 namespace {
@@ -21,18 +21,6 @@ std::unique_ptr<DataInput> input_of(const InputSettings& settings, const base::C
   Error error = std::move(made).error();
   if (error.where.empty()) error.where = settings.where;
   throw SetupError(std::move(error));
-}
-
-std::string secret_in(const std::filesystem::path& file) {
-  if (file.empty()) return {};
-  const auto text = settings::read_text_file(file);
-  if (!text) throw SetupError(text.error());
-  constexpr const char* kBlank = " \t\r\n";
-  const std::size_t begin = text->find_first_not_of(kBlank);
-  if (begin == std::string::npos)
-    throw SetupError(
-        {"router.no_secret", "the file of the secret is empty", file.string(), "write one into it, for its owner alone"});
-  return text->substr(begin, text->find_last_not_of(kBlank) + 1 - begin);
 }
 
 }  // namespace
@@ -57,11 +45,13 @@ void Router::make_readers() {
   const std::span<const Fid> links = input_->links();
   auto parts = cut_into_readers(links, settings_.readers);
   if (!parts) throw SetupError(parts.error());
+  const auto secret = transport::read_secret(settings_.secret_file);
+  if (!secret) throw SetupError(secret.error());
   transport::PublisherSettings publisher{.name = {},
                                          .bus = settings_.bus.empty() ? transport::default_bus() : settings_.bus,
                                          .address = settings_.address,
                                          .providers = settings_.providers,
-                                         .secret = secret_in(settings_.secret_file),
+                                         .secret = *secret,
                                          .page_bytes = settings_.page_bytes,
                                          .pages = settings_.pages,
                                          .flush = settings_.flush,
@@ -72,7 +62,8 @@ void Router::make_readers() {
     readers_.push_back(std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
                                                                  .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
                                                                  .idle = settings_.idle,
-                                                                 .trigger_list = list},
+                                                                 .trigger_list = list,
+                                                                 .waits = settings_.wait_for_subscribers && !list},
                                                 std::move(stream), publisher, of));
   };
   for (const std::vector<Fid>& part : *parts) add(input_->open(part), part, false);
@@ -99,6 +90,7 @@ void Router::start() {
 
 void Router::start_input() {
   waiting_ = false;
+  for (const auto& reader : readers_) reader->stop_waiting();
   start_ns_ = base::steady_now_ns();
   input_->start();
 }
@@ -114,8 +106,7 @@ void Router::step() {
     stop();
   }
   for (std::string& message : subscriber_changes(previous_, now)) messages_.push_back(std::move(message));
-  if (waiting_ && phase_ == Phase::running &&
-      std::ranges::all_of(readers_, [](const auto& one) { return one->trigger_list() || one->all_links_subscribed(); })) {
+  if (waiting_ && phase_ == Phase::running && all([](const Reader& one) { return one.all_links_subscribed(); })) {
     try {
       messages_.emplace_back("every link has a subscriber: the input starts");
       start_input();

@@ -46,13 +46,14 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   report.published = status.sum("chunks_wanted");
   report.no_subscriber = status.sum("no_subscriber");
   report.not_taken = status.sum("not_taken");
+  report.pending = status.sum("undelivered");
   report.bytes_in = status.sum("bytes_read");
   const bool over = status.phase == Phase::stopped;
   for (const ReaderStatus& reader : status.readers) {
     report.bytes_sent += reader["bytes_sent"];
     report.router_cpu_seconds += reader.cpu_seconds;
     for (const auto& subscriber : reader.subscribers) {
-      if (over && !subscriber.monitor) report.pending += subscriber.pending_chunks;
+      if (over && !subscriber.monitor && !subscriber.gone) report.pending += subscriber.pending_chunks;
     }
   }
   report.input_cpu_seconds = status.input_cpu_seconds;

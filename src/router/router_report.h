@@ -24,8 +24,9 @@ struct RouterReport {
   std::uint64_t published = 0;      ///< to one subscriber or more
   std::uint64_t no_subscriber = 0;  ///< that nobody wanted
   std::uint64_t not_taken = 0;      ///< that went to nobody, since at the end a subscriber of data took nothing
-  std::uint64_t pending = 0;        ///< of those published: in pages that a subscriber of data did not take before the end
-  bool no_data = false;             ///< the run is over, and no chunk came
+  std::uint64_t pending =
+      0;  ///< of those published: in pages that a subscriber of data did not take before it went, or before the end
+  bool no_data = false;  ///< the run is over, and no chunk came
   bool adds_up() const { return sent == published + no_subscriber + not_taken; }
 
   std::uint64_t bytes_in = 0;

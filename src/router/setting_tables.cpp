@@ -31,9 +31,9 @@ const Settings<RouterKeys>& router_settings() {
               "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
       setting(&R::providers, "providers",
               "Providers of libfabric that subscribers may choose from: tcp, shm, verbs. Empty: all that this machine has."),
-      setting(&R::secret_file, "secret_file",
-              "File with the secret that subscribers must know; blanks at its ends do not count. Empty: none, on loopback "
-              "alone."),
+      setting(
+          &R::secret_file, "secret_file",
+          "File with the secret that subscribers must know; only its owner may read it. Empty: none, on loopback alone."),
       setting(&R::page_bytes, "page_bytes", "Size of a page, the unit that is sent.",
               {.minimum = 1024, .maximum = 1 << 20, .unit = Unit::bytes}),
       setting(&R::pages, "pages", "Pages that a subscription may have under way; their memory is taken when it begins.",

@@ -28,6 +28,7 @@ constexpr std::uint64_t kClockPageNs = 2'000'000;        // of a publisher that 
 constexpr std::uint64_t kGreetingNs = 5'000'000'000;     // that somebody may take to say what he wants
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostGuests = 64;
+constexpr std::size_t kMostDeparted = 16;
 
 /// In the order of kPublisherCounters.
 enum class Counter : std::uint8_t {
@@ -137,6 +138,7 @@ struct Publisher::Inside {
   void broken(Client& client, std::uint64_t now_ns, std::string_view why);
   void disconnect(Client& client);
   void retarget();
+  static Subscriber seen(const Client& client);
   void take_snapshot();
 
   PublisherSettings settings;
@@ -149,6 +151,7 @@ struct Publisher::Inside {
   std::map<std::string, std::unique_ptr<FabricPort>> ports;  // outlives the clients' connections
   std::vector<Guest> guests;
   std::vector<std::unique_ptr<Client>> clients;
+  std::vector<Subscriber> departed;  // who came last, last
 
   std::vector<std::vector<Target>> targets;  // by link
   std::vector<std::uint32_t> counts;         // chunks that each link has had
@@ -459,6 +462,8 @@ void Publisher::Inside::retarget() {
     dropped_of_gone += of.dropped_chunks() + (of.wish().monitor ? of.unsent_chunks() : 0);
     published_to_gone += of.chunks();
     if (!of.wish().monitor) counters.add(Counter::undelivered, of.unsent_chunks());
+    if (departed.size() == kMostDeparted) departed.erase(departed.begin());
+    departed.push_back(seen(*client));
     return true;
   });
   std::vector<Demand> before = std::exchange(demand, std::vector<Demand>(links.size(), Demand::none));
@@ -475,26 +480,32 @@ void Publisher::Inside::retarget() {
   if (demand != before) ++demand_changes;
 }
 
+Publisher::Subscriber Publisher::Inside::seen(const Client& client) {
+  const Subscription& subscription = client.subscription;
+  return {.name = subscription.wish().name,
+          .peer = client.peer,
+          .provider = subscription.wish().provider,
+          .monitor = subscription.wish().monitor,
+          .connected = client.state == Client::State::flowing || client.state == Client::State::leaving,
+          .gone = client.state == Client::State::gone,
+          .links = subscription.links().size(),
+          .chunks = subscription.chunks(),
+          .bytes = client.bytes,
+          .pages = subscription.ring().closed(),
+          .dropped_chunks = subscription.dropped_chunks(),
+          .waits = client.waits,
+          .pending_chunks = subscription.unsent_chunks()};
+}
+
 void Publisher::Inside::take_snapshot() {
-  std::vector<Subscriber> now;
+  std::vector<Subscriber> now = departed;
   std::uint64_t dropped = dropped_of_gone;
   std::uint64_t published = published_to_gone;
   for (const auto& client : clients) {
     const Subscription& subscription = client->subscription;
     dropped += subscription.dropped_chunks();
     published += subscription.chunks();
-    now.push_back({.name = subscription.wish().name,
-                   .peer = client->peer,
-                   .provider = subscription.wish().provider,
-                   .monitor = subscription.wish().monitor,
-                   .connected = client->state == Client::State::flowing || client->state == Client::State::leaving,
-                   .links = subscription.links().size(),
-                   .chunks = subscription.chunks(),
-                   .bytes = client->bytes,
-                   .pages = subscription.ring().closed(),
-                   .dropped_chunks = subscription.dropped_chunks(),
-                   .waits = client->waits,
-                   .pending_chunks = subscription.unsent_chunks()});
+    now.push_back(seen(*client));
   }
   counters.add(Counter::monitor_chunks_dropped, dropped - counters.read(Counter::monitor_chunks_dropped));
   counters.add(Counter::chunks_published, published - counters.read(Counter::chunks_published));
@@ -528,7 +539,10 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;
   }
-  if (gone) in.retarget();
+  if (gone) {
+    in.retarget();
+    in.take_snapshot();
+  }
   if (!look) return;
   in.looked_ns = now_ns;
   in.greet(now_ns);

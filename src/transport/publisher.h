@@ -85,6 +85,7 @@ class Publisher {
     std::string provider;
     bool monitor = false;
     bool connected = false;
+    bool gone = false;  ///< for good; the last of these stay in the list
     std::size_t links = 0;
     std::uint64_t chunks = 0;
     std::uint64_t bytes = 0;

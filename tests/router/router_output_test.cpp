@@ -37,7 +37,7 @@ TEST(RouterReportJson, HasEveryDocumentedKey) {
   ASSERT_EQ(subscribers.size(), 2U);
   EXPECT_EQ(subscribers[0].find("reader")->string(), "felix.0");
   EXPECT_EQ(subscribers[1].find("kind")->string(), "monitor");
-  EXPECT_EQ(subscribers[1].find("dropped_pages")->number(), 3);
+  EXPECT_EQ(subscribers[1].find("dropped_chunks")->number(), 3);
 }
 
 TEST(RouterReportText, SaysTheSumAndWhoWasWaitedFor) {
@@ -45,7 +45,7 @@ TEST(RouterReportText, SaysTheSumAndWhoWasWaitedFor) {
   EXPECT_THAT(text, HasSubstr("router felix: GOOD after 10.0 s\n"));
   EXPECT_THAT(text, HasSubstr("1000 sent = 990 published + 10 no_subscriber + 0 not_taken\n"));
   EXPECT_THAT(text, HasSubstr("readout (data) at 127.0.0.1:4711, tcp of felix.0: 59 links, 590 chunks"));
-  EXPECT_THAT(text, HasSubstr("3 pages dropped"));
+  EXPECT_THAT(text, HasSubstr("3 chunks dropped"));
   EXPECT_THAT(text, HasSubstr("limited by  readout\n"));
   EXPECT_THAT(text, HasSubstr("verdict     nothing was lost\n"));
 }
@@ -66,7 +66,7 @@ TEST(RouterView, ShowsRatesOfReadersAndSubscribers) {
   EXPECT_THAT(lines, Contains(HasSubstr("rodeo felix  running 0:00:02")));
   EXPECT_THAT(lines, Contains(::testing::AllOf(HasSubstr("felix.0"), HasSubstr("4 k/s"), HasSubstr("60 links"))));
   EXPECT_THAT(lines, Contains(::testing::AllOf(HasSubstr("2 k/s"), HasSubstr("readout (data)"))));
-  EXPECT_THAT(lines, Contains(HasSubstr("3 pages dropped")));
+  EXPECT_THAT(lines, Contains(HasSubstr("3 chunks dropped")));
   EXPECT_THAT(lines, Contains(HasSubstr("limited by: readout")));
 }
 

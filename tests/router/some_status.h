@@ -28,7 +28,7 @@ inline RouterStatus some_status() {
                         .connected = true,
                         .links = 1,
                         .chunks = 10,
-                        .dropped_pages = 3}};
+                        .dropped_chunks = 3}};
   first.cpu_seconds = 1;
   ReaderStatus second{.name = "felix.1", .links = 40};
   second.counters = {{"chunks_read", 400}, {"bytes_read", 16000}, {"chunks_wanted", 400}, {"bytes_sent", 17000}};

@@ -51,8 +51,8 @@ void add_subscribers(PrometheusText& out, const RouterStatus& status) {
        [](const Subscriber& one) { return one.bytes; });
   each("rodeo_router_subscriber_waits_total", "counter", "Times that the reader found no room in a page for the subscriber.",
        [](const Subscriber& one) { return one.waits; });
-  each("rodeo_router_subscriber_dropped_pages_total", "counter", "Pages that the subscriber, a monitor, had no room for.",
-       [](const Subscriber& one) { return one.dropped_pages; });
+  each("rodeo_router_subscriber_dropped_chunks_total", "counter", "Chunks that the subscriber, a monitor, had no room for.",
+       [](const Subscriber& one) { return one.dropped_chunks; });
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Json subscriber_json(const std::string& reader, const transport::Publisher::Subs
                        {"pages", one.pages},
                        {"waits", one.waits},
                        {"pending_chunks", one.pending_chunks},
-                       {"dropped_pages", one.dropped_pages}});
+                       {"dropped_chunks", one.dropped_chunks}});
 }
 
 std::string bytes_text(std::uint64_t bytes) { return base::format_quantity(static_cast<double>(bytes), "B"); }
@@ -39,7 +39,7 @@ std::string subscriber_text(const ReaderStatus& reader, const transport::Publish
   std::string out = fmt::format("{} of {}: {}, {} in {}", text_of(one), reader.name, base::counted(one.links, "link"),
                                 base::counted(one.chunks, "chunk"), base::counted(one.pages, "page"));
   if (one.waits > 0) out += fmt::format(", {} for room", base::counted(one.waits, "wait"));
-  if (one.dropped_pages > 0) out += fmt::format(", {} dropped", base::counted(one.dropped_pages, "page"));
+  if (one.dropped_chunks > 0) out += fmt::format(", {} dropped", base::counted(one.dropped_chunks, "chunk"));
   if (one.pending_chunks > 0) out += fmt::format(", {} NOT TAKEN", base::counted(one.pending_chunks, "chunk"));
   return out;
 }

@@ -59,7 +59,7 @@ std::vector<std::string> view_lines(const RouterSettings& settings, const Router
       const Subscriber* const was = same(before, i, one);
       std::vector<std::string> more{fmt::format("   {} ({}) {}", one.name, one.monitor ? "monitor" : "data", one.peer),
                                     "   " + base::counted(one.links, "link")};
-      if (one.dropped_pages > 0) more.push_back(paint.warn(fmt::format("   {} pages dropped", count(one.dropped_pages))));
+      if (one.dropped_chunks > 0) more.push_back(paint.warn(fmt::format("   {} chunks dropped", count(one.dropped_chunks))));
       if (!one.connected) more.push_back(paint.warn("   gone"));
       add(fmt::format("    {:<8} {:>12}", "to", rate(was == nullptr ? 0 : was->chunks, one.chunks, "/s")), more);
     }
