@@ -76,6 +76,7 @@ void Reader::read() {
   for (;;) {
     bool moved = false;
     if (page == nullptr) {
+      tell_what_is_wanted();
       const PollStatus status = stream_->poll(page);
       if (status == PollStatus::end) return;
       if (status == PollStatus::page) {
@@ -97,6 +98,15 @@ void Reader::read() {
       subscribed_.store(publisher_.all_links_subscribed(), std::memory_order_release);
     moved ? backoff.reset() : backoff.idle();
   }
+}
+
+/// A stream that can leaves out, before it decodes them, links that nobody wants.
+void Reader::tell_what_is_wanted() {
+  const std::uint64_t changes = publisher_.wanted_changes();
+  if (told_changes_ == changes) return;
+  told_changes_ = changes;
+  for (std::size_t link = 0; link < links_; ++link)
+    stream_->want(static_cast<LinkIndex>(link), publisher_.wanted(static_cast<LinkIndex>(link)));
 }
 
 /// True once the page is done with.

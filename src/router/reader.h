@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -53,6 +54,7 @@ class Reader {
   void run();
   void read();
   void send_what_is_left();
+  void tell_what_is_wanted();
   bool publish(Page& page, std::uint64_t now_ns);
   std::uint64_t given() const;
 
@@ -64,8 +66,9 @@ class Reader {
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
-  std::uint64_t refused_since_ns_ = 0;  ///< the page at hand; 0: it was not refused yet
-  bool given_up_ = false;               ///< on a subscriber that takes nothing: what comes now goes to nobody
+  std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as the stream knows it
+  std::uint64_t refused_since_ns_ = 0;         ///< the page at hand; 0: it was not refused yet
+  bool given_up_ = false;                      ///< on a subscriber that takes nothing: what comes now goes to nobody
   std::atomic<bool> ending_{false};
   std::atomic<bool> waits_;
   std::atomic<bool> subscribed_;

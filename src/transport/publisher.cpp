@@ -158,6 +158,7 @@ struct Publisher::Inside {
   std::vector<std::uint8_t> begun;           // it is in the middle of a chunk
   std::vector<Demand> demand;
   std::uint64_t demand_changes = 0;
+  bool demand_is_old = false;  // made anew once nobody goes through the clients
 
   std::size_t at_run = 0;         // where publish() stopped
   std::uint64_t run_number = 0;   // of the run that is being published, or was last
@@ -424,9 +425,13 @@ void Publisher::Inside::listen_to(Client& client) {
     } else if (const auto* want = std::get_if<formats::ControlWant>(&**message);
                want != nullptr && want->link < client.subscription.links().size()) {
       client.subscription.want(want->link, want->wanted);
-      retarget();
+      demand_is_old = true;
     } else if (std::holds_alternative<formats::ControlLeave>(**message)) {
+      // What comes from now on is not for it; what is in pages is.
       client.leaves = true;
+      for (std::size_t position = 0; position < client.subscription.links().size(); ++position)
+        client.subscription.want(position, false);
+      demand_is_old = true;
     } else {
       counters.add(Counter::refused_peers);
       broken(client, now_ns, "it sent a message that has no place here");
@@ -539,10 +544,8 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;
   }
-  if (gone) {
-    in.retarget();
-    in.take_snapshot();
-  }
+  if (gone || std::exchange(in.demand_is_old, false)) in.retarget();
+  if (gone) in.take_snapshot();
   if (!look) return;
   in.looked_ns = now_ns;
   in.greet(now_ns);

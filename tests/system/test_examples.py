@@ -12,6 +12,8 @@ from running_readout import adds_up
 
 ALL = sorted((ROOT / "examples").glob("*.toml"))
 EXAMPLES = [path for path in ALL if "[readout" in path.read_text()]
+ROUTED = [path for path in ALL if "[router" in path.read_text()]
+NETWORK = [path for path in EXAMPLES if 'type = "network"' in path.read_text()]
 EMULATED = [path for path in ALL if "[[emulator.card]]" in path.read_text()]
 
 
@@ -20,7 +22,7 @@ def may_be_incomplete(text):
     return "fault_" in text or "loop = true" in text
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in NETWORK], ids=lambda path: path.stem)
 def test_an_example_runs(rodeo, example):
     text = example.read_text()
     if "plugins = " in text and not (BUILD / "plugins").is_dir():
@@ -56,8 +58,19 @@ def test_emulated_cards_of_an_example_are_there(rodeo, example):
     assert report["functions"] and all(function["address"].startswith("0000:") for function in report["functions"])
 
 
+@pytest.mark.parametrize(("router", "readout"), zip(ROUTED, NETWORK, strict=True), ids=lambda path: path.stem)
+def test_a_router_and_the_readout_behind_it_lose_nothing(rodeo, router, readout):
+    for example in (router, readout):
+        shutil.copy(example, rodeo.directory)
+    with rodeo.start("route", router.name, "--seconds", 1, "--json", "-") as routed:
+        built = json.loads(rodeo("readout", readout.name, "--json", "-").stdout)
+        sent = json.loads(routed.communicate(timeout=scaled(30))[0])
+    assert sent["run"]["condition"] == built["run"]["condition"] == "GOOD" and adds_up(built)
+    assert sent["chunks"]["sent"] == sent["chunks"]["published"] == built["chunks"]["built"] == built["verified"]["chunks"] > 0
+
+
 def test_every_example_is_run_by_something():
-    assert set(ALL) == set(EXAMPLES) | set(EMULATED)
+    assert set(ALL) == set(EXAMPLES) | set(EMULATED) | set(ROUTED)
 
 
 def test_the_time_frames_of_the_cru_example_can_be_looked_at(rodeo):
