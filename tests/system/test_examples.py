@@ -58,7 +58,7 @@ def test_emulated_cards_of_an_example_are_there(rodeo, example):
     assert report["functions"] and all(function["address"].startswith("0000:") for function in report["functions"])
 
 
-@pytest.mark.parametrize(("router", "readout"), zip(ROUTED, NETWORK, strict=True), ids=lambda path: path.stem)
+@pytest.mark.parametrize(("router", "readout"), list(zip(ROUTED, NETWORK, strict=True)), ids=lambda path: path.stem)
 def test_a_router_and_the_readout_behind_it_lose_nothing(rodeo, router, readout):
     for example in (router, readout):
         shutil.copy(example, rodeo.directory)
