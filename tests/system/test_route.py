@@ -171,6 +171,7 @@ def test_ctrl_c_on_the_readout_leaves_the_router_and_what_comes_then_is_nobodys(
     routed = router(sides, "router.wait_for_subscribers=true")
     net = readout(sides)
     net.wait_until(has_built(1000), "something is built")
+    routed.wait_until(lambda status: any(one["connected"] for one in status["subscribers"]), "its subscriber is seen")
     built, _ = net.finish()
     # It leaves between two pages: links stop at different events, and the last of them lack some.
     assert adds_up(built) and built["verified"]["mismatches"] == 0 and built["input"]["network_lost"] == 0
