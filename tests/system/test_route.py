@@ -11,6 +11,7 @@ import urllib.request
 import pytest
 from conftest import scaled
 from running_readout import adds_up
+from terminal import on_a_terminal, screen
 
 ROUTER = """
 [router]
@@ -251,6 +252,20 @@ def test_metrics_are_served(rodeo, sides):
     text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
     assert 'rodeo_router_chunks_read_total{router="felix",reader="felix.0"}' in text
     routed.finish()
+
+
+def test_the_view_shows_readers_fits_the_terminal_and_leaves_only_the_report(rodeo):
+    file = rodeo.directory / "felix.toml"
+    file.write_text(ROUTER)
+    text = on_a_terminal(rodeo, "route", file, "--seconds", 2.5, columns=60)
+    frames = [part.split("rodeo felix", 1)[1] for part in text.split("\x1b[J") if "rodeo felix" in part]
+    assert frames, text
+    for frame in frames:
+        block = re.sub(r"\x1b\[\d+F.*", "", frame, flags=re.DOTALL)
+        assert all(len(line) <= 60 for line in block.splitlines())
+        assert "felix.0" in block and "trigger list" in block and "limited by: nothing" in block
+    last = "\n".join(screen(text))
+    assert "Ctrl-C ends it" not in last and "verdict " in last
 
 
 def test_stop_ends_a_router_in_order(rodeo, sides):
