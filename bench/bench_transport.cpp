@@ -25,6 +25,9 @@ Json json_of(const TransportBenchSettings& settings, const TransportBenchResult&
                        {"bare_bytes_per_second", result.bare_bytes_per_second},
                        {"socket_bytes_per_second", result.socket_bytes_per_second},
                        {"of_bare", result.of_bare},
+                       {"payload_bytes_per_core_second", result.payload_bytes_per_core_second},
+                       {"bare_bytes_per_core_second", result.bare_bytes_per_core_second},
+                       {"of_bare_per_core", result.of_bare_per_core},
                        {"latency_chunk_bytes", kLatencyChunkBytes},
                        {"latency_p50_us", result.latency_p50_us},
                        {"latency_p99_us", result.latency_p99_us},
@@ -43,6 +46,8 @@ void print(const TransportBenchSettings& settings, const TransportBenchResult& r
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of bare pages ({:.2f} GB/s); plain sockets {:.2f} GB/s\n",
              result.payload_bytes_per_second * 1e-9, result.of_bare, result.bare_bytes_per_second * 1e-9,
              result.socket_bytes_per_second * 1e-9);
+  fmt::print("  per core   {:8.2f} GB/s     {:8.2f} of bare pages ({:.2f} GB/s), by the CPU of both sides\n",
+             result.payload_bytes_per_core_second * 1e-9, result.of_bare_per_core, result.bare_bytes_per_core_second * 1e-9);
   fmt::print("  wire       {:8.2f} B per chunk, {:.4f} of them payload\n", result.wire_bytes_per_chunk,
              result.payload_efficiency);
   fmt::print(

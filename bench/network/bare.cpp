@@ -160,6 +160,7 @@ bool poll(FabricPort& port, std::initializer_list<BareEnd*> ends) {
 bool stopped(const Meeting& meeting) { return meeting.stop.load(std::memory_order_relaxed); }
 
 void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, int socket) {
+  base::set_thread_name("bare-sender");
   const auto port = need(transport::open_fabric(provider, "127.0.0.1"));
   BareEnd end(*port, page_bytes, socket);
   end.begin_sending();
@@ -175,6 +176,7 @@ void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_
 }
 
 void receive_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, int socket) {
+  base::set_thread_name("bare-receiver");
   const auto port = need(transport::open_fabric(provider, ""));
   BareEnd end(*port, page_bytes, socket);
   end.begin_receiving();

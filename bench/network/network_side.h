@@ -22,10 +22,11 @@ struct NetworkEnds {
   bool unbuffered = false;
 };
 
-/// Runs a publisher of these links until the meeting stops: `next()` gives runs, empty for none now. Begins with the first
+/// Runs a publisher of these links until the meeting stops: `next(publisher)` gives runs, empty for none now. Begins with the first
 /// subscriber of links[0].
 template <typename Next>
 void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Next&& next) {
+  base::set_thread_name("publisher");
   transport::Publisher publisher(
       {.name = "bench", .bus = ends.bus, .providers = {ends.provider}, .page_bytes = ends.page_bytes}, links);
   base::Backoff backoff(ends.unbuffered ? base::IdlePolicy::yield : base::IdlePolicy::sleep);
@@ -39,7 +40,7 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
   }
   std::span<const ChunkRun> runs;
   while (!meeting.stop.load(std::memory_order_relaxed)) {
-    if (runs.empty()) runs = next();
+    if (runs.empty()) runs = next(publisher);
     const bool published = !runs.empty() && publisher.publish(runs);
     if (published) runs = {};
     progress();
@@ -56,6 +57,7 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
 /// Reads these links, the first of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {
+  base::set_thread_name("subscriber");
   std::vector<LinkIndex> indices;
   for (std::size_t i = 0; i < links.size(); ++i) indices.push_back(static_cast<LinkIndex>(i));
   constexpr std::uint64_t kSilenceNs = 10'000'000'000;

@@ -60,7 +60,12 @@ RouteBenchResult run_route_bench(const RouteBenchSettings& settings) {
     const SharedMeeting meeting;
     const auto router = [&] {
       Page* page = nullptr;
-      run_publisher(*meeting, ends, input.links(), [&]() -> std::span<const ChunkRun> {
+      std::uint64_t changes = 0;
+      run_publisher(*meeting, ends, input.links(), [&](const transport::Publisher& publisher) -> std::span<const ChunkRun> {
+        if (const std::uint64_t now = publisher.wanted_changes(); now != changes) {
+          changes = now;
+          for (LinkIndex link = 0; link < input.links().size(); ++link) stream->want(link, publisher.wanted(link));
+        }
         if (page != nullptr) page->drop();
         page = nullptr;
         return stream->poll(page) == PollStatus::page ? page->runs : std::span<const ChunkRun>{};

@@ -145,22 +145,27 @@ class Rounds {
   TransportBenchResult run() {
     for (int round = 0; round < rounds_; ++round) {
       const Window bare = bare_pages(settings_.provider, settings_.page_bytes, seconds_);
-      const double bare_rate = bare.bytes / bare.seconds;
-      const double payload_rate = throughput();
+      const Window ours = throughput();
       const Window sockets = socket_pages(settings_.page_bytes, seconds_);
-      payload_.push_back(payload_rate);
-      bare_.push_back(bare_rate);
-      of_bare_.push_back(payload_rate / bare_rate);
-      sockets_.push_back(sockets.bytes / sockets.seconds);
+      payload_.push_back(ours.bytes_per_second());
+      payload_per_core_.push_back(ours.bytes_per_core_second());
+      bare_.push_back(bare.bytes_per_second());
+      bare_per_core_.push_back(bare.bytes_per_core_second());
+      of_bare_.push_back(ours.bytes_per_second() / bare.bytes_per_second());
+      of_bare_per_core_.push_back(ours.bytes_per_core_second() / bare.bytes_per_core_second());
+      sockets_.push_back(sockets.bytes_per_second());
       const double ping = bare_half_round_trip_ns(settings_.provider, kLatencyChunkBytes, seconds_ / 3);
-      const double ours = latency();
+      const double one_way = latency();
       bare_latency_.push_back(ping * 1e-3);
-      latency_of_bare_.push_back(ours / ping);
+      latency_of_bare_.push_back(one_way / ping);
     }
     result_.payload_bytes_per_second = median(payload_);
     result_.bare_bytes_per_second = median(bare_);
     result_.socket_bytes_per_second = median(sockets_);
     result_.of_bare = median(of_bare_);
+    result_.payload_bytes_per_core_second = median(payload_per_core_);
+    result_.bare_bytes_per_core_second = median(bare_per_core_);
+    result_.of_bare_per_core = median(of_bare_per_core_);
     result_.latency_p50_us = median(latency_p50_);
     result_.latency_p99_us = median(latency_p99_);
     result_.bare_latency_p50_us = median(bare_latency_);
@@ -174,7 +179,7 @@ class Rounds {
     result_.mismatches += meeting.mismatches.load();
   }
 
-  double throughput() {
+  Window throughput() {
     const SharedMeeting meeting;
     const NetworkEnds ends{.bus = folder_.path(), .provider = settings_.provider, .page_bytes = settings_.page_bytes};
     const auto send = [&] {
@@ -182,7 +187,7 @@ class Rounds {
       // As an input's pages: some runs at a time.
       const std::size_t at_once = std::clamp<std::size_t>((64U << 10) / prepared_.run_bytes(), 1, runs.size());
       std::size_t at = 0;
-      run_publisher(*meeting, ends, links_, [&] {
+      run_publisher(*meeting, ends, links_, [&](const transport::Publisher&) {
         const auto page = runs.subspan(at, std::min(at_once, runs.size() - at));
         at = at + page.size() == runs.size() ? 0 : at + page.size();
         return page;
@@ -198,7 +203,7 @@ class Rounds {
     result_.seconds += window.seconds;
     result_.publisher_cpu_seconds += window.sender_cpu_seconds;
     result_.subscriber_cpu_seconds += window.receiver_cpu_seconds;
-    return window.bytes / window.seconds;
+    return window;
   }
 
   double latency() {
@@ -212,7 +217,7 @@ class Rounds {
                          .stride = sizeof stamped,
                          .count = 1};
       std::uint64_t number = 0;
-      run_publisher(*meeting, ends, link, [&]() -> std::span<const ChunkRun> {
+      run_publisher(*meeting, ends, link, [&](const transport::Publisher&) -> std::span<const ChunkRun> {
         if (meeting->chunks.load(std::memory_order_relaxed) < number) return {};
         stamped.number = number++;
         stamped.ns = base::steady_now_ns();
@@ -236,7 +241,8 @@ class Rounds {
   const int rounds_;
   const double seconds_;  // of one of them
   TransportBenchResult result_;
-  std::vector<double> payload_, bare_, of_bare_, sockets_, latency_p50_, latency_p99_, bare_latency_, latency_of_bare_;
+  std::vector<double> payload_, bare_, of_bare_, sockets_, payload_per_core_, bare_per_core_, of_bare_per_core_;
+  std::vector<double> latency_p50_, latency_p99_, bare_latency_, latency_of_bare_;
 };
 
 }  // namespace

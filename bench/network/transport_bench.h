@@ -22,7 +22,10 @@ struct TransportBenchResult {
   double payload_bytes_per_second = 0;
   double bare_bytes_per_second = 0;
   double socket_bytes_per_second = 0;
-  double of_bare = 0;  ///< payload to bare, round by round
+  double of_bare = 0;                        ///< payload to bare, round by round
+  double payload_bytes_per_core_second = 0;  ///< of the CPU of both sides
+  double bare_bytes_per_core_second = 0;
+  double of_bare_per_core = 0;
   double wire_bytes_per_chunk = 0;
   double payload_efficiency = 0;
   double publisher_cpu_seconds = 0;  ///< of all rounds

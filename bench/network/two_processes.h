@@ -69,6 +69,10 @@ struct Window {
   double bytes = 0;
   double sender_cpu_seconds = 0;
   double receiver_cpu_seconds = 0;
+
+  double bytes_per_second() const { return bytes / seconds; }
+  /// Of the CPU of both sides: holds on a busy machine, too.
+  double bytes_per_core_second() const { return bytes / (sender_cpu_seconds + receiver_cpu_seconds); }
 };
 
 /// Into how many rounds a measurement of so many seconds is cut, of which medians are taken: a moment is one.

@@ -151,6 +151,7 @@ class PreparedInput::BlockStream final : public DataStream {
     page = &next.page;
     return PollStatus::page;
   }
+  void want(LinkIndex link, bool wanted) override { decoder_->want(link, wanted); }
   void release(Page&) noexcept override {}
   std::uint64_t clock_ns() const override { return base::steady_now_ns(); }
   StreamCounters counters() const override { return {}; }
