@@ -190,6 +190,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       const bool opens = !client.subscription.ring().has_runs();
       if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
         send(client, now_ns);
+        take_events();
         if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
           counters.add(Counter::waits);
           ++client.waits;
@@ -225,7 +226,6 @@ void Publisher::Inside::send(Client& client, std::uint64_t now) {
     counters.add(Counter::pages_sent);
     counters.add(Counter::bytes_sent, page->bytes);
   }
-  take_events();
 }
 
 // ---- what comes and goes
