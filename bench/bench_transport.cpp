@@ -25,6 +25,9 @@ Json json_of(const TransportBenchSettings& settings, const TransportBenchResult&
                        {"bare_bytes_per_second", result.bare_bytes_per_second},
                        {"socket_bytes_per_second", result.socket_bytes_per_second},
                        {"of_bare", result.of_bare},
+                       {"filled_bytes_per_second", result.filled_bytes_per_second},
+                       {"of_filled", result.of_filled},
+                       {"of_filled_per_core", result.of_filled_per_core},
                        {"payload_bytes_per_core_second", result.payload_bytes_per_core_second},
                        {"bare_bytes_per_core_second", result.bare_bytes_per_core_second},
                        {"of_bare_per_core", result.of_bare_per_core},
@@ -48,6 +51,9 @@ void print(const TransportBenchSettings& settings, const TransportBenchResult& r
              result.socket_bytes_per_second * 1e-9);
   fmt::print("  per core   {:8.2f} GB/s     {:8.2f} of bare pages ({:.2f} GB/s), by the CPU of both sides\n",
              result.payload_bytes_per_core_second * 1e-9, result.of_bare_per_core, result.bare_bytes_per_core_second * 1e-9);
+  fmt::print(
+      "  filled     {:8.2f} GB/s     bare pages that are copied before they go; payload {:.2f} of it, {:.2f} per core\n",
+      result.filled_bytes_per_second * 1e-9, result.of_filled, result.of_filled_per_core);
   fmt::print("  wire       {:8.2f} B per chunk, {:.4f} of them payload\n", result.wire_bytes_per_chunk,
              result.payload_efficiency);
   fmt::print(

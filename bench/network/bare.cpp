@@ -49,7 +49,7 @@ void say(int socket, std::span<const std::byte> message) {
 class BareEnd {
  public:
   BareEnd(FabricPort& port, std::size_t page_bytes, int socket)
-      : port_(port), socket_(socket), memory_(need(base::Arena::create(kSlots * page_bytes))) {
+      : port_(port), page_bytes_(page_bytes), socket_(socket), memory_(need(base::Arena::create(kSlots * page_bytes))) {
     end_ = need(port_.open({memory_.data(), memory_.size()}, page_bytes));
   }
 
@@ -86,6 +86,11 @@ class BareEnd {
       return false;
     ++sent_;
     return true;
+  }
+  /// The slot that is sent next, if it is not under way.
+  std::span<std::byte> next() const {
+    return sent_ - done_ == kSlots ? std::span<std::byte>()
+                                   : std::span(memory_.data() + sent_ % kSlots * page_bytes_, page_bytes_);
   }
   bool all_sent() const { return done_ == sent_; }
   void say_total() { say_number(sent_); }
@@ -134,6 +139,7 @@ class BareEnd {
   }
 
   FabricPort& port_;
+  const std::size_t page_bytes_;
   const int socket_;
   base::Arena memory_;
   FabricPort::Connection end_ = 0;
@@ -159,15 +165,28 @@ bool poll(FabricPort& port, std::initializer_list<BareEnd*> ends) {
 
 bool stopped(const Meeting& meeting) { return meeting.stop.load(std::memory_order_relaxed); }
 
-void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, int socket) {
+void send_pages(Meeting& meeting, const std::string& provider, std::size_t page_bytes, bool filled, int socket) {
   base::set_thread_name("bare-sender");
   const auto port = need(transport::open_fabric(provider, "127.0.0.1"));
   BareEnd end(*port, page_bytes, socket);
   end.begin_sending();
+  const base::Arena source = need(base::Arena::create(kSlots * page_bytes));
+  std::size_t at = 0;
+  bool ready = false;  // the next page is filled
   base::Backoff backoff;
   while (!stopped(meeting)) {
     bool moved = false;
-    while (end.connected() && end.send(page_bytes)) moved = true;
+    while (end.connected()) {
+      // Once for every time that it is sent.
+      if (const std::span<std::byte> page = end.next(); filled && !page.empty() && !ready) {
+        std::memcpy(page.data(), source.data() + at, page.size());
+        at = (at + page.size()) % source.size();
+        ready = true;
+      }
+      if (!end.send(page_bytes)) break;
+      moved = true;
+      ready = false;
+    }
     poll(*port, {&end}) || moved ? backoff.reset() : backoff.idle();
   }
   while (!end.all_sent()) poll(*port, {&end});
@@ -268,11 +287,11 @@ SocketPair SocketPair::tcp() {
   return {{std::move(one), std::move(other)}};
 }
 
-Window bare_pages(const std::string& provider, std::size_t page_bytes, double seconds) {
+Window bare_pages(const std::string& provider, std::size_t page_bytes, bool filled, double seconds) {
   const SharedMeeting meeting;
   const SocketPair sockets = SocketPair::messages();
   return measure(
-      *meeting, seconds, [&] { send_pages(*meeting, provider, page_bytes, sockets.ends[0].get()); },
+      *meeting, seconds, [&] { send_pages(*meeting, provider, page_bytes, filled, sockets.ends[0].get()); },
       [&] { receive_pages(*meeting, provider, page_bytes, sockets.ends[1].get()); });
 }
 

@@ -26,7 +26,7 @@ struct NetworkEnds {
 /// subscriber of links[0].
 template <typename Next>
 void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Next&& next) {
-  base::set_thread_name("publisher");
+  base::set_thread_name(ends.unbuffered ? "publisher-1" : "publisher");
   transport::Publisher publisher(
       {.name = "bench", .bus = ends.bus, .providers = {ends.provider}, .page_bytes = ends.page_bytes}, links);
   base::Backoff backoff(ends.unbuffered ? base::IdlePolicy::yield : base::IdlePolicy::sleep);
@@ -57,7 +57,7 @@ void run_publisher(Meeting& meeting, const NetworkEnds& ends, std::span<const Fi
 /// Reads these links, the first of the publisher's, to their end: `proof.take(run)` adds to proof.chunks, proof.bytes and proof.mismatches.
 template <typename Proof>
 void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const Fid> links, Proof&& proof) {
-  base::set_thread_name("subscriber");
+  base::set_thread_name(ends.unbuffered ? "subscriber-1" : "subscriber");
   std::vector<LinkIndex> indices;
   for (std::size_t i = 0; i < links.size(); ++i) indices.push_back(static_cast<LinkIndex>(i));
   constexpr std::uint64_t kSilenceNs = 10'000'000'000;

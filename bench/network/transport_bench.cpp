@@ -144,7 +144,8 @@ class Rounds {
 
   TransportBenchResult run() {
     for (int round = 0; round < rounds_; ++round) {
-      const Window bare = bare_pages(settings_.provider, settings_.page_bytes, seconds_);
+      const Window bare = bare_pages(settings_.provider, settings_.page_bytes, false, seconds_);
+      const Window filled = bare_pages(settings_.provider, settings_.page_bytes, true, seconds_);
       const Window ours = throughput();
       const Window sockets = socket_pages(settings_.page_bytes, seconds_);
       payload_.push_back(ours.bytes_per_second());
@@ -153,6 +154,9 @@ class Rounds {
       bare_per_core_.push_back(bare.bytes_per_core_second());
       of_bare_.push_back(ours.bytes_per_second() / bare.bytes_per_second());
       of_bare_per_core_.push_back(ours.bytes_per_core_second() / bare.bytes_per_core_second());
+      filled_.push_back(filled.bytes_per_second());
+      of_filled_.push_back(ours.bytes_per_second() / filled.bytes_per_second());
+      of_filled_per_core_.push_back(ours.bytes_per_core_second() / filled.bytes_per_core_second());
       sockets_.push_back(sockets.bytes_per_second());
       const double ping = bare_half_round_trip_ns(settings_.provider, kLatencyChunkBytes, seconds_ / 3);
       const double one_way = latency();
@@ -166,6 +170,9 @@ class Rounds {
     result_.payload_bytes_per_core_second = median(payload_per_core_);
     result_.bare_bytes_per_core_second = median(bare_per_core_);
     result_.of_bare_per_core = median(of_bare_per_core_);
+    result_.filled_bytes_per_second = median(filled_);
+    result_.of_filled = median(of_filled_);
+    result_.of_filled_per_core = median(of_filled_per_core_);
     result_.latency_p50_us = median(latency_p50_);
     result_.latency_p99_us = median(latency_p99_);
     result_.bare_latency_p50_us = median(bare_latency_);
@@ -241,6 +248,7 @@ class Rounds {
   const int rounds_;
   const double seconds_;  // of one of them
   TransportBenchResult result_;
+  std::vector<double> filled_, of_filled_, of_filled_per_core_;
   std::vector<double> payload_, bare_, of_bare_, sockets_, payload_per_core_, bare_per_core_, of_bare_per_core_;
   std::vector<double> latency_p50_, latency_p99_, bare_latency_, latency_of_bare_;
 };

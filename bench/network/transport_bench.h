@@ -22,7 +22,10 @@ struct TransportBenchResult {
   double payload_bytes_per_second = 0;
   double bare_bytes_per_second = 0;
   double socket_bytes_per_second = 0;
-  double of_bare = 0;                        ///< payload to bare, round by round
+  double of_bare = 0;                  ///< payload to bare, round by round
+  double filled_bytes_per_second = 0;  ///< bare pages, each copied from other memory before it goes
+  double of_filled = 0;
+  double of_filled_per_core = 0;
   double payload_bytes_per_core_second = 0;  ///< of the CPU of both sides
   double bare_bytes_per_core_second = 0;
   double of_bare_per_core = 0;
