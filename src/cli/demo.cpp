@@ -1,10 +1,11 @@
-// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, builder, verifying
+// `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, with --chain a router in another, builder, verifying
 // processor, sampler, event files - and then the files read back byte by byte.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "base/mapped_file.h"
 #include "base/named_counters.h"
@@ -14,13 +15,16 @@
 #include "card/enumeration.h"
 #include "card_registers/felix.h"
 #include "cli/demo_directory.h"
-#include "cli/emulator_process.h"
+#include "cli/emulator_control.h"
+#include "cli/part_process.h"
 #include "cli/readout_action.h"
 #include "cli/system.h"
 #include "cli/texts.h"
 #include "cli/verbs.h"
 #include "emulator/chunk_books.h"
+#include "settings/text_file.h"
 #include "storage/file_verify.h"
+#include "transport/bus.h"
 
 namespace rodeo::cli {
 namespace {
@@ -30,6 +34,7 @@ struct DemoOptions {
   std::uint64_t links = 192;
   double seconds = 10;
   bool keep = false;
+  bool chain = false;
   std::vector<std::string> settings;
   std::string json_file;
 };
@@ -91,13 +96,14 @@ struct DemoCard {
 
 std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
   std::vector<std::string> out = {
-      fmt::format("readout.input.cards={}", card.address),
+      options.chain ? fmt::format("readout.input.bus={}", directory.bus().string())
+                    : fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
       fmt::format("readout.consumer[2].fraction={}", written_fraction(options, directory.free_bytes())),
       fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostBytes),
   };
   for (const std::string& one : options.settings) {
-    if (!one.starts_with("emulator.")) out.push_back(one);
+    if (!one.starts_with("emulator.") && !one.starts_with("router.")) out.push_back(one);
   }
   return out;
 }
@@ -109,12 +115,12 @@ std::uint64_t number_of(const Json& object, std::string_view key) {
 /// What the emulator knows of the run: triggers offered, accepted and vetoed, chunks sent and lost, CPU time. Asked twice a second, and at the end.
 class EmulatorView {
  public:
-  explicit EmulatorView(const EmulatorProcess& emulator) : emulator_(emulator) {}
+  explicit EmulatorView(std::string emulator) : emulator_(std::move(emulator)) {}
 
   void amend(readout::ReadoutStatus& status, bool last) {
     if (last || status.seconds >= next_seconds_) {
       next_seconds_ = status.seconds + 0.5;
-      auto report = emulator_.report();
+      auto report = ask_emulator(emulator_, Json::object({{"command", "status"}}));
       if (report) {
         report_ = std::move(*report);
       } else if (status.failure.empty() && last) {
@@ -157,9 +163,65 @@ class EmulatorView {
   }
 
  private:
-  const EmulatorProcess& emulator_;
+  std::string emulator_;
   double next_seconds_ = 0;
   Json report_ = Json::object();
+};
+
+/// The router of a demo: told to stop when the time is over, so that all that the card has sent comes through it.
+class DemoRouter {
+ public:
+  DemoRouter(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory, const std::string& configuration)
+      : seconds_(options.seconds),
+        report_file_(directory.path() / "router.json"),
+        process_({.command = {"route", "--json", report_file_.string(), configuration},
+                  .overrides = overrides(options, card, directory),
+                  .log = directory.path() / "router.log",
+                  .there =
+                      [bus = directory.bus()] {
+                        const auto reading = transport::read_bus(bus);
+                        return reading && !reading->entries.empty();
+                      },
+                  .lack = "no router"}) {}
+
+  void amend(readout::ReadoutStatus& status, bool last) {
+    if (!told_ && status.phase == readout::Phase::running && status.seconds >= seconds_) {
+      told_ = true;
+      process_.tell_to_stop();
+    }
+    if (!told_ && process_.ended() && status.failure.empty()) status.failure = "the router ended before the run: " + process_.said();
+    if (!last) return;
+    process_.tell_to_stop();
+    (void)process_.ended(std::chrono::seconds{10});
+    // Of what the card has sent, by the process that lost it.
+    const auto lost = [&](std::string name, std::uint64_t chunks) {
+      if (chunks == 0) return;
+      status.lost_before.push_back({std::move(name), chunks});
+      base::counter_named(status.input, "sent") -= chunks;
+    };
+    lost("network_lost", base::counter_value(status.input, "network_lost"));
+    const auto text = settings::read_text_file(report_file_);
+    const auto report = text ? Json::parse(*text) : std::unexpected(text.error());
+    if (!report) return;
+    for (const std::string_view reason : {"no_subscriber", "not_taken"})
+      lost(fmt::format("router_{}", reason), number_of(member(*report, "chunks"), reason));
+    status.router_cpu_seconds = member(member(*report, "cpu_seconds"), "router").number();
+  }
+
+ private:
+  static std::vector<std::string> overrides(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
+    std::vector<std::string> all = {fmt::format("router.name={}", card.name), fmt::format("router.bus={}", directory.bus().string()),
+                                    fmt::format("router.input.cards={}", card.address)};
+    for (const std::string& one : options.settings) {
+      if (one.starts_with("router.")) all.push_back(one);
+    }
+    return all;
+  }
+
+  double seconds_;
+  bool told_ = false;
+  std::filesystem::path report_file_;
+  PartProcess process_;
 };
 
 /// Reads the files back and proves every byte; says what is wrong.
@@ -227,8 +289,9 @@ Result<ExitCode> run(const DemoOptions& options) {
                                    base::format_quantity(options.rate_hz, "Hz"), base::format_quantity(kMostRateHz, "Hz")),
                        "`rodeo bench build` goes as fast as this machine can");
   const DemoDirectory directory(options.keep);
-  const std::filesystem::path configuration = directory.path() / "demo.toml";
-  RODEO_TRY(write_text(configuration, built_in_text("demo.toml")));
+  const std::string file = options.chain ? "chain.toml" : "demo.toml";
+  const std::filesystem::path configuration = directory.path() / file;
+  RODEO_TRY(write_text(configuration, built_in_text(file)));
   const DemoCard card(options.links);
   std::vector<std::string> emulator_overrides = card.emulator_overrides(options);
   for (const std::string& one : options.settings) {
@@ -239,25 +302,32 @@ Result<ExitCode> run(const DemoOptions& options) {
     return report_errors(settings.error());
   std::fprintf(
       stderr, "%s\n",
-      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> GBT builder -> verify -> sampler -> file "
+      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> {}GBT builder -> verify -> sampler -> file "
                   "writer\nfiles in {} ({})",
                   base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
-                  directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+                  options.chain ? "router -> network -> " : "", directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
           .c_str());
-  EmulatorProcess emulator({.configuration = configuration,
-                            .overrides = emulator_overrides,
-                            .name = card.name,
-                            .log = directory.path() / "emulator.log"});
+  const PartProcess emulator({.command = {"emulate", configuration},
+                              .overrides = emulator_overrides,
+                              .log = directory.path() / "emulator.log",
+                              .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
+                              .lack = "no emulated card"});
   RODEO_TRY(card.enable_links());
-  auto plan = load_readout({.file = "demo.toml",
-                            .text = std::string(built_in_text("demo.toml")),
+  std::unique_ptr<DemoRouter> router;
+  if (options.chain) router = std::make_unique<DemoRouter>(options, card, directory, configuration);
+  auto plan = load_readout({.file = file,
+                            .text = std::string(built_in_text(file)),
                             .overrides = overrides_of(options, card, directory),
                             .environment = false});
   if (!plan) return report_errors(plan.error());
   plan->another_name_will_do = true;
-  EmulatorView view(emulator);
-  return run_to_report(*plan, {.seconds = options.seconds}, options.json_file, &verify_files,
-                       [&](readout::ReadoutStatus& status, bool last) { view.amend(status, last); });
+  EmulatorView view(card.name);
+  readout::RunLimits limits;
+  if (!router) limits.seconds = options.seconds;
+  return run_to_report(*plan, limits, options.json_file, &verify_files, [&](readout::ReadoutStatus& status, bool last) {
+    view.amend(status, last);
+    if (router) router->amend(status, last);
+  });
 }
 
 }  // namespace
@@ -267,15 +337,17 @@ void add_demo(Command& root) {
   Command& demo = root.verb("demo", "The whole chain on this machine, verified end to end");
   demo.example("rodeo demo", "192 links at 100 kHz for 10 s")
       .example("rodeo demo --rate 20kHz --seconds 60", "slower and longer")
+      .example("rodeo demo --chain", "card, router, network, readout")
       .example("rodeo demo --json -", "the report for programs");
   demo.rate("--rate", options->rate_hz, "Triggers offered per second");
   demo.option("--links", options->links, "Number of emulated links");
   demo.option("--seconds", options->seconds, "How long").value_name("S");
+  demo.flag("--chain", options->chain, "Through a router and the network as well, each in a process of its own");
   demo.flag("--keep", options->keep, "Keep the files when the next demo runs");
-  demo.option("--set", options->settings, "Set a key of examples/demo.toml: KEY=VALUE").value_name("KEY=VALUE");
+  demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
-      "It is examples/demo.toml with these options set. Every chunk of every fragment is verified in passing; a share of "
+      "It is examples/demo.toml, or examples/chain.toml, with these options set. Every chunk of every fragment is verified in passing; a share of "
       "the fragments, at most about "
       "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
       "dead time, never loss. "

@@ -18,6 +18,9 @@ class DemoDirectory {
 
   const std::filesystem::path& path() const { return path_; }
 
+  /// Where the demo's publishers are found.
+  std::filesystem::path bus() const { return path_ / "bus"; }
+
   /// Free bytes of the file system it lies on.
   std::uintmax_t free_bytes() const;
 

@@ -5,7 +5,7 @@
 
 namespace rodeo::cli {
 
-/// The text of "demo.toml" (examples/), "error_codes.md" or "words.md" (explain/); empty if there is none of this name.
+/// The text of "demo.toml", "chain.toml" (examples/), "error_codes.md" or "words.md" (explain/); empty if there is none of this name.
 std::string_view built_in_text(std::string_view file_name);
 
 }  // namespace rodeo::cli

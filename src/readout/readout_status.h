@@ -45,6 +45,7 @@ struct ReadoutStatus {
   /// Chunks that the sources made and the input never got, by name; not in its "sent".
   std::vector<NamedCounter> lost_before;
   double input_cpu_seconds = 0;
+  double router_cpu_seconds = 0;  ///< of the process that puts the links on the network, where it is known
   std::vector<RobStatus> robs;
   std::vector<FragmentConsumer::Status> consumers;  ///< in list order
   std::uint64_t fragments = 0;                      ///< that reached the list

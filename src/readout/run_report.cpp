@@ -240,6 +240,7 @@ RunReport make_report(const ReadoutSettings& settings, const ReadoutStatus& stat
   report.consumers = status.consumers;
   // A card, or an emulator of another process, takes no time of this one.
   if (status.input_cpu_seconds > 0) report.cpu_seconds.emplace_back("emulator", status.input_cpu_seconds);
+  if (status.router_cpu_seconds > 0) report.cpu_seconds.emplace_back("router", status.router_cpu_seconds);
   const bool over = status.phase == Phase::stopped;
   add_robs(report, status);
   add_skipped(report, status, over);

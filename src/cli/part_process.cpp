@@ -1,4 +1,4 @@
-#include "cli/emulator_process.h"
+#include "cli/part_process.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -6,13 +6,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <thread>
 
-#include "cli/emulator_control.h"
+#include "base/fd_socket.h"
 
 namespace rodeo::cli {
 namespace {
@@ -22,20 +21,16 @@ constexpr auto kStartPatience = 20s;
 constexpr auto kStopPatience = 5s;
 constexpr auto kStep = 5ms;
 
-std::string text_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
-EmulatorProcess::EmulatorProcess(Settings settings) : settings_(std::move(settings)) {
-  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe"), "emulate", settings_.configuration};
+PartProcess::PartProcess(Settings settings) : settings_(std::move(settings)) {
+  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe")};
+  command.insert(command.end(), settings_.command.begin(), settings_.command.end());
   for (const std::string& one : settings_.overrides) command.insert(command.end(), {"--set", one});
   const base::UniqueFd log(::open(settings_.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   const base::UniqueFd none(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!log || !none) fail(fmt::format("it could not be started: {}", std::strerror(errno)));
-  // Ctrl-C is for the readout, which ends the run in order and the emulator last.
+  // Ctrl-C is for the command that started it, which ends the run in order.
   auto child = base::ChildProcess::start({.command = std::move(command),
                                           .in = none.get(),
                                           .out = log.get(),
@@ -45,8 +40,8 @@ EmulatorProcess::EmulatorProcess(Settings settings) : settings_(std::move(settin
   if (!child) fail(child.error().what);
   process_ = std::move(*child);
   const auto deadline = std::chrono::steady_clock::now() + kStartPatience;
-  while (!report()) {
-    if (process_.wait(0ms)) fail("it ended at once");
+  while (!settings_.there()) {
+    if (ended()) fail("it ended at once");
     if (std::chrono::steady_clock::now() > deadline) {
       stop();
       fail("it did not answer");
@@ -55,21 +50,24 @@ EmulatorProcess::EmulatorProcess(Settings settings) : settings_(std::move(settin
   }
 }
 
-EmulatorProcess::~EmulatorProcess() { stop(); }
+PartProcess::~PartProcess() { stop(); }
 
-Result<Json> EmulatorProcess::report() const { return ask_emulator(settings_.name, Json::object({{"command", "status"}})); }
-
-void EmulatorProcess::stop() {
-  process_.signal(SIGTERM);
-  if (!process_.wait(kStopPatience)) process_ = {};
+void PartProcess::stop() {
+  tell_to_stop();
+  if (!ended(kStopPatience)) process_ = {};
 }
 
-void EmulatorProcess::fail(const std::string& what) {
-  std::string said = text_of_file(settings_.log);
+std::string PartProcess::said() const {
+  std::ifstream file(settings_.log);
+  std::string said{std::istreambuf_iterator<char>(file), {}};
   while (!said.empty() && said.back() == '\n') said.pop_back();
-  throw SetupError(Error{"cli.emulator",
-                         fmt::format("no emulated card: {}{}{}", what, said.empty() ? "" : "; it said:\n", said),
-                         settings_.configuration.string(), "rodeo emulate CONFIG shows the same"});
+  return said;
+}
+
+void PartProcess::fail(const std::string& what) {
+  const std::string said = this->said();
+  throw SetupError(Error{"cli.part", fmt::format("{}: {}{}{}", settings_.lack, what, said.empty() ? "" : "; it said:\n", said),
+                         settings_.command.back(), fmt::format("rodeo {} CONFIG shows the same", settings_.command.front())});
 }
 
 }  // namespace rodeo::cli
