@@ -51,9 +51,9 @@ void Subscriber::progress(std::uint64_t now_ns) {
     return;
   }
   talk(now_ns);
+  const bool greeted = state_ == State::flowing || state_ == State::ended || state_ == State::away;
   if (state_ == State::flowing) give_credit();
-  if (state_ != State::flowing && state_ != State::away && now_ns - called_ns_ > kGreetingNs)
-    broken(fmt::format("publisher {} does not answer", publisher_));
+  if (!greeted && now_ns - called_ns_ > kGreetingNs) broken(fmt::format("publisher {} does not answer", publisher_));
 }
 
 // Whom the bus names for these links, if he answers.
