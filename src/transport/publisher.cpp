@@ -1,8 +1,12 @@
 #include "transport/publisher.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -44,6 +48,11 @@ enum class Counter : std::uint8_t {
   count
 };
 static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
 
 }  // namespace
 
@@ -105,11 +114,14 @@ struct Publisher::Inside {
     listener = need(ControlListener::open(settings.address));
     advertisement = need(Advertisement::put(settings.bus, {.name = settings.name,
                                                            .instance = instance,
+                                                           .host = host_name(),
+                                                           .pid = ::getpid(),
                                                            .address = settings.address,
                                                            .port = listener.port(),
                                                            .providers = settings.providers,
                                                            .page_bytes = settings.page_bytes,
                                                            .program = "rodeo",
+                                                           .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
                                                            .trigger_list = trigger_list,
                                                            .links = links}));
   }
