@@ -103,7 +103,8 @@ double best_pass(const PreparedInput& input, Work&& work) {
   for (int round = 0; round < 3; ++round) {
     const double before = base::thread_cpu_seconds();
     for (const auto memory : input.memory()) {
-      for (std::size_t at = 0; at < memory.size(); at += kPiece) work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
+      for (std::size_t at = 0; at < memory.size(); at += kPiece)
+        work(memory.subspan(at, std::min(kPiece, memory.size() - at)), at);
     }
     best = std::max(best, static_cast<double>(input.bytes()) / (base::thread_cpu_seconds() - before));
   }

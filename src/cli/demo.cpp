@@ -171,7 +171,8 @@ class EmulatorView {
 /// The router of a demo: told to stop when the time is over, so that all that the card has sent comes through it.
 class DemoRouter {
  public:
-  DemoRouter(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory, const std::string& configuration)
+  DemoRouter(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
+             const std::string& configuration)
       : seconds_(options.seconds),
         report_file_(directory.path() / "router.json"),
         process_({.command = {"route", "--json", report_file_.string(), configuration},
@@ -189,7 +190,8 @@ class DemoRouter {
       told_ = true;
       process_.tell_to_stop();
     }
-    if (!told_ && process_.ended() && status.failure.empty()) status.failure = "the router ended before the run: " + process_.said();
+    if (!told_ && process_.ended() && status.failure.empty())
+      status.failure = "the router ended before the run: " + process_.said();
     if (!last) return;
     process_.tell_to_stop();
     (void)process_.ended(std::chrono::seconds{10});
@@ -209,8 +211,10 @@ class DemoRouter {
   }
 
  private:
-  static std::vector<std::string> overrides(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
-    std::vector<std::string> all = {fmt::format("router.name={}", card.name), fmt::format("router.bus={}", directory.bus().string()),
+  static std::vector<std::string> overrides(const DemoOptions& options, const DemoCard& card,
+                                            const DemoDirectory& directory) {
+    std::vector<std::string> all = {fmt::format("router.name={}", card.name),
+                                    fmt::format("router.bus={}", directory.bus().string()),
                                     fmt::format("router.input.cards={}", card.address)};
     for (const std::string& one : options.settings) {
       if (one.starts_with("router.")) all.push_back(one);
@@ -305,13 +309,15 @@ Result<ExitCode> run(const DemoOptions& options) {
       fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> {}GBT builder -> verify -> sampler -> file "
                   "writer\nfiles in {} ({})",
                   base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
-                  options.chain ? "router -> network -> " : "", directory.path().string(), options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+                  options.chain ? "router -> network -> " : "", directory.path().string(),
+                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
           .c_str());
-  const PartProcess emulator({.command = {"emulate", configuration},
-                              .overrides = emulator_overrides,
-                              .log = directory.path() / "emulator.log",
-                              .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
-                              .lack = "no emulated card"});
+  const PartProcess emulator(
+      {.command = {"emulate", configuration},
+       .overrides = emulator_overrides,
+       .log = directory.path() / "emulator.log",
+       .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
+       .lack = "no emulated card"});
   RODEO_TRY(card.enable_links());
   std::unique_ptr<DemoRouter> router;
   if (options.chain) router = std::make_unique<DemoRouter>(options, card, directory, configuration);
@@ -347,7 +353,8 @@ void add_demo(Command& root) {
   demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
   demo.paragraph(
-      "It is examples/demo.toml, or examples/chain.toml, with these options set. Every chunk of every fragment is verified in passing; a share of "
+      "It is examples/demo.toml, or examples/chain.toml, with these options set. Every chunk of every fragment is verified "
+      "in passing; a share of "
       "the fragments, at most about "
       "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
       "dead time, never loss. "

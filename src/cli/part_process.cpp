@@ -66,8 +66,9 @@ std::string PartProcess::said() const {
 
 void PartProcess::fail(const std::string& what) {
   const std::string said = this->said();
-  throw SetupError(Error{"cli.part", fmt::format("{}: {}{}{}", settings_.lack, what, said.empty() ? "" : "; it said:\n", said),
-                         settings_.command.back(), fmt::format("rodeo {} CONFIG shows the same", settings_.command.front())});
+  throw SetupError(
+      Error{"cli.part", fmt::format("{}: {}{}{}", settings_.lack, what, said.empty() ? "" : "; it said:\n", said),
+            settings_.command.back(), fmt::format("rodeo {} CONFIG shows the same", settings_.command.front())});
 }
 
 }  // namespace rodeo::cli

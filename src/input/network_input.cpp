@@ -27,9 +27,11 @@ const Settings<NetworkInputSettings>& network_input_table() {
       setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
       setting(&K::name, "subscriber", "Name under which publishers show this readout."),
       setting(&K::links, "links", "Links that are subscribed to. Empty means all that are on the bus at the start."),
-      setting(&K::provider, "provider", "Network that is used: a provider of libfabric.", {.choices = {"tcp", "shm", "verbs"}}),
+      setting(&K::provider, "provider", "Network that is used: a provider of libfabric.",
+              {.choices = {"tcp", "shm", "verbs"}}),
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
-      setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.", {.minimum = 4, .maximum = 4096}),
+      setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.",
+              {.minimum = 4, .maximum = 4096}),
       setting(&K::monitor, "monitor", "Rather lose chunks than make publishers wait."),
       setting(&K::unbuffered, "unbuffered", "Publishers send each run at once: less latency, more work."),
       setting(&K::wait, "wait", "How long publishers are waited for at the start.", {.minimum = 0}),
@@ -58,7 +60,9 @@ std::vector<transport::BusEntry> living(const std::filesystem::path& bus) {
 
 }  // namespace
 
-NetworkInputSettings NetworkInputSettings::from(const Parameters& parameters) { return network_input_table().read(parameters); }
+NetworkInputSettings NetworkInputSettings::from(const Parameters& parameters) {
+  return network_input_table().read(parameters);
+}
 
 std::vector<Key> network_input_keys() { return network_input_table().keys(); }
 
@@ -68,14 +72,17 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
   const std::uint64_t begin = base::steady_now_ns();
   for (;;) {
     entries_ = living(settings_.bus);
-    const auto missing = std::ranges::find_if(settings_.links, [&](Fid link) { return publisher_of(entries_, link) == nullptr; });
-    const bool some = std::ranges::any_of(entries_, [](const auto& entry) { return !entry.trigger_list && !entry.links.empty(); });
+    const auto missing =
+        std::ranges::find_if(settings_.links, [&](Fid link) { return publisher_of(entries_, link) == nullptr; });
+    const bool some =
+        std::ranges::any_of(entries_, [](const auto& entry) { return !entry.trigger_list && !entry.links.empty(); });
     if (some && missing == settings_.links.end()) break;
     if (base::steady_now_ns() - begin >= static_cast<std::uint64_t>(settings_.wait.count())) {
-      throw SetupError({"input.no_publisher",
-                        some ? fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing))
-                             : fmt::format("no publisher answers on the bus {}", settings_.bus.string()),
-                        "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
+      throw SetupError(
+          {"input.no_publisher",
+           some ? fmt::format("nobody on the bus {} has link {}", settings_.bus.string(), formats::to_text(*missing))
+                : fmt::format("no publisher answers on the bus {}", settings_.bus.string()),
+           "readout.input.bus", "start a router with this bus (`rodeo route`); `rodeo route list` shows who is there"});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }

@@ -115,7 +115,8 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
     counts_.bad_pages.add(1);
     static base::LogThrottle throttle;
     if (const auto turn = throttle.turn()) {
-      base::log_warning("publisher {} sent what is no page: {}{}", source.subscriber.publisher(), header.error().message(), turn.suffix());
+      base::log_warning("publisher {} sent what is no page: {}{}", source.subscriber.publisher(), header.error().message(),
+                        turn.suffix());
     }
     return false;
   }
@@ -163,7 +164,8 @@ void NetworkStream::cut(Source& source, NetworkPage& page, std::size_t position)
   static constexpr std::byte kNothing{};
   counts_.cut_chunks.add(1);
   source.links[position].in_chunk = false;
-  page.delivered.push_back({.data = &kNothing, .count = 1, .link = source.indices[position], .status = chunk_status::kSoftwareTruncated});
+  page.delivered.push_back(
+      {.data = &kNothing, .count = 1, .link = source.indices[position], .status = chunk_status::kSoftwareTruncated});
 }
 
 void NetworkStream::hold(std::uint32_t source, bool held) {

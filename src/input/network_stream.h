@@ -20,7 +20,7 @@ struct NetworkCounts {
   base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
   base::Gauge<std::uint64_t> cut_chunks;   ///< of which only the beginning came; delivered as truncated
   base::Gauge<std::uint64_t> lost_pages;
-  base::Gauge<std::uint64_t> bad_pages;    ///< that could not be decoded
+  base::Gauge<std::uint64_t> bad_pages;  ///< that could not be decoded
   base::Gauge<std::uint64_t> connections;
 };
 
@@ -71,7 +71,7 @@ class NetworkStream final : public DataStream {
         : subscriber(settings, of.links, ports), indices(of.indices), links(of.links.size()) {}
     transport::Subscriber subscriber;
     std::vector<LinkIndex> indices;
-    std::vector<LinkState> links;  // by position in the subscription
+    std::vector<LinkState> links;   // by position in the subscription
     std::deque<NetworkPage> pages;  // one a slot
     std::size_t page_bytes = 0;
     std::uint64_t session = 0;

@@ -36,14 +36,18 @@ Result<SocketAddress> address_of(const std::string& text, std::uint16_t port) {
     address.bytes = sizeof v6;
     std::memcpy(&address.storage, &v6, sizeof v6);
   } else {
-    return std::unexpected(Error{"transport.address", fmt::format("`{}` is no numerical address", text), {},
+    return std::unexpected(Error{"transport.address",
+                                 fmt::format("`{}` is no numerical address", text),
+                                 {},
                                  "write it as 127.0.0.1 or ::1; `ip address` shows those of this host"});
   }
   return address;
 }
 
 std::unexpected<Error> cannot(const std::string& what, const std::string& address) {
-  return std::unexpected(Error{"transport.address", fmt::format("cannot {} {}: {}", what, address, std::strerror(errno)), {},
+  return std::unexpected(Error{"transport.address",
+                               fmt::format("cannot {} {}: {}", what, address, std::strerror(errno)),
+                               {},
                                "`ip address` shows the addresses of this host"});
 }
 
@@ -80,7 +84,8 @@ Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
   for (;;) {
     const auto taken = formats::take_control(std::span(in_).subspan(taken_));
     if (!taken) {
-      return std::unexpected(Error{"transport.protocol", fmt::format("{} sent what is no message: {}", peer(), taken.error().message())});
+      return std::unexpected(
+          Error{"transport.protocol", fmt::format("{} sent what is no message: {}", peer(), taken.error().message())});
     }
     if (*taken) {
       taken_ += (*taken)->bytes;
@@ -95,8 +100,10 @@ Result<std::optional<formats::ControlMessage>> ControlSocket::next() {
     in_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(came, 0)));
     if (came > 0) continue;
     // ENOTCONN: it connects still.
-    if (came < 0 && (failed == EAGAIN || failed == EWOULDBLOCK || failed == EINTR || failed == ENOTCONN)) return std::nullopt;
-    return std::unexpected(Error{"transport.closed", came == 0 ? "the peer has closed the connection" : std::strerror(failed)});
+    if (came < 0 && (failed == EAGAIN || failed == EWOULDBLOCK || failed == EINTR || failed == ENOTCONN))
+      return std::nullopt;
+    return std::unexpected(
+        Error{"transport.closed", came == 0 ? "the peer has closed the connection" : std::strerror(failed)});
   }
 }
 
@@ -127,13 +134,15 @@ Result<ControlListener> ControlListener::open(const std::string& address) {
   const auto at = RODEO_TRY(address_of(address, 0));
   ControlListener listener;
   listener.socket_ = base::UniqueFd(::socket(at.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener.socket_ || ::bind(listener.socket_.get(), at.get(), at.bytes) != 0 || ::listen(listener.socket_.get(), 64) != 0)
+  if (!listener.socket_ || ::bind(listener.socket_.get(), at.get(), at.bytes) != 0 ||
+      ::listen(listener.socket_.get(), 64) != 0)
     return cannot("listen at", address);
   SocketAddress bound;
   bound.bytes = sizeof bound.storage;
   if (::getsockname(listener.socket_.get(), bound.get(), &bound.bytes) != 0) return cannot("listen at", address);
-  listener.port_ = bound.storage.ss_family == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in*>(&bound.storage)->sin_port)
-                                                      : ntohs(reinterpret_cast<const sockaddr_in6*>(&bound.storage)->sin6_port);
+  listener.port_ = bound.storage.ss_family == AF_INET
+                       ? ntohs(reinterpret_cast<const sockaddr_in*>(&bound.storage)->sin_port)
+                       : ntohs(reinterpret_cast<const sockaddr_in6*>(&bound.storage)->sin6_port);
   return listener;
 }
 

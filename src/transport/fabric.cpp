@@ -16,14 +16,15 @@ using Open = void (*)(const std::string&, const std::string&, Result<std::unique
 Result<Open> load() {
   Dl_info here{};
   (void)::dladdr(reinterpret_cast<const void*>(&open_fabric), &here);
-  const auto path = std::filesystem::path(here.dli_fname == nullptr ? "" : here.dli_fname).parent_path() / "librodeo_fabric.so";
+  const auto path =
+      std::filesystem::path(here.dli_fname == nullptr ? "" : here.dli_fname).parent_path() / "librodeo_fabric.so";
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* const open = library == nullptr ? nullptr : ::dlsym(library, "rodeo_open_fabric");
   if (open == nullptr) {
     const char* const reason = ::dlerror();
-    return std::unexpected(Error{"transport.no_fabric",
-                                 fmt::format("the network cannot be used: {}", reason == nullptr ? "no reason given" : reason),
-                                 path.string(), "`ldd` shows what the library lacks; Debian's package is libfabric1"});
+    return std::unexpected(Error{
+        "transport.no_fabric", fmt::format("the network cannot be used: {}", reason == nullptr ? "no reason given" : reason),
+        path.string(), "`ldd` shows what the library lacks; Debian's package is libfabric1"});
   }
   return reinterpret_cast<Open>(open);
 }
@@ -33,11 +34,13 @@ std::mutex handlers;  // they are the whole process's
 }  // namespace
 
 KeptSignals::KeptSignals() : lock_(handlers) {
-  for (int signal = 1; signal < NSIG; ++signal) (void)::sigaction(signal, nullptr, &actions_[static_cast<std::size_t>(signal)]);
+  for (int signal = 1; signal < NSIG; ++signal)
+    (void)::sigaction(signal, nullptr, &actions_[static_cast<std::size_t>(signal)]);
 }
 
 KeptSignals::~KeptSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) (void)::sigaction(signal, &actions_[static_cast<std::size_t>(signal)], nullptr);
+  for (int signal = 1; signal < NSIG; ++signal)
+    (void)::sigaction(signal, &actions_[static_cast<std::size_t>(signal)], nullptr);
 }
 
 Result<std::unique_ptr<FabricPort>> open_fabric(const std::string& provider, const std::string& listen) {

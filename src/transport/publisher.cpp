@@ -27,9 +27,9 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;             // between two looks at sockets
-constexpr std::uint64_t kClockPageNs = 2'000'000;        // of a publisher that has nothing to send
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;     // that somebody may take to say what he wants
+constexpr std::uint64_t kLookNs = 1'000'000;          // between two looks at sockets
+constexpr std::uint64_t kClockPageNs = 2'000'000;     // of a publisher that has nothing to send
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that somebody may take to say what he wants
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostGuests = 64;
 constexpr std::size_t kMostDeparted = 16;
@@ -81,13 +81,13 @@ struct Client {
   std::uint64_t credit = 0;  // pages that may have been sent on this connection
   std::uint64_t sent = 0;
   std::uint64_t under_way = 0;
-  std::uint64_t opened_ns = 0;      // the page that is being filled
+  std::uint64_t opened_ns = 0;  // the page that is being filled
   std::uint64_t last_page_ns = 0;
   std::uint64_t held_since_ns = 0;
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
-  std::uint64_t had_run = 0;  // the last run that is in its pages, by number
+  std::uint64_t had_run = 0;     // the last run that is in its pages, by number
   formats::RunPlace place = {};  // in the run that is being appended
   std::string peer = {};
 };
@@ -108,22 +108,26 @@ struct Publisher::Inside {
     demand.resize(links.size());
     if (settings.providers.empty()) settings.providers = {"tcp", "shm"};
     if (!is_loopback(settings.address) && settings.secret.empty()) {
-      throw SetupError({"transport.no_secret", fmt::format("{} is reached from other hosts, and there is no secret", settings.address), {},
+      throw SetupError({"transport.no_secret",
+                        fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
+                        {},
                         "set secret_file, for both sides, or listen at 127.0.0.1"});
     }
     listener = need(ControlListener::open(settings.address));
-    advertisement = need(Advertisement::put(settings.bus, {.name = settings.name,
-                                                           .instance = instance,
-                                                           .host = host_name(),
-                                                           .pid = ::getpid(),
-                                                           .address = settings.address,
-                                                           .port = listener.port(),
-                                                           .providers = settings.providers,
-                                                           .page_bytes = settings.page_bytes,
-                                                           .program = "rodeo",
-                                                           .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
-                                                           .trigger_list = trigger_list,
-                                                           .links = links}));
+    advertisement = need(Advertisement::put(
+        settings.bus,
+        {.name = settings.name,
+         .instance = instance,
+         .host = host_name(),
+         .pid = ::getpid(),
+         .address = settings.address,
+         .port = listener.port(),
+         .providers = settings.providers,
+         .page_bytes = settings.page_bytes,
+         .program = "rodeo",
+         .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
+         .trigger_list = trigger_list,
+         .links = links}));
   }
 
   template <typename T>
@@ -172,8 +176,8 @@ struct Publisher::Inside {
   std::uint64_t demand_changes = 0;
   bool demand_is_old = false;  // made anew once nobody goes through the clients
 
-  std::size_t at_run = 0;         // where publish() stopped
-  std::uint64_t run_number = 0;   // of the run that is being published, or was last
+  std::size_t at_run = 0;             // where publish() stopped
+  std::uint64_t run_number = 0;       // of the run that is being published, or was last
   const ChunkRun* in_hand = nullptr;  // it is in the pages of some, but not of all
 
   std::uint64_t clock_ns = 0;
@@ -247,9 +251,8 @@ void Publisher::Inside::take_events() {
   for (const auto& [name, port] : ports) {
     const std::size_t count = port->poll(events);
     for (const FabricPort::Event& event : std::span(events).first(count)) {
-      const auto of = std::ranges::find_if(clients, [&](const auto& client) {
-        return client->port == port.get() && client->connection == event.connection;
-      });
+      const auto of = std::ranges::find_if(
+          clients, [&](const auto& client) { return client->port == port.get() && client->connection == event.connection; });
       if (of == clients.end()) continue;
       Client& client = **of;
       switch (event.what) {
@@ -273,7 +276,10 @@ void Publisher::Inside::greet(std::uint64_t now) {
     if (!socket) break;
     Guest guest{std::move(*socket),
                 Handshake(Handshake::Side::publisher,
-                          {.secret_required = !settings.secret.empty(), .nonce = random_bytes<32>(), .instance = instance, .program = "rodeo"},
+                          {.secret_required = !settings.secret.empty(),
+                           .nonce = random_bytes<32>(),
+                           .instance = instance,
+                           .program = "rodeo"},
                           settings.secret),
                 now};
     std::vector<std::byte> hello;
@@ -315,7 +321,8 @@ bool Publisher::Inside::listen_to(Guest& guest, std::uint64_t now) {
 
 Result<FabricPort*> Publisher::Inside::port_of(const std::string& provider) {
   if (std::ranges::find(settings.providers, provider) == settings.providers.end()) {
-    return std::unexpected(Error{"transport.provider", fmt::format("publisher {} does not offer the provider `{}`", settings.name, provider)});
+    return std::unexpected(
+        Error{"transport.provider", fmt::format("publisher {} does not offer the provider `{}`", settings.name, provider)});
   }
   std::unique_ptr<FabricPort>& port = ports[provider];
   if (!port) port = RODEO_TRY(open_fabric(provider, settings.address));
@@ -340,7 +347,8 @@ Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscrib
     for (const Fid fid : wish.links) {
       const auto found = index.find(fid);
       if (found == index.end()) {
-        return std::unexpected(Error{"transport.unknown_link", fmt::format("publisher {} has no link {:#018x}", settings.name, fid.value)});
+        return std::unexpected(
+            Error{"transport.unknown_link", fmt::format("publisher {} has no link {:#018x}", settings.name, fid.value)});
       }
       positions.push_back(found->second);
     }
@@ -351,7 +359,8 @@ Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscrib
     if (in_hand != nullptr) counts[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
     const std::uint8_t was_begun = in_hand == nullptr ? 0 : std::exchange(begun[in_hand->link], in_hand->more_follows);
     clients.push_back(std::make_unique<Client>(
-        std::move(memory), Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, counts, begun, clock_ns)));
+        std::move(memory),
+        Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, counts, begun, clock_ns)));
     if (in_hand != nullptr) {
       counts[in_hand->link] -= in_hand->more_follows ? 0 : in_hand->count;
       begun[in_hand->link] = was_begun;
@@ -405,8 +414,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   if (client.state == Client::State::gone) return;
   listen_to(client);
   if (client.state != Client::State::flowing) return;
-  const bool old = client.subscription.ring().has_runs() &&
-                   now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
+  const bool old =
+      client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
   const bool silent = now - client.last_page_ns >= kClockPageNs && !client.subscription.ring().next();
   if (old || silent || ending || client.leaves) {
     (void)client.subscription.close_page(clock_ns, silent && !ending && !client.leaves);
@@ -551,7 +560,8 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   for (const auto& client : in.clients) {
     client->subscription.set_clock(clock_ns);
     // Credit is asked for when it runs short, not by the clock alone.
-    if (look || (client->state == Client::State::flowing && client->credit - client->sent < client->subscription.ring().slots() / 2))
+    if (look ||
+        (client->state == Client::State::flowing && client->credit - client->sent < client->subscription.ring().slots() / 2))
       in.look_at(*client, now_ns);
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;

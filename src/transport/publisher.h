@@ -21,7 +21,7 @@ struct PublisherSettings {
   std::filesystem::path bus;                ///< the directory
   std::string address = "127.0.0.1";        ///< numerical, at which it listens
   std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
-  std::string secret = {};                       ///< required where `address` is no loopback
+  std::string secret = {};                  ///< required where `address` is no loopback
   std::uint32_t page_bytes = 64U << 10;
   std::uint32_t pages = 64;  ///< that a subscription may have under way
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};

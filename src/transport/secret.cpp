@@ -12,7 +12,9 @@ Result<std::string> read_secret(const std::filesystem::path& file) {
   if (file.empty()) return std::string();
   constexpr std::size_t kMost = 4096;
   const auto refused = [&](std::string why) {
-    return std::unexpected(Error{"transport.secret_file", fmt::format("the secret in {} {}", file.string(), why), {},
+    return std::unexpected(Error{"transport.secret_file",
+                                 fmt::format("the secret in {} {}", file.string(), why),
+                                 {},
                                  "`head -c 32 /dev/urandom | base64 > FILE; chmod 600 FILE` makes one"});
   };
   struct stat status{};

@@ -12,9 +12,9 @@
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 200'000'000;         // between two looks at the bus
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;   // that a publisher may take to accept
-constexpr std::uint64_t kLeavingNs = 2'000'000'000;    // and to send what it still has
+constexpr std::uint64_t kLookNs = 200'000'000;        // between two looks at the bus
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a publisher may take to accept
+constexpr std::uint64_t kLeavingNs = 2'000'000'000;   // and to send what it still has
 
 }  // namespace
 
@@ -66,7 +66,8 @@ void Subscriber::call(std::uint64_t now_ns) {
   }
   trouble_ = fmt::format("no publisher on the bus {} has its links", settings_.bus.string());
   for (const BusEntry& entry : bus->entries) {
-    const bool has_all = std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
+    const bool has_all =
+        std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
     if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
     publisher_ = entry.name;
     auto socket = ControlSocket::call(entry.address, entry.port);
@@ -77,7 +78,10 @@ void Subscriber::call(std::uint64_t now_ns) {
     socket_ = std::move(*socket);
     entry_ = entry;
     handshake_.emplace(Handshake::Side::subscriber,
-                       formats::ControlHello{.secret_required = !settings_.secret.empty(), .nonce = random_bytes<32>(), .instance = session_, .program = "rodeo"},
+                       formats::ControlHello{.secret_required = !settings_.secret.empty(),
+                                             .nonce = random_bytes<32>(),
+                                             .instance = session_,
+                                             .program = "rodeo"},
                        settings_.secret);
     std::vector<std::byte> hello;
     handshake_->begin(hello);
@@ -100,7 +104,8 @@ void Subscriber::talk(std::uint64_t /*now_ns*/) {
 }
 
 Result<void> Subscriber::take(const formats::ControlMessage& message) {
-  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message)) return std::unexpected(Error{refused->code, refused->what});
+  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
+    return std::unexpected(Error{refused->code, refused->what});
   if (state_ == State::greeting) {
     std::vector<std::byte> reply;
     const auto taken = handshake_->take(message, reply);
@@ -151,7 +156,8 @@ Result<void> Subscriber::subscribe() {
 }
 
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
-  if (accept.page_bytes != page_bytes_) return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+  if (accept.page_bytes != page_bytes_)
+    return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
   if (!accept.resumed) ++sessions_;
   posted_ = told_ = came_ = 0;
   last_.reset();
@@ -160,7 +166,8 @@ Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
 }
 
 bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
-  if (port_ != &port || event.connection != connection_ || state_ < State::subscribed || state_ == State::ended) return false;
+  if (port_ != &port || event.connection != connection_ || state_ < State::subscribed || state_ == State::ended)
+    return false;
   switch (event.what) {
     case FabricPort::Event::What::connected:
       state_ = State::flowing;

@@ -22,14 +22,14 @@
 namespace rodeo::transport {
 
 struct SubscriberSettings {
-  std::string name;                    ///< as publishers show it
-  std::filesystem::path bus;           ///< where publishers are found
-  std::string provider = "tcp";        ///< that is asked for
-  std::string secret = {};                  ///< empty: publishers are believed
-  std::uint32_t pages = 64;            ///< that may be under way; a publisher may give less
-  bool monitor = false;                ///< loses chunks rather than hold the publisher up
-  bool unbuffered = false;             ///< pages go as soon as they have something
-  bool trigger_list = false;           ///< the trigger's list, which is no link
+  std::string name;              ///< as publishers show it
+  std::filesystem::path bus;     ///< where publishers are found
+  std::string provider = "tcp";  ///< that is asked for
+  std::string secret = {};       ///< empty: publishers are believed
+  std::uint32_t pages = 64;      ///< that may be under way; a publisher may give less
+  bool monitor = false;          ///< loses chunks rather than hold the publisher up
+  bool unbuffered = false;       ///< pages go as soon as they have something
+  bool trigger_list = false;     ///< the trigger's list, which is no link
 };
 
 /// The ports of one thread, by provider.
@@ -144,11 +144,11 @@ class Subscriber {
   std::deque<Received> received_;
   enum class Slot : std::uint8_t { free, posted, taken };
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_;      // of them, those that can be posted
-  std::uint64_t posted_ = 0;             // receives on this connection
-  std::uint64_t told_ = 0;               // of which the publisher knows
-  std::uint64_t came_ = 0;               // pages on this connection
-  std::optional<std::uint64_t> last_;    // pages in all, once the publisher has said so
+  std::vector<std::uint32_t> free_;    // of them, those that can be posted
+  std::uint64_t posted_ = 0;           // receives on this connection
+  std::uint64_t told_ = 0;             // of which the publisher knows
+  std::uint64_t came_ = 0;             // pages on this connection
+  std::optional<std::uint64_t> last_;  // pages in all, once the publisher has said so
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t heard_ns_ = 0;

@@ -3,7 +3,11 @@
 namespace rodeo::transport {
 
 PageRing::PageRing(std::span<std::byte> memory, std::size_t page_bytes)
-    : memory_(memory), page_bytes_(page_bytes), bytes_(memory.size() / page_bytes), chunks_(bytes_.size()), busy_(bytes_.size()) {}
+    : memory_(memory),
+      page_bytes_(page_bytes),
+      bytes_(memory.size() / page_bytes),
+      chunks_(bytes_.size()),
+      busy_(bytes_.size()) {}
 
 formats::NetworkPageWriter* PageRing::writer() {
   if (!writer_) {
@@ -41,8 +45,13 @@ void PageRing::unsend() { taken_ = done_; }
 Subscription::Subscription(formats::ControlSubscribe wish, std::vector<LinkIndex> links, std::span<std::byte> memory,
                            std::size_t page_bytes, std::span<const std::uint32_t> counts,
                            std::span<const std::uint8_t> begun, std::uint64_t clock_ns)
-    : wish_(std::move(wish)), links_(std::move(links)), ring_(memory, page_bytes), clock_begin_(clock_ns), clock_ns_(clock_ns) {
-  for (const LinkIndex link : links_) states_.push_back({.base = counts[link] + begun[link], .skips_rest = begun[link] != 0});
+    : wish_(std::move(wish)),
+      links_(std::move(links)),
+      ring_(memory, page_bytes),
+      clock_begin_(clock_ns),
+      clock_ns_(clock_ns) {
+  for (const LinkIndex link : links_)
+    states_.push_back({.base = counts[link] + begun[link], .skips_rest = begun[link] != 0});
 }
 
 bool Subscription::append(std::size_t position, std::uint32_t count, const ChunkRun& run, formats::RunPlace& from) {

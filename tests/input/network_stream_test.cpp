@@ -41,7 +41,10 @@ std::vector<Fid> fids(std::size_t count) {
 class Source {
  public:
   Source(PublisherSettings settings, std::uint32_t chunks, std::uint32_t chunk_bytes = kChunk)
-      : publisher(std::move(settings), fids(kLinks)), chunks_(chunks), chunk_bytes_(chunk_bytes), thread_([this] { run(); }) {}
+      : publisher(std::move(settings), fids(kLinks)),
+        chunks_(chunks),
+        chunk_bytes_(chunk_bytes),
+        thread_([this] { run(); }) {}
   ~Source() {
     stop_ = true;
     thread_.join();
@@ -173,7 +176,8 @@ class NetworkStreams : public testing::TestWithParam<const char*> {
     for (int fd = 3; fd < 1024; ++fd) {
       sockaddr_in peer{};
       socklen_t bytes = sizeof peer;
-      if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0 && peer.sin_family == AF_INET && ntohs(peer.sin_port) == port)
+      if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0 && peer.sin_family == AF_INET &&
+          ntohs(peer.sin_port) == port)
         ::shutdown(fd, SHUT_RDWR);
     }
   }
@@ -249,7 +253,8 @@ TEST_P(NetworkStreams, AMonitorLosesAndKnowsHowMuch) {
   Reader monitor(settings, all_links());
   ASSERT_TRUE(until([&] { return monitor.stream.counts().connections.get() == 1; }, &monitor));
   Reader reader(subscriber(), all_links());
-  ASSERT_TRUE(until([&] { return reader.poll() == PollStatus::end || counter(source.publisher, "monitor_chunks_dropped") > 1000; }));
+  ASSERT_TRUE(
+      until([&] { return reader.poll() == PollStatus::end || counter(source.publisher, "monitor_chunks_dropped") > 1000; }));
   read_for(monitor, std::chrono::milliseconds{20});
   while (reader.poll() != PollStatus::end) monitor.poll();
   monitor.read_to_end();
@@ -379,9 +384,11 @@ TEST_P(BrokenStreams, TheClockGoesOnWithoutDataAndStandsStillWithoutThePublisher
   EXPECT_LE(reader.stream.clock_ns() - clock, 2'000'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Provider, NetworkStreams, testing::Values("tcp", "shm"), [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Provider, NetworkStreams, testing::Values("tcp", "shm"),
+                         [](const auto& of) { return std::string(of.param); });
 
-INSTANTIATE_TEST_SUITE_P(Provider, BrokenStreams, testing::Values("tcp"), [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Provider, BrokenStreams, testing::Values("tcp"),
+                         [](const auto& of) { return std::string(of.param); });
 
 }  // namespace
 }  // namespace rodeo::input

@@ -50,7 +50,8 @@ class Fabric : public testing::TestWithParam<const char*> {
   }
 
   void connect(const FabricToken& token) {
-    const auto accepted = publisher_.port->accept(publisher_.connection, kToken, subscriber_.port->address(subscriber_.connection));
+    const auto accepted =
+        publisher_.port->accept(publisher_.connection, kToken, subscriber_.port->address(subscriber_.connection));
     ASSERT_TRUE(accepted) << accepted.error().message();
     const auto connected = subscriber_.port->connect(subscriber_.connection, publisher_.port->listens_at(), token);
     ASSERT_TRUE(connected) << connected.error().message();
@@ -164,7 +165,8 @@ TEST_P(Fabric, SignalHandlersStayOurs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Provider, Fabric, testing::Values("tcp", "shm"), [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Provider, Fabric, testing::Values("tcp", "shm"),
+                         [](const auto& of) { return std::string(of.param); });
 
 class ConnectingFabric : public Fabric {};
 
@@ -183,7 +185,8 @@ TEST_P(ConnectingFabric, TheEndOfAPeerBreaksAConnection) {
   EXPECT_FALSE(publisher_.port->send(publisher_.connection, 0, 100));
 }
 
-INSTANTIATE_TEST_SUITE_P(Provider, ConnectingFabric, testing::Values("tcp"), [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Provider, ConnectingFabric, testing::Values("tcp"),
+                         [](const auto& of) { return std::string(of.param); });
 
 TEST(FabricProviders, OneThatThereIsNotIsRefusedByName) {
   const auto port = open_fabric("pigeon", "");

@@ -192,7 +192,8 @@ Result<std::unique_ptr<FabricPort>> open_port(const std::string& provider, const
 }  // namespace
 
 /// What open_fabric() looks for.
-extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider, const std::string& listen,
+extern "C" __attribute__((visibility("default"))) void rodeo_open_fabric(const std::string& provider,
+                                                                         const std::string& listen,
                                                                          Result<std::unique_ptr<FabricPort>>& port) {
   port = open_port(provider, listen);
 }

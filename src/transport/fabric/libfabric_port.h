@@ -78,7 +78,10 @@ class LibfabricPort : public FabricPort {
   };
 
   LibfabricPort(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain, Owned<fid_cq> completions)
-      : info_(std::move(info)), fabric_(std::move(fabric)), domain_(std::move(domain)), completions_(std::move(completions)) {}
+      : info_(std::move(info)),
+        fabric_(std::move(fabric)),
+        domain_(std::move(domain)),
+        completions_(std::move(completions)) {}
   ~LibfabricPort() override;
 
   /// What open() does besides.

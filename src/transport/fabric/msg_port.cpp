@@ -13,8 +13,8 @@ class MsgPort final : public LibfabricPort {
  public:
   static Result<std::unique_ptr<FabricPort>> open_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
                                                        Owned<fid_cq> completions, bool listens) {
-    auto port = std::unique_ptr<MsgPort>(
-        new MsgPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)));
+    auto port =
+        std::unique_ptr<MsgPort>(new MsgPort(std::move(info), std::move(fabric), std::move(domain), std::move(completions)));
     port->connections_ = RODEO_TRY(made<fid_eq>("open an event queue", [&](fid_eq** object) {
       fi_eq_attr attributes{};
       attributes.wait_obj = FI_WAIT_NONE;
@@ -78,9 +78,8 @@ class MsgPort final : public LibfabricPort {
   }
 
   Result<void> open_endpoint(End& end, fi_info* info) {
-    end.endpoint = RODEO_TRY(made<fid_ep>("open an endpoint", [&](fid_ep** object) {
-      return fi_endpoint(domain_.get(), info, object, &end);
-    }));
+    end.endpoint = RODEO_TRY(
+        made<fid_ep>("open an endpoint", [&](fid_ep** object) { return fi_endpoint(domain_.get(), info, object, &end); }));
     if (const int status = fi_ep_bind(end.endpoint.get(), &connections_->fid, 0); status != 0)
       return std::unexpected(failure("transport.endpoint", "bind an endpoint", status));
     RODEO_TRY(bind_completions(end));

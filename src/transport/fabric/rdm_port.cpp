@@ -40,9 +40,8 @@ class RdmPort final : public LibfabricPort {
 
  private:
   Result<void> prepare(End& end) override {
-    end.endpoint = RODEO_TRY(made<fid_ep>("open an endpoint", [&](fid_ep** object) {
-      return fi_endpoint(domain_.get(), info_.get(), object, &end);
-    }));
+    end.endpoint = RODEO_TRY(made<fid_ep>(
+        "open an endpoint", [&](fid_ep** object) { return fi_endpoint(domain_.get(), info_.get(), object, &end); }));
     end.peers = RODEO_TRY(made<fid_av>("open an address table", [&](fid_av** object) {
       fi_av_attr attributes{};
       attributes.type = FI_AV_TABLE;
