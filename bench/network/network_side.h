@@ -68,7 +68,7 @@ void run_subscriber(Meeting& meeting, const NetworkEnds& ends, std::span<const F
     Page* page = nullptr;
     const PollStatus status = stream.poll(page);
     if (status == PollStatus::end) break;
-    if (status == PollStatus::empty) {
+    if (status != PollStatus::page) {
       backoff.idle();
       continue;
     }

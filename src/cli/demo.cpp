@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/mapped_file.h"
 #include "base/named_counters.h"
@@ -191,9 +192,10 @@ class DemoRouter {
       process_.tell_to_stop();
     }
     if (!told_ && process_.ended() && status.failure.empty())
-      status.failure = "the router ended before the run: " + process_.said();
+      status.failure = "the router ended before the run: " + process_.last_said();
     if (!last) return;
-    process_.tell_to_stop();
+    // Only once: a signal that comes while it writes its report ends it.
+    if (!std::exchange(told_, true)) process_.tell_to_stop();
     (void)process_.ended(std::chrono::seconds{10});
     // Of what the card has sent, by the process that lost it.
     const auto lost = [&](std::string name, std::uint64_t chunks) {

@@ -64,6 +64,11 @@ std::string PartProcess::said() const {
   return said;
 }
 
+std::string PartProcess::last_said() const {
+  const std::string all = said();
+  return all.substr(all.rfind('\n') + 1);
+}
+
 void PartProcess::fail(const std::string& what) {
   const std::string said = this->said();
   throw SetupError(

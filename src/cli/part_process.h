@@ -33,10 +33,11 @@ class PartProcess {
   bool ended(std::chrono::milliseconds patience = {}) { return process_.wait(patience).has_value(); }
   /// Ends it in order; after five seconds by force. Nothing if it has ended.
   void stop();
-  /// What it has said so far.
-  std::string said() const;
+  /// The last line that it has said.
+  std::string last_said() const;
 
  private:
+  std::string said() const;
   [[noreturn]] void fail(const std::string& what);
 
   Settings settings_;

@@ -62,7 +62,11 @@ PollStatus NetworkStream::poll(Page*& out) {
   }
   advance_clock(now);
   const bool over = std::ranges::all_of(sources_, [](const auto& source) { return source->ended && !source->held; });
-  return over ? PollStatus::end : PollStatus::empty;
+  if (over) return PollStatus::end;
+  const bool full = std::ranges::all_of(sources_, [](const auto& source) {
+    return source->ended || (!source->pages.empty() && source->out.get() == source->pages.size());
+  });
+  return full ? PollStatus::full : PollStatus::empty;
 }
 
 void NetworkStream::look_around(std::uint64_t now_ns) {

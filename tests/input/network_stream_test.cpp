@@ -245,6 +245,24 @@ TEST_P(NetworkStreams, AHeldSourceIsNotDeliveredAndHoldsThePublisher) {
   EXPECT_EQ(reader.chunks, kChunks * kLinks);
 }
 
+TEST_P(NetworkStreams, AStreamWhosePagesAreAllOutSaysSo) {
+  Source source(publisher(), 30'000);
+  NetworkStream stream(subscriber(), all_links(), 10'000'000'000);
+  std::vector<Page*> out;
+  ASSERT_TRUE(until([&] {
+    Page* page = nullptr;
+    const PollStatus status = stream.poll(page);
+    if (status == PollStatus::page) out.push_back(page);
+    return status == PollStatus::full;
+  }));
+  EXPECT_EQ(out.size(), 16);
+  EXPECT_EQ(stream.memory_fill(), 1.0);
+  for (Page* page : out) page->drop();
+  Page* page = nullptr;
+  ASSERT_TRUE(until([&] { return stream.poll(page) == PollStatus::page; }));
+  page->drop();
+}
+
 TEST_P(NetworkStreams, AMonitorLosesAndKnowsHowMuch) {
   constexpr std::uint32_t kChunks = 30'000;
   auto settings = subscriber("monitor");

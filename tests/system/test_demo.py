@@ -32,6 +32,37 @@ def test_a_demo_builds_writes_and_verifies(demo):
     assert "verified" in done.stderr
 
 
+def test_the_chain_goes_through_a_router(demo):
+    report, done = demo("--chain")
+    assert report["run"]["condition"] == "GOOD"
+    assert report["chunks"]["sent"] == report["chunks"]["built"] == 8 * report["fragments"]["built"] > 0
+    assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
+    assert report["files_verified"]["events"] > 0 and report["files_verified"]["mismatches"] == 0
+    assert {"emulator", "router", "readout"} <= set(report["cpu_seconds"]) and report["cpu_seconds"]["router"] > 0
+    assert "router -> network" in done.stderr
+
+
+def children(pid):
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def test_a_router_that_dies_ends_the_chain(rodeo):
+    with rodeo.start("demo", "--chain", "--rate", "2kHz", "--links", 8, "--seconds", 60, "--json", "-") as demo:
+        routers = []
+        deadline = time.monotonic() + scaled(20)
+        while not routers and time.monotonic() < deadline:
+            time.sleep(0.1)
+            routers = [child for child in children(demo.pid) if b"\0route\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        time.sleep(scaled(2))
+        os.kill(routers[0], signal.SIGKILL)
+        out, error = demo.communicate(timeout=scaled(40))
+    assert demo.returncode == 1 and json.loads(out)["run"]["condition"] == "ABORTED"
+    assert "the router ended before the run" in error
+
+
 def test_every_chunk_sent_is_built_or_counted(demo):
     report, _ = demo()
     assert report["chunks"]["sent"] == report["chunks"]["built"] + sum(report["chunks"]["lost"].values())

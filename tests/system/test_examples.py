@@ -62,7 +62,8 @@ def test_emulated_cards_of_an_example_are_there(rodeo, example):
 def test_a_router_and_the_readout_behind_it_lose_nothing(rodeo, router, readout):
     for example in (router, readout):
         shutil.copy(example, rodeo.directory)
-    with rodeo.start("route", router.name, "--seconds", 1, "--json", "-") as routed:
+    card = emulated(rodeo, router.name) if "[[emulator.card]]" in router.read_text() else contextlib.nullcontext()
+    with card, rodeo.start("route", router.name, "--seconds", 1, "--json", "-") as routed:
         built = json.loads(rodeo("readout", readout.name, "--json", "-").stdout)
         sent = json.loads(routed.communicate(timeout=scaled(30))[0])
     assert sent["run"]["condition"] == built["run"]["condition"] == "GOOD" and adds_up(built)

@@ -275,6 +275,23 @@ def test_stop_ends_a_router_in_order(rodeo, sides):
     assert report["run"]["condition"] in {"GOOD", "INCOMPLETE"} and route_adds_up(report)
 
 
+def libraries(rodeo, *arguments):
+    """What the dynamic linker loads, at the start and later."""
+    environment = {**rodeo.environment, "LD_DEBUG": "files"}
+    done = subprocess.run([str(rodeo.binary), *arguments], cwd=rodeo.directory, env=environment, text=True, capture_output=True, timeout=scaled(60))
+    return done.stderr
+
+
+def test_who_uses_no_network_does_not_load_its_library(rodeo):
+    (rodeo.directory / "empty").write_bytes(b"")
+    assert "librodeo.so" in libraries(rodeo, "data", "info", "empty")
+    for arguments in (["data", "info", "empty"], ["plugin", "list"], ["route", "list"], ["version"]):
+        assert "libfabric" not in libraries(rodeo, *arguments)
+    network = "[router]\nname = \"loads\"\nbus = \"loads\"\n[router.input]\ntype = \"generator\"\nlinks = 2\n"
+    (rodeo.directory / "loads.toml").write_text(network)
+    assert "libfabric" not in libraries(rodeo, "route", "loads.toml", "--seconds", "0.2"), "nobody has subscribed"
+
+
 def test_what_cannot_be_routed_is_refused(rodeo):
     file = rodeo.directory / "r.toml"
     file.write_text(ROUTER)

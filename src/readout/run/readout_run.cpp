@@ -24,7 +24,8 @@ RunReport run_readout(Application& application, RunLimits limits, process::LineS
     application.step();
     ReadoutStatus status = application.status();
     if (amend) amend(status, false);
-    if (limit_reached(limits, status)) application.stop();
+    // Of a failure of its own the application knows; of others' it is told here.
+    if (limit_reached(limits, status) || !status.failure.empty()) application.stop();
     for (const std::string& message : application.take_messages()) view.say(message);
     if (view.show(
             status.seconds, [&](ViewStyle style) { return view_lines(application.settings(), before, status, style); },
