@@ -179,6 +179,7 @@ struct Publisher::Inside {
   std::size_t at_run = 0;             // where publish() stopped
   std::uint64_t run_number = 0;       // of the run that is being published, or was last
   const ChunkRun* in_hand = nullptr;  // it is in the pages of some, but not of all
+  std::uint32_t in_pages = 0;         // of its chunks, those that somebody has
 
   std::uint64_t clock_ns = 0;
   std::uint64_t now_ns = 0;
@@ -198,7 +199,10 @@ struct Publisher::Inside {
 bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
-    if (in_hand == nullptr) ++run_number;
+    if (in_hand == nullptr) {
+      ++run_number;
+      in_pages = 0;
+    }
     in_hand = &run;
     for (const Target& target : targets[run.link]) {
       Client& client = *target.client;
@@ -216,10 +220,13 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
       if (opens) client.opened_ns = now_ns;
       client.had_run = run_number;
       client.place = {};
+      if (client.subscription.wants(target.position)) in_pages = run.count;
     }
     in_hand = nullptr;
     const std::uint32_t chunks = run.more_follows ? 0 : run.count;
-    counters.add(demand[run.link] != Demand::none ? Counter::chunks_wanted : Counter::no_subscriber, chunks);
+    const std::uint32_t taken = std::min(in_pages, chunks);
+    counters.add(Counter::chunks_wanted, taken);
+    counters.add(Counter::no_subscriber, chunks - taken);
     counts[run.link] += chunks;
     begun[run.link] = run.more_follows;
   }
@@ -485,6 +492,7 @@ void Publisher::Inside::retarget() {
   std::erase_if(clients, [&](const auto& client) {
     if (client->state != Client::State::gone) return false;
     const Subscription& of = client->subscription;
+    if (in_hand != nullptr) in_pages = std::max(in_pages, client->place.chunk);
     dropped_of_gone += of.dropped_chunks() + (of.wish().monitor ? of.unsent_chunks() : 0);
     published_to_gone += of.chunks();
     if (!of.wish().monitor) counters.add(Counter::undelivered, of.unsent_chunks());
