@@ -159,6 +159,7 @@ Result<ExitCode> list(const TalkOptions& options) {
                    Cell(alive, alive ? "yes" : "no", alive ? Style::good : Style::bad)});
   }
   table.print(options.format);
+  if (reading.entries.empty()) std::fprintf(stderr, "nobody publishes on the bus %s\n", bus.c_str());
   for (const Error& error : reading.unreadable) print_error(error);
   return reading.unreadable.empty() ? ExitCode::done : ExitCode::partial;
 }

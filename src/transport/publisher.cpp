@@ -9,6 +9,7 @@
 #include <climits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -33,6 +34,7 @@ constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that somebody may take 
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostGuests = 64;
 constexpr std::size_t kMostDeparted = 16;
+constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
 
 /// In the order of kPublisherCounters.
 enum class Counter : std::uint8_t {
@@ -139,6 +141,7 @@ struct Publisher::Inside {
   // ---- runs
 
   bool publish(std::span<const ChunkRun> runs);
+
   // ---- what comes and goes
 
   void take_events();
@@ -176,10 +179,10 @@ struct Publisher::Inside {
   std::uint64_t demand_changes = 0;
   bool demand_is_old = false;  // made anew once nobody goes through the clients
 
-  std::size_t at_run = 0;             // where publish() stopped
-  std::uint64_t run_number = 0;       // of the run that is being published, or was last
-  const ChunkRun* in_hand = nullptr;  // it is in the pages of some, but not of all
-  std::uint32_t in_pages = 0;         // of its chunks, those that somebody has
+  std::size_t at_run = 0;           // where publish() stopped
+  std::uint64_t run_number = 0;     // of the run that is being published, or was last
+  std::optional<ChunkRun> in_hand;  // where publish() stopped: in the pages of some, but not of all
+  std::uint32_t in_pages = 0;       // of its chunks, those that somebody has
 
   std::uint64_t clock_ns = 0;
   std::uint64_t now_ns = 0;
@@ -199,11 +202,10 @@ struct Publisher::Inside {
 bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
-    if (in_hand == nullptr) {
+    if (!in_hand) {
       ++run_number;
       in_pages = 0;
     }
-    in_hand = &run;
     for (const Target& target : targets[run.link]) {
       Client& client = *target.client;
       if (client.had_run == run_number || client.state == Client::State::gone) continue;
@@ -214,15 +216,17 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
         if (!client.subscription.append(target.position, counts[run.link], run, client.place)) {
           counters.add(Counter::waits);
           ++client.waits;
+          in_hand = run;
           return false;
         }
       }
       if (opens) client.opened_ns = now_ns;
+      // One that has left meanwhile has the part that is in its pages.
+      in_pages = std::max(in_pages, client.subscription.wants(target.position) ? run.count : client.place.chunk);
       client.had_run = run_number;
       client.place = {};
-      if (client.subscription.wants(target.position)) in_pages = run.count;
     }
-    in_hand = nullptr;
+    in_hand.reset();
     const std::uint32_t chunks = run.more_follows ? 0 : run.count;
     const std::uint32_t taken = std::min(in_pages, chunks);
     counters.add(Counter::chunks_wanted, taken);
@@ -363,12 +367,12 @@ Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscrib
     auto memory = RODEO_TRY(base::Arena::create(std::size_t{pages} * settings.page_bytes));
     const std::span bytes(memory.data(), memory.size());
     // A run that others have in part is before its time.
-    if (in_hand != nullptr) counts[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
-    const std::uint8_t was_begun = in_hand == nullptr ? 0 : std::exchange(begun[in_hand->link], in_hand->more_follows);
+    if (in_hand) counts[in_hand->link] += in_hand->more_follows ? 0 : in_hand->count;
+    const std::uint8_t was_begun = !in_hand ? 0 : std::exchange(begun[in_hand->link], in_hand->more_follows);
     clients.push_back(std::make_unique<Client>(
         std::move(memory),
         Subscription(std::move(wish), std::move(positions), bytes, settings.page_bytes, counts, begun, clock_ns)));
-    if (in_hand != nullptr) {
+    if (in_hand) {
       counts[in_hand->link] -= in_hand->more_follows ? 0 : in_hand->count;
       begun[in_hand->link] = was_begun;
     }
@@ -440,7 +444,7 @@ void Publisher::Inside::finish(Client& client) {
 
 void Publisher::Inside::listen_to(Client& client) {
   client.socket.flush();
-  for (;;) {
+  for (int i = 0; i < kMostMessages; ++i) {
     auto message = client.socket.next();
     if (!message) {
       if (message.error().code != "transport.closed") counters.add(Counter::refused_peers);
@@ -492,7 +496,7 @@ void Publisher::Inside::retarget() {
   std::erase_if(clients, [&](const auto& client) {
     if (client->state != Client::State::gone) return false;
     const Subscription& of = client->subscription;
-    if (in_hand != nullptr) in_pages = std::max(in_pages, client->place.chunk);
+    if (in_hand) in_pages = std::max(in_pages, client->place.chunk);
     dropped_of_gone += of.dropped_chunks() + (of.wish().monitor ? of.unsent_chunks() : 0);
     published_to_gone += of.chunks();
     if (!of.wish().monitor) counters.add(Counter::undelivered, of.unsent_chunks());

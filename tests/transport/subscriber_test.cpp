@@ -86,6 +86,25 @@ TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "no_subscriber"), 7);
 }
 
+TEST_F(Subscribers, WhatIsInPagesOfOneThatLeavesInTheMiddleOfARunIsItsAndTheRestIsNobodys) {
+  start();
+  const std::vector<std::byte> data(40 * 20'000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 20'000};
+  ASSERT_FALSE(publisher_->publish({&run, 1})) << "it is more than eight pages";
+  subscriber_->leave();
+  bool published = false;
+  ASSERT_TRUE(until([&] {
+    published = published || publisher_->publish({&run, 1});
+    return published && subscriber_->ended();
+  }));
+  const auto counters = publisher_->counters();
+  const std::uint64_t wanted = base::counter_value(counters, "chunks_wanted");
+  EXPECT_EQ(wanted + base::counter_value(counters, "no_subscriber"), 20'000);
+  EXPECT_EQ(wanted, chunks_ + base::counter_value(counters, "undelivered"));
+  EXPECT_GT(chunks_, 0);
+  EXPECT_LT(chunks_, 20'000);
+}
+
 TEST_F(Subscribers, APublisherThatDoesNotAnswerIsGivenUpAndLookedForAgain) {
   publisher_.emplace(publisher(), links_);
   subscriber_.emplace(subscriber(), links_, ports_);
