@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/network/statistics_bench.h"
 #include "bench/readout/scaling.h"
 #include "cli/command.h"
 #include "settings/json.h"
@@ -15,6 +16,7 @@ namespace rodeo::bench {
 void add_bench_latency(cli::Command& bench);
 void add_bench_route(cli::Command& bench);
 void add_bench_scaling(cli::Command& bench);
+void add_bench_statistics(cli::Command& bench);
 void add_bench_transport(cli::Command& bench);
 void add_bench_figures(cli::Command& bench);
 
@@ -37,10 +39,19 @@ inline constexpr double kMostBenchWorkers = 256;
 /// With S(n), C_FA and P.
 settings::Json json_of(const ScalingRow& row);
 
+/// With this many data threads.
+settings::Json json_of(std::uint32_t threads, const StatisticsBenchResult& result);
+
 /// 1, 2, ... as far as this machine has cores.
 std::vector<std::uint32_t> workers_up_to(std::uint32_t most);
 
 /// "S(3) needs three cores ..." where it has not; else empty.
 std::string too_few_cores(std::uint32_t most);
+
+/// 1, 2, 4, ..., and the most.
+std::vector<std::uint32_t> doubled_up_to(std::uint32_t most);
+
+/// "4 threads share 2 cores ..." where they do; else empty.
+std::string threads_that_share_cores(std::uint32_t most);
 
 }  // namespace rodeo::bench

@@ -1,4 +1,4 @@
-// `rodeo bench figures build`: the software ROD paper's performance figures, measured here and drawn beside the published values.
+// `rodeo bench figures`: performance figures of papers and slides, measured here and drawn beside the published values.
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -135,7 +135,10 @@ Result<ExitCode> draw(const fs::path& data) {
   return ExitCode::done;
 }
 
-Result<ExitCode> make_figures(const FiguresOptions& options) {
+using Measure = std::function<Json()>;
+using Measures = std::vector<std::pair<std::string, Measure>>;
+
+Result<ExitCode> make_figures(const FiguresOptions& options, const Measures& all) {
   // Whoever waits for minutes of measurement wants to know first that it can be drawn.
   const auto drawing = RODEO_TRY(script());
   const auto able = RODEO_TRY(run_program({python_interpreter(), "-B", drawing.string(), "--check"}));
@@ -144,29 +147,17 @@ Result<ExitCode> make_figures(const FiguresOptions& options) {
         Error{"cli.figures", fmt::format("{} cannot draw: it lacks matplotlib", python_interpreter()), "",
               "run tools/setup, which makes .venv, or name an interpreter that has it: RODEO_PYTHON=/path/to/python3"});
   }
-  base::ComponentRegistry registry;
-  RODEO_TRY(registry.add_library("built in", readout::register_defaults));
   const fs::path directory = options.directory;
   std::error_code failed;
   fs::create_directories(directory, failed);
   if (failed) return std::unexpected(Error{"cli.output", "cannot make the folder: " + failed.message(), directory.string()});
-
-  using Measure = std::function<Json()>;
-  const FigureSettings& settings = options.settings;
-  const std::vector<std::pair<std::string, Measure>> all{
-      {"figure4", [&] { return measure_figure4(settings, registry); }},
-      {"figure5", [&] { return measure_figure5(settings, registry); }},
-      {"figure6a", [&] { return measure_figure6a(settings, registry); }},
-      {"figure6b", [&] { return measure_figure6b(settings, registry); }},
-      {"table2", [&] { return measure_table2(settings, registry); }},
-      {"ablations", [&] { return measure_ablations(settings, directory); }}};
   for (const std::string& name : options.only) {
     if (std::none_of(all.begin(), all.end(), [&](const auto& one) { return one.first == name; })) {
       return std::unexpected(
           Error{"cli.bad_value", name + " is not one of figure4, figure5, figure6a, figure6b, table2, ablations", "--only"});
     }
   }
-  Json out = Json::object({{"machine", machine()}, {"seconds_per_point", settings.seconds}});
+  Json out = Json::object({{"machine", machine()}, {"seconds_per_point", options.settings.seconds}});
   ExitCode worst = ExitCode::done;
   for (const auto& [name, measure] : all) {
     if (!options.only.empty() && std::find(options.only.begin(), options.only.end(), name) == options.only.end()) continue;
@@ -205,7 +196,27 @@ void add_bench_figures(Command& bench) {
       "Published values are those that the paper's text and the slides state; none is read off a picture. Where the machine "
       "has fewer "
       "cores than the paper's 32, points with more threads than cores share them, and the pictures say so.");
-  build.run([options] { return make_figures(*options); });
+  build.run([options]() -> Result<ExitCode> {
+    base::ComponentRegistry registry;
+    RODEO_TRY(registry.add_library("built in", readout::register_defaults));
+    const FigureSettings& settings = options->settings;
+    return make_figures(*options, {{"figure4", [&] { return measure_figure4(settings, registry); }},
+                                   {"figure5", [&] { return measure_figure5(settings, registry); }},
+                                   {"figure6a", [&] { return measure_figure6a(settings, registry); }},
+                                   {"figure6b", [&] { return measure_figure6b(settings, registry); }},
+                                   {"table2", [&] { return measure_table2(settings, registry); }},
+                                   {"ablations", [&] { return measure_ablations(settings, options->directory); }}});
+  });
+
+  auto designs = std::make_shared<FiguresOptions>();
+  Command& statistics =
+      figures.verb("statistics", "FelixCore's slides: what the designs of its statistics cost, beside theirs");
+  statistics.example("rodeo bench figures statistics", "a minute; 1, 2 and 4 threads");
+  statistics.option("--seconds", designs->settings.seconds, "Length of each point [s]");
+  statistics.option("--out", designs->directory, "Folder for figures.json and the picture (PNG and SVG)");
+  statistics.flag("--sparse", designs->settings.sparse, "Only one thread: a quick look");
+  statistics.run(
+      [designs] { return make_figures(*designs, {{"statistics", [&] { return measure_statistics(designs->settings); }}}); });
 }
 
 }  // namespace rodeo::bench

@@ -142,4 +142,34 @@ Json measure_table2(const FigureSettings& settings, const base::ComponentRegistr
   return out;
 }
 
+Json measure_statistics(const FigureSettings& settings) {
+  constexpr std::uint32_t kMostThreads = 4;
+  Json out = figure(
+      "FelixCore's statistics: what counting costs the data threads",
+      "192 links x 40 B of each thread, from FELIX blocks to pages; medians of pairs of runs, with a design and without");
+  StatisticsBenchSettings point;
+  point.rounds = settings.sparse ? 2 : 30;
+  point.seconds = settings.seconds * 2.0 * kStatisticsDesigns.size();
+  for (const bool each_chunk : {true, false}) {
+    for (const std::uint32_t threads : doubled_up_to(settings.sparse ? 1 : kMostThreads)) {
+      point.each_chunk = each_chunk;
+      point.threads = threads;
+      const StatisticsBenchResult result = run_statistics_bench(point);
+      if (result.mismatches != 0) throw SetupError(not_proven(result.mismatches, 0, 0));
+      const char* const count = each_chunk ? "chunk" : "run";
+      for (std::size_t i = 0; i < kStatisticsDesigns.size(); ++i)
+        out["points"].push_back(Json::object({{"count", count},
+                                              {"threads", threads},
+                                              {"design", kStatisticsDesigns[i]},
+                                              {"chunks_per_second", result.designs[i].chunks_per_second},
+                                              {"relative", result.designs[i].relative},
+                                              {"thread_cpu_share", result.cpu_share}}));
+      base::log_info("statistics: by the {}, {}: pull {:.3f}, queue {:.3f} of the rate without", count,
+                     base::counted(threads, "thread"), result.designs[0].relative, result.designs[3].relative);
+    }
+  }
+  if (const std::string note = threads_that_share_cores(kMostThreads); !note.empty()) out["note"] = note;
+  return out;
+}
+
 }  // namespace rodeo::bench

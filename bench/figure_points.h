@@ -25,6 +25,10 @@ settings::Json measure_figure5(const FigureSettings& settings, const base::Compo
 settings::Json measure_figure6a(const FigureSettings& settings, const base::ComponentRegistry& registry);
 settings::Json measure_figure6b(const FigureSettings& settings, const base::ComponentRegistry& registry);
 
+/// What each design of the statistics leaves of the rate, against the number of data threads, counted chunk by chunk and run by run
+/// (felixcore-statistics-slides).
+settings::Json measure_statistics(const FigureSettings& settings);
+
 /// Speed-up, cost of assembly, parallel fraction.
 settings::Json measure_table2(const FigureSettings& settings, const base::ComponentRegistry& registry);
 

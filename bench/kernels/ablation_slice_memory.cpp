@@ -193,6 +193,7 @@ void slice_memory(benchmark::State& state) {
     }
     first += kRun;
     for (Handle& handle : open) {
+      // It stays where it is when there is no room. NOLINTNEXTLINE(bugprone-use-after-move)
       while (!outgoing.try_push(std::move(handle))) {
         consume(kHeld);
         if (all.finished.load(std::memory_order_relaxed) != 0) {  // nobody takes it any more

@@ -1,6 +1,6 @@
 // The yardstick of `bench/network_speed`: what an event-driven simulator does all day, and nothing else. A heap of pending events, each of
 // which looks at a packet somewhere in memory, changes it, and plans the next one. Its speed on a machine stands for the machine.
-#include <time.h>
+#include <ctime>
 
 #include <algorithm>
 #include <cstdint>

@@ -195,15 +195,15 @@ class PreparedInput::BlockStream final : public DataStream {
       // A block that ends early gives the link its phase.
       const std::uint32_t phase = static_cast<std::uint32_t>(random() % (kBlock / (chunk_bytes + 2) + 1));
       for (auto event = static_cast<std::uint32_t>(links[link] % turn); event < events; event += turn) {
-        if (event / turn == phase && !encoder.full()) encoder.null_fill();
+        if (event / turn == phase && !encoder.full()) encoder.timeout();
         input_.provable_.write(chunk, input_.fids_[links[link]].default_link_id(), input_.carried(event));
         encoder.append(chunk, 0, [&] { return next(event); });
         if (!plan.empty() && plan.back().link == link) plan.back().arrival = event;
       }
-      if (!encoder.full()) encoder.null_fill();
+      if (!encoder.full()) encoder.timeout();
       while (blocks % kSequences != 0) {  // the sequence number runs on when the cycle begins again
         encoder.begin(next(events - 1));
-        encoder.null_fill();
+        encoder.timeout();
       }
     }
     std::stable_sort(plan.begin(), plan.end(), [](const Planned& a, const Planned& b) { return a.arrival < b.arrival; });

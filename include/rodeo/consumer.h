@@ -25,6 +25,10 @@ class FragmentConsumer {
 
   virtual void start() {}
 
+  /// The run is to end: what is under way still comes, and one that waits for others must not do so for ever. Any thread, also again; not called
+  /// where the input ends by itself.
+  virtual void run_ends() {}
+
   /// Works off what is queued, then ends its threads. Everything was inserted before; called in list order.
   virtual void stop() {}
 

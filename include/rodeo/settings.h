@@ -122,7 +122,7 @@ class Settings {
   /// Of the struct and of its bases.
   template <typename... Of>
     requires(std::derived_from<Struct, Of> && ...)
-  Settings(std::vector<Setting<Of>>... lines) {
+  Settings(const std::vector<Setting<Of>>&... lines) {
     const auto add = [&](const auto& some) {
       for (const auto& [key, get, set] : some) settings_.push_back({key, get, set});
     };
@@ -281,7 +281,8 @@ T read_as(const Parameters& from, const std::string& name, KeyType type) {
 /// A member: boolean, number, text, path, duration, FID, source id, a list of numbers, texts or FIDs, or a whole number that there may
 /// not be (written as -1).
 template <typename Struct, typename T>
-typename Settings<Struct>::Lines setting(T Struct::* member, std::string name, std::string help, SettingRules rules = {}) {
+typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& name, std::string help,
+                                         SettingRules rules = {}) {
   const KeyType type = rules.choices.empty() ? detail::type_of<T>(rules.unit) : KeyType::choice;
   using Number = typename detail::NumberOf<T>::Type;
   if constexpr (detail::is_number<Number>) rules.minimum = std::max(rules.minimum, detail::NumberOf<T>::kLeast);
@@ -296,8 +297,8 @@ typename Settings<Struct>::Lines setting(T Struct::* member, std::string name, s
 
 /// A member whose few values have names.
 template <typename Struct, typename T>
-typename Settings<Struct>::Lines setting(T Struct::* member, std::string name,
-                                         std::vector<std::pair<std::string, std::type_identity_t<T>>> names,
+typename Settings<Struct>::Lines setting(T Struct::* member, const std::string& name,
+                                         const std::vector<std::pair<std::string, std::type_identity_t<T>>>& names,
                                          std::string help, bool required = false) {
   Key key{.name = name, .type = KeyType::choice, .help = std::move(help), .required = required};
   for (const auto& one : names) key.choices.push_back(one.first);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the software ROD paper's performance figures from what `rodeo bench figures build` measured, beside the published values.
+"""Draws performance figures of papers and slides from what `rodeo bench figures` measured, beside the published values.
 
 usage: figures.py FIGURES.JSON | --check
 """
@@ -229,6 +229,34 @@ def ablations(data, figure):
     page.write("ablations")
 
 
+def statistics(data, figure):
+    designs = list(published.STATISTICS_TO_QUEUE)
+    page = Page(data, figure, columns=2, size=(10.4, 4.4))
+    threads = sorted({point["threads"] for point in figure["points"]})
+    places = range(len(designs))
+    values = {(point["count"], point["threads"], point["design"]): point["relative"] for point in figure["points"]}
+    width = 0.8 / len(threads)
+    panels = [("chunk", "Counted chunk by chunk, as FelixCore did", lambda n, design: values["chunk", n, design] / values["chunk", n, "queue"],
+               "Rate, against the queue's", published.STATISTICS_TO_QUEUE.values()),
+              ("run", "Counted run by run, as Rodeo does", lambda n, design: values["run", n, design], "Rate, against none", None)]
+    for ax, (_, title, value, label, said) in zip(page.axes, panels):
+        for i, (n, colour) in enumerate(zip(threads, OURS)):
+            ax.bar([place + (i - (len(threads) - 1) / 2) * width for place in places], [value(n, design) for design in designs], width * 0.92,
+                   color=colour, label=f"Rodeo, {n} thread{'s' * (n > 1)}")
+        if said:
+            ax.plot(places, list(said), "D", color=PUBLISHED, markerfacecolor="white", markersize=7, label="Slides (central: at most)")
+        else:
+            ax.plot([0], [published.STATISTICS_OF_NONE], "D", color=PUBLISHED, markerfacecolor="white", markersize=7, label="Slides: the queue, by the packet")
+            ax.axhline(1, color="#888888", linewidth=0.8)
+        ax.set_xticks(list(places), designs)
+        ax.grid(axis="x", visible=False)
+        ax.set_ylim(0, ax.get_ylim()[1] * (1.1 if said else 1.3))
+        ax.set_title(title, fontsize=9.5)
+        ax.set_ylabel(label)
+        ax.legend(loc="upper left", ncols=2)
+    page.write("statistics")
+
+
 def main(arguments):
     if arguments == ["--check"]:
         return 0
@@ -239,7 +267,7 @@ def main(arguments):
     data = json.loads(path.read_text())
     data["directory"] = path.parent
     drawn = []
-    for draw in (figure4, figure5, figure6a, figure6b, table2, ablations):
+    for draw in (figure4, figure5, figure6a, figure6b, table2, ablations, statistics):
         figure = data.get(draw.__name__)
         if figure and figure["points"]:
             draw(data, figure)

@@ -101,7 +101,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
 void name_in_crashes(std::string_view plugin, std::string_view path, void* library) {
   const std::size_t at = g_codes.load(std::memory_order_relaxed);
   link_map* map = nullptr;
-  if (at == g_code.size() || ::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return;
+  if (at == g_code.size() || ::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return;
   Code& code = g_code[at];
   const auto found = [](dl_phdr_info* object, std::size_t, void* wanted) {
     auto& [base, into] = *static_cast<std::pair<std::uintptr_t, Code*>*>(wanted);

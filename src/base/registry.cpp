@@ -113,7 +113,7 @@ Result<const ComponentRegistry::Component*> ComponentRegistry::find(ComponentKin
   }
   const std::vector<std::string> known = names(kind);
   std::string next = did_you_mean(name, known);
-  if (!next.empty()) next += " ";
+  if (!next.empty()) next += ' ';
   next += known.empty() ? fmt::format("no {} is registered; does the configuration name its plug-in?", kind_name(kind))
                         : "there are: " + joined(known);
   return std::unexpected(Error{

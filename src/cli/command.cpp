@@ -252,7 +252,7 @@ class Parser {
     if (position_ == arguments_.size())
       return {"cli.missing_verb", fmt::format("{}: which verb? {}", path_, list), {}, hint()};
     const std::string& given = arguments_[position_];
-    if (given.starts_with("-")) return {"cli.usage", fmt::format("{}: a verb comes before {}", path_, given), {}, hint()};
+    if (given.starts_with('-')) return {"cli.usage", fmt::format("{}: a verb comes before {}", path_, given), {}, hint()};
     std::string next = base::did_you_mean(given, names);
     next = next.empty() ? fmt::format("there are: {}    {}", list, hint()) : next + "    " + hint();
     return {"cli.unknown_verb", fmt::format("{}: there is no verb `{}`", path_, given), {}, std::move(next)};
@@ -269,7 +269,7 @@ class Parser {
     std::vector<std::string> known = {"--log", "--help"};
     for (std::size_t i = 0; i < command.options_.size(); ++i) {
       const Option& option = *command.options_[i];
-      const bool positional = !option.names_.starts_with("-");
+      const bool positional = !option.names_.starts_with('-');
       for (std::string& name : split_names(option.names_)) known.push_back(std::move(name));
       if (option.flag_ || may_stand_alone(option)) {
         CLI::Option* added = app.add_flag(option.names_);
@@ -365,13 +365,13 @@ class Parser {
   Error unexpected_argument(const CLI::App& app, const std::vector<std::string>& known) const {
     std::string stranger;
     for (const std::string& one : app.remaining()) {
-      if (stranger.empty() || (one.starts_with("-") && !stranger.starts_with("-"))) stranger = one;
+      if (stranger.empty() || (one.starts_with('-') && !stranger.starts_with('-'))) stranger = one;
     }
     const std::string name = stranger.substr(0, stranger.find('='));
-    std::string next = name.starts_with("-") ? base::did_you_mean(name, known) : std::string{};
+    std::string next = name.starts_with('-') ? base::did_you_mean(name, known) : std::string{};
     next += (next.empty() ? "" : "    ") + hint();
     return {"cli.usage",
-            fmt::format("{}: {} `{}`", path_, name.starts_with("-") ? "there is no option" : "unexpected argument", name),
+            fmt::format("{}: {} `{}`", path_, name.starts_with('-') ? "there is no option" : "unexpected argument", name),
             {},
             std::move(next)};
   }
@@ -406,7 +406,7 @@ class Parser {
       text += styled("Examples", Style::strong, colours) + "\n";
       for (const auto& [line, says] : command.examples_)
         text += "  " + wrapped(line, columns, 6, 2, " \\") + "\n      " + wrapped(says, columns, 6, 6) + "\n";
-      text += "\n";
+      text += '\n';
     }
     text += styled("Usage", Style::strong, colours) + "\n  " + wrapped(usage(command), columns, 6, 2) + "\n\n" +
             wrapped(command.help_, columns, 0) + "\n";
@@ -428,7 +428,7 @@ class Parser {
     if (!command.verbs_.empty()) text += command.action_ ? " [VERB]" : " VERB";
     if (command.action_) text += " [options]";
     for (const auto& option : command.options_) {
-      if (option->names_.starts_with("-")) continue;
+      if (option->names_.starts_with('-')) continue;
       const std::string name = option->names_ + (option->many_ ? "..." : "");
       text += option->required_ ? " " + name : " [" + name + "]";
     }
@@ -441,12 +441,12 @@ class Parser {
       std::string left;
       for (const std::string& name : split_names(option->names_)) left.append(left.empty() ? "" : ", ").append(name);
       if (option->names_.starts_with("--")) left.insert(0, "    ");
-      if (!option->flag_ && option->names_.starts_with("-"))
+      if (!option->flag_ && option->names_.starts_with('-'))
         left.append(may_stand_alone(*option) ? "" : " ").append(option->value_name_);
       std::string right = option->help_;
       if (option->required_) right += " (required)";
       if (!option->fallback_.empty()) right += fmt::format(" (default {})", option->fallback_);
-      if (option->many_ && option->names_.starts_with("-")) right += " (may be repeated)";
+      if (option->many_ && option->names_.starts_with('-')) right += " (may be repeated)";
       lines.emplace_back(std::move(left), std::move(right));
     }
     lines.emplace_back("    --log LEVEL",

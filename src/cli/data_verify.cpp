@@ -133,7 +133,7 @@ Json json_of(const Outcome& outcome) {
     json["chunks"] = outcome.recording->counter(BlockCounter::chunks);
     json["card_flagged_chunks"] = card_flagged(*outcome.recording);
     for (const BlockCounter flag : kBlockFlags)
-      json[std::string(kBlockCounterInfo[static_cast<std::size_t>(flag)].name)] = outcome.recording->counter(flag);
+      json[kBlockCounterInfo[static_cast<std::size_t>(flag)].name] = outcome.recording->counter(flag);
     Json errors = Json::object();
     for (const auto& [name, count] : oddities_of(*outcome.recording)) errors[name] = count;
     json["errors"] = std::move(errors);
@@ -144,7 +144,7 @@ Json json_of(const Outcome& outcome) {
     Json errors = Json::object();
     for (std::size_t i = 0; i < kSuperpageCounters; ++i) {
       if (is_error(static_cast<SuperpageCounter>(i)) && outcome.dump->counters[i] > 0)
-        errors[std::string(kSuperpageCounterInfo[i].name)] = outcome.dump->counters[i];
+        errors[kSuperpageCounterInfo[i].name] = outcome.dump->counters[i];
     }
     json["errors"] = std::move(errors);
   }

@@ -187,10 +187,15 @@ class DemoRouter {
                   .lack = "no router"}) {}
 
   void amend(readout::ReadoutStatus& status, bool last) {
-    if (!told_ && status.phase == readout::Phase::running && status.seconds >= seconds_) {
+    // The time of the run counts from the first data: the card starts when the readout has found the router.
+    const bool flows = base::counter_value(status.input, "sent") > 0;
+    if (!flows) waited_ = status.seconds;
+    if (!told_ && flows && status.phase == readout::Phase::running && status.seconds - waited_ >= seconds_) {
       told_ = true;
       process_.tell_to_stop();
     }
+    if (!told_ && waited_ > kDataPatience && status.failure.empty())
+      status.failure = "no data came through the router: " + process_.last_said();
     if (!told_ && process_.ended() && status.failure.empty())
       status.failure = "the router ended before the run: " + process_.last_said();
     if (!last) return;
@@ -224,7 +229,10 @@ class DemoRouter {
     return all;
   }
 
+  static constexpr double kDataPatience = 20;
+
   double seconds_;
+  double waited_ = 0;
   bool told_ = false;
   std::filesystem::path report_file_;
   PartProcess process_;

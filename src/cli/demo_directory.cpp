@@ -19,12 +19,14 @@ namespace rodeo::cli {
 namespace {
 
 constexpr const char* kTransient = "run-";
-constexpr const char* kLockName = "lock";
 
-int open_locked(const std::filesystem::path& file, int flags) {
-  const int fd = ::open(file.c_str(), flags | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0 && ::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+/// The lock file of a directory, held, or -1 with errno; `wait` is LOCK_NB or 0.
+int lock_of(const std::filesystem::path& directory, int wait) {
+  const int fd = ::open((directory / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 && ::flock(fd, LOCK_EX | wait) != 0) {
+    const int error = errno;
     ::close(fd);
+    errno = error;
     return -1;
   }
   return fd;
@@ -32,14 +34,15 @@ int open_locked(const std::filesystem::path& file, int flags) {
 
 /// Removes what earlier demos left. What cannot be removed stays; it is only a cache.
 void remove_earlier(const std::filesystem::path& root) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    if (!entry.is_directory(ignored) || entry.is_symlink(ignored) ||
-        !entry.path().filename().native().starts_with(kTransient))
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored) || entry->is_symlink(ignored) ||
+        !entry->path().filename().native().starts_with(kTransient))
       continue;
-    const int lock = open_locked(entry.path() / kLockName, 0);
+    const int lock = lock_of(entry->path(), LOCK_NB);
     if (lock < 0) continue;
-    std::filesystem::remove_all(entry.path(), ignored);
+    std::filesystem::remove_all(entry->path(), ignored);
     ::close(lock);
   }
 }
@@ -62,12 +65,15 @@ DemoDirectory::DemoDirectory(bool keep) {
                        : fmt::format("{}{}", kTransient, ::getpid()));
   std::error_code error;
   std::filesystem::create_directories(root, error);
-  if (!error) remove_earlier(root);
-  if (!error) std::filesystem::create_directory(path_, error);
-  if (!error) {
-    lock_ = open_locked(path_ / kLockName, O_CREAT);
-    if (lock_ < 0) error = std::error_code(errno, std::generic_category());
+  // One demo at a time clears and makes: a directory that has no lock yet looks like one that was left.
+  const int turn = error ? -1 : lock_of(root, 0);
+  if (turn >= 0) {
+    remove_earlier(root);
+    std::filesystem::create_directory(path_, error);
+    if (!error) lock_ = lock_of(path_, LOCK_NB);
   }
+  if (!error && lock_ < 0) error = std::error_code(errno, std::generic_category());
+  if (turn >= 0) ::close(turn);
   if (error) {
     throw SetupError({"demo.directory", fmt::format("cannot make a directory for the demo's files: {}", error.message()),
                       path_, "set XDG_CACHE_HOME to a directory that you may write to"});

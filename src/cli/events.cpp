@@ -7,6 +7,7 @@
 
 #include "base/sentence.h"
 #include "cli/data.h"
+#include "cli/events.h"
 #include "cli/verbs.h"
 #include "formats/event_names.h"
 #include "formats/full_event.h"
@@ -18,11 +19,14 @@
 namespace rodeo::cli {
 namespace {
 
+using readout::EventSubscriber;
 using readout::Sample;
 using readout::SampleClient;
 
 struct EventsOptions {
   std::string name;
+  readout::EventSubscriberSettings from;
+  bool data = false;
   std::uint64_t count = 0;
   bool all = false;
   std::uint64_t prescale = 1;
@@ -137,10 +141,9 @@ void print_line(const Sample& sample, const EventSummary& event, OutputFormat fo
   }
 }
 
-/// Calls show(sample) for each event that is asked for, until there were `count` (0: until the run or the user ends it).
-template <typename Show>
-Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
-  SampleClient client = RODEO_TRY(SampleClient::connect(options.name));
+/// Calls show(sample) for each event of a client that is asked for, until there were `count` (0: until the run or the user ends it).
+template <typename Client, typename Show>
+Result<ExitCode> for_each_event(Client client, const EventsOptions& options, std::uint64_t count, Show&& show) {
   const process::StopSignals signals;
   Sample sample;
   std::uint64_t seen = 0;
@@ -151,7 +154,7 @@ Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t coun
     if (outcome == SampleClient::Outcome::end) break;
     if (outcome == SampleClient::Outcome::nothing) {
       if (options.patience.count() > 0 && std::chrono::steady_clock::now() - last > options.patience) {
-        return std::unexpected(Error{"readout.no_sampler", "the readout runs, but no event came in time", options.name, ""});
+        return std::unexpected(Error{"readout.no_event", "the readout runs, but no event came in time", options.name, ""});
       }
       continue;
     }
@@ -166,14 +169,34 @@ Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t coun
   return ExitCode::done;
 }
 
+/// From the network if a stream is named, else from the sampler of a readout on this host.
+template <typename Show>
+Result<ExitCode> for_each_event(const EventsOptions& options, std::uint64_t count, Show&& show) {
+  if (options.from.stream.empty())
+    return for_each_event(RODEO_TRY(SampleClient::connect(options.name)), options, count, show);
+  readout::EventSubscriberSettings from = options.from;
+  from.monitor = !options.data;
+  return for_each_event(RODEO_TRY(EventSubscriber::subscribe(from)), options, count, show);
+}
+
 void add_selection(Command& command, const std::shared_ptr<EventsOptions>& options) {
   command.option("--name", options->name, "Readout to look at; needed if several run").value_name("NAME");
   command.option("--prescale", options->prescale, "Every so many of the events that match").value_name("N");
   command.flag("--incomplete", options->incomplete, "Only events with missing links or a status");
   command.duration("--patience", options->patience, "Give up (exit 4) when no event comes for so long; 0s: never");
+  add_event_source(command, options->from);
+  command.flag("--data", options->data, "With --from: rather hold up the readout than miss an event");
 }
 
 }  // namespace
+
+void add_event_source(Command& command, readout::EventSubscriberSettings& from) {
+  command.option("--from", from.stream, "From the network: the stream of a consumer `publish`, READOUT.CONSUMER on the bus")
+      .value_name("STREAM");
+  command.option("--bus", from.bus, "Directory of the bus; that of this user on this host if left out").value_name("DIR");
+  command.choice("--provider", from.provider, {"auto", "tcp", "shm", "verbs"}, "Network that is used");
+  command.option("--secret-file", from.secret_file, "File with the secret that the publisher asks for").value_name("FILE");
+}
 
 void add_events(Command& root) {
   Command& events = root.verb("events", "Sampled events of a running readout");
@@ -181,11 +204,11 @@ void add_events(Command& root) {
   auto tail_options = std::make_shared<EventsOptions>();
   Command& tail = events.verb("tail", "One line for each sampled event");
   tail.example("rodeo events tail", "every sampled event of the readout that runs on this machine")
-      .example("rodeo events tail --incomplete --count 10", "the next ten that lack something");
+      .example("rodeo events tail --incomplete --count 10", "the next ten that lack something")
+      .example("rodeo events tail --from readout.publish --bus /shared/bus", "of a readout on another host");
   tail.paragraph(
-      "The readout needs an `event_sampler` among its consumers. It is never slowed: what this command does not take in "
-      "time is "
-      "left out, and the next line says how many.");
+      "The readout needs an `event_sampler` among its consumers, or with --from a consumer `publish`. It is never slowed: "
+      "what this command does not take in time is left out, and the next line says how many.");
   tail.option("-n,--count", tail_options->count, "End after so many; 0: with the run or Ctrl-C").value_name("N");
   add_selection(tail, tail_options);
   tail.output(tail_options->format);
@@ -214,6 +237,8 @@ void add_events(Command& root) {
     return for_each_event(*options, options->count,
                           [&](const Sample& sample, const EventSummary&) { print_tree(sample, *options); });
   });
+
+  add_events_record(events);
 }
 
 }  // namespace rodeo::cli

@@ -7,11 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -20,6 +17,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "card/pci/sysfs.h"
+#include "process/host_health.h"
 
 namespace rodeo::cli {
 
@@ -29,21 +27,8 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// The text of a small file, without the newline; nothing if it cannot be read.
-std::optional<std::string> text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  if (!stream) return std::nullopt;
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
-std::optional<std::uint64_t> number_of(const fs::path& file) {
-  const std::optional<std::string> text = text_of(file);
-  std::uint64_t value = 0;
-  if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{}) return std::nullopt;
-  return value;
-}
+using process::number_of_file;
+using process::text_of_file;
 
 /// Names in a directory that begin with `prefix` and go on with a digit.
 std::size_t count_numbered(const fs::path& directory, std::string_view prefix) {
@@ -70,15 +55,15 @@ Look not_told() { return {.value = "not told by this kernel", .missing = true}; 
 // Pages of 1 GiB are for large pools of whole hosts; those of 2 MiB do for all the rest.
 Look huge_pages(const fs::path& root, std::uint64_t kilobytes, std::uint64_t wanted) {
   const std::string directory = fmt::format("sys/kernel/mm/hugepages/hugepages-{}kB", kilobytes);
-  const auto total = number_of(root / directory / "nr_hugepages");
-  const std::uint64_t free = number_of(root / directory / "free_hugepages").value_or(0);
+  const auto total = number_of_file(root / directory / "nr_hugepages");
+  const std::uint64_t free = number_of_file(root / directory / "free_hugepages").value_or(0);
   if (!total) return not_offered();
   return {fmt::format("{} of {} free", free, *total),
           free < wanted ? fmt::format("echo {} | sudo tee /{}/nr_hugepages", wanted, directory) : ""};
 }
 
 Look transparent_huge_pages(const fs::path& root) {
-  const auto text = text_of(root / "sys/kernel/mm/transparent_hugepage/enabled");
+  const auto text = text_of_file(root / "sys/kernel/mm/transparent_hugepage/enabled");
   if (!text) return not_offered();
   const std::size_t open = text->find('[');
   const std::size_t close = text->find(']');
@@ -101,7 +86,7 @@ Look limit(int resource, rlim_t wanted, const std::string& item, bool bytes) {
 }
 
 Look governor(const fs::path& root) {
-  const auto text = text_of(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  const auto text = text_of_file(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   return {text.value_or("left to hardware or hypervisor"),
           text && *text != "performance" ? "sudo cpupower frequency-set -g performance" : ""};
 }
@@ -147,28 +132,26 @@ Look card_drivers(const fs::path& root) {
 }
 
 Look dirty_limit(const fs::path& root) {
-  const std::uint64_t bytes = number_of(root / "proc/sys/vm/dirty_bytes").value_or(0);
-  const auto ratio = number_of(root / "proc/sys/vm/dirty_ratio");
+  const std::uint64_t bytes = number_of_file(root / "proc/sys/vm/dirty_bytes").value_or(0);
+  const auto ratio = number_of_file(root / "proc/sys/vm/dirty_ratio");
   if (bytes != 0) return {base::format_size(bytes)};
   if (!ratio) return not_told();
   return {fmt::format("{} % of memory, written back from {} %", *ratio,
-                      number_of(root / "proc/sys/vm/dirty_background_ratio").value_or(0)),
+                      number_of_file(root / "proc/sys/vm/dirty_background_ratio").value_or(0)),
           *ratio > 30 ? "sudo sysctl -w vm.dirty_ratio=20 vm.dirty_background_ratio=5" : ""};
 }
 
 Look memory(const fs::path& root) {
-  const auto text = text_of(root / "proc/meminfo");
-  const std::size_t at = text ? text->find("MemAvailable:") : std::string::npos;
-  if (at == std::string::npos) return not_told();
-  const std::uint64_t kilobytes = std::strtoull(text->c_str() + at + std::strlen("MemAvailable:"), nullptr, 10);
-  return {base::format_quantity(static_cast<double>(kilobytes) * 1024, "B"),
-          kilobytes < std::uint64_t{2} << 20
+  const auto available = process::parse_memory(text_of_file(root / "proc/meminfo").value_or(""), "MemAvailable");
+  if (!available) return not_told();
+  return {base::format_quantity(static_cast<double>(*available), "B"),
+          *available < std::uint64_t{2} << 30
               ? "end what else uses memory (`ps aux --sort=-rss | head`), or lower links and window"
               : ""};
 }
 
 Look clock_source(const fs::path& root) {
-  const auto text = text_of(root / "sys/devices/system/clocksource/clocksource0/current_clocksource");
+  const auto text = text_of_file(root / "sys/devices/system/clocksource/clocksource0/current_clocksource");
   if (!text) return not_told();
   const bool fast =
       *text == "tsc" || *text == "kvm-clock" || *text == "arch_sys_counter" || text->starts_with("hyperv_clocksource_tsc");

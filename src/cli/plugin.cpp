@@ -35,7 +35,7 @@ void add_list(Command& plugin) {
   verb.option("LIB", options->plugins, "Plug-ins to load, by name or path");
   std::vector<std::string> kinds;
   for (const base::ComponentKind kind : base::kComponentKinds) kinds.emplace_back(base::kind_name(kind));
-  verb.choice("--kind", options->kind, std::move(kinds), "Only components of this kind");
+  verb.choice("--kind", options->kind, kinds, "Only components of this kind");
   verb.output(options->format);
   verb.run([options] { return list(*options); });
 }

@@ -20,8 +20,9 @@ namespace rodeo::cli {
 namespace {
 
 ExitCode exit_code_of_run(const readout::RunReport& report, bool verified) {
-  if (!verified || report.mismatches > 0) return ExitCode::not_verified;
+  if (report.mismatches > 0) return ExitCode::not_verified;
   if (report.condition == readout::Condition::aborted || !report.adds_up()) return ExitCode::failed;
+  if (!verified) return ExitCode::not_verified;
   if (report.lost_too_much()) return ExitCode::partial;
   return ExitCode::done;
 }
@@ -60,7 +61,8 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   if (plan.control_socket) listen(control, plan);
   auto application = std::make_unique<readout::Application>(plan.settings, plan.library->registry());
   process::StatusMetrics<readout::ReadoutStatus> metrics(
-      plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); });
+      plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); },
+      readout::data_directories(plan.settings));
   readout::RunReport report = readout::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
   Json json = readout::report_json(report);

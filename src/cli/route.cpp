@@ -6,9 +6,13 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/runtime_dir.h"
+#include "base/sentence.h"
+#include "base/units.h"
+#include "cli/route.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
@@ -24,6 +28,8 @@
 namespace rodeo::cli {
 namespace {
 
+constexpr std::chrono::seconds kRateInterval{1};
+
 struct RunOptions {
   std::string file;
   std::vector<std::string> settings;
@@ -35,6 +41,7 @@ struct TalkOptions {
   std::string name;
   std::string bus;
   bool watch = false;
+  bool links = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -65,7 +72,7 @@ Result<ExitCode> run(const RunOptions& options) {
   process::StatusMetrics<router::RouterStatus> metrics(
       plan.metrics_listen, [&](const auto& status) { return router::prometheus_text(plan.settings, status); });
   for (const router::ReaderStatus& reader : router->status().readers) {
-    const std::string what = reader.trigger_list ? "the trigger's list" : fmt::format("{} links", reader.links);
+    const std::string what = reader.trigger_list ? "the trigger's list" : base::counted(reader.links.size(), "link");
     std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
   }
   const router::RouterReport report = router::run_router(*router, options.seconds, control ? &*control : nullptr,
@@ -96,6 +103,10 @@ Properties properties_of(const Json& status) {
   properties.add("links", "links", member(status, "links"));
   for (const char* key : {"sent", "published", "no_subscriber", "not_taken"})
     properties.add(fmt::format("chunks {}", key), fmt::format("chunks_{}", key), group("chunks", key));
+  std::uint64_t errors = 0;
+  for (const Json& reader : member(status, "readers").elements())
+    errors += static_cast<std::uint64_t>(member(member(reader, "counters"), "error_chunks").number());
+  properties.add("chunks with errors", "chunks_with_errors", {errors, "", errors > 0 ? Style::bad : Style::plain});
   std::string subscribers;
   for (const Json& one : member(status, "subscribers").elements()) {
     if (!member(one, "connected").boolean()) continue;
@@ -108,18 +119,60 @@ Properties properties_of(const Json& status) {
   return properties;
 }
 
+/// The links of a status, with what came on each in a second since the one before.
+Table links_table(const Json& before, const Json& now) {
+  Table table({{"link", "fid"},
+               {"reader", "reader"},
+               {"chunks/s", "chunk_rate_hz"},
+               {"B/s", "bytes_per_second"},
+               {"errors/s", "error_rate_hz"},
+               {"chunks", "chunks"},
+               {"bytes", "bytes"},
+               {"errors", "errors"}});
+  const auto seconds_of = [](const Json& status) { return member(member(status, "run"), "seconds").number(); };
+  const double seconds = seconds_of(now) - seconds_of(before);
+  const auto& links = member(now, "by_link").elements();
+  const auto& then = member(before, "by_link").elements();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto rate = [&](const char* key) {
+      const double more = member(links[i], key).number() - member(then[i], key).number();
+      const double each_second = seconds > 0 ? more / seconds : 0;
+      return Cell(each_second, base::format_count(each_second));
+    };
+    const bool errors = member(links[i], "errors").number() > 0;
+    table.add_row({member(links[i], "fid"), member(links[i], "reader"), rate("chunks"), rate("bytes"), rate("errors"),
+                   member(links[i], "chunks"), member(links[i], "bytes"),
+                   Cell(member(links[i], "errors"), "", errors ? Style::bad : Style::plain)});
+  }
+  return table;
+}
+
 Result<ExitCode> show_status(const TalkOptions& options) {
   std::optional<std::chrono::nanoseconds> interval;
-  if (options.watch) interval = std::chrono::seconds{1};
+  if (options.watch) interval = kRateInterval;
   bool known = false;
+  const auto ask = [&] {
+    return router::ask_router(options.name, Json::object({{"command", "status"}, {"links", options.links}}));
+  };
+  std::optional<Json> before;
   const auto outcome = watch(interval, options.format, [&](bool first) -> Result<ExitCode> {
-    const auto status = RODEO_TRY(router::ask_router(options.name, Json::object({{"command", "status"}})));
+    auto status = RODEO_TRY(ask());
     known = true;
     if (options.format == OutputFormat::json) {
       print(status.dump(options.watch ? 0 : 2) + "\n");
     } else {
       if (!first && options.format == OutputFormat::table) print("\n");
-      properties_of(status).print(options.format);
+      if (!options.links) {
+        properties_of(status).print(options.format);
+        return ExitCode::done;
+      }
+      if (!before) {
+        before = std::move(status);
+        std::this_thread::sleep_for(kRateInterval);
+        status = RODEO_TRY(ask());
+      }
+      links_table(*before, status).print(options.format, options.watch, first);
+      before = std::move(status);
     }
     return ExitCode::done;
   });
@@ -171,6 +224,7 @@ void add_route(Command& root) {
   Command& route = root.verb("route", "Put the links of cards on the network, or look at what is there");
   route.example("rodeo route examples/router.toml", "until Ctrl-C; in another terminal: rodeo readout with input `network`")
       .example("rodeo route run.toml --seconds 10 --json -", "for 10 s; the report as JSON")
+      .example("rodeo route send FID --hex \"01 02\"", "a message to a front-end")
       .example("rodeo route list", "who publishes which links, and whether he answers");
   route.option("CONFIG", options->file, "Configuration with a [router] table (TOML)").value_name("CONFIG");
   route.option("--seconds", options->seconds, "End the run after so many seconds of its input").value_name("S");
@@ -192,11 +246,14 @@ void add_route(Command& root) {
   lists.output(talk->format);
   lists.run([talk] { return list(*talk); });
 
+  add_route_send(route);
+
   const auto with_name = [talk](Command& verb) {
     verb.option("--name", talk->name, "Which router (router.name); needed if several run").value_name("NAME");
   };
   Command& status = route.verb("status", "How a running router is doing");
   status.flag("--watch", talk->watch, "Print it again each second; with -o json a line each time");
+  status.flag("--links", talk->links, "Each link: what came on it, and how much in a second; -o json has counts alone");
   with_name(status);
   status.output(talk->format);
   status.run([talk] { return show_status(*talk); });

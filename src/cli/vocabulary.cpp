@@ -71,7 +71,10 @@ std::vector<Word> vocabulary() {
   add(formats::kRdhFrameCounterInfo, "counter of RDH frames");
   add(formats::kSuperpageCounterInfo, "counter of a superpage check");
   add(card::kDmaCounters, "counter of a DMA channel");
+  add(router::kReaderSums, "counter of a router");
   add(router::kReaderCounters, "counter of a router");
+  add(router::kLinkCounters, "counter of a router's link");
+  add(router::kFrontEndCounters, "counter of a router's way to front-ends");
   add(transport::kPublisherCounters, "counter of a publisher");
   add(emulator::kServerCounters, "counter of an emulated card");
   return words;

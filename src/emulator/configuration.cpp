@@ -38,6 +38,8 @@ void complete_felix(const Table& table, CardKeys& keys, ConfigurationErrors& err
     errors.push_back(bad_card(
         table, fmt::format("chunk_size_max ({}) is below chunk_size ({})", source.chunk_bytes_max, source.chunk_bytes),
         "leave it out for chunks of one size"));
+  if (source.loopback && !source.full_mode && source.elinks_per_link > FelixSource::kFirstControlElink)
+    errors.push_back(bad_card(table, "with loopback, elinks_per_link must be at most 62: E-links 62 and 63 loop back"));
   if (source.ttc_link && !source.full_mode && source.elinks_per_link > FelixSource::kTtcElink)
     errors.push_back(
         bad_card(table, "with ttc_link, elinks_per_link must be below 60: E-group 7, E-path 3 is the trigger's"));

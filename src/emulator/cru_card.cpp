@@ -29,6 +29,7 @@ CruCard::CruCard(Identity identity, EmulatedCardSettings settings, std::unique_p
   define_i2c();
   define_links();
   define_trigger_emulation();
+  define_slow_control();
   reset_card();
   start();
 }
@@ -236,6 +237,7 @@ void CruCard::report_card(FunctionReport& report) const {
   lock.unlock();
   report.chunks = frames.sent;
   report.bytes -= std::min(report.bytes, frames.bytes_lost);
+  report.add("slow_control_words_lost", swt_words_lost_);
   report.add("pages", pages_ - std::min<std::uint64_t>(pages_, frames.pages_lost));
   report.add("pages_dropped", dropped_pages_);
   report.add("superpages_lost", lost_superpages_);

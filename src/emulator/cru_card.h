@@ -56,6 +56,7 @@ class CruCard final : public PciFunction {
   void define_i2c();
   void define_links();
   void define_trigger_emulation();
+  void define_slow_control();
   void identify_links();
   void begin_run();
   void start_dma();
@@ -111,6 +112,7 @@ class CruCard final : public PciFunction {
   std::uint64_t rate_dropped_ = 0;
   std::uint32_t drop_hz_ = 0;
   alignas(64) std::array<std::byte, 16384> bounce_{};
+  std::atomic<std::uint64_t> swt_words_lost_{0};
   std::atomic<std::uint64_t> superpages_{0};
   std::atomic<std::uint64_t> triggers_seen_{0};  // heartbeats that frames were made for, each of all links
   std::atomic<std::uint64_t> frames_{0};         // of each link

@@ -2,10 +2,10 @@
 
 #include <linux/magic.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <csignal>
 
 #include <algorithm>
 #include <cerrno>

@@ -71,6 +71,7 @@ void FelixCard::define_registers() {
   set(felix::reg("links"), source.links);
   set(felix::reg("block_bytes"), source.format.block_bytes);
   set(felix::reg("serial"), settings_.serial);
+  set(felix::reg("from_host_length_is_5bit"), source.from_host_length == formats::FromHostLength::bytes ? 1 : 0);
   set(felix::reg("pll_lock"), 1);
   set(felix::reg("core_voltage"), 1297);  // 0.95 V
   set(felix::reg("fpga_dna"), 0x4002'0000'0000'0000U + settings_.serial);
@@ -248,7 +249,7 @@ bool FelixCard::work() {
   const std::uint64_t now = base::steady_now_ns();
   ending_.look(now);
   links_come_up(now);
-  any = take_from_host() || any;
+  any = take_from_host(now) || any;
 
   const Wanted wanted = this->wanted();
   const bool ending = wanted == Wanted::end;
@@ -320,6 +321,10 @@ void FelixCard::report_card(FunctionReport& report) const {
   report.add("bad_descriptors", bad_descriptors_);
   report.add("bad_read_pointers", bad_read_pointers_);
   report.add("from_host_bytes", from_host_bytes_);
+  report.add("from_host_messages", from_host_messages_);
+  report.add("from_host_bad_packets", from_host_bad_packets_);
+  report.add("from_host_too_long", from_host_too_long_);
+  report.add("chunks_looped_back", looped_back_);
   report.add("link_occupied_us", occupied_us_);
   for (std::size_t i = 1; i < kBlockFates; ++i) report.add(kChunkCounters[i], books.chunks[i]);
   report.add("chunks_link_down", books.link_down);

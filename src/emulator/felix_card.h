@@ -12,6 +12,7 @@
 #include "emulator/link_light.h"
 #include "emulator/pci_function.h"
 #include "emulator/trigger_taking.h"
+#include "formats/from_host.h"
 #include "trigger/source.h"
 
 namespace rodeo::emulator {
@@ -58,10 +59,15 @@ class FelixCard final : public PciFunction, private BlockSink {
     std::span<std::byte> memory;            // from `position` on, while a Use lives
   };
 
+  static constexpr std::size_t kMostFromHostMessage = 64 << 10;
+
   using Wanted = TriggerTaking::Wanted;
   Wanted wanted() const;
   void links_come_up(std::uint64_t now_ns);
-  bool take_from_host();
+  bool take_from_host(std::uint64_t now_ns);
+  bool take_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns);
+  bool room_to_loop_back(const formats::FromHostPacket& packet, unsigned to_host) const;
+  std::uint64_t open_bytes(unsigned channel) const;
   bool look_for_room(std::uint64_t triggers);
   void write_blocks(std::uint64_t triggers, std::uint64_t now_ns, std::uint64_t flush_begun_ns);
   bool end_channels();
@@ -101,7 +107,12 @@ class FelixCard final : public PciFunction, private BlockSink {
   DmaMaps::Use* use_ = nullptr;  // in work() only
   TriggerTaking taking_{*triggers_};
   OwnTime ending_;  // since a channel was told to end
+  formats::FromHostMessages from_host_{kMostFromHostMessage};
   std::atomic<std::uint64_t> from_host_bytes_{0};
+  std::atomic<std::uint64_t> from_host_messages_{0};
+  std::atomic<std::uint64_t> from_host_bad_packets_{0};
+  std::atomic<std::uint64_t> from_host_too_long_{0};
+  std::atomic<std::uint64_t> looped_back_{0};
   std::atomic<std::uint64_t> bad_descriptors_{0};
   std::atomic<std::uint64_t> bad_read_pointers_{0};
   // What the source counts, for other threads: of the same moment.

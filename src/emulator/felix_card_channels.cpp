@@ -24,8 +24,9 @@ void FelixCard::begin(unsigned index) {
   const std::uint64_t block = settings_.felix.format.block_bytes;
   const std::uint64_t control = at(felix::reg("dma_control"), index).load(std::memory_order_acquire);
   const bool from_host = (control & felix::kFromHost.mask()) != 0;
-  const bool fits =
-      end > start && start % 64 == 0 && (from_host || ((end - start) % block == 0 && end - start >= 2 * block));
+  const bool fits = end > start && start % 64 == 0 &&
+                    (from_host ? (end - start) % formats::kFromHostPacketBytes == 0
+                               : (end - start) % block == 0 && end - start >= 2 * block);
   std::optional<ClientId> owner;
   if (fits) {
     DmaMaps::Use use(maps());
@@ -45,6 +46,7 @@ void FelixCard::begin(unsigned index) {
   if (!from_host && read > start && read < end) channel.read = read;
   channel.lost_reader = !from_host && (read < start || read > end);
   if (channel.lost_reader) bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
+  if (from_host) from_host_.clear();  // a former owner's
   channel.even_dma = channel.even_host = channel.told = false;
   channel.sent = channel.dropped = 0;
   channel.state = Channel::State::on;
@@ -92,7 +94,8 @@ bool FelixCard::update_channel(unsigned index) {
     return true;
   }
   if (read == channel.read) return false;
-  if (read < channel.start || read > channel.end) {
+  const bool cuts_packet = index >= felix::kToHostDescriptors && (read - channel.start) % formats::kFromHostPacketBytes != 0;
+  if (read < channel.start || read > channel.end || cuts_packet) {
     bad_read_pointers_.fetch_add(1, std::memory_order_relaxed);
     channel.read = channel.position;  // nothing sensible can be said: the memory counts as read
     return false;
@@ -177,19 +180,87 @@ void FelixCard::lost(unsigned link) {
   channels_[channel_of_[link].load(std::memory_order_relaxed)].dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// What the host sends is taken as fast as it comes. True if there was any.
-bool FelixCard::take_from_host() {
+/// Of blocks that may be open on the links of a channel.
+std::uint64_t FelixCard::open_bytes(unsigned channel) const {
+  std::uint64_t blocks = 0;
+  for (unsigned link = 0; link < settings_.felix.links; ++link) {
+    if (channel_of_[link].load(std::memory_order_relaxed) == channel) blocks += source_.open_blocks(link);
+  }
+  return blocks * settings_.felix.format.block_bytes;
+}
+
+/// A message that will come back waits with the host until the way to the host has room for it.
+bool FelixCard::room_to_loop_back(const formats::FromHostPacket& packet, unsigned to_host) const {
+  const Channel& channel = channels_[to_host];
+  const std::uint64_t message = from_host_.begun(packet.elink) + packet.bytes;
+  // Each block holds all but its header and two trailers.
+  const std::uint64_t block = settings_.felix.format.block_bytes;
+  const std::uint64_t blocks = message / (block - 16) + 2;
+  return !channel.stuck && free_bytes(channel) >= open_bytes(to_host) + blocks * block;
+}
+
+/// False: there is no room for what it brings back.
+bool FelixCard::take_packet(const formats::FromHostPacket& packet, std::uint64_t now_ns) {
+  const unsigned link = packet.elink >> 6;
+  const unsigned elink = packet.elink & 0x3fU;
+  if (link >= settings_.felix.links) {
+    from_host_bad_packets_.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  const unsigned to_host = channel_of_[link].load(std::memory_order_relaxed);
+  const bool comes_back = source_.loops_back(link, elink) && channels_[to_host].running();
+  if (comes_back && packet.last && !room_to_loop_back(packet, to_host)) return false;
+  const auto message = from_host_.take(packet);
+  from_host_too_long_.store(from_host_.too_long(), std::memory_order_relaxed);
+  if (!message) return true;
+  from_host_messages_.fetch_add(1, std::memory_order_relaxed);
+  if (!comes_back) return true;
+  channels_[to_host].memory = {};  // that of the host's packets was looked up since
+  source_.loop_back(link, elink, *message, *this, now_ns);
+  looped_back_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+/// What the host sends to front-ends is taken as fast as it comes, a turn's worth at a time. True if there was any.
+bool FelixCard::take_from_host(std::uint64_t now_ns) {
   bool any = false;
   for (unsigned i = felix::kToHostDescriptors; i < felix::kDescriptors; ++i) {
     Channel& channel = channels_[i];
-    if (!channel.running() || channel.position == channel.read) continue;
-    const bool around = channel.read < channel.position;
-    from_host_bytes_.fetch_add(channel.read - channel.position + (around ? channel.end - channel.start : 0),
-                               std::memory_order_relaxed);
-    if (around) channel.even_dma = !channel.even_dma;
-    channel.position = channel.read;
+    if (!channel.running() || channel.position == channel.read || !bus_master()) continue;
+    bool looped_back = false;
+    {
+      DmaMaps::Use use(maps());
+      use_ = &use;
+      for (Channel& one : channels_) one.memory = {};
+      const std::uint64_t before = looped_back_.load(std::memory_order_relaxed);
+      for (std::size_t turn = 0; turn < kTurnBytes && channel.position != channel.read;
+           turn += formats::kFromHostPacketBytes) {
+        std::array<std::byte, formats::kFromHostPacketBytes> bytes;
+        if (!use.read(channel.client, channel.position, bytes)) {
+          dma_faults_.fetch_add(1, std::memory_order_relaxed);
+        } else if (const auto packet = formats::read_from_host(bytes, settings_.felix.from_host_length); !packet) {
+          from_host_bad_packets_.fetch_add(1, std::memory_order_relaxed);
+        } else if (!take_packet(*packet, now_ns)) {
+          break;
+        }
+        from_host_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
+        channel.position += bytes.size();
+        if (channel.position == channel.end) {
+          channel.position = channel.start;
+          channel.even_dma = !channel.even_dma;
+        }
+        any = true;
+      }
+      use_ = nullptr;
+      looped_back = looped_back_.load(std::memory_order_relaxed) != before;
+    }
     publish(i);
-    any = true;
+    if (!looped_back) continue;
+    // A long message may have filled blocks.
+    for (unsigned to_host = 0; to_host < felix::kToHostDescriptors; ++to_host) {
+      if (channels_[to_host].running()) publish(to_host);
+    }
+    keep_books();
   }
   return any;
 }

@@ -36,13 +36,8 @@ void FelixCard::end(unsigned index) {
 
 /// Open blocks are as many as links send, at most, and each goes out whole.
 bool FelixCard::open_blocks_fit() const {
-  std::array<std::uint64_t, felix::kToHostDescriptors> open{};
-  for (unsigned link = 0; link < settings_.felix.links; ++link) {
-    open[channel_of_[link].load(std::memory_order_relaxed)] +=
-        source_.open_blocks(link) * settings_.felix.format.block_bytes;
-  }
   for (unsigned i = 0; i < felix::kToHostDescriptors; ++i) {
-    if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open[i])) return false;
+    if (channels_[i].running() && (channels_[i].stuck || free_bytes(channels_[i]) < open_bytes(i))) return false;
   }
   return true;
 }

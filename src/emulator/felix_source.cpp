@@ -19,7 +19,8 @@ FelixSource::FelixSource(FelixSourceSettings settings)
       pacer_(settings.link_bits_per_second / 10,
              std::size_t{settings.links} * (settings.full_mode ? 1 : settings.elinks_per_link)) {
   const unsigned per_link = settings_.full_mode ? 1 : settings_.elinks_per_link;
-  const std::size_t count = std::size_t{settings_.links} * per_link + (settings_.ttc_link ? 1 : 0);
+  const std::size_t control = settings_.loopback ? kControlElinks : 0;
+  const std::size_t count = settings_.links * (per_link + control) + (settings_.ttc_link ? 1 : 0);
   memory_.resize(count * settings_.format.block_bytes / sizeof(Line));
   auto* const memory = reinterpret_cast<std::byte*>(memory_.data());
   if (settings_.crc) chunk_.resize(std::max(settings_.chunk_bytes, settings_.chunk_bytes_max) + 64);
@@ -34,6 +35,13 @@ FelixSource::FelixSource(FelixSourceSettings settings)
     for (unsigned elink = 0; elink < per_link; ++elink) add(static_cast<std::uint16_t>(link << 6 | elink));
     enabled_[link] = per_link == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << per_link) - 1;
     up_[link] = true;
+  }
+  detector_elinks_ = elinks_.size();
+  for (unsigned link = 0; link < settings_.links; ++link) {
+    for (unsigned elink = kFirstControlElink; elink < kFirstControlElink + control; ++elink) {
+      add(static_cast<std::uint16_t>(link << 6 | elink));
+      enabled_[link] |= std::uint64_t{1} << elink;
+    }
   }
   if (settings_.ttc_link) {
     add(kTtcElink);
@@ -53,7 +61,8 @@ double FelixSource::bytes_per_trigger(unsigned link) const {
 }
 
 std::size_t FelixSource::open_blocks(unsigned link) const {
-  return (settings_.full_mode ? 1 : settings_.elinks_per_link) + (settings_.ttc_link && link == 0 ? 1 : 0);
+  return (settings_.full_mode ? 1 : settings_.elinks_per_link) + (settings_.loopback ? kControlElinks : 0) +
+         (settings_.ttc_link && link == 0 ? 1 : 0);
 }
 
 std::size_t FelixSource::chunk_bytes_of(std::uint64_t key) const {
@@ -254,12 +263,11 @@ void FelixSource::look_at(std::span<const trigger::TriggerRange> triggers, unsig
 void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns) {
   now_ns_ = now_ns;
   oldest_ns_ = std::min(oldest_ns_, now_ns);
-  const std::size_t detector_elinks = elinks_.size() - (settings_.ttc_link ? 1 : 0);
   for (unsigned turn = 0; turn < settings_.links_per_group; ++turn) {
     look_at(triggers, turn);
     if (headers_.empty()) continue;
     // One E-link after the other: its open block stays in the nearest cache.
-    for (std::size_t i = turn; i < detector_elinks; i += settings_.links_per_group) {
+    for (std::size_t i = turn; i < detector_elinks_; i += settings_.links_per_group) {
       Elink& elink = elinks_[i];
       if ((enabled_[elink.link] >> elink.bit & 1U) == 0) continue;
       if (!up_[elink.link]) {
@@ -280,6 +288,18 @@ void FelixSource::append(std::span<const trigger::TriggerRange> triggers, BlockS
   }
   books_.begun += count;
   append_ttc(triggers, sink);
+}
+
+bool FelixSource::loops_back(unsigned link, unsigned elink) const {
+  return settings_.loopback && elink >= kFirstControlElink && (enabled_[link] >> elink & 1U) != 0 && up_[link];
+}
+
+void FelixSource::loop_back(unsigned link, unsigned elink, std::span<const std::byte> message, BlockSink& sink,
+                            std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  oldest_ns_ = std::min(oldest_ns_, now_ns);
+  ++books_.begun;
+  push(elinks_[detector_elinks_ + std::size_t{link} * kControlElinks + (elink - kFirstControlElink)], message, sink);
 }
 
 void FelixSource::flush(BlockSink& sink, std::uint64_t begun_ns) {

@@ -12,6 +12,8 @@
 #include "emulator/felix_kernels.h"
 #include "emulator/link_pacer.h"
 #include "formats/block_encoder.h"
+#include "formats/from_host.h"
+#include "formats/front_end_link.h"
 #include "formats/provable.h"
 #include "trigger/range.h"
 
@@ -25,6 +27,8 @@ struct FelixSourceSettings {
   std::size_t chunk_bytes = 40;
   std::size_t chunk_bytes_max = 0;  ///< more than chunk_bytes: sizes between the two, a pure function of link and trigger
   formats::BlockFormat format = {};
+  bool loopback = false;  ///< what is sent to E-links 62 and 63 (IC, EC) of a link comes back on them
+  formats::FromHostLength from_host_length = formats::FromHostLength::bytes;
   bool ttc_link = false;  ///< E-group 7, E-path 3 of link 0 carries the trigger's own packets
   std::uint32_t detector = 0;
   std::uint32_t connector = 0;
@@ -50,6 +54,8 @@ class FelixSource {
  public:
   static constexpr unsigned kMaxLinks = 24;
   static constexpr std::uint16_t kTtcElink = 7U << 3 | 3U;
+  static constexpr unsigned kFirstControlElink = formats::kIcElink;
+  static constexpr unsigned kControlElinks = 2;
 
   explicit FelixSource(FelixSourceSettings settings);
 
@@ -72,6 +78,10 @@ class FelixSource {
 
   /// Appends the chunks of these triggers on every link; complete blocks go to the sink as they fill.
   void append(std::span<const trigger::TriggerRange> triggers, BlockSink& sink, std::uint64_t now_ns);
+  /// The E-link sends back what comes to it: it is enabled, and its link up.
+  bool loops_back(unsigned link, unsigned elink) const;
+  /// One chunk with these bytes on an E-link that loops back.
+  void loop_back(unsigned link, unsigned elink, std::span<const std::byte> message, BlockSink& sink, std::uint64_t now_ns);
   /// Ends every block that was begun at `begun_ns` of append()'s clock, or before, with a time-out, as firmware does with blocks of that age.
   void flush(BlockSink& sink, std::uint64_t begun_ns = kNone);
   /// No open block was begun before; kNone: there is none.
@@ -123,8 +133,9 @@ class FelixSource {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> memory_;  // of the open blocks
-  std::vector<Elink> elinks_;
+  std::vector<Line> memory_;   // of the open blocks
+  std::vector<Elink> elinks_;  // of the detector, those that loop back, the trigger's
+  std::size_t detector_elinks_ = 0;
   std::uint64_t now_ns_ = 0;  // of append()
   std::uint64_t oldest_ns_ = kNone;
   LinkPacer pacer_;                     // a lane an E-link of the detector

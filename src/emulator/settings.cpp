@@ -64,6 +64,12 @@ const Settings<CardKeys>& card_settings() {
       setting(
           &C::felix,
           {
+              setting(
+                  &F::loopback, "loopback",
+                  "FELIX: what is sent to E-links 62 and 63 (IC and EC) of a link comes back on them; they are enabled."),
+              setting(&F::from_host_length, "from_host_length_bits",
+                      {{"4", formats::FromHostLength::words}, {"5", formats::FromHostLength::bytes}},
+                      "FELIX: how from-host packets tell their length: 4 as register map 4 does, 5 as register map 5."),
               setting(&F::ttc_link, "ttc_link", "FELIX: E-group 7, E-path 3 of link 0 carries the trigger's own packets."),
               setting(&F::detector, "detector", "FELIX: detector id in FIDs, from which link ids of the payload follow.",
                       {.maximum = 255}),

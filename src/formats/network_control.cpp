@@ -29,7 +29,11 @@ constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     8,
     4,
     8,
-    0};
+    0,
+    2 + kMostControlName + 2 + 8 * kMostControlLinks,
+    0,
+    8 + 2 + 2 + kMostControlBytesToFrontEnd,
+    8 + 2 + kMostControlCode + 2 + kMostControlWhat + 2 + kMostControlBytesToFrontEnd};
 static_assert(*std::max_element(kMost.begin(), kMost.end()) <= kMostControlBytes);
 
 constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
@@ -56,6 +60,18 @@ void add_address(std::vector<std::byte>& to, std::span<const std::byte> address)
   add(to, address);
 }
 
+void add_message(std::vector<std::byte>& to, std::span<const std::byte> message) {
+  assert(message.size() <= kMostControlBytesToFrontEnd);
+  add(to, static_cast<std::uint16_t>(message.size()));
+  add(to, message);
+}
+
+void add_links(std::vector<std::byte>& to, std::span<const Fid> links) {
+  assert(links.size() <= kMostControlLinks);
+  add(to, static_cast<std::uint16_t>(links.size()));
+  for (const Fid fid : links) add(to, fid.value);
+}
+
 constexpr std::uint16_t flag(bool set, std::uint16_t bit) { return set ? bit : std::uint16_t{0}; }
 
 void add_fields(std::vector<std::byte>& to, const ControlHello& hello) {
@@ -71,7 +87,6 @@ void add_fields(std::vector<std::byte>& to, const ControlHello& hello) {
 void add_fields(std::vector<std::byte>& to, const ControlProof& proof) { add(to, std::span(proof.mac)); }
 
 void add_fields(std::vector<std::byte>& to, const ControlSubscribe& subscribe) {
-  assert(subscribe.links.size() <= kMostControlLinks);
   add(to, subscribe.session);
   add(to, static_cast<std::uint16_t>(flag(subscribe.monitor, kMonitor) | flag(subscribe.unbuffered, kUnbuffered) |
                                      flag(subscribe.trigger_list, kTriggerList)));
@@ -80,8 +95,7 @@ void add_fields(std::vector<std::byte>& to, const ControlSubscribe& subscribe) {
   add_text(to, subscribe.name, kMostControlName);
   add_text(to, subscribe.provider, kMostControlProvider);
   add_address(to, subscribe.address);
-  add(to, static_cast<std::uint16_t>(subscribe.links.size()));
-  for (const Fid fid : subscribe.links) add(to, fid.value);
+  add_links(to, subscribe.links);
 }
 
 void add_fields(std::vector<std::byte>& to, const ControlAccept& accept) {
@@ -107,6 +121,26 @@ void add_fields(std::vector<std::byte>& to, const ControlWant& want) {
 void add_fields(std::vector<std::byte>& to, const ControlEnd& end) { add(to, end.pages); }
 
 void add_fields(std::vector<std::byte>&, const ControlLeave&) {}
+
+void add_fields(std::vector<std::byte>& to, const ControlClaim& claim) {
+  add_text(to, claim.name, kMostControlName);
+  add_links(to, claim.links);
+}
+
+void add_fields(std::vector<std::byte>&, const ControlClaimed&) {}
+
+void add_fields(std::vector<std::byte>& to, const ControlSend& send) {
+  add(to, send.number);
+  add(to, send.link);
+  add_message(to, send.message);
+}
+
+void add_fields(std::vector<std::byte>& to, const ControlAnswer& answer) {
+  add(to, answer.number);
+  add_text(to, answer.code, kMostControlCode);
+  add_text(to, answer.what, kMostControlWhat);
+  add_message(to, answer.answer);
+}
 
 // ---- reading
 
@@ -144,9 +178,9 @@ class Fields {
     return bytes;
   }
 
-  std::vector<std::byte> address() {
-    const auto bytes = counted("address", kMostControlAddress);
-    return {bytes.begin(), bytes.end()};
+  std::vector<std::byte> bytes(const char* field, std::size_t most) {
+    const auto found = counted(field, most);
+    return {found.begin(), found.end()};
   }
 
   std::string text(const char* field, std::size_t most) {
@@ -239,7 +273,7 @@ Decoded<ControlMessage> read_subscribe(std::span<const std::byte> body) {
   subscribe.pages = fields.number("number of pages", kMostControlPages);
   subscribe.name = fields.text("name", kMostControlName);
   subscribe.provider = fields.text("provider", kMostControlProvider);
-  subscribe.address = fields.address();
+  subscribe.address = fields.bytes("address", kMostControlAddress);
   subscribe.links = fields.links();
   return fields.end(std::move(subscribe));
 }
@@ -251,7 +285,7 @@ Decoded<ControlMessage> read_accept(std::span<const std::byte> body) {
   accept.token = fields.array<16>("token");
   accept.page_bytes = fields.number("size of a page", kMostControlPageBytes);
   accept.pages = fields.number("number of pages", kMostControlPages);
-  accept.address = fields.address();
+  accept.address = fields.bytes("address", kMostControlAddress);
   return fields.end(std::move(accept));
 }
 
@@ -283,9 +317,39 @@ Decoded<ControlMessage> read_end(std::span<const std::byte> body) {
 
 Decoded<ControlMessage> read_leave(std::span<const std::byte> body) { return Fields(body).end(ControlLeave{}); }
 
+Decoded<ControlMessage> read_claim(std::span<const std::byte> body) {
+  Fields fields(body);
+  ControlClaim claim;
+  claim.name = fields.text("name", kMostControlName);
+  claim.links = fields.links();
+  return fields.end(std::move(claim));
+}
+
+Decoded<ControlMessage> read_claimed(std::span<const std::byte> body) { return Fields(body).end(ControlClaimed{}); }
+
+Decoded<ControlMessage> read_send(std::span<const std::byte> body) {
+  Fields fields(body);
+  ControlSend send;
+  send.number = fields.number<std::uint64_t>("number");
+  send.link = fields.number<std::uint16_t>("link");
+  send.message = fields.bytes("message", kMostControlBytesToFrontEnd);
+  return fields.end(std::move(send));
+}
+
+Decoded<ControlMessage> read_answer(std::span<const std::byte> body) {
+  Fields fields(body);
+  ControlAnswer answer;
+  answer.number = fields.number<std::uint64_t>("number");
+  answer.code = fields.text("code", kMostControlCode);
+  answer.what = fields.text("what", kMostControlWhat);
+  answer.answer = fields.bytes("answer", kMostControlBytesToFrontEnd);
+  return fields.end(std::move(answer));
+}
+
 // In the order of the variant.
 constexpr std::array<Decoded<ControlMessage> (*)(std::span<const std::byte>), std::variant_size_v<ControlMessage>> kRead{
-    read_hello, read_proof, read_subscribe, read_accept, read_refuse, read_credit, read_want, read_end, read_leave};
+    read_hello, read_proof, read_subscribe, read_accept,  read_refuse, read_credit, read_want,
+    read_end,   read_leave, read_claim,     read_claimed, read_send,   read_answer};
 
 }  // namespace
 

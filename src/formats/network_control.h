@@ -1,4 +1,4 @@
-// What a subscriber and a publisher say to each other over TCP (docs/formats/network-control.md).
+// What subscribers and publishers, senders and front-ends' routers say to each other over TCP (docs/formats/network-control.md).
 #pragma once
 
 #include <array>
@@ -30,6 +30,7 @@ inline constexpr std::size_t kMostControlAddress = 256;
 inline constexpr std::size_t kMostControlLinks = 65'535;
 inline constexpr std::uint32_t kMostControlPageBytes = 1U << 20;
 inline constexpr std::uint32_t kMostControlPages = 65'535;
+inline constexpr std::size_t kMostControlBytesToFrontEnd = 65'535;
 
 /// Of both sides, first. Of another version nothing is read but the version.
 struct ControlHello {
@@ -103,9 +104,39 @@ struct ControlLeave {
   bool operator==(const ControlLeave&) const = default;
 };
 
+/// Sender: wants these links to front-ends for itself.
+struct ControlClaim {
+  std::string name = {};
+  std::vector<Fid> links = {};  ///< none twice
+  bool operator==(const ControlClaim&) const = default;
+};
+
+/// Answers it: the links are the sender's until the connection ends.
+struct ControlClaimed {
+  bool operator==(const ControlClaimed&) const = default;
+};
+
+/// Sender: a message to a front-end.
+struct ControlSend {
+  std::uint64_t number = 0;  ///< the sender's own, comes back in the answer
+  std::uint16_t link = 0;    ///< position in the claim
+  std::vector<std::byte> message = {};
+  bool operator==(const ControlSend&) const = default;
+};
+
+/// Answers each, in their order.
+struct ControlAnswer {
+  std::uint64_t number = 0;
+  std::string code = {};  ///< empty: the card has taken it; else why not, as `rodeo explain` knows it
+  std::string what = {};
+  std::vector<std::byte> answer = {};  ///< of links that answer at once
+  bool operator==(const ControlAnswer&) const = default;
+};
+
 /// In the order of their types, from 1.
-using ControlMessage = std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse,
-                                    ControlCredit, ControlWant, ControlEnd, ControlLeave>;
+using ControlMessage =
+    std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlWant,
+                 ControlEnd, ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer>;
 
 /// Texts are cut to their bounds, and what is not printable in them becomes `?`. The rest is within its bounds.
 void append_control(std::vector<std::byte>& to, const ControlMessage& message);

@@ -1,5 +1,7 @@
 #include "formats/network_page.h"
 
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -46,12 +48,32 @@ T load(const std::byte* at) {
   return value;
 }
 
+// Chunks of kPieces registers of 16 bytes, the last of them in part. All but the last chunk are copied whole registers at a time: what is read beyond
+// a chunk is of the next, and what is written beyond it the next overwrites.
+template <std::size_t kPieces>
+void copy_pieces(std::byte* to, const std::byte* from, std::size_t size, std::size_t stride, std::uint32_t chunks) {
+  for (std::uint32_t i = 1; i < chunks; ++i, to += size, from += stride) {
+    __m128i pieces[kPieces];
+    for (std::size_t k = 0; k < kPieces; ++k) pieces[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 16 * k));
+    for (std::size_t k = 0; k < kPieces; ++k) _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * k), pieces[k]);
+  }
+  std::memcpy(to, from, size);
+}
+
 void copy(std::byte* to, const ChunkRun& run, std::uint32_t first, std::uint32_t chunks) {
+  const std::byte* from = run.data + std::size_t{first} * run.stride;
   if (run.stride == run.size) {
-    std::memcpy(to, run.data + std::size_t{first} * run.size, std::size_t{chunks} * run.size);
+    std::memcpy(to, from, std::size_t{chunks} * run.size);
     return;
   }
-  const std::byte* from = run.data + std::size_t{first} * run.stride;
+  if (chunks > 1 && run.size >= 16 && run.size <= 64 && run.stride > run.size) {
+    switch ((run.size + 15) / 16) {
+      case 1: return copy_pieces<1>(to, from, run.size, run.stride, chunks);
+      case 2: return copy_pieces<2>(to, from, run.size, run.stride, chunks);
+      case 3: return copy_pieces<3>(to, from, run.size, run.stride, chunks);
+      default: return copy_pieces<4>(to, from, run.size, run.stride, chunks);
+    }
+  }
   for (std::uint32_t i = 0; i < chunks; ++i, to += run.size, from += run.stride) std::memcpy(to, from, run.size);
 }
 
@@ -82,7 +104,7 @@ std::byte* NetworkPageWriter::open(LinkIndex link, std::uint8_t kind, std::uint8
 void NetworkPageWriter::close(std::size_t end) {
   data_end_ = end;
   end_ = padded(end);
-  std::memset(memory_.data() + data_end_, 0, end_ - data_end_);
+  if (end_ != data_end_) std::memset(memory_.data() + data_end_, 0, end_ - data_end_);
 }
 
 bool NetworkPageWriter::append(LinkIndex link, std::uint32_t count, const ChunkRun& run, RunPlace& from) {
@@ -108,8 +130,9 @@ bool NetworkPageWriter::append_uniform(LinkIndex link, std::uint32_t count, cons
   const std::uint32_t wanted = run.count - from.chunk;
   const auto fitting = [&](std::size_t room) {
     // Empty chunks take no room, and must not be more than the run has bytes.
-    const std::size_t most = run.size == 0 ? kNetworkRunHeaderBytes : room / run.size;
-    return static_cast<std::uint32_t>(std::min<std::size_t>(wanted, most));
+    if (run.size == 0) return std::min<std::uint32_t>(wanted, kNetworkRunHeaderBytes);
+    if (std::size_t{wanted} * run.size <= room) return wanted;  // the rule, without a division
+    return static_cast<std::uint32_t>(room / run.size);
   };
   std::uint32_t chunks = 0;
   RunHeader last = last_ == 0 ? RunHeader{} : load<RunHeader>(memory_.data() + last_);

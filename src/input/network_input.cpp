@@ -26,9 +26,14 @@ const Settings<NetworkInputSettings>& network_input_table() {
   static const Settings<K> table{
       setting(&K::bus, "bus", "Directory in which publishers are found. Empty means that of this user on this host."),
       setting(&K::name, "subscriber", "Name under which publishers show this readout."),
-      setting(&K::links, "links", "Links that are subscribed to. Empty means all that are on the bus at the start."),
-      setting(&K::provider, "provider", "Network that is used: a provider of libfabric.",
-              {.choices = {"tcp", "shm", "verbs"}}),
+      setting(
+          &K::links, "links",
+          "Links that are subscribed to. Empty means all that are on the bus at the start, but for virtual ones, which have "
+          "no fibre."),
+      setting(&K::provider, "provider",
+              "Network that is used: a provider of libfabric. auto: verbs where both sides have it, shared memory within a "
+              "host, else tcp.",
+              {.choices = {"auto", "tcp", "shm", "verbs"}}),
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
       setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.",
               {.minimum = 4, .maximum = 4096}),
@@ -66,6 +71,13 @@ NetworkInputSettings NetworkInputSettings::from(const Parameters& parameters) {
 
 std::vector<Key> network_input_keys() { return network_input_table().keys(); }
 
+namespace {
+
+/// Virtual ones have no fibre behind them, and those to front-ends bring nothing.
+bool brings_detector_data(Fid link) { return !link.is_virtual() && !link.to_frontend(); }
+
+}  // namespace
+
 NetworkInput::NetworkInput(NetworkInputSettings settings)
     : settings_(std::move(settings)), secret_(need(transport::read_secret(settings_.secret_file))) {
   if (settings_.bus.empty()) settings_.bus = transport::default_bus();
@@ -74,8 +86,8 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
     entries_ = living(settings_.bus);
     const auto missing =
         std::ranges::find_if(settings_.links, [&](Fid link) { return publisher_of(entries_, link) == nullptr; });
-    const bool some =
-        std::ranges::any_of(entries_, [](const auto& entry) { return !entry.trigger_list && !entry.links.empty(); });
+    const bool some = std::ranges::any_of(
+        entries_, [](const auto& entry) { return std::ranges::any_of(entry.links, &brings_detector_data); });
     if (some && missing == settings_.links.end()) break;
     if (base::steady_now_ns() - begin >= static_cast<std::uint64_t>(settings_.wait.count())) {
       throw SetupError(
@@ -88,9 +100,9 @@ NetworkInput::NetworkInput(NetworkInputSettings settings)
   }
   if (settings_.links.empty()) {
     for (const transport::BusEntry& entry : entries_) {
-      if (entry.trigger_list) continue;
       for (const Fid link : entry.links) {
-        if (std::ranges::find(settings_.links, link) == settings_.links.end()) settings_.links.push_back(link);
+        if (!brings_detector_data(link) || std::ranges::find(settings_.links, link) != settings_.links.end()) continue;
+        settings_.links.push_back(link);
       }
     }
   }
@@ -112,7 +124,7 @@ std::unique_ptr<DataStream> NetworkInput::open(std::span<const Fid> links) {
     publishers[at].links.push_back(links[i]);
     publishers[at].indices.push_back(static_cast<LinkIndex>(i));
   }
-  return open(std::move(publishers), false);
+  return open(publishers, false);
 }
 
 std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
@@ -121,7 +133,7 @@ std::unique_ptr<DataStream> NetworkInput::open_trigger_list() {
   return open({{{list->links.front()}, {LinkIndex{0}}}}, true);
 }
 
-std::unique_ptr<DataStream> NetworkInput::open(std::vector<NetworkStream::Publisher> publishers, bool trigger_list) {
+std::unique_ptr<DataStream> NetworkInput::open(const std::vector<NetworkStream::Publisher>& publishers, bool trigger_list) {
   const transport::SubscriberSettings settings{.name = settings_.name,
                                                .bus = settings_.bus,
                                                .provider = settings_.provider,
@@ -132,7 +144,7 @@ std::unique_ptr<DataStream> NetworkInput::open(std::vector<NetworkStream::Publis
                                                .trigger_list = trigger_list};
   const auto silence = static_cast<std::uint64_t>(settings_.silence.count());
   auto& streams = trigger_list ? lists_ : streams_;
-  streams.push_back(std::make_unique<NetworkStream>(settings, std::move(publishers), silence));
+  streams.push_back(std::make_unique<NetworkStream>(settings, publishers, silence));
   return std::make_unique<StreamHandle>(*streams.back());
 }
 
@@ -150,6 +162,7 @@ std::vector<NamedCounter> NetworkInput::counters() const {
                                       {"network_lost", counts.lost_chunks.get()},
                                       {"network_cut_chunks", counts.cut_chunks.get()},
                                       {"network_lost_pages", counts.lost_pages.get()},
+                                      {"network_repeated_pages", counts.repeated_pages.get()},
                                       {"network_bad_pages", counts.bad_pages.get()},
                                       {"network_connections", counts.connections.get()}})
       base::add_counter(all, {name, value});

@@ -18,7 +18,7 @@ struct NetworkInputSettings {
   std::filesystem::path bus;
   std::string name = "readout";
   std::vector<Fid> links;  ///< empty: all that the bus has at the start
-  std::string provider = "tcp";
+  std::string provider = "auto";
   std::filesystem::path secret_file;
   std::uint32_t pages = 64;
   bool monitor = false;
@@ -45,11 +45,11 @@ class NetworkInput final : public DataInput {
   void stop() override;
 
   /// "sent" (chunks that came), "network_lost" (that publishers had, and that did not come), "network_cut_chunks" (of which only the beginning came),
-  /// "network_lost_pages", "network_bad_pages", "network_connections".
+  /// "network_lost_pages", "network_repeated_pages", "network_bad_pages", "network_connections".
   std::vector<NamedCounter> counters() const override;
 
  private:
-  std::unique_ptr<DataStream> open(std::vector<NetworkStream::Publisher> publishers, bool trigger_list);
+  std::unique_ptr<DataStream> open(const std::vector<NetworkStream::Publisher>& publishers, bool trigger_list);
 
   NetworkInputSettings settings_;
   std::string secret_;

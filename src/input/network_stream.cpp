@@ -19,7 +19,7 @@ NetworkStream::NetworkPage::NetworkPage(NetworkStream& of, Source& from, std::si
   delivered.reserve(2 * page_bytes / formats::kNetworkRunHeaderBytes + links);
 }
 
-NetworkStream::NetworkStream(const transport::SubscriberSettings& settings, std::vector<Publisher> publishers,
+NetworkStream::NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
                              std::uint64_t silence_ns)
     : silence_ns_(silence_ns) {
   for (const Publisher& publisher : publishers) {
@@ -133,6 +133,11 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
       source.links[i] = {};
     }
   }
+  if (header->number < source.next_page) {
+    // The publisher does not know of what it sent last whether it came before the connection broke: it sends that again.
+    counts_.repeated_pages.add(1);
+    return true;
+  }
   const bool pages_lost = header->number > source.next_page;
   if (pages_lost) counts_.lost_pages.add(header->number - source.next_page);
   source.next_page = header->number + 1;
@@ -145,7 +150,7 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
 void NetworkStream::add_run(Source& source, NetworkPage& page, ChunkRun run, std::uint32_t count, bool pages_lost) {
   LinkState& link = source.links[run.link];
   std::uint32_t lost = count - link.count;
-  if (lost >= 1U << 31U) lost = 0;  // it begins anew
+  if (lost >= 1U << 31U) lost = 0;  // it goes back, as no publisher's does
   if (link.in_chunk && (lost > 0 || pages_lost)) {
     // Parts of the chunk may be among what was lost. The rest of it may still come, with the same count.
     cut(source, page, run.link);
@@ -171,6 +176,8 @@ void NetworkStream::cut(Source& source, NetworkPage& page, std::size_t position)
   page.delivered.push_back(
       {.data = &kNothing, .count = 1, .link = source.indices[position], .status = chunk_status::kSoftwareTruncated});
 }
+
+const transport::Subscriber& NetworkStream::subscriber(std::uint32_t source) const { return sources_[source]->subscriber; }
 
 void NetworkStream::hold(std::uint32_t source, bool held) {
   sources_[source]->held = held;

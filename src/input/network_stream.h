@@ -20,7 +20,8 @@ struct NetworkCounts {
   base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
   base::Gauge<std::uint64_t> cut_chunks;   ///< of which only the beginning came; delivered as truncated
   base::Gauge<std::uint64_t> lost_pages;
-  base::Gauge<std::uint64_t> bad_pages;  ///< that could not be decoded
+  base::Gauge<std::uint64_t> repeated_pages;  ///< that came once more after a connection broke; not delivered
+  base::Gauge<std::uint64_t> bad_pages;       ///< that could not be decoded
   base::Gauge<std::uint64_t> connections;
 };
 
@@ -32,7 +33,8 @@ class NetworkStream final : public DataStream {
     std::vector<LinkIndex> indices;  ///< of these links in the stream
   };
 
-  NetworkStream(const transport::SubscriberSettings& settings, std::vector<Publisher> publishers, std::uint64_t silence_ns);
+  NetworkStream(const transport::SubscriberSettings& settings, const std::vector<Publisher>& publishers,
+                std::uint64_t silence_ns);
   ~NetworkStream() override;
 
   PollStatus poll(Page*& page) override;
@@ -49,6 +51,8 @@ class NetworkStream final : public DataStream {
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
+  /// The worker that polls.
+  const transport::Subscriber& subscriber(std::uint32_t source) const;
 
  private:
   struct Source;

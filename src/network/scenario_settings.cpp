@@ -27,17 +27,18 @@ T or_throw(Result<T> result) {
 
 /// A preset replaces a part of the scenario, and is told by what that part has.
 template <typename Part>
-Settings<Scenario>::Lines preset(std::string name, std::string help, std::vector<std::string> choices, Part Scenario::* part,
-                                 Part (*make)(std::string_view), std::string (*name_of)(const Part&)) {
-  return {{{.name = name, .type = KeyType::choice, .help = std::move(help), .choices = std::move(choices)},
+Settings<Scenario>::Lines preset(const std::string& name, const std::string& help, const std::vector<std::string>& choices,
+                                 Part Scenario::* part, Part (*make)(std::string_view),
+                                 std::string (*name_of)(const Part&)) {
+  return {{{.name = name, .type = KeyType::choice, .help = help, .choices = choices},
            [=](const Scenario& scenario) { return name_of(scenario.*part); },
            [=](Scenario& scenario, const Parameters& from) { scenario.*part = make(from.text(name)); }}};
 }
 
 /// A size, or the word that stands for none.
-Settings<SwitchBuffer>::Lines size_or(std::string word, std::optional<std::uint64_t> SwitchBuffer::* member,
-                                      std::string name, std::string help) {
-  return {{{.name = name, .help = std::move(help)},
+Settings<SwitchBuffer>::Lines size_or(const std::string& word, std::optional<std::uint64_t> SwitchBuffer::* member,
+                                      const std::string& name, const std::string& help) {
+  return {{{.name = name, .help = help},
            [=](const SwitchBuffer& buffer) { return buffer.*member ? std::to_string(*(buffer.*member)) : word; },
            [=](SwitchBuffer& buffer, const Parameters& from) {
              const std::string& text = from.text(name);
@@ -47,10 +48,10 @@ Settings<SwitchBuffer>::Lines size_or(std::string word, std::optional<std::uint6
 }
 
 /// A bit rate, for which there is no type of key: a text.
-Settings<Topology>::Lines bit_rate(std::uint64_t Topology::* member, std::string name, std::string help) {
+Settings<Topology>::Lines bit_rate(std::uint64_t Topology::* member, const std::string& name, const std::string& help) {
   return {{{.name = name,
             .fallback = base::format_quantity(static_cast<double>(Topology{}.*member), "bps"),
-            .help = std::move(help) + " A bit rate, such as 25Gbps."},
+            .help = help + " A bit rate, such as 25Gbps."},
            [=](const Topology& topology) { return std::to_string(topology.*member); },
            [=](Topology& topology, const Parameters& from) {
              const std::string& text = from.text(name);
@@ -234,7 +235,7 @@ const ScenarioSetting* find_scenario_setting(std::string_view name) {
 std::string ScenarioSetting::text(const Scenario& scenario) const { return settings::base_text(key.type, get(scenario)); }
 
 std::string ScenarioSetting::readable(const Scenario& scenario) const {
-  const std::string base = text(scenario);
+  std::string base = text(scenario);
   double number = 0;
   if (std::from_chars(base.data(), base.data() + base.size(), number).ec != std::errc{} || !std::isfinite(number))
     return base;  // a word
@@ -271,7 +272,7 @@ Result<void> ScenarioSetting::assign(Scenario& scenario, std::string_view text) 
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool bare = error == std::errc{} && end == text.data() + text.size();
-  if (key.type == KeyType::duration && bare) word.text += "s";
+  if (key.type == KeyType::duration && bare) word.text += 's';
   // A preset that is not known says more itself.
   Result<Parameters::Value> value = std::string(text);
   if (!is_preset()) value = settings::convert_value(key, word, key.name, {});

@@ -67,9 +67,11 @@ Result<HttpAnswer> http_get(const std::string& url, std::chrono::milliseconds pa
   parser.body_limit(kLargestBody);
   stream.expires_after(patience);  // of connecting, asking and reading together; works for asynchronous calls only
   stream.async_connect(places, [&](beast::error_code connected, const tcp::endpoint&) {
-    if ((error = connected)) return;
+    error = connected;
+    if (error) return;
     http::async_write(stream, request, [&](beast::error_code written, std::size_t) {
-      if ((error = written)) return;
+      error = written;
+      if (error) return;
       http::async_read(stream, buffer, parser, [&](beast::error_code read, std::size_t) { error = read; });
     });
   });

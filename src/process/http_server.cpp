@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace rodeo::process {
@@ -120,7 +121,8 @@ struct HttpServer::Machinery {
       while (!context.stopped()) {
         try {
           context.run();
-        } catch (const std::exception&) {
+        } catch (const std::exception& ended) {
+          base::log_debug("a connection for metrics has ended: {}", ended.what());
         }
       }
     });

@@ -18,6 +18,8 @@ std::string escaped(std::string_view value) {
 
 }  // namespace
 
+std::string help_of(const base::CounterInfo& counter) { return fmt::format("{} [{}]", counter.help, counter.unit); }
+
 void PrometheusText::metric(std::string_view name, std::string_view type, std::string_view help) {
   name_ = name;
   text_ += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n", name, type, help);

@@ -8,11 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/counters.h"
 #include "process/http_server.h"
 
 namespace rodeo::process {
 
 using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+/// What a declared counter means, with its unit.
+std::string help_of(const base::CounterInfo& counter);
 
 /// Collects the samples of one metric after another under their HELP and TYPE lines.
 class PrometheusText {

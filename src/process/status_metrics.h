@@ -1,4 +1,4 @@
-// The last status of a process as metrics, for whoever asks over HTTP.
+// The last status of a process, and how its host is, as metrics, for whoever asks over HTTP.
 #pragma once
 
 #include <cstdio>
@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "process/host_health.h"
 #include "process/http_server.h"
 #include "process/prometheus.h"
 
@@ -17,9 +19,12 @@ template <typename Status>
 class StatusMetrics {
  public:
   /// `listen`: "ADDRESS:PORT"; nothing is served if it is empty. `text` makes metrics of a status, on the server's thread. Throws SetupError: process.http.
-  StatusMetrics(const std::string& listen, std::function<std::string(const Status&)> text) : text_(std::move(text)) {
+  /// `directories`: that data go to, whose free space is told; none of them twice.
+  StatusMetrics(const std::string& listen, std::function<std::string(const Status&)> text,
+                std::vector<std::string> directories = {})
+      : text_(std::move(text)), directories_(std::move(directories)) {
     if (listen.empty()) return;
-    server_.emplace(listen, metrics_answer([this] { return text_(last()); }));
+    server_.emplace(listen, metrics_answer([this] { return text_(last()) + host_metrics(directories_); }));
     std::fprintf(stderr, "metrics at http://%s/metrics\n", server_->address().c_str());
   }
 
@@ -36,6 +41,7 @@ class StatusMetrics {
   }
 
   std::function<std::string(const Status&)> text_;
+  std::vector<std::string> directories_;
   std::mutex mutex_;
   Status status_;
   std::optional<HttpServer> server_;

@@ -152,6 +152,7 @@ void Application::stop() {
   std::uint64_t going_on = 0;
   end_ns_.compare_exchange_strong(going_on, base::steady_now_ns());
   input_->stop();
+  for (const auto& consumer : consumers_) consumer->run_ends();
 }
 
 void Application::step() {

@@ -19,6 +19,7 @@
 #include "input/generator_settings.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
+#include "readout/consumer/fragment_publisher.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -130,6 +131,15 @@ void check_file_sizes(const ReadoutSettings& settings, const std::optional<input
   }
 }
 
+/// The secret of what is reached from other hosts.
+void check_publishers(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  for (const ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type != "publish") continue;
+    const auto sound = FragmentPublisher::check(consumer.parameters);
+    if (!sound) add(SetupError(sound.error()), consumer.where, errors);
+  }
+}
+
 /// Two that would serve events under one name, or write files of one name.
 void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, const ComponentSettings*> outputs;
@@ -172,6 +182,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
     }
   }
   check_outputs(settings, errors);
+  check_publishers(settings, errors);
   const std::size_t before = errors.size();
   const auto generator = generator_of(settings, errors);
   if (errors.size() != before) return;

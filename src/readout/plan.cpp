@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/sentence.h"
 #include "base/units.h"
-#include "card/card_id.h"
+#include "input/card_ids.h"
 #include "input/generator_settings.h"
 #include "process/process_keys.h"
 #include "readout/builder/gbt_builder.h"
@@ -108,6 +108,7 @@ void number_consumers(const Table& readout, ReadoutSettings& out) {
     std::string& name = out.consumers[i].name;
     for (int number = 2; std::ranges::find(taken, name) != taken.end(); ++number)
       name = fmt::format("{}_{}", out.consumers[i].type, number);
+    out.consumers[i].parameters.set("name", name);
     taken.push_back(name);
   }
 }
@@ -167,24 +168,6 @@ void refuse_untold_resets(const ReadoutSettings& settings, ConfigurationErrors& 
   }
 }
 
-/// Addresses that nobody could ever answer at: of cards, and for metrics.
-void refuse_bad_addresses(const Configuration& configuration, ConfigurationErrors& errors) {
-  const auto refuse = [&](const Table& table, const char* key, Error error) {
-    error.what = fmt::format("{}.{}: {}", table.path(), key, error.what);
-    error.where = where_of(table, key);
-    errors.push_back(std::move(error));
-  };
-  const Table& input = *configuration.table("readout.input");
-  if (input.type() == "card") {
-    if (input.parameters().list("cards").empty())
-      refuse(input, "cards", {"readout.no_cards", "it names no card", "", "`rodeo card list` shows what there is"});
-    for (const std::string& card : input.parameters().list("cards")) {
-      if (const auto id = card::parse_card_id(card); !id) refuse(input, "cards", id.error());
-    }
-  }
-  process::refuse_bad_listen(*configuration.table("readout.metrics"), errors);
-}
-
 /// An extractor that reads more bits of the L1 id than the generator writes takes what lies beside it for a part of it; a processor that
 /// expects others finds every chunk wrong.
 void refuse_other_ids(const Table& readout, const ReadoutSettings& settings, ConfigurationErrors& errors) {
@@ -242,7 +225,8 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   follow_generator(readout, out);
   out.run = run_info(*configuration.table("run"), out);
   out.link_policy = link_policy_settings().read(readout.table("link_policy")->parameters());
-  refuse_bad_addresses(configuration, errors);
+  input::refuse_bad_cards(*configuration.table("readout.input"), errors);
+  process::refuse_bad_listen(*configuration.table("readout.metrics"), errors);
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(out, errors);
   refuse_small_slices(out, errors);
@@ -259,10 +243,9 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
 /// One more than any run of this project has in the directories that files are written to.
 std::uint32_t next_run_number(const ReadoutSettings& settings) {
   std::uint32_t last = 0;
-  for (const ComponentSettings& consumer : settings.consumers) {
-    if (consumer.type != "file_writer") continue;
+  for (const std::string& directory : data_directories(settings)) {
     std::error_code ignored;
-    std::filesystem::directory_iterator entry(consumer.parameters.text("directory"), ignored), end;
+    std::filesystem::directory_iterator entry(directory, ignored), end;
     for (; !ignored && entry != end; entry.increment(ignored)) {
       const auto number = storage::run_number_in(entry->path().filename().string(), settings.run.project);
       last = std::max(last, number.value_or(0));
@@ -273,6 +256,14 @@ std::uint32_t next_run_number(const ReadoutSettings& settings) {
 }
 
 }  // namespace
+
+std::vector<std::string> data_directories(const ReadoutSettings& settings) {
+  std::vector<std::string> directories;
+  for (const ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type == "file_writer") directories.push_back(consumer.parameters.text("directory"));
+  }
+  return directories;
+}
 
 ConfigurationErrors check_readout(const Configuration& configuration) {
   ConfigurationErrors errors;

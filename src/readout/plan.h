@@ -5,6 +5,7 @@
 #include <expected>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "readout/library.h"
 #include "readout/settings.h"
@@ -26,6 +27,9 @@ struct ReadoutPlan {
 
 /// What `rodeo readout` would refuse of a configuration with a readout, found without starting it.
 ConfigurationErrors check_readout(const Configuration& configuration);
+
+/// Where the files of a run go.
+std::vector<std::string> data_directories(const ReadoutSettings& settings);
 
 /// What a configuration says, which was read with this library. All errors at once.
 std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration& configuration,

@@ -1,7 +1,9 @@
 #include "readout/run_info.h"
 
+#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "formats/stream_tags.h"
 
 namespace rodeo::readout {
@@ -25,6 +27,17 @@ formats::EventFrameSettings event_frame_settings(const RunInfo& run) {
           .run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0),
           .lumi_block = run.lumi_block,
           .stream_tags = formats::encode_stream_tags({&tag, 1})};
+}
+
+formats::EventStamp event_stamp(const Fragment& fragment) {
+  static const std::uint64_t unix_minus_steady_ns = [] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count()) - base::steady_now_ns();
+  }();
+  const std::uint64_t steady_ns = fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns();
+  const std::uint64_t unix_ns = steady_ns + unix_minus_steady_ns;
+  return {.bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
+          .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
 }
 
 }  // namespace rodeo::readout

@@ -34,4 +34,7 @@ const RunInfo& run_info();
 /// What the run puts into every event header; checksums as by default.
 formats::EventFrameSettings event_frame_settings(const RunInfo& run);
 
+/// When the event of a fragment was: the same for every consumer. Any thread.
+formats::EventStamp event_stamp(const Fragment& fragment);
+
 }  // namespace rodeo::readout

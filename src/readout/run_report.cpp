@@ -101,7 +101,8 @@ constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
 
 /// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
-constexpr std::array<std::string_view, 3> kConsumerLosses{"exceptions", "work_threw", kUnprocessed};
+constexpr std::array<std::string_view, 5> kConsumerLosses{"exceptions", "work_threw", "not_taken", "undelivered",
+                                                          kUnprocessed};
 
 /// Counters of works that say what did not match.
 constexpr std::array<std::string_view, 6> kMismatches{"mismatches",     "wrong_chunks",     "duplicate_links",
@@ -121,6 +122,7 @@ auto one_of(std::span<const std::string_view> names) {
 }
 
 bool is_unwritten(std::string_view counter) { return counter.starts_with("unwritten_"); }
+bool is_unpublished(std::string_view counter) { return counter.starts_with("unpublished_"); }
 /// Shares and limits that were asked for are no loss.
 bool is_left_out(std::string_view counter) { return counter.starts_with("unwritten_beyond_"); }
 
@@ -133,7 +135,8 @@ void count_what_was_cut_off(RunReport& report) {
     std::uint64_t done = writes ? 0 : consumer.consumed;
     for (const FragmentConsumer::File& file : consumer.files) done += writes ? file.events : 0;
     if (writes) base::counter_named(consumer.counters, "events_written") = done;
-    for (const NamedCounter& counter : consumer.counters) done += is_unwritten(counter.name) ? counter.value : 0;
+    for (const NamedCounter& counter : consumer.counters)
+      done += is_unwritten(counter.name) || is_unpublished(counter.name) ? counter.value : 0;
     base::counter_named(consumer.counters, writes ? kCutOff : kUnprocessed) +=
         report.fragments - std::min(report.fragments, done);
   }

@@ -1,5 +1,10 @@
 #include "router/plan.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "input/card_ids.h"
 #include "process/process_keys.h"
 #include "router/setting_tables.h"
 
@@ -12,9 +17,20 @@ std::expected<RouterPlan, settings::ConfigurationErrors> plan_router(const setti
   const RouterKeys keys = router_settings().read(router.parameters());
   settings::ConfigurationErrors errors;
   process::refuse_other_than_plain_name(router, "name", errors);
+  input::refuse_bad_cards(input, errors);
   process::refuse_bad_listen(metrics, errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   RouterPlan plan{.settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
+  plan.settings.front_ends = front_end_settings().read(router.table("front_ends")->parameters());
+  constexpr std::size_t kMostName = 64 - std::string_view(".front_ends").size();
+  if (plan.settings.front_ends.enabled && plan.settings.name.size() > kMostName)
+    return std::unexpected(settings::ConfigurationErrors{
+        {"config.bad_value", fmt::format("the name of a router with a way to front-ends has at most {} letters", kMostName),
+         router.where(), "choose a shorter one"}});
+  if (plan.settings.front_ends.enabled && input.type() != "card")
+    return std::unexpected(settings::ConfigurationErrors{
+        {"config.bad_value", "the way to front-ends goes through cards, and [router.input] has none",
+         router.table("front_ends")->where(), "leave enabled out, or read cards: type = \"card\""}});
   plan.settings.input = {.type = input.type(), .parameters = input.parameters(), .where = input.where()};
   return plan;
 }

@@ -17,28 +17,17 @@ std::uint64_t chunks_of(const Page& page) {
   return chunks;
 }
 
-std::uint64_t bytes_of(const Page& page) {
-  std::uint64_t bytes = 0;
-  for (const ChunkRun& run : page.runs) {
-    if (run.entries == nullptr) {
-      bytes += std::uint64_t{run.count} * run.size;
-    } else {
-      for (std::uint32_t i = 0; i < run.count; ++i) bytes += run.entries[i].size;
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
 Reader::Reader(Settings settings, std::unique_ptr<DataStream> stream, const transport::PublisherSettings& publisher,
                std::span<const Fid> links)
     : settings_(std::move(settings)),
       name_(publisher.name),
-      links_(links.size()),
+      links_(links.begin(), links.end()),
       grace_ns_(static_cast<std::uint64_t>(publisher.grace.count())),
       stream_(std::move(stream)),
       publisher_(publisher, links, settings_.trigger_list),
+      link_counters_(links.size()),
       waits_(settings_.waits),
       subscribed_(!settings_.waits) {}
 
@@ -78,11 +67,13 @@ void Reader::read() {
     if (page == nullptr) {
       tell_what_is_wanted();
       const PollStatus status = stream_->poll(page);
+      counters_.add(ReaderCounter::polls);
       if (status == PollStatus::end) return;
       if (status == PollStatus::page) {
-        counters_.add(ReaderCounter::chunks_read, chunks_of(*page));
-        counters_.add(ReaderCounter::bytes_read, bytes_of(*page));
+        counters_.add(ReaderCounter::pages_read);
+        for (const ChunkRun& run : page->runs) link_counters_.count(run);
       } else {
+        counters_.add(status == PollStatus::full ? ReaderCounter::polls_full : ReaderCounter::polls_empty);
         page = nullptr;
       }
     }
@@ -105,7 +96,7 @@ void Reader::tell_what_is_wanted() {
   const std::uint64_t changes = publisher_.wanted_changes();
   if (told_changes_ == changes) return;
   told_changes_ = changes;
-  for (std::size_t link = 0; link < links_; ++link)
+  for (std::size_t link = 0; link < links_.size(); ++link)
     stream_->want(static_cast<LinkIndex>(link), publisher_.wanted(static_cast<LinkIndex>(link)));
 }
 
@@ -123,7 +114,7 @@ bool Reader::publish(Page& page, std::uint64_t now_ns) {
   if (refused_since_ns_ == 0 || !ending_.load(std::memory_order_relaxed)) refused_since_ns_ = now_ns;
   if (now_ns - refused_since_ns_ <= grace_ns_) return false;
   given_up_ = true;
-  counters_.add(ReaderCounter::not_taken, counters_.read(ReaderCounter::chunks_read) - given());
+  counters_.add(ReaderCounter::not_taken, link_counters_.sum().chunks - given());
   return true;
 }
 
@@ -158,11 +149,18 @@ std::string Reader::failure() const {
 
 ReaderStatus Reader::status() const {
   // Downstream first: what went out was read.
-  ReaderStatus out{.name = name_, .links = links_, .trigger_list = settings_.trigger_list};
+  ReaderStatus out{.name = name_, .trigger_list = settings_.trigger_list};
   out.subscribers = publisher_.subscribers();
   out.counters = publisher_.counters();
   for (std::size_t i = 0; i < kReaderCounters.size(); ++i)
     out.counters.push_back({std::string(kReaderCounters[i].name), counters_.read(static_cast<ReaderCounter>(i))});
+  LinkTally sum;
+  for (std::size_t link = 0; link < links_.size(); ++link) {
+    out.links.push_back({links_[link], link_counters_.at(link)});
+    sum += out.links.back().tally;
+  }
+  for (std::size_t i = 0; i < kReaderSums.size(); ++i) out.counters.push_back({std::string(kReaderSums[i].name), sum[i]});
+  out.input_memory_fill = stream_->memory_fill();
   out.cpu_seconds = cpu_.seconds();
   return out;
 }

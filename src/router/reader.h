@@ -13,6 +13,7 @@
 
 #include "base/counters.h"
 #include "base/thread.h"
+#include "router/link_counters.h"
 #include "router/router_status.h"
 #include "transport/publisher.h"
 
@@ -60,12 +61,13 @@ class Reader {
 
   const Settings settings_;
   const std::string name_;
-  const std::size_t links_;
+  const std::vector<Fid> links_;
   const std::uint64_t grace_ns_;
   std::unique_ptr<DataStream> stream_;
   transport::Publisher publisher_;
 
   base::CounterBlock<ReaderCounter> counters_;
+  LinkCounters link_counters_;
   std::optional<std::uint64_t> told_changes_;  ///< of the publisher's demand, as the stream knows it
   std::uint64_t refused_since_ns_ = 0;         ///< the page at hand; 0: it was not refused yet
   bool given_up_ = false;                      ///< on a subscriber that takes nothing: what comes now goes to nobody

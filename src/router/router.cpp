@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "input/card_input.h"
 #include "router/reader_cut.h"
 #include "router/subscriber_changes.h"
-#include "transport/bus.h"
-#include "transport/secret.h"
 
 namespace rodeo::router {
 namespace {
@@ -29,6 +28,7 @@ Router::Router(RouterSettings settings, const base::ComponentRegistry& registry)
   input_ = input_of(settings_.input, registry);
   try {
     make_readers();
+    if (settings_.front_ends.enabled) make_front_ends();
   } catch (const SetupError&) {
     throw;
   } catch (const std::exception& error) {
@@ -45,26 +45,17 @@ void Router::make_readers() {
   const std::span<const Fid> links = input_->links();
   auto parts = cut_into_readers(links, settings_.readers);
   if (!parts) throw SetupError(parts.error());
-  const auto secret = transport::read_secret(settings_.secret_file);
-  if (!secret) throw SetupError(secret.error());
-  transport::PublisherSettings publisher{.name = {},
-                                         .bus = settings_.bus.empty() ? transport::default_bus() : settings_.bus,
-                                         .address = settings_.address,
-                                         .providers = settings_.providers,
-                                         .secret = *secret,
-                                         .page_bytes = settings_.page_bytes,
-                                         .pages = settings_.pages,
-                                         .flush = settings_.flush,
-                                         .grace = settings_.grace};
+  auto publisher = settings_.publisher.publisher({});
+  if (!publisher) throw SetupError(publisher.error());
   const auto add = [&](std::unique_ptr<DataStream> stream, std::span<const Fid> of, bool list) {
     const std::size_t n = readers_.size();
-    publisher.name = fmt::format("{}.{}", settings_.name, n);
+    publisher->name = fmt::format("{}.{}", settings_.name, n);
     readers_.push_back(std::make_unique<Reader>(Reader::Settings{.thread_name = fmt::format("rodeo-route-{}", n),
                                                                  .cpu = n < settings_.cpus.size() ? settings_.cpus[n] : -1,
                                                                  .idle = settings_.idle,
                                                                  .trigger_list = list,
                                                                  .waits = settings_.wait_for_subscribers && !list},
-                                                std::move(stream), publisher, of));
+                                                std::move(stream), *publisher, of));
   };
   for (const std::vector<Fid>& part : *parts) add(input_->open(part), part, false);
   if (auto list = input_->open_trigger_list()) {
@@ -73,8 +64,17 @@ void Router::make_readers() {
   }
 }
 
+void Router::make_front_ends() {
+  const auto cards = input::CardInputSettings::from(settings_.input.parameters);
+  auto publisher = settings_.publisher.publisher(settings_.name + ".front_ends");
+  if (!publisher) throw SetupError(publisher.error());
+  front_ends_ = std::make_unique<FrontEndServer>(*publisher, settings_.front_ends,
+                                                 open_front_ends(cards.ids, cards.detector, cards.connector));
+}
+
 void Router::start() {
   phase_ = Phase::running;
+  if (front_ends_) front_ends_->start();
   waiting_ = settings_.wait_for_subscribers;
   for (const auto& reader : readers_) reader->start();
   if (waiting_) return;
@@ -138,6 +138,7 @@ void Router::join() {
   // An input that ended by itself still has threads to let go; its streams are the readers'.
   input_->stop();
   for (const auto& reader : readers_) reader->join();
+  if (front_ends_) front_ends_->stop();
 }
 
 RouterStatus Router::status() const {
@@ -150,6 +151,7 @@ RouterStatus Router::status() const {
     out.readers.push_back(reader->status());
     if (out.failure.empty()) out.failure = reader->failure();
   }
+  if (front_ends_) out.front_ends = front_ends_->status();
   out.input = input_->counters();
   out.input_cpu_seconds = input_->cpu_seconds();
   if (out.failure.empty()) out.failure = input_->failure();

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/registry.h"
+#include "router/front_end/server.h"
 #include "router/reader.h"
 #include "router/router_status.h"
 #include "router/settings.h"
@@ -50,6 +51,7 @@ class Router {
 
  private:
   void make_readers();
+  void make_front_ends();
   void start_input();
   void join();
 
@@ -57,6 +59,7 @@ class Router {
   // Destroyed last to first: readers hold the input's streams.
   std::unique_ptr<DataInput> input_;
   std::vector<std::unique_ptr<Reader>> readers_;
+  std::unique_ptr<FrontEndServer> front_ends_;
   Phase phase_ = Phase::prepared;
   bool waiting_ = false;
   std::uint64_t start_ns_ = 0;  ///< of the input; 0: not started

@@ -60,6 +60,8 @@ RouterReport make_report(const RouterSettings& settings, const RouterStatus& sta
   report.limited_by = limited_by(status);
   report.input = status.input;
   report.readers = status.readers;
+  report.front_ends = status.front_ends;
+  if (status.front_ends) report.router_cpu_seconds += status.front_ends->cpu_seconds;
   report.no_data = over && report.sent == 0;
   report.condition = condition_of(report, over, aborted);
   return report;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct RouterReport {
   std::string limited_by;
   std::vector<NamedCounter> input;
   std::vector<ReaderStatus> readers;
+  std::optional<FrontEndStatus> front_ends;
 
   /// What the input found to be missing or unreadable in what it was given, by name.
   std::vector<NamedCounter> input_losses() const;

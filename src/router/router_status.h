@@ -4,13 +4,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/counters.h"
 #include "base/named_counters.h"
 #include "process/phase.h"
+#include "rodeo/ids.h"
 #include "rodeo/input.h"
+#include "router/link_counters.h"
 #include "transport/publisher.h"
 
 namespace rodeo::router {
@@ -19,23 +22,76 @@ using base::counter_value;
 using process::Phase;
 
 /// What a reader counts, besides what its publisher does.
-enum class ReaderCounter : std::uint8_t { chunks_read, bytes_read, not_taken, count };
+enum class ReaderCounter : std::uint8_t { pages_read, polls, polls_empty, polls_full, not_taken, count };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(ReaderCounter::count)> kReaderCounters{{
-    {"chunks_read", "chunks", "Chunks that the input handed to the reader."},
-    {"bytes_read", "bytes", "Bytes of these chunks."},
+    {"pages_read", "pages", "Pages that the input handed to the reader."},
+    {"polls", "times", "Times that the reader asked its input for a page."},
+    {"polls_empty", "times", "Times that the reader asked its input for a page and there was none."},
+    {"polls_full", "times",
+     "Times that the reader asked and no page could come, since all memory of the input was handed out."},
     {"not_taken", "chunks",
      "Chunks that a subscriber of data did not take for `grace` at the end of the run; they went to nobody."},
 }};
 
+/// Sums over the links of a reader, in the order of kLinkCounters.
+inline constexpr std::array<base::CounterInfo, kLinkCounters.size()> kReaderSums{{
+    {"chunks_read", "chunks", "Chunks that the input handed to the reader."},
+    {"bytes_read", "bytes", "Bytes of these chunks."},
+    {"error_chunks", "chunks", "Chunks of the input that came with a status: truncated, malformed, CRC, busy."},
+}};
+
+struct LinkStatus {
+  Fid fid;
+  LinkTally tally;
+};
+
 struct ReaderStatus {
   std::string name;  ///< of its publisher
-  std::size_t links = 0;
   bool trigger_list = false;
+  std::vector<LinkStatus> links = {};
   std::vector<NamedCounter> counters = {};  ///< of the reader and its publisher
   std::vector<transport::Publisher::Subscriber> subscribers = {};
+  double input_memory_fill = 0;  ///< share of the input's memory that the reader has in hand or has to read, 0 to 1
   double cpu_seconds = 0;
 
   std::uint64_t operator[](std::string_view counter) const { return counter_value(counters, counter); }
+};
+
+enum class FrontEndCounter : std::uint8_t {
+  messages_sent,
+  message_bytes_sent,
+  messages_failed,
+  packet_bytes_lost,
+  refused_senders,
+  rate_waits,
+  count
+};
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(FrontEndCounter::count)> kFrontEndCounters{{
+    {"messages_sent", "messages", "Messages to front-ends that were given to a card."},
+    {"message_bytes_sent", "bytes", "Bytes of these messages."},
+    {"messages_failed", "messages",
+     "Messages to front-ends that were answered as failed, or whose sender went before a card had room for them."},
+    {"packet_bytes_lost", "bytes",
+     "Bytes of packets to front-ends that a card had not taken a second after the router's end."},
+    {"refused_senders", "peers",
+     "Peers that wanted to send to front-ends and were turned away: no secret, a link that has an owner, messages that "
+     "cannot be read."},
+    {"rate_waits", "messages", "Messages to front-ends that waited, since their link had had as much as it may get."},
+}};
+
+/// The way to the front-ends.
+struct FrontEndStatus {
+  struct Owner {
+    std::string name;  ///< as it calls itself
+    std::string peer;  ///< address and port
+    std::size_t links = 0;
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::size_t links = 0;
+  std::vector<NamedCounter> counters = {};
+  double cpu_seconds = 0;
+  std::vector<Owner> owners = {};
 };
 
 /// Totals since the start of the input.
@@ -47,6 +103,7 @@ struct RouterStatus {
   std::vector<NamedCounter> input = {};
   double input_cpu_seconds = 0;
   std::vector<ReaderStatus> readers = {};
+  std::optional<FrontEndStatus> front_ends = {};  ///< where there is a way to them
 
   /// Of the readers of links.
   std::uint64_t sum(std::string_view counter) const {
@@ -56,7 +113,7 @@ struct RouterStatus {
   }
   std::size_t links() const {
     std::size_t sum = 0;
-    for (const ReaderStatus& reader : readers) sum += reader.trigger_list ? 0 : reader.links;
+    for (const ReaderStatus& reader : readers) sum += reader.trigger_list ? 0 : reader.links.size();
     return sum;
   }
 };

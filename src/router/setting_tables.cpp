@@ -24,31 +24,24 @@ const Settings<RouterKeys>& router_settings() {
           &R::idle, "idle",
           {{"sleep", base::IdlePolicy::sleep}, {"yield", base::IdlePolicy::yield}, {"spin", base::IdlePolicy::spin}},
           "What a reader does when there is nothing to do: sleep is kind to the machine, spin gives the lowest latency."),
-      setting(&R::bus, "bus",
-              "Directory in which publishers say where their links are; on a shared file system if subscribers are on other "
-              "hosts. Empty: one of this user on this host."),
-      setting(&R::address, "address",
-              "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
-      setting(&R::providers, "providers",
-              "Providers of libfabric that subscribers may choose from: tcp, shm, verbs. Empty: all that this machine has."),
-      setting(
-          &R::secret_file, "secret_file",
-          "File with the secret that subscribers must know; only its owner may read it. Empty: none, on loopback alone."),
-      setting(&R::page_bytes, "page_bytes", "Size of a page, the unit that is sent.",
-              {.minimum = 1024, .maximum = 1 << 20, .unit = Unit::bytes}),
-      setting(&R::pages, "pages", "Pages that a subscription may have under way; their memory is taken when it begins.",
-              {.minimum = 2, .maximum = 65535}),
-      setting(&R::flush, "flush", "A page that is not full is sent after so long. 0s: at once, for the lowest latency.",
-              {.minimum = 0}),
-      setting(
-          &R::grace, "grace",
-          "So long a subscriber of data that went away may come back: its data are held. At the end of a run, so long one "
-          "that takes nothing is waited for.",
-          {.minimum = 0}),
+      setting(&R::publisher, transport::publisher_keys()),
       setting(&R::wait_for_subscribers, "wait_for_subscribers",
               "Starts the input only when every link has a subscriber of data."),
       setting(&R::control, "control",
               "Listens on a control socket in the runtime directory, for `rodeo route status` and `stop`."),
+  };
+  return settings;
+}
+
+const Settings<FrontEndSettings>& front_end_settings() {
+  using F = FrontEndSettings;
+  static const Settings<F> settings{
+      setting(&F::enabled, "enabled",
+              "Other processes may send to the front-ends of the input's cards, as `rodeo route send` does; each link has "
+              "one owner at a time."),
+      setting(&F::bytes_per_second, "bytes_per_second",
+              "Most bytes a second to one link; what is more waits, and its sender with it.",
+              {.minimum = 1, .maximum = 1e10, .unit = Unit::bytes}),
   };
   return settings;
 }
@@ -59,6 +52,9 @@ std::vector<settings::TableDeclaration> router_tables() {
            .keys = router_settings().keys(),
            .optional = true},
           {.path = "router.input", .help = "Where chunks come from.", .component = settings::ComponentKind::input},
+          {.path = "router.front_ends",
+           .help = "The way to the front-ends, through the cards of [router.input].",
+           .keys = front_end_settings().keys()},
           {.path = "router.metrics",
            .help = "Metrics of the router in Prometheus' text format, over HTTP at /metrics.",
            .keys = process::metrics_keys()}};

@@ -17,7 +17,8 @@ struct RouterKeys : RouterSettings {
   bool control = true;
 };
 
-const Settings<RouterKeys>& router_settings();  ///< [router]
+const Settings<RouterKeys>& router_settings();           ///< [router]
+const Settings<FrontEndSettings>& front_end_settings();  ///< [router.front_ends]
 
 /// [router] and the tables below it.
 std::vector<settings::TableDeclaration> router_tables();

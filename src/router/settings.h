@@ -1,14 +1,13 @@
 // What one router process is to do, as plain values: router/plan.h fills it from a configuration, tests fill it by hand.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/thread.h"
 #include "rodeo/parameters.h"
+#include "transport/publisher_keys.h"
 
 namespace rodeo::router {
 
@@ -19,21 +18,21 @@ struct InputSettings {
   std::string where;  ///< file:line:column of its table, for messages; may be empty
 };
 
+/// The way to the front-ends, through the cards of the input.
+struct FrontEndSettings {
+  bool enabled = false;
+  std::uint64_t bytes_per_second = 10'000'000;  ///< to one link, at most
+};
+
 struct RouterSettings {
   std::string name = "router";
   InputSettings input = {};
   std::uint32_t readers = 0;   ///< 0: one a card
   std::vector<int> cpus = {};  ///< one a reader, or empty
   base::IdlePolicy idle = base::IdlePolicy::sleep;
-  std::filesystem::path bus = {};  ///< empty: transport::default_bus()
-  std::string address = "127.0.0.1";
-  std::vector<std::string> providers = {};
-  std::filesystem::path secret_file = {};
-  std::uint32_t page_bytes = 64U << 10;
-  std::uint32_t pages = 64;
-  std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
-  std::chrono::nanoseconds grace = std::chrono::seconds{5};
+  transport::PublisherKeys publisher = {};  ///< of each reader
   bool wait_for_subscribers = false;
+  FrontEndSettings front_ends = {};
 };
 
 }  // namespace rodeo::router

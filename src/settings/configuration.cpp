@@ -203,7 +203,7 @@ class ConfigurationBuilder {
         path += fmt::format("[{}]", *position);
         at = *position < at->elements.size() ? &at->elements[*position] : nullptr;
       } else {
-        path = index ? path + "[" + name + "]" : joined(path, name);
+        path = index ? fmt::format("{}[{}]", path, name) : joined(path, name);
         if (at != nullptr) at = at->find(name);
       }
     }

@@ -1,6 +1,7 @@
 // TCP connections on which publisher and subscriber talk of pages (docs/formats/network-control.md), without waiting for anything.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,9 +32,13 @@ class ControlSocket {
   void say(const std::vector<std::byte>& encoded);
   void flush();
   bool all_said() const { return out_.empty(); }
+  /// Until something has come, or what could not be said can go, or the time is over.
+  void wait(std::chrono::milliseconds patience) const;
 
   bool is_open() const { return static_cast<bool>(socket_); }
   void close() { socket_.reset(); }
+  /// The peer will say nothing more, whatever of what it said has not been taken yet.
+  bool peer_is_gone() const;
   /// "127.0.0.1:34567"
   std::string peer() const;
 

@@ -1,12 +1,10 @@
 #include "transport/publisher.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <climits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,22 +15,20 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "base/named_counters.h"
-#include "base/sentence.h"
 #include "transport/bus.h"
 #include "transport/control_socket.h"
 #include "transport/fabric.h"
-#include "transport/handshake.h"
+#include "transport/provider_choice.h"
 #include "transport/random.h"
+#include "transport/reception.h"
 #include "transport/subscription.h"
 
 namespace rodeo::transport {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000;          // between two looks at sockets
-constexpr std::uint64_t kClockPageNs = 2'000'000;     // of a publisher that has nothing to send
-constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that somebody may take to say what he wants
+constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at sockets
+constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
-constexpr std::size_t kMostGuests = 64;
 constexpr std::size_t kMostDeparted = 16;
 constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
 
@@ -44,6 +40,11 @@ enum class Counter : std::uint8_t {
   undelivered,
   monitor_chunks_dropped,
   pages_sent,
+  pages_full,  // and on, in the order of Flush
+  pages_by_time,
+  pages_of_clock,
+  pages_at_end,
+  pages_unbuffered,
   bytes_sent,
   waits,
   refused_peers,
@@ -51,19 +52,7 @@ enum class Counter : std::uint8_t {
 };
 static_assert(kPublisherCounters.size() == static_cast<std::size_t>(Counter::count));
 
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 }  // namespace
-
-/// Somebody who has connected and not yet said what he wants.
-struct Guest {
-  ControlSocket socket;
-  Handshake handshake;
-  std::uint64_t since_ns = 0;
-};
 
 /// A subscription with its connection, or waiting for one.
 struct Client {
@@ -94,6 +83,19 @@ struct Client {
   std::string peer = {};
 };
 
+/// What subscriptions have come to, those that are gone included.
+struct Totals {
+  std::uint64_t dropped = 0;
+  std::uint64_t published = 0;
+  FlushCounts flushes{};
+
+  void add(const Subscription& of) {
+    dropped += of.dropped_chunks();
+    published += of.chunks();
+    for (std::size_t i = 0; i < flushes.size(); ++i) flushes[i] += of.flushes()[i];
+  }
+};
+
 struct Publisher::Inside {
   enum class Demand : std::uint8_t { none, monitor, data };
   struct Target {
@@ -108,22 +110,18 @@ struct Publisher::Inside {
     counts.resize(links.size());
     begun.resize(links.size());
     demand.resize(links.size());
-    if (settings.providers.empty()) settings.providers = {"tcp", "shm"};
-    if (!is_loopback(settings.address) && settings.secret.empty()) {
-      throw SetupError({"transport.no_secret",
-                        fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
-                        {},
-                        "set secret_file, for both sides, or listen at 127.0.0.1"});
-    }
-    listener = need(ControlListener::open(settings.address));
+    const Here here = Here::look();
+    if (settings.providers.empty()) settings.providers = offered_providers(here);
+    if (auto refused = refuse_open_address(settings); !refused) throw SetupError(refused.error());
+    reception.emplace(need(ControlListener::open(settings.address)), instance, settings.secret, settings.name);
     advertisement = need(Advertisement::put(
         settings.bus,
         {.name = settings.name,
          .instance = instance,
-         .host = host_name(),
-         .pid = ::getpid(),
+         .host = here.host,
+         .pid = here.pid,
          .address = settings.address,
-         .port = listener.port(),
+         .port = reception->port(),
          .providers = settings.providers,
          .page_bytes = settings.page_bytes,
          .program = "rodeo",
@@ -145,9 +143,7 @@ struct Publisher::Inside {
   // ---- what comes and goes
 
   void take_events();
-  void greet(std::uint64_t now_ns);
-  bool listen_to(Guest& guest, std::uint64_t now_ns);
-  Result<void> subscribe(Guest& guest, formats::ControlSubscribe wish, std::uint64_t now_ns);
+  Result<void> subscribe(ControlSocket& guest, formats::ControlSubscribe wish, std::uint64_t now_ns);
   Result<FabricPort*> port_of(const std::string& provider);
   Result<void> connect(Client& client, std::uint64_t now_ns, bool resumed);
   void look_at(Client& client, std::uint64_t now_ns);
@@ -165,10 +161,9 @@ struct Publisher::Inside {
   const std::uint64_t instance;
   std::vector<Fid> links;
   std::unordered_map<Fid, LinkIndex> index;
-  ControlListener listener;
+  std::optional<Reception> reception;
   std::optional<Advertisement> advertisement;
   std::map<std::string, std::unique_ptr<FabricPort>> ports;  // outlives the clients' connections
-  std::vector<Guest> guests;
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Subscriber> departed;  // who came last, last
 
@@ -189,8 +184,7 @@ struct Publisher::Inside {
   std::uint64_t looked_ns = 0;
   std::uint64_t snapshot_ns = 0;
   bool ending = false;
-  std::uint64_t dropped_of_gone = 0;
-  std::uint64_t published_to_gone = 0;
+  Totals of_gone;
 
   base::CounterBlock<Counter> counters;
   mutable std::mutex snapshot_lock;
@@ -200,6 +194,12 @@ struct Publisher::Inside {
 // ---- runs
 
 bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
+  std::uint64_t wanted = 0;
+  std::uint64_t nobodys = 0;
+  const auto count = [&] {
+    counters.add(Counter::chunks_wanted, wanted);
+    counters.add(Counter::no_subscriber, nobodys);
+  };
   for (; at_run < runs.size(); ++at_run) {
     const ChunkRun& run = runs[at_run];
     if (!in_hand) {
@@ -217,6 +217,7 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
           counters.add(Counter::waits);
           ++client.waits;
           in_hand = run;
+          count();
           return false;
         }
       }
@@ -229,12 +230,13 @@ bool Publisher::Inside::publish(std::span<const ChunkRun> runs) {
     in_hand.reset();
     const std::uint32_t chunks = run.more_follows ? 0 : run.count;
     const std::uint32_t taken = std::min(in_pages, chunks);
-    counters.add(Counter::chunks_wanted, taken);
-    counters.add(Counter::no_subscriber, chunks - taken);
+    wanted += taken;
+    nobodys += chunks - taken;
     counts[run.link] += chunks;
     begun[run.link] = run.more_follows;
   }
   at_run = 0;
+  count();
   return true;
 }
 
@@ -281,55 +283,6 @@ void Publisher::Inside::take_events() {
   }
 }
 
-void Publisher::Inside::greet(std::uint64_t now) {
-  while (guests.size() < kMostGuests) {
-    auto socket = listener.accept();
-    if (!socket) break;
-    Guest guest{std::move(*socket),
-                Handshake(Handshake::Side::publisher,
-                          {.secret_required = !settings.secret.empty(),
-                           .nonce = random_bytes<32>(),
-                           .instance = instance,
-                           .program = "rodeo"},
-                          settings.secret),
-                now};
-    std::vector<std::byte> hello;
-    guest.handshake.begin(hello);
-    guest.socket.say(hello);
-    guests.push_back(std::move(guest));
-  }
-  std::erase_if(guests, [&](Guest& guest) { return listen_to(guest, now); });
-}
-
-// True: he is no guest any more.
-bool Publisher::Inside::listen_to(Guest& guest, std::uint64_t now) {
-  const auto refused = [&](const Error& why) {
-    if (why.code == "transport.closed") return true;
-    counters.add(Counter::refused_peers);
-    base::log_warning("publisher {}: {} is turned away: {}", settings.name, guest.socket.peer(), base::in_a_line(why));
-    guest.socket.flush();
-    return true;
-  };
-  guest.socket.flush();
-  for (;;) {
-    auto message = guest.socket.next();
-    if (!message) return refused(message.error());
-    if (!*message) break;
-    if (guest.handshake.done() && std::holds_alternative<formats::ControlSubscribe>(**message)) {
-      const auto subscribed = subscribe(guest, std::get<formats::ControlSubscribe>(std::move(**message)), now);
-      if (subscribed) return true;
-      guest.socket.say(formats::ControlRefuse{subscribed.error().code, subscribed.error().what});
-      return refused(subscribed.error());
-    }
-    std::vector<std::byte> reply;
-    const auto taken = guest.handshake.take(**message, reply);
-    guest.socket.say(reply);
-    if (!taken) return refused(taken.error());
-  }
-  if (now - guest.since_ns < kGreetingNs) return false;
-  return refused({"transport.protocol", "it did not say what it wants in time"});
-}
-
 Result<FabricPort*> Publisher::Inside::port_of(const std::string& provider) {
   if (std::ranges::find(settings.providers, provider) == settings.providers.end()) {
     return std::unexpected(
@@ -340,7 +293,7 @@ Result<FabricPort*> Publisher::Inside::port_of(const std::string& provider) {
   return port.get();
 }
 
-Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscribe wish, std::uint64_t now) {
+Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::ControlSubscribe wish, std::uint64_t now) {
   const auto known = std::ranges::find_if(clients, [&](const auto& client) {
     return client->state != Client::State::gone && client->subscription.wish().session == wish.session;
   });
@@ -353,6 +306,9 @@ Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscrib
     }
     disconnect(*client);
     client->subscription.resume(std::move(wish));
+  } else if (clients.size() >= settings.most_subscribers) {
+    return std::unexpected(Error{"transport.too_many", fmt::format("publisher {} has {} subscribers, and takes no more",
+                                                                   settings.name, clients.size())});
   } else {
     std::vector<LinkIndex> positions;
     for (const Fid fid : wish.links) {
@@ -379,10 +335,10 @@ Result<void> Publisher::Inside::subscribe(Guest& guest, formats::ControlSubscrib
     client = clients.back().get();
     client->had_run = run_number;
   }
-  client->socket = std::move(guest.socket);
+  client->socket = std::move(guest);
   client->peer = client->socket.peer();
   if (auto connected = connect(*client, now, resumed); !connected) {
-    guest.socket = std::move(client->socket);
+    guest = std::move(client->socket);
     client->state = Client::State::gone;
     retarget();
     return connected;
@@ -429,7 +385,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
   const bool silent = now - client.last_page_ns >= kClockPageNs && !client.subscription.ring().next();
   if (old || silent || ending || client.leaves) {
-    (void)client.subscription.close_page(clock_ns, silent && !ending && !client.leaves);
+    const Flush why = ending || client.leaves ? Flush::end : old ? Flush::time : Flush::clock;
+    (void)client.subscription.close_page(clock_ns, why);
     send(client, now);
   }
   if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
@@ -497,9 +454,12 @@ void Publisher::Inside::retarget() {
     if (client->state != Client::State::gone) return false;
     const Subscription& of = client->subscription;
     if (in_hand) in_pages = std::max(in_pages, client->place.chunk);
-    dropped_of_gone += of.dropped_chunks() + (of.wish().monitor ? of.unsent_chunks() : 0);
-    published_to_gone += of.chunks();
-    if (!of.wish().monitor) counters.add(Counter::undelivered, of.unsent_chunks());
+    of_gone.add(of);
+    if (of.wish().monitor) {
+      of_gone.dropped += of.unsent_chunks();
+    } else {
+      counters.add(Counter::undelivered, of.unsent_chunks());
+    }
     if (departed.size() == kMostDeparted) departed.erase(departed.begin());
     departed.push_back(seen(*client));
     return true;
@@ -530,6 +490,9 @@ Publisher::Subscriber Publisher::Inside::seen(const Client& client) {
           .chunks = subscription.chunks(),
           .bytes = client.bytes,
           .pages = subscription.ring().closed(),
+          .page_slots = subscription.ring().slots(),
+          .pages_filled = subscription.ring().filled(),
+          .page_bytes = subscription.ring().page_bytes(),
           .dropped_chunks = subscription.dropped_chunks(),
           .waits = client.waits,
           .pending_chunks = subscription.unsent_chunks()};
@@ -537,21 +500,29 @@ Publisher::Subscriber Publisher::Inside::seen(const Client& client) {
 
 void Publisher::Inside::take_snapshot() {
   std::vector<Subscriber> now = departed;
-  std::uint64_t dropped = dropped_of_gone;
-  std::uint64_t published = published_to_gone;
+  Totals totals = of_gone;
   for (const auto& client : clients) {
-    const Subscription& subscription = client->subscription;
-    dropped += subscription.dropped_chunks();
-    published += subscription.chunks();
+    totals.add(client->subscription);
     now.push_back(seen(*client));
   }
-  counters.add(Counter::monitor_chunks_dropped, dropped - counters.read(Counter::monitor_chunks_dropped));
-  counters.add(Counter::chunks_published, published - counters.read(Counter::chunks_published));
+  const auto show = [&](Counter counter, std::uint64_t value) { counters.add(counter, value - counters.read(counter)); };
+  show(Counter::monitor_chunks_dropped, totals.dropped);
+  show(Counter::chunks_published, totals.published);
+  for (std::size_t i = 0; i < totals.flushes.size(); ++i)
+    show(static_cast<Counter>(static_cast<std::size_t>(Counter::pages_full) + i), totals.flushes[i]);
   const std::scoped_lock lock(snapshot_lock);
   snapshot = std::move(now);
 }
 
 // ---- what others call
+
+Result<void> refuse_open_address(const PublisherSettings& settings) {
+  if (is_loopback(settings.address) || !settings.secret.empty()) return {};
+  return std::unexpected(Error{"transport.no_secret",
+                               fmt::format("{} is reached from other hosts, and there is no secret", settings.address),
+                               {},
+                               "set secret_file, for both sides, or listen at 127.0.0.1"});
+}
 
 Publisher::Publisher(PublisherSettings settings, std::span<const Fid> links, bool trigger_list)
     : inside_(std::make_unique<Inside>(std::move(settings), links, trigger_list)) {}
@@ -582,7 +553,15 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   if (gone) in.take_snapshot();
   if (!look) return;
   in.looked_ns = now_ns;
-  in.greet(now_ns);
+  const std::uint64_t turned_away =
+      in.reception->greet(now_ns, [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
+        auto* const wish = std::get_if<formats::ControlSubscribe>(&said);
+        if (wish == nullptr)
+          return std::unexpected(
+              Error{"transport.protocol", fmt::format("publisher {} is asked for no links", in.settings.name)});
+        return in.subscribe(guest, std::move(*wish), now_ns);
+      });
+  in.counters.add(Counter::refused_peers, turned_away);
   if (now_ns - in.snapshot_ns >= kSnapshotNs || in.ending) {
     in.snapshot_ns = now_ns;
     in.take_snapshot();
@@ -591,6 +570,9 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
 
 bool Publisher::wanted(LinkIndex link) const { return inside_->demand[link] != Inside::Demand::none; }
 std::uint64_t Publisher::wanted_changes() const { return inside_->demand_changes; }
+
+bool Publisher::wanted_as_data(LinkIndex link) const { return inside_->demand[link] == Inside::Demand::data; }
+void Publisher::skip(LinkIndex link, std::uint32_t chunks) { inside_->counts[link] += chunks; }
 
 bool Publisher::all_links_subscribed() const {
   return std::ranges::all_of(inside_->targets, [](const auto& of) {

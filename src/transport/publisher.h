@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/counters.h"
+#include "base/error.h"
 #include "rodeo/chunk.h"
 #include "rodeo/input.h"
 
@@ -23,19 +24,28 @@ struct PublisherSettings {
   std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
   std::string secret = {};                  ///< required where `address` is no loopback
   std::uint32_t page_bytes = 64U << 10;
-  std::uint32_t pages = 64;  ///< that a subscription may have under way
+  std::uint32_t pages = 64;            ///< that a subscription may have under way
+  std::size_t most_subscribers = 256;  ///< at a time, with the memory of their pages
   std::chrono::nanoseconds flush = std::chrono::milliseconds{1};
   std::chrono::nanoseconds grace = std::chrono::seconds{5};
 };
 
+/// Error transport.no_secret: other hosts reach it, and anybody there could.
+Result<void> refuse_open_address(const PublisherSettings& settings);
+
 /// What counters() has. A chunk in parts counts with its last. All chunks given to publish() are wanted or without a subscriber.
-inline constexpr std::array<base::CounterInfo, 9> kPublisherCounters{{
+inline constexpr std::array<base::CounterInfo, 14> kPublisherCounters{{
     {"chunks_wanted", "chunks", "Chunks that went into pages, of one subscriber or more."},
     {"chunks_published", "chunks", "Chunks in pages, once for each subscriber."},
     {"no_subscriber", "chunks", "Chunks that no subscriber wanted."},
     {"undelivered", "chunks", "Chunks in pages for subscribers of data who did not come back for them."},
     {"monitor_chunks_dropped", "chunks", "Chunks that a monitor had no room for."},
     {"pages_sent", "pages", "Pages sent to subscribers."},
+    {"pages_full", "pages", "Pages closed because the next chunk had no room."},
+    {"pages_by_time", "pages", "Pages closed because their first chunk had waited for `flush`."},
+    {"pages_of_clock", "pages", "Pages closed to tell the time: there was little or nothing to send."},
+    {"pages_at_end", "pages", "Pages closed because the subscriber left or no more came."},
+    {"pages_unbuffered", "pages", "Pages closed after each run, as the subscriber wanted."},
     {"bytes_sent", "bytes", "Bytes of the pages sent, headers included."},
     {"waits", "times", "Times that a subscriber of data had no room, so that the reader had to wait."},
     {"refused_peers", "peers",
@@ -68,6 +78,10 @@ class Publisher {
   bool wanted(LinkIndex link) const;
   /// Changes whenever wanted() of some link does.
   std::uint64_t wanted_changes() const;
+  /// By a subscriber of data: publish() waits for it.
+  bool wanted_as_data(LinkIndex link) const;
+  /// So many chunks of a link were lost before they came here: subscribers see that they lack them. Not while publish() returns false.
+  void skip(LinkIndex link, std::uint32_t chunks);
   /// Every link has a subscriber of data that is there.
   bool all_links_subscribed() const;
 
@@ -90,6 +104,9 @@ class Publisher {
     std::uint64_t chunks = 0;
     std::uint64_t bytes = 0;
     std::uint64_t pages = 0;
+    std::uint32_t page_slots = 0;    ///< pages that there is memory for
+    std::uint32_t pages_filled = 0;  ///< of these: waiting for credit or for the network
+    std::uint64_t page_bytes = 0;    ///< memory of one
     std::uint64_t dropped_chunks = 0;
     std::uint64_t waits = 0;           ///< publish() that returned false since this one had no room
     std::uint64_t pending_chunks = 0;  ///< of `chunks`: in pages that it has not taken

@@ -32,7 +32,11 @@ Result<FabricPort*> FabricPorts::of(const std::string& provider) {
 }
 
 Subscriber::Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports)
-    : settings_(std::move(settings)), links_(std::move(links)), ports_(ports), session_(random_number()) {}
+    : settings_(std::move(settings)),
+      links_(std::move(links)),
+      ports_(ports),
+      here_(Here::look()),
+      session_(random_number()) {}
 
 Subscriber::~Subscriber() { close(); }
 
@@ -53,7 +57,8 @@ void Subscriber::progress(std::uint64_t now_ns) {
   talk(now_ns);
   const bool greeted = state_ == State::flowing || state_ == State::ended || state_ == State::away;
   if (state_ == State::flowing) give_credit();
-  if (!greeted && now_ns - called_ns_ > kGreetingNs) broken(fmt::format("publisher {} does not answer", publisher_));
+  if (!greeted && now_ns - called_ns_ > kGreetingNs)
+    broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
 
 // Whom the bus names for these links, if he answers.
@@ -69,7 +74,16 @@ void Subscriber::call(std::uint64_t now_ns) {
     const bool has_all =
         std::ranges::all_of(links_, [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); });
     if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
+    if (!settings_.publisher.empty() && entry.name != settings_.publisher) continue;
     publisher_ = entry.name;
+    const std::vector<std::string> choice = provider_choice(settings_.provider, entry, here_);
+    if (choice.empty()) {
+      trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
+      continue;
+    }
+    provider_ = choice[failures_ % choice.size()];
+    choices_ = choice.size();
+    asked_provider_ = false;
     auto socket = ControlSocket::call(entry.address, entry.port);
     if (!socket) {
       trouble_ = base::in_a_line(socket.error());
@@ -96,10 +110,10 @@ void Subscriber::talk(std::uint64_t /*now_ns*/) {
   socket_.flush();
   while (state_ != State::away && state_ != State::ended) {
     auto message = socket_.next();
-    if (!message) return broken(base::in_a_line(message.error()));
+    if (!message) return broken(message.error());
     if (!*message) return;
     const auto taken = take(**message);
-    if (!taken) return broken(base::in_a_line(taken.error()));
+    if (!taken) return broken(taken.error());
   }
 }
 
@@ -128,7 +142,8 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
 }
 
 Result<void> Subscriber::subscribe() {
-  port_ = RODEO_TRY(ports_.of(settings_.provider));
+  asked_provider_ = true;
+  port_ = RODEO_TRY(ports_.of(provider_));
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
   if (page_bytes_ != entry_->page_bytes && received_.empty() && all_home) {
     page_bytes_ = entry_->page_bytes;
@@ -147,7 +162,7 @@ Result<void> Subscriber::subscribe() {
                                         .unbuffered = settings_.unbuffered,
                                         .trigger_list = settings_.trigger_list,
                                         .name = settings_.name,
-                                        .provider = settings_.provider,
+                                        .provider = provider_,
                                         .page_bytes = page_bytes_,
                                         .pages = settings_.pages,
                                         .address = port_->address(connection_),
@@ -175,6 +190,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       ++connections_;
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
+      last_end_.reset();
       give_credit();
       break;
     case FabricPort::Event::What::received:
@@ -187,7 +203,7 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
         state_ = State::ended;
       }
       break;
-    case FabricPort::Event::What::broken: broken("the fabric's connection is gone"); break;
+    case FabricPort::Event::What::broken: broken({"transport.closed", "the fabric's connection is gone"}); break;
     case FabricPort::Event::What::sent: break;
   }
   return true;
@@ -217,7 +233,7 @@ void Subscriber::give_credit() {
   socket_.say(formats::ControlCredit{told_});
 }
 
-void Subscriber::refuse(const std::string& why) { broken(why); }
+void Subscriber::refuse(const std::string& why) { broken({"transport.protocol", why}); }
 
 void Subscriber::leave() {
   if (leaving_) return;
@@ -225,9 +241,18 @@ void Subscriber::leave() {
   if (state_ == State::flowing) socket_.say(formats::ControlLeave{});
 }
 
-void Subscriber::broken(const std::string& why) {
-  if (state_ == State::flowing) base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, why);
-  trouble_ = why;
+void Subscriber::broken(Error why) {
+  // It may be the provider: the next is tried before anything is said.
+  const bool tries_next = asked_provider_ && state_ != State::flowing && ++failures_ % choices_ != 0;
+  trouble_ = base::in_a_line(why);
+  if (state_ == State::flowing) {
+    base::log_warning("publisher {} is gone ({}); it is looked for", publisher_, trouble_);
+  } else if (tries_next) {
+    base::log_info("publisher {}: {}; another network is tried", publisher_, trouble_);
+  } else if (!last_end_ || last_end_->code != why.code) {  // it may go on like this
+    base::log_warning("publisher {}: {}; it is asked again", publisher_, trouble_);
+  }
+  if (!tries_next) last_end_ = std::move(why);
   close();
   state_ = State::away;
 }

@@ -18,18 +18,20 @@
 #include "transport/control_socket.h"
 #include "transport/fabric.h"
 #include "transport/handshake.h"
+#include "transport/provider_choice.h"
 
 namespace rodeo::transport {
 
 struct SubscriberSettings {
   std::string name;              ///< as publishers show it
   std::filesystem::path bus;     ///< where publishers are found
-  std::string provider = "tcp";  ///< that is asked for
+  std::string provider = "tcp";  ///< that is asked for; "auto": the fastest that both sides have
   std::string secret = {};       ///< empty: publishers are believed
   std::uint32_t pages = 64;      ///< that may be under way; a publisher may give less
   bool monitor = false;          ///< loses chunks rather than hold the publisher up
   bool unbuffered = false;       ///< pages go as soon as they have something
   bool trigger_list = false;     ///< the trigger's list, which is no link
+  std::string publisher = {};    ///< of this name; empty: whoever has the links
 };
 
 /// The ports of one thread, by provider.
@@ -104,6 +106,8 @@ class Subscriber {
   const std::string& publisher() const { return publisher_; }
   /// Why there is no connection now, for people; empty while there is one.
   const std::string& trouble() const { return trouble_; }
+  /// What ended the last connection, if there was one and no other followed: a publisher that refuses says why.
+  const std::optional<Error>& last_end() const { return last_end_; }
 
  private:
   enum class State : std::uint8_t {
@@ -121,13 +125,18 @@ class Subscriber {
   Result<void> subscribe();
   Result<void> accepted(const formats::ControlAccept& accept);
   void give_credit();
-  void broken(const std::string& why);
+  void broken(Error why);
   void close();
 
   const SubscriberSettings settings_;
   const std::vector<Fid> links_;
   FabricPorts& ports_;
+  const Here here_;
   std::string publisher_;
+  std::string provider_;      // of the publisher's, that is tried
+  std::size_t choices_ = 1;   // providers that there are to try
+  std::size_t failures_ = 0;  // of providers: the next attempt is with the next
+  bool asked_provider_ = false;
 
   State state_ = State::away;
   std::uint64_t session_;
@@ -156,6 +165,7 @@ class Subscriber {
   bool leaving_ = false;
   std::uint64_t left_ns_ = 0;
   std::string trouble_;
+  std::optional<Error> last_end_;
 };
 
 }  // namespace rodeo::transport

@@ -78,18 +78,23 @@ bool Subscription::append(std::size_t position, std::uint32_t count, const Chunk
     const bool whole = writer->append(static_cast<LinkIndex>(position), count - state.base + before, run, from);
     chunks_ += run.more_follows ? 0 : from.chunk - before;
     if (whole) break;
-    ring_.close(clock_ns_ - clock_begin_, chunks_);
+    close(Flush::full);
   }
-  if (wish_.unbuffered) ring_.close(clock_ns_ - clock_begin_, chunks_);
+  if (wish_.unbuffered) close(Flush::unbuffered);
   return true;
 }
 
-bool Subscription::close_page(std::uint64_t clock_ns, bool empty) {
+bool Subscription::close_page(std::uint64_t clock_ns, Flush why) {
   clock_ns_ = clock_ns;
-  if (!ring_.has_runs() && !empty) return true;
+  if (!ring_.has_runs() && why != Flush::clock) return true;
   if (ring_.writer() == nullptr) return false;
-  ring_.close(clock_ns_ - clock_begin_, chunks_);
+  close(why);
   return true;
+}
+
+void Subscription::close(Flush why) {
+  ring_.close(clock_ns_ - clock_begin_, chunks_);
+  ++flushes_[static_cast<std::size_t>(why)];
 }
 
 }  // namespace rodeo::transport

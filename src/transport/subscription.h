@@ -1,6 +1,7 @@
 // What a publisher has of one subscriber: the links that it wants, and the pages that are on their way to it. No socket, no thread, no clock of its own.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,11 +13,23 @@
 
 namespace rodeo::transport {
 
+/// Why a page was closed.
+enum class Flush : std::uint8_t {
+  full,        ///< the next chunk had no room
+  time,        ///< its first run had waited for long enough
+  clock,       ///< to say the time: there was little or nothing to send
+  end,         ///< the subscriber leaves, or no more will come
+  unbuffered,  ///< the subscriber wants each run at once
+  count
+};
+using FlushCounts = std::array<std::uint64_t, static_cast<std::size_t>(Flush::count)>;
+
 /// Fills pages in a ring of slots, one after the other. A slot is filled, then full, then the network's, then free.
 class PageRing {
  public:
   PageRing(std::span<std::byte> memory, std::size_t page_bytes);
 
+  std::size_t page_bytes() const { return page_bytes_; }
   std::uint32_t slots() const { return static_cast<std::uint32_t>(busy_.size()); }
 
   /// The page that is being filled; nullptr: there is no slot for one.
@@ -38,7 +51,8 @@ class PageRing {
   /// The connection is gone. What had not been sent is sent again.
   void unsend();
 
-  std::uint64_t closed() const { return closed_; }  ///< pages in all
+  std::uint64_t closed() const { return closed_; }                                      ///< pages in all
+  std::uint32_t filled() const { return static_cast<std::uint32_t>(closed_ - done_); }  ///< of these, not free again
   bool empty() const { return done_ == closed_ && !has_runs(); }
   std::uint64_t sent_chunks() const { return sent_chunks_; }
 
@@ -78,8 +92,8 @@ class Subscription {
   /// the same. A monitor is never short of slots: chunks are dropped.
   bool append(std::size_t position, std::uint32_t count, const ChunkRun& run, formats::RunPlace& from);
 
-  /// Closes the page that is being filled, if it has something or `empty` ones are asked for. `clock_ns`: of the stream. False: there was no slot.
-  bool close_page(std::uint64_t clock_ns, bool empty);
+  /// Closes the page that is being filled, if it has something or is to tell the clock. `clock_ns`: of the stream. False: there was no slot.
+  bool close_page(std::uint64_t clock_ns, Flush why);
 
   /// All runs that the stream has had up to this time are in pages.
   void set_clock(std::uint64_t clock_ns) { clock_ns_ = clock_ns; }
@@ -88,6 +102,7 @@ class Subscription {
   /// In pages that the network has not taken.
   std::uint64_t unsent_chunks() const { return chunks_ - ring_.sent_chunks(); }
   std::uint64_t dropped_chunks() const { return dropped_chunks_; }
+  const FlushCounts& flushes() const { return flushes_; }  ///< pages by the reason for which they were closed
 
  private:
   struct State {
@@ -95,6 +110,8 @@ class Subscription {
     bool wanted = true;
     bool skips_rest = false;  // of a chunk in parts, whose beginning it has not had
   };
+
+  void close(Flush why);
 
   formats::ControlSubscribe wish_;
   std::vector<LinkIndex> links_;
@@ -104,6 +121,7 @@ class Subscription {
   std::uint64_t clock_ns_;
   std::uint64_t chunks_ = 0;
   std::uint64_t dropped_chunks_ = 0;
+  FlushCounts flushes_{};
 };
 
 }  // namespace rodeo::transport

@@ -52,7 +52,7 @@ TEST_F(UnixEndpointTest, ANameHasOneOwner) {
 
 TEST_F(UnixEndpointTest, ReplacesWhatADeadProcessLeft) {
   (void)listen_unix(path());  // closed, not removed
-  UniqueFd(::open(lock().c_str(), O_CREAT | O_RDWR, 0600));
+  (void)UniqueFd(::open(lock().c_str(), O_CREAT | O_RDWR, 0600));
   ASSERT_FALSE(somebody_listens(path()));
   EXPECT_TRUE(opened());
 }

@@ -268,8 +268,8 @@ class EmulatedCards : public testing::Test {
 
 TEST_F(EmulatedCards, AreTheSocketsOfTheRuntimeDirectory) {
   doubles::ScriptedServer server(directory_.file("cards/0000:3b:00.0.sock"), cru::kPciId);
-  std::ofstream(directory_.file("cards/0000:3b:00.0.lock"));
-  std::ofstream(directory_.file("cards/0000:3c:00.0.sock"));  // no socket
+  std::ofstream(directory_.file("cards/0000:3b:00.0.lock")).flush();
+  std::ofstream(directory_.file("cards/0000:3c:00.0.sock")).flush();  // no socket
   doubles::ScriptedServer junk(directory_.file("cards/junk.sock"), cru::kPciId);
   const auto found = pci::emulated_functions();
   ASSERT_EQ(found.size(), 2u);
@@ -283,7 +283,7 @@ TEST_F(EmulatedCards, CannotBeLookedForWhereTheirDirectoryCannotBeRead) {
   EXPECT_TRUE(pci::look_for_emulated_functions());
   std::filesystem::remove(directory_.file("cards"));
   EXPECT_TRUE(pci::look_for_emulated_functions()) << "no directory, no cards";
-  std::ofstream(directory_.file("cards"));
+  std::ofstream(directory_.file("cards")).flush();
   EXPECT_TRUE(pci::emulated_functions().empty());
   const auto looked = pci::look_for_emulated_functions();
   ASSERT_FALSE(looked);

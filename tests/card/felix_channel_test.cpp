@@ -84,19 +84,31 @@ TEST_F(FelixChannelTest, SuperpagesFollowEachOtherRoundTheRing) {
   std::uint64_t next = 3;
   std::uint64_t expected = 0;
   for (int lap = 0; lap < 40; ++lap) {
-    ASSERT_EQ(push(next % 4), PushStatus::done);
-    ++next;
+    while (push(next % 4) == PushStatus::done) ++next;
     ASSERT_TRUE(channel_->fill());
     felix_.advance(kSize);
     ASSERT_TRUE(channel_->fill());
-    if (lap == 2) expected = 3;  // the wide one counts for two
     while (const auto page = channel_->pop()) {
       EXPECT_TRUE(page->filled());
-      if (lap > 2) {
-        EXPECT_EQ(page->offset, expected++ % 4 * kSize);
-      }
+      EXPECT_EQ(page->offset, expected % kRing);
+      expected += page->bytes;
     }
   }
+  EXPECT_EQ(expected, 40 * kSize);
+}
+
+TEST_F(FelixChannelTest, APieceOfTheRingIsGivenToTheCardOnceUntilItIsPopped) {
+  start();
+  for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(push(i), PushStatus::done);
+  EXPECT_EQ(push(0), PushStatus::full) << "waits for the card";
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(push(0), PushStatus::full) << "the card has it";
+  felix_.advance(kSize);
+  ASSERT_TRUE(channel_->fill());
+  EXPECT_EQ(push(0), PushStatus::full) << "it is ready, and nobody has read it";
+  ASSERT_TRUE(channel_->pop());
+  EXPECT_EQ(push(0), PushStatus::done);
+  EXPECT_EQ(push(1), PushStatus::full);
 }
 
 TEST_F(FelixChannelTest, AStopReturnsTheBeginOfTheLastSuperpage) {

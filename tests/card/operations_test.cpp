@@ -189,7 +189,7 @@ TEST(UserLogic, RandomSizesAreTurnedOverOnlyIfNeeded) {
 
 /// Behind ddl_command: an SIU that answers with these words.
 struct Siu : Written {
-  explicit Siu(std::vector<std::uint32_t> answers) : Written(card_registers::crorc::kPciId) {
+  explicit Siu(const std::vector<std::uint32_t>& answers) : Written(card_registers::crorc::kPciId) {
     function->after_write = [this, answers](unsigned bar, std::uint64_t offset, std::uint32_t value) {
       if (bar == 2 && offset == 0x18) {
         commands.push_back(value);

@@ -61,7 +61,7 @@ TEST(ErrorCodes, ACodeBeginsWithItsRoomOrWithWhatIsWrong) {
 
 TEST(ErrorCodes, EveryExplanationIsAWholeSentence) {
   for (const ErrorCode& entry : error_codes()) {
-    EXPECT_TRUE(entry.text.ends_with(".")) << entry.code;
+    EXPECT_TRUE(entry.text.ends_with('.')) << entry.code;
     EXPECT_GT(entry.text.size(), 30u) << entry.code;
   }
 }

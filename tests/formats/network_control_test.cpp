@@ -69,7 +69,11 @@ std::vector<ControlMessage> one_of_each() {
           ControlCredit{1ULL << 40},
           ControlWant{65'534, true},
           ControlEnd{3},
-          ControlLeave{}};
+          ControlLeave{},
+          ControlClaim{.name = "detector", .links = {Fid{0x1000000000408000}, Fid{0x1000000000418000}}},
+          ControlClaimed{},
+          ControlSend{.number = 7, .link = 1, .message = bytes_of({1, 2, 3})},
+          ControlAnswer{.number = 7, .code = "router.front_end_full", .what = "no room", .answer = bytes_of({4})}};
 }
 
 // Where the fields of a SUBSCRIBE begin in its message.
@@ -141,7 +145,7 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
   EXPECT_EQ(refusal(header(kMostControlBytes + 1, 3, 0)),
             "byte 0: size of a message is 1048577, at most 1048576 is possible");
   EXPECT_NE(refusal(header(0, 0, 0)).find("type of a message"), std::string::npos);
-  EXPECT_NE(refusal(header(0, 10, 0)).find("type of a message"), std::string::npos);
+  EXPECT_NE(refusal(header(0, 14, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 9, 1)).find("reserved"), std::string::npos);
   // The most of each type, and one more.
   const std::vector<std::uint32_t> most{4096, 32, 364 + 8 * 65535 - 2, 284, 580, 8, 4, 8, 0};
@@ -198,6 +202,24 @@ TEST(NetworkControl, LengthsAreNotTrusted) {
       put(bytes, field, static_cast<std::uint16_t>(length));
       EXPECT_FALSE(take_control(bytes).has_value()) << field << " " << length;
     }
+  }
+}
+
+TEST(NetworkControl, MessagesToFrontEndsMayBeAsLongAsTheirNumbersCanTell) {
+  ControlClaim claim{.name = std::string(64, 'n')};
+  for (std::uint64_t i = 0; i < 65'535; ++i) claim.links.push_back(Fid{i});
+  const std::vector<ControlMessage> longest{
+      claim, ControlSend{.number = ~0ULL, .link = 65'535, .message = std::vector<std::byte>(65'535)},
+      ControlAnswer{.number = 1,
+                    .code = std::string(64, 'c'),
+                    .what = std::string(512, 'w'),
+                    .answer = std::vector<std::byte>(65'535)}};
+  for (const ControlMessage& message : longest) {
+    const auto bytes = written(message);
+    const auto taken = take_control(bytes);
+    ASSERT_TRUE(taken && *taken) << message.index();
+    EXPECT_EQ((*taken)->message, message);
+    EXPECT_NE(refusal(resized(bytes, 1)).find("size of a message"), std::string::npos) << message.index();
   }
 }
 

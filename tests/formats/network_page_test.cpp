@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <random>
@@ -129,6 +130,29 @@ TEST(NetworkPage, RunsOfALinkThatFollowEachOtherAreOne) {
   sender.flush();
   EXPECT_EQ(sender.runs, 3U);
   EXPECT_EQ(sender.collector.links[5].size(), 264U);
+}
+
+// Of a block, where something stands between chunks; memory ends with the last chunk, and with the page.
+TEST(NetworkPage, ChunksThatDoNotTouchAreCopiedWithoutWhatIsBetween) {
+  for (std::uint32_t size = 1; size <= 80; ++size) {
+    for (const std::uint32_t between : {1U, 2U, 7U, 24U}) {
+      constexpr std::uint32_t kChunks = 5;
+      std::vector<std::byte> source((kChunks - 1) * (size + between) + size);
+      for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + 1);
+      const ChunkRun run{.data = source.data(), .size = size, .stride = size + between, .count = kChunks};
+      std::vector<std::byte> memory((kNetworkPageHeaderBytes + kNetworkRunHeaderBytes + kChunks * size + 7) / 8 * 8);
+      memory.resize(std::max(memory.size(), NetworkPageWriter::kLeastBytes));
+      NetworkPageWriter writer(memory);
+      RunPlace place;
+      ASSERT_TRUE(writer.append(0, 0, run, place));
+      NetworkPageReader reader(1, memory.size());
+      ASSERT_TRUE(reader.read(writer.finish(0, 0)));
+      ASSERT_EQ(reader.runs().size(), 1U);
+      ASSERT_EQ(reader.runs()[0].count, kChunks);
+      for (std::uint32_t i = 0; i < kChunks; ++i)
+        ASSERT_TRUE(std::ranges::equal(reader.runs()[0].chunk(i), run.chunk(i))) << size << " B, " << between << " between";
+    }
+  }
 }
 
 TEST(NetworkPage, CostsLessThanAByteAChunkOfFortyBytes) {

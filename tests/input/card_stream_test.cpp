@@ -114,7 +114,7 @@ struct Card {
     std::vector<CardStream::Walk> walks(1);
     walks[0].spans = spans;
     walks[0].decoder = make_block_span_decoder({}, 4096, elinks);
-    walks[0].links = indices;
+    walks[0].links = std::move(indices);
     return std::make_unique<CardStream>(std::move(walks));
   }
   // Cut into spans of `blocks_each` blocks.

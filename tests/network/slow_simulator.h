@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -201,7 +202,8 @@ class SlowSimulator {
         return;
       }
       const double hz = s_.traffic.readout_service_hz;
-      const auto interval = hz > 0 ? static_cast<Picoseconds>(static_cast<double>(kPicosecondsPerSecond) / hz + 0.5) : 0;
+      const auto interval =
+          hz > 0 ? static_cast<Picoseconds>(std::llround(static_cast<double>(kPicosecondsPerSecond) / hz)) : 0;
       service_free_[from] = std::max(now_, service_free_[from]) + interval;
       Picoseconds time = service_free_[from] + s_.traffic.readout_response_ns * kPicosecondsPerNanosecond;
       if (s_.traffic.readout_jitter_ns != 0)
@@ -409,7 +411,8 @@ class SlowSimulator {
       ++outcome_.events_completed;
       outcome_.latency_max_ns = std::max(outcome_.latency_max_ns, (now_ - event.assigned) / kPicosecondsPerNanosecond);
       const double hz = s_.traffic.node_service_hz;
-      const auto interval = hz > 0 ? static_cast<Picoseconds>(static_cast<double>(kPicosecondsPerSecond) / hz + 0.5) : 0;
+      const auto interval =
+          hz > 0 ? static_cast<Picoseconds>(std::llround(static_cast<double>(kPicosecondsPerSecond) / hz)) : 0;
       one.service_free = std::max(now_, one.service_free) + interval;
       const Picoseconds done =
           one.service_free + s_.traffic.processing_ns * kPicosecondsPerNanosecond + way_back_ + out_.of(sizes_.header);

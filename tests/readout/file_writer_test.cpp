@@ -154,7 +154,7 @@ class Writer : public testing::Test {
                                                   fs::directory_iterator(),
                                                   [](const auto& entry) { return entry.path().extension() != ".data"; }));
   }
-  fs::path writer_directory_or(fs::path other) const { return directory_.empty() ? other : directory_; }
+  fs::path writer_directory_or(const fs::path& other) const { return directory_.empty() ? other : directory_; }
   void expect_equal(const ReadEvent& event, const FragmentPtr& fragment) const {
     EXPECT_EQ(event.fields.l1id, fragment->l1id);
     std::vector<std::byte> data(fragment->payload_bytes());

@@ -52,7 +52,8 @@ class Processor : public testing::Test {
     processor_.reset();
     EXPECT_EQ(pool_.out(), 0u) << "every reference returned";
   }
-  FragmentProcessor& make(WorkTraits traits, FunctionWork::Function function, ProcessorSettings settings = {}) {
+  FragmentProcessor& make(WorkTraits traits, const FunctionWork::Function& function,
+                          const ProcessorSettings& settings = {}) {
     processor_ =
         std::make_unique<FragmentProcessor>(settings, [=] { return std::make_unique<FunctionWork>(traits, function); });
     processor_->link(&end_);

@@ -19,7 +19,7 @@ namespace rodeo::test {
 /// Chunks are of the event that their link has its turn for, unless a test says otherwise.
 class FullFixture {
  public:
-  explicit FullFixture(std::uint32_t links, std::uint32_t groups, readout::FullSettings settings = {},
+  explicit FullFixture(std::uint32_t links, std::uint32_t groups, const readout::FullSettings& settings = {},
                        std::uint32_t l1id_bits = 32)
       : fids(GbtFixture::make_fids(links)), input(fids), turn(links / groups), bits(l1id_bits) {
     for (std::uint32_t i = 0; i < links; ++i) builder_links.push_back({fids[i], fids[i].default_link_id(), i / turn});

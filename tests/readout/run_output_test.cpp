@@ -127,7 +127,7 @@ TEST(Prometheus, EverySampleHasHelpAndType) {
   std::string described;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("# TYPE ")) described = line.substr(7, line.find(' ', 7) - 7);
-    if (line.starts_with("#")) continue;
+    if (line.starts_with('#')) continue;
     EXPECT_EQ(line.substr(0, line.find('{')), described);
   }
   EXPECT_THAT(text, HasSubstr("rodeo_chunks_lost_total{readout=\"readout\",rob=\"0x00610001\",reason=\"late\"} 2\n"));

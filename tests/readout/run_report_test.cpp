@@ -113,6 +113,12 @@ TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
            {"unwritten_disk_full", Condition::incomplete},
            {"unwritten_directory_gone", Condition::incomplete},
            {"unwritten_beyond_fraction", Condition::good},  // as it was told
+           {"undelivered", Condition::incomplete},
+           {"not_taken", Condition::incomplete},
+           {"no_subscriber", Condition::good},
+           {"monitor_chunks_dropped", Condition::good},
+           {"unpublished_beyond_rate", Condition::good},
+           {"unpublished_queue_full", Condition::good},
            {"waited_for_copy", Condition::good}}) {
     ReadoutStatus status = status_of(100, 100, {});
     status.consumers.resize(1);
@@ -124,7 +130,10 @@ TEST(RunReport, ARunWhoseConsumersLostOrCouldNotDoTheirWorkIsNotGood) {
 TEST(RunReport, OfAnAbortedRunEveryFragmentIsWrittenOrCounted) {
   ReadoutStatus status = status_of(100, 100, {});
   status.robs[0].builder.fragments = 1000;
-  status.consumers.resize(3);
+  status.consumers.resize(4);
+  status.consumers[3].name = "publish";
+  status.consumers[3].consumed = 500;
+  status.consumers[3].counters = {{"exceptions", 0}, {"unpublished_beyond_fraction", 450}};
   status.consumers[0].name = "processor";
   status.consumers[0].consumed = 900;
   status.consumers[0].counters = {{"exceptions", 0}};
@@ -143,11 +152,13 @@ TEST(RunReport, OfAnAbortedRunEveryFragmentIsWrittenOrCounted) {
   EXPECT_EQ(count(1, "unprocessed_aborted"), 0U);
   EXPECT_EQ(count(2, "events_written"), 600U);
   EXPECT_EQ(count(2, "unwritten_aborted"), 340U);
+  EXPECT_EQ(count(3, "unprocessed_aborted"), 50U);
   std::vector<std::string> losses;
   for (const Loss& loss : report.losses())
     losses.push_back(loss.what + " " + std::to_string(loss.lost) + " of " + std::to_string(loss.of));
   EXPECT_EQ(losses, (std::vector<std::string>{"unprocessed_aborted (processor) 100 of 1000",
-                                              "events not written by file_writer 350 of 950"}));
+                                              "events not written by file_writer 350 of 950",
+                                              "unprocessed_aborted (publish) 50 of 550"}));
   const RunReport drained = make_report({}, status, "nothing", false);
   EXPECT_EQ(counter_value(drained.consumers[2].counters, "events_written"), 790U);
   EXPECT_EQ(find_counter(drained.consumers[2].counters, "unwritten_aborted"), nullptr);

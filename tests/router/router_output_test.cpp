@@ -92,12 +92,16 @@ TEST(RouterPrometheus, EverySampleHasHelpAndType) {
   std::string described;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("# TYPE ")) described = line.substr(7, line.find(' ', 7) - 7);
-    if (!line.starts_with("#")) {
+    if (!line.starts_with('#')) {
       EXPECT_EQ(line.substr(0, line.find('{')), described);
     }
   }
   EXPECT_THAT(text, HasSubstr("rodeo_router_chunks_wanted_total{router=\"felix\",reader=\"felix.1\"} 400\n"));
   EXPECT_THAT(text, HasSubstr("# HELP rodeo_router_no_subscriber_total Chunks that"));
+  EXPECT_THAT(text, HasSubstr("# HELP rodeo_router_link_bytes_total Bytes of the chunks of the link. [bytes]\n"));
+  EXPECT_THAT(
+      text, HasSubstr("rodeo_router_link_errors_total{router=\"felix\",reader=\"felix.0\",fid=\"0x1010000000800000\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("rodeo_router_links{router=\"felix\",reader=\"felix.1\"} 40\n"));
   EXPECT_THAT(text, HasSubstr("rodeo_limited_by{router=\"felix\",stage=\"readout\"} 1\n"));
 }
 

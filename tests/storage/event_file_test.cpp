@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "formats/checksum.h"
@@ -125,7 +126,7 @@ TEST(EventFile, ItsCrcIsThatOfTheFileWithItsDigitsZero) {
   std::string text(reinterpret_cast<const char*>(file.data()), file.size());
   const std::size_t at = text.find("Rodeo-CRC32=") + 12;
   const std::string digits = text.substr(at, 8);
-  std::memset(file.data() + at, '0', 8);
+  std::fill_n(file.data() + at, 8, std::byte{'0'});
   const auto crc = ::crc32_z(0, reinterpret_cast<const unsigned char*>(file.data()), file.size());
   char expected[9];
   std::snprintf(expected, sizeof expected, "%08lx", crc);

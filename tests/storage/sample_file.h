@@ -109,7 +109,7 @@ inline std::vector<std::byte> sample_file(const SampleSettings& settings = {}) {
 inline void reseal(std::vector<std::byte>& file) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   std::byte* digits = file.data() + text.find("Rodeo-CRC32=") + 12;
-  std::memset(digits, '0', 8);
+  std::fill_n(digits, 8, std::byte{'0'});
   formats::FileDigest digest;
   digest.update(file);
   std::memcpy(digits, formats::crc_digits(digest.crc32()).data(), 8);

@@ -94,6 +94,7 @@ class Event:
     compression: int
     stream_tags: str
     robs: list = field(default_factory=list)
+    raw: bytes = b""
 
 
 @dataclass
@@ -235,6 +236,7 @@ def read_event_file(path):
         require(words.at + size <= len(data), words.at, "data block cut short")
         require(not file.events or number == file.events[-1].number + 1, words.at, "block number")
         file.events.append(read_event(data, words.at, words.at + size, number))
+        file.events[-1].raw = data[words.at:words.at + size]
         words.at += size
         block_bytes += size
     require(marker == 0x1234dddd, words.at - 4, "neither separator nor end")

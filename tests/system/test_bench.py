@@ -34,7 +34,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "statistics", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -63,6 +63,7 @@ def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
     ("build", "--workers", 0), ("build", "--seconds", "nan"), ("build", "--seconds", 0), ("latency", "--links", 0), ("latency", "--seconds", "inf"),
     ("transport", "--links", 0), ("transport", "--chunk-bytes", 7), ("transport", "--run-length", 0), ("transport", "--page-bytes", 100),
     ("transport", "--seconds", "nan"), ("route", "--links", 4000), ("route", "--subscribed", 193), ("route", "--chunk-bytes", 4096),
+    ("statistics", "--threads", 0), ("statistics", "--links", 2049), ("statistics", "--rounds", 0), ("statistics", "--seconds", "nan"),
     ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
     done = rodeo("bench", verb, option, value, exit_code=2)
@@ -96,6 +97,18 @@ def test_what_the_route_bench_publishes_arrives(rodeo, options):
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
     assert result["input_bytes"] >= 96 << 20 and result["copy_ceiling_bytes_per_second"] > 0 and result["chunks_per_second"] > 0
     assert ("unwanted_link_cost" in result) == ("--subscribed" in options)
+
+
+@pytest.mark.parametrize("count", ["run", "chunk"])
+def test_every_design_of_statistics_comes_to_what_the_threads_handled(rodeo, count):
+    result = bench(rodeo, "statistics", "--links", 24, "--rounds", 2, "--threads", 4, "--count", count)
+    designs = {"pull", "push", "central", "queue"}
+    assert [row["threads"] for row in result["rows"]] == [1, 2, 4]
+    for row in result["rows"]:
+        assert row["mismatches"] == 0 and row["verified_chunks"] > 0, row  # each link's chunks, bytes and errors, and their sums
+        assert set(row["relative"]) == set(row["cost_upper_limit"]) == set(row["statistics_cpu_share"]) == designs
+        assert all(row[design] > 0 for design in designs | {"none"}) and row["central_to_pull"] > 0
+    assert {design: result[design] for design in designs | {"none"}} == {design: result["rows"][-1][design] for design in designs | {"none"}}
 
 
 def test_a_network_that_is_not_there_ends_the_bench_with_its_reason(rodeo):

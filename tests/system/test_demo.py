@@ -1,5 +1,6 @@
 """The demo, end to end, with small numbers: what a newcomer sees first, and what its report promises."""
 
+import contextlib
 import json
 import os
 import signal
@@ -42,10 +43,14 @@ def test_the_chain_goes_through_a_router(demo):
     assert "router -> network" in done.stderr
 
 
-def children(pid):
+def routers_of(demo):
+    """The pids of the routers that a demo has at this moment. Threads and processes come and go while one looks."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (task / "children").read_text().split()]
+    for task in Path(f"/proc/{demo.pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
+                if b"\0route\0" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(int(child))
     return found
 
 
@@ -55,7 +60,7 @@ def test_a_router_that_dies_ends_the_chain(rodeo):
         deadline = time.monotonic() + scaled(20)
         while not routers and time.monotonic() < deadline:
             time.sleep(0.1)
-            routers = [child for child in children(demo.pid) if b"\0route\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
+            routers = routers_of(demo)
         time.sleep(scaled(2))
         os.kill(routers[0], signal.SIGKILL)
         out, error = demo.communicate(timeout=scaled(40))

@@ -1,4 +1,4 @@
-"""`rodeo bench figures build`: files and numbers that agree with each other. Nothing here is timed."""
+"""`rodeo bench figures`: files and numbers that agree with each other. Nothing here is timed."""
 
 import json
 import subprocess
@@ -83,12 +83,23 @@ def test_every_ablation_is_measured_with_its_ceiling(figures):
     assert all({"ours", "ceiling"} < names for names in variants.values())
 
 
+def test_every_design_of_statistics_is_drawn_beside_the_slides(rodeo, tmp_path):
+    rodeo.environment["RODEO_PYTHON"] = sys.executable
+    done = rodeo("bench", "figures", "statistics", "--out", tmp_path, "--sparse", "--seconds", 0.01)
+    assert (tmp_path / "statistics.png").read_bytes().startswith(b"\x89PNG") and "statistics.png" in done.stdout
+    points = json.loads((tmp_path / "figures.json").read_text())["statistics"]["points"]
+    assert {(point["count"], point["threads"], point["design"]) for point in points} == {
+        (count, 1, design) for count in ("chunk", "run") for design in published.STATISTICS_TO_QUEUE}
+    assert all(point["relative"] > 0 and point["chunks_per_second"] > 0 for point in points)
+
+
 def test_the_published_numbers_agree_with_the_papers_formulas():
     for n, (speedup, cost, fraction) in published.TABLE2.items():
         assert (n / speedup - 1) / (0.01 * (n - 1)) == pytest.approx(cost, abs=0.1)
         assert 1 - 0.01 * cost == pytest.approx(fraction, abs=0.001)
         by_cards = published.SPEEDUP_BY_CARDS[n].values()
         assert sum(by_cards) / len(by_cards) == pytest.approx(speedup, abs=0.01)
+    assert max(published.STATISTICS_TO_QUEUE.values()) * published.STATISTICS_OF_NONE < 1  # the best is no faster than none
     assert published.SIX_CARDS_RATE_HZ < published.network_limit_hz(6) < published.network_limit_hz(6, 0)
     assert published.ONE_STREAM_RATE_HZ < published.full_mode_network_limit_hz(1)
 

@@ -179,6 +179,7 @@ def test_metrics_are_served_over_http(rodeo):
         run.finish()
     assert 'rodeo_fragments_total{readout="test",rob="0x00610001"}' in text
     assert 'rodeo_link_active{readout="test"' in text
+    assert 'rodeo_host_cpu_busy_seconds_total{cpu="0"} ' in text and "rodeo_host_memory_available_bytes " in text  # every Linux tells these
 
 
 def test_two_robs_share_an_input(rodeo):

@@ -1,6 +1,6 @@
 """`rodeo route`: links from a router to readouts in other processes, and what happens when one of them ends, dies or comes back."""
 
-import contextlib
+import csv
 import json
 import re
 import signal
@@ -10,123 +10,10 @@ import urllib.request
 
 import pytest
 from conftest import scaled
+from running_emulator import emulated
 from running_readout import adds_up
+from running_router import ROUTER, all_is_verified, has_built, readout, route_adds_up, router, sides
 from terminal import on_a_terminal, screen
-
-ROUTER = """
-[router]
-name = "felix"
-bus = "bus"
-
-[router.input]
-type = "generator"
-links = 24
-rate = "2kHz"
-"""
-
-READOUT = """
-[run]
-number = 7
-
-[readout]
-name = "net"
-
-[readout.input]
-type = "network"
-bus = "bus"
-
-[readout.builder]
-type = "gbt"
-timeout = "200ms"
-
-[readout.extractor]
-type = "rodeo"
-
-[[readout.rob]]
-source_id = "0x00610001"
-
-[[readout.consumer]]
-type = "processor"
-work = "verify"
-"""
-
-
-class Side:
-    """A router or a readout in a process of its own."""
-
-    def __init__(self, rodeo, verb, name, text, *settings):
-        self.rodeo, self.verb, self.name = rodeo, verb, name
-        configuration = rodeo.directory / f"{name}.toml"
-        configuration.write_text(text)
-        arguments = [part for setting in settings for part in ("--set", setting)]
-        self.process = rodeo.start(verb, configuration, "--json", "-", *arguments)
-
-    def wait_until(self, condition, what):
-        deadline = time.monotonic() + scaled(30)
-        status = None
-        while True:
-            assert self.process.poll() is None, f"it ended while we waited until {what}: {self.process.communicate()}"
-            asked = self.rodeo(self.verb, "status", "--name", self.name, "-o", "json", exit_code=None)
-            if asked.returncode == 0:
-                status = json.loads(asked.stdout)
-                if condition(status):
-                    return status
-            assert time.monotonic() < deadline, f"waited in vain until {what}: {status}"
-            time.sleep(0.05)
-
-    def finish(self, how=signal.SIGINT, exit_code=0):
-        if how is not None:
-            self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=scaled(60))
-        assert exit_code is None or self.process.returncode == exit_code, err
-        return json.loads(out), err
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate(timeout=scaled(10))
-
-
-@pytest.fixture
-def sides(rodeo):
-    """Starts sides; whatever happens, they are gone afterwards."""
-    started = []
-
-    def start(verb, name, text, *settings):
-        started.append(Side(rodeo, verb, name, text, *settings))
-        return started[-1]
-
-    yield start
-    for side in started:
-        if side.process.poll() is None:
-            side.process.send_signal(signal.SIGCONT)
-            side.process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                side.process.communicate(timeout=scaled(10))
-
-
-def router(sides, *settings, text=ROUTER):
-    side = sides("route", "felix", text, *settings)
-    side.wait_until(lambda status: status["phase"] == "running", "it is on the bus")
-    return side
-
-
-def readout(sides, *settings, name="net"):
-    return sides("readout", name, READOUT.replace('"net"', f'"{name}"'), *settings)
-
-
-def has_built(count):
-    return lambda status: status["chunks"]["built"] > count
-
-
-def route_adds_up(report):
-    chunks = report["chunks"]
-    return chunks["sent"] == chunks["published"] + chunks["no_subscriber"] + chunks["not_taken"]
-
-
-def all_is_verified(report):
-    assert report["run"]["condition"] == "GOOD", report
-    assert adds_up(report) and report["chunks"]["lost"] == {} and report["fragments"]["incomplete"] == 0
-    assert report["verified"] == {"chunks": report["chunks"]["built"], "mismatches": 0}
 
 
 def listed(rodeo, bus="bus"):
@@ -147,6 +34,55 @@ def test_every_chunk_of_the_router_is_built_and_verified(rodeo, sides, provider)
     assert subscriber["provider"] == provider and subscriber["chunks"] == 24 * 3000 and subscriber["kind"] == "data"
     assert list(sent["cpu_seconds"]) == ["router", "emulator"]
     assert "every link has a subscriber" in said
+
+
+SIX_CARDS = """
+[emulator]
+name = "cards"
+""" + "".join(f"""
+[[emulator.card]]
+type = "felix"
+name = "felix{i}"
+address = "0000:{0x40 + i:02x}:00.0"
+serial = {700 + i}
+mode = "gbt"
+links = 24
+elinks_per_link = 8
+chunk_size = 40
+seed = 1
+""" for i in range(6)) + """
+[emulator.trigger]
+rate = "5kHz"
+spacing = "periodic"
+wait_for = 0
+
+[router]
+name = "felix"
+bus = "bus"
+wait_for_subscribers = true
+
+[router.input]
+type = "card"
+cards = ["0000:40:00.0", "0000:41:00.0", "0000:42:00.0", "0000:43:00.0", "0000:44:00.0", "0000:45:00.0"]
+start_generator = true
+"""
+
+
+@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
+def test_six_cards_of_192_links_go_to_one_readout(rodeo, sides, seconds):
+    triggers, links = 5000 * seconds, 6 * 192
+    (rodeo.directory / "cards.toml").write_text(SIX_CARDS)
+    with emulated(rodeo, rodeo.directory / "cards.toml", "--set", f"emulator.trigger.limit={triggers}"):
+        felix = router(sides, text=SIX_CARDS)
+        net = readout(sides)
+        net.wait_until(lambda status: status["fragments"]["built"] == triggers, "it has built what the triggers asked for", 30 + 3 * seconds)
+        routed, _ = felix.finish()
+        report, _ = net.finish(how=None)
+    assert routed["run"]["condition"] == report["run"]["condition"] == "GOOD"
+    assert len(routed["readers"]) == 6
+    assert report["fragments"]["incomplete"] == 0
+    assert routed["chunks"]["sent"] == routed["chunks"]["published"] == report["chunks"]["built"] == triggers * links
+    assert report["verified"] == {"chunks": triggers * links, "mismatches": 0}
 
 
 def test_a_router_without_subscribers_counts_what_nobody_wants(rodeo, sides):
@@ -242,15 +178,64 @@ def test_a_subscriber_that_takes_nothing_is_not_waited_for_beyond_grace_at_the_e
     assert "NOT TAKEN" in said or "went to nobody" in said
 
 
-def test_metrics_are_served(rodeo, sides):
-    routed = router(sides, "router.metrics.listen=127.0.0.1:0")
+def metrics_of(side):
+    """Where a process serves its metrics: a function that reads them, as {(name, labels): value}."""
     said = ""
     while not (found := re.search(r"metrics at (http://\S+)", said)):
-        line = routed.process.stderr.readline()
+        line = side.process.stderr.readline()
         assert line, said
         said += line
-    text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
-    assert 'rodeo_router_chunks_read_total{router="felix",reader="felix.0"}' in text
+
+    def read():
+        text = urllib.request.urlopen(found[1], timeout=scaled(10)).read().decode()
+        samples = (re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line) for line in text.splitlines() if not line.startswith("#"))
+        return {(one[1], frozenset(re.findall(r'(\w+)="([^"]*)"', one[2] or ""))): float(one[3]) for one in samples}
+
+    return read
+
+
+def sum_of(metrics, name, **labels):
+    return sum(value for (of, have), value in metrics.items() if of == name and labels.items() <= dict(have).items())
+
+
+def test_metrics_of_links_readers_and_subscribers_agree(rodeo, sides):
+    routed = router(sides, "router.metrics.listen=127.0.0.1:0", "router.wait_for_subscribers=true", "router.input.events=2000")
+    read = metrics_of(routed)
+    net = readout(sides)
+    net.wait_until(has_built(1000), "something is built")
+    deadline = time.monotonic() + scaled(30)
+    while sum_of(now := read(), "rodeo_router_link_chunks_total", reader="felix.0") < 1000:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    links = {labels["fid"] for (name, have) in now if name == "rodeo_router_link_chunks_total" and (labels := dict(have))["reader"] == "felix.0"}
+    assert len(links) == sum_of(now, "rodeo_router_links", reader="felix.0") == 24
+    for link, reader in (("link_chunks", "chunks_read"), ("link_bytes", "bytes_read"), ("link_errors", "error_chunks")):
+        assert sum_of(now, f"rodeo_router_{link}_total", reader="felix.0") == sum_of(now, f"rodeo_router_{reader}_total", reader="felix.0")
+    assert sum_of(now, "rodeo_router_link_errors_total") == 0
+    assert sum_of(now, "rodeo_host_cpu_busy_seconds_total") > 0 and sum_of(now, "rodeo_host_network_sent_bytes_total", interface="lo") > 0
+    assert sum_of(now, "rodeo_router_polls_total", reader="felix.0") >= sum_of(now, "rodeo_router_pages_read_total", reader="felix.0") > 0
+    (subscriber,) = {have for (name, have) in now if name == "rodeo_router_subscriber_pages" and dict(have)["reader"] == "felix.0"}
+    assert 0 <= now["rodeo_router_subscriber_pages_filled", subscriber] <= now["rodeo_router_subscriber_pages", subscriber]
+    assert now["rodeo_router_subscriber_page_memory_bytes", subscriber] >= now["rodeo_router_subscriber_pages", subscriber] * 4096
+    asked = rodeo("route", "status", "--name", "felix", "--links", "-o", "csv", exit_code=None)  # the run may end between its two looks
+    assert asked.returncode in (0, 4), asked.stderr
+    net.finish(how=None)
+    sent, _ = routed.finish(how=None)
+    counters = next(one for one in sent["readers"] if one["name"] == "felix.0")["counters"]
+    assert counters["chunks_read"] == 24 * 2000 and counters["error_chunks"] == 0
+    causes = sum(counters[cause] for cause in ("pages_full", "pages_by_time", "pages_of_clock", "pages_at_end", "pages_unbuffered"))
+    assert causes == counters["pages_sent"] > 0
+
+
+def test_status_shows_each_link_and_how_much_comes_in_a_second(rodeo, sides):
+    routed = router(sides)
+    routed.wait_until(lambda status: status["run"]["seconds"] > 0, "the input has started")
+    rows = list(csv.DictReader(rodeo("route", "status", "--links", "-o", "csv").stdout.splitlines()))
+    of_links = [row for row in rows if row["reader"] == "felix.0"]
+    assert len(of_links) == 24 and all(float(row["chunk_rate_hz"]) > 0 and float(row["bytes_per_second"]) > 0 for row in of_links), rows
+    assert {row["errors"] for row in rows} == {"0"}
+    counts = {link["fid"] for link in json.loads(rodeo("route", "status", "--links", "-o", "json").stdout)["by_link"]}
+    assert counts == {row["fid"] for row in rows}
     routed.finish()
 
 
@@ -299,6 +284,8 @@ def test_what_cannot_be_routed_is_refused(rodeo):
     assert "router.readers" in rodeo("route", file, "--set", "router.readers=30", exit_code=3).stderr
     assert "transport.no_secret" in rodeo("route", file, "--set", "router.address=0.0.0.0", exit_code=None).stderr
     assert "router.flush" in rodeo("explain", "router.flush").stdout
+    file.write_text("[router.input]\ntype = 'card'\ncards = ['3b:00']\n")
+    assert "router.input.cards" in rodeo("check", file, exit_code=3).stderr
     file.write_text("[router]\nflash = '1ms'\n")
     assert "`flush`" in rodeo("check", file, exit_code=3).stderr
     file.write_text("[readout.input]\ntype = 'generator'\n")

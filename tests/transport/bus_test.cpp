@@ -289,7 +289,7 @@ TEST_F(Bus, EveryMemberIsChecked) {
 }
 
 TEST_F(Bus, LinksAreCheckedBeforeTheyAreMany) {
-  const auto links = [&](std::vector<std::string> runs) { return complaint("links", Json::array_of(runs)); };
+  const auto links = [&](const std::vector<std::string>& runs) { return complaint("links", Json::array_of(runs)); };
   EXPECT_EQ(links({"0x1000000000000000+65535"}), "");
   EXPECT_THAT(links({"0x1000000000000000+65536"}), HasSubstr("more than 65535"));
   EXPECT_THAT(links({"0x1000000000000000+65535", "0x1000001000000000"}), HasSubstr("more than 65535"));

@@ -3,9 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 namespace rodeo::transport {
@@ -187,6 +193,20 @@ TEST_P(ConnectingFabric, TheEndOfAPeerBreaksAConnection) {
 
 INSTANTIATE_TEST_SUITE_P(Provider, ConnectingFabric, testing::Values("tcp"),
                          [](const auto& of) { return std::string(of.param); });
+
+TEST(FabricProviders, MemoryThatAKilledProcessLeftIsClearedAway) {
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const auto left = [](pid_t pid, const char* rest) { return "/dev/shm/" + std::to_string(pid) + rest; };
+  const std::string of_the_dead = left(dead, ":7:0"), of_the_living = left(::getpid(), ":70:0"),
+                    another = left(dead, ":7:0x");
+  for (const std::string& file : {of_the_dead, of_the_living, another}) std::ofstream(file) << "left";
+  ASSERT_TRUE(open_fabric("shm", ""));
+  EXPECT_FALSE(std::filesystem::exists(of_the_dead));
+  EXPECT_TRUE(std::filesystem::remove(of_the_living));
+  EXPECT_TRUE(std::filesystem::remove(another)) << "that is no name of libfabric's";
+}
 
 TEST(FabricProviders, OneThatThereIsNotIsRefusedByName) {
   const auto port = open_fabric("pigeon", "");

@@ -242,7 +242,7 @@ TEST(Handshake, WhatIsOutOfTurnIsRefused) {
   };
   for (const ControlMessage& message :
        std::vector<ControlMessage>{ControlProof{}, ControlSubscribe{}, ControlAccept{}, ControlCredit{}, ControlWant{},
-                                   ControlEnd{}, ControlLeave{}}) {
+                                   ControlEnd{}, ControlLeave{}, ControlClaim{}, ControlSend{}}) {
     Party first(Side::publisher, "");
     refuses(first, message);
   }

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "base/named_counters.h"
 #include "formats/network_page.h"
+#include "transport/bus.h"
 #include "transport/publisher.h"
 
 namespace rodeo::transport {
@@ -27,12 +29,16 @@ class Subscribers : public testing::Test {
   void step(std::uint64_t by = 1'000'000) {
     now_ += by;
     if (publisher_) publisher_->progress(now_, now_);
+    if (other_) other_->progress(now_, now_);
     subscriber_->progress(now_);
     ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
     while (const auto page = subscriber_->next()) {
       formats::NetworkPageReader reader(links_.size(), 4096);
       ASSERT_TRUE(reader.read(page->bytes));
-      for (const ChunkRun& run : reader.runs()) chunks_ += run.count;
+      for (std::size_t i = 0; i < reader.runs().size(); ++i) {
+        chunks_ += reader.runs()[i].count;
+        told_ = reader.counts()[i] + reader.runs()[i].count;
+      }
       subscriber_->give_back(page->slot);
     }
   }
@@ -56,9 +62,11 @@ class Subscribers : public testing::Test {
   std::vector<Fid> links_ = {Fid::of(1, 0, 0, 0), Fid::of(1, 0, 0, 1)};
   FabricPorts ports_;
   std::optional<Publisher> publisher_;
+  std::optional<Publisher> other_;
   std::optional<Subscriber> subscriber_;
   std::uint64_t now_ = 1000 * kSecond;
   std::uint64_t chunks_ = 0;
+  std::uint64_t told_ = 0;  ///< chunks of the link that came last, by its own count
 };
 
 TEST_F(Subscribers, TheEndOfALongConversationIsItsEnd) {
@@ -74,6 +82,69 @@ TEST_F(Subscribers, TheEndOfALongConversationIsItsEnd) {
   EXPECT_TRUE(until([&] { return publisher_->ended(); }));
   step(10 * kSecond);
   EXPECT_TRUE(subscriber_->ended()) << "it looks for nobody any more";
+}
+
+TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
+  start();
+  const auto counted = [&](const char* name) { return base::counter_value(publisher_->counters(), name); };
+  ASSERT_TRUE(until([&] { return counted("pages_of_clock") > 0; })) << "nothing is sent";
+  publish(10);
+  ASSERT_TRUE(until([&] { return chunks_ == 10; }));
+  ASSERT_TRUE(until([&] { return counted("pages_by_time") == 1; }));
+  const std::vector<std::byte> data(40 * 200);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 200};  // 100 in a page
+  ASSERT_TRUE(publisher_->publish({&run, 1}));
+  publisher_->end();
+  ASSERT_TRUE(until([&] { return subscriber_->ended() && publisher_->ended(); }));
+  EXPECT_EQ(chunks_, 210);
+  EXPECT_EQ(counted("pages_full"), 1);
+  EXPECT_EQ(counted("pages_at_end"), 1);
+  EXPECT_EQ(counted("pages_unbuffered"), 0);
+  EXPECT_EQ(counted("pages_sent"), 3 + counted("pages_of_clock"));
+  const auto gone = publisher_->subscribers();
+  ASSERT_EQ(gone.size(), 1U);
+  EXPECT_EQ(gone[0].pages_filled, 0);
+  EXPECT_EQ(gone[0].page_slots, 8);
+}
+
+TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
+  auto settings = publisher();
+  settings.providers = {"tcp"};
+  publisher_.emplace(settings, links_);
+  // It says of itself that it is another process of this host, and has shared memory, which it then refuses.
+  auto entry = read_bus(bus_)->entries.front();
+  entry.pid += 1;
+  entry.providers = {"shm", "tcp"};
+  std::ofstream(bus_ / (entry.name + ".json")) << bus_entry_text(entry);
+  auto wish = subscriber();
+  wish.provider = "auto";
+  subscriber_.emplace(wish, links_, ports_);
+  bool ended = false;
+  ASSERT_TRUE(until([&] {
+    ended = ended || subscriber_->last_end();
+    return subscriber_->flowing();
+  }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "refused_peers"), 1);
+  EXPECT_FALSE(ended) << "who waits for the first connection has nothing to give up for";
+  publish(10);
+  EXPECT_TRUE(until([&] { return chunks_ == 10; }));
+}
+
+TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
+  auto settings = publisher();
+  settings.most_subscribers = 1;
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  FabricPorts ports;
+  Subscriber second(subscriber(), links_, ports);
+  ASSERT_TRUE(until([&] {
+    second.progress(now_);
+    return second.trouble().contains("takes no more");
+  }));
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "refused_peers"), 1);
+  publish(10);
+  EXPECT_TRUE(until([&] { return chunks_ == 10; })) << "the first notices nothing";
 }
 
 TEST_F(Subscribers, WhoLeavesGetsWhatThereIsAndThenTheEnd) {
@@ -125,6 +196,50 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   step(6 * kSecond);
   step();
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 3) << "for the one that did not come back";
+}
+
+TEST_F(Subscribers, OneThatNamesItsPublisherHasThatOneThoughAnotherHasTheSameLinks) {
+  PublisherSettings first = publisher();
+  first.name = "a.0";
+  other_.emplace(first, links_);
+  publisher_.emplace(publisher(), links_);
+  SubscriberSettings settings = subscriber();
+  settings.publisher = "test.0";
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  EXPECT_EQ(subscriber_->publisher(), "test.0");
+  EXPECT_FALSE(other_->wanted(0));
+}
+
+TEST_F(Subscribers, OnlySubscribersOfDataAreWaitedFor) {
+  publisher_.emplace(publisher(), links_);
+  SubscriberSettings settings = subscriber();
+  settings.monitor = true;
+  subscriber_.emplace(settings, links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->flowing(); }));
+  EXPECT_TRUE(publisher_->wanted(0));
+  EXPECT_FALSE(publisher_->wanted_as_data(0));
+  start();
+  EXPECT_TRUE(publisher_->wanted_as_data(0));
+}
+
+TEST_F(Subscribers, ChunksThatWereLostBeforeThePublisherAreMissedBySubscribers) {
+  start();
+  publish(3);
+  publisher_->skip(0, 5);
+  publish(2);
+  ASSERT_TRUE(until([&] { return chunks_ == 5; }));
+  EXPECT_EQ(told_, 10);
+}
+
+TEST_F(Subscribers, WhoeverIsRefusedKnowsWhy) {
+  PublisherSettings settings = publisher();
+  settings.secret = "ours";
+  publisher_.emplace(settings, links_);
+  subscriber_.emplace(subscriber(), links_, ports_);
+  ASSERT_TRUE(until([&] { return subscriber_->last_end().has_value(); }));
+  EXPECT_EQ(subscriber_->last_end()->code, "transport.secret");
+  EXPECT_EQ(subscriber_->connections(), 0);
 }
 
 }  // namespace

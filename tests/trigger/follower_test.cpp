@@ -2,9 +2,9 @@
 #include "trigger/follower.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cstdlib>
 
 #include <filesystem>
 #include <memory>
@@ -261,7 +261,7 @@ TEST_P(TriggerFollowing, AnAuthorityThatEndsStopsTheTriggersAndIsFollowedAgainWh
 
 TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
   serve({});
-  const auto refusal = [&](TriggerFollowerSettings settings) {
+  const auto refusal = [&](const TriggerFollowerSettings& settings) {
     TriggerFollower& link = follow(settings);
     EXPECT_TRUE(wait_until([&] { return link.refused().has_value(); }));
     return link.refused().value_or(Error{});

@@ -30,7 +30,7 @@ std::string_view text_of(PushStatus status) {
     case PushStatus::too_large: return "larger than the card takes";
     case PushStatus::not_contiguous: return "spans a gap of the memory as the card sees it";
     case PushStatus::out_of_order: return "does not follow the one before it in the ring";
-    case PushStatus::full: return "the transfer queue is full";
+    case PushStatus::full: return "the transfer queue, or the ring of a FELIX, is full";
   }
   return "";
 }
@@ -196,8 +196,12 @@ std::optional<Superpage> DmaChannel::front() const {
 }
 
 std::optional<Superpage> DmaChannel::pop() {
-  return own<std::optional<Superpage>>(std::nullopt,
-                                       [&] { return ready_.empty() ? std::nullopt : std::optional(ready_.pop()); });
+  return own<std::optional<Superpage>>(std::nullopt, [&]() -> std::optional<Superpage> {
+    if (ready_.empty()) return std::nullopt;
+    const Superpage superpage = ready_.pop();
+    popped(superpage);
+    return superpage;
+  });
 }
 
 std::uint32_t DmaChannel::growing() const {

@@ -150,6 +150,7 @@ class DmaChannel {
   virtual Result<void> device_fill() = 0;
   virtual PushStatus check_push(const Superpage&) const { return PushStatus::done; }
   virtual void pushed(const Superpage&) {}
+  virtual void popped(const Superpage&) {}
   virtual std::uint32_t device_growing() const { return 0; }
   virtual std::size_t device_outstanding() const = 0;
   virtual Result<void> device_health(DmaHealth& health) = 0;

@@ -1,9 +1,7 @@
 #include "card/dma/felix_channel.h"
 
 #include <atomic>
-#include <chrono>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -14,44 +12,10 @@ namespace {
 namespace felix = card_registers::felix;
 using felix::reg;
 
-constexpr std::chrono::milliseconds kObeyPatience{2000};
-
 }  // namespace
 
-Result<void> FelixChannel::set_enabled(bool on) {
-  const auto bar = RODEO_TRY(card_.bar(0));
-  const std::uint64_t bit = std::uint64_t{1} << channel_;
-  // The word is shared by the owners of all channels.
-  if (volatile auto* word = bar->mapped<std::uint64_t>(reg("dma_enable").offset)) {
-    const std::atomic_ref shared(*const_cast<std::uint64_t*>(word));
-    if (on) {
-      shared.fetch_or(bit, std::memory_order_acq_rel);
-    } else {
-      shared.fetch_and(~bit, std::memory_order_acq_rel);
-    }
-    return {};
-  }
-  RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {channel_, 1}, on ? 1 : 0));
-  return {};
-}
-
-Result<void> FelixChannel::wait_done(bool done) {
-  const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
-  for (;;) {
-    const auto status = RODEO_TRY(card_.read64(reg("dma_status"), channel_));
-    if ((felix::kDone.of(static_cast<std::uint32_t>(status)) != 0) == done) return {};
-    if (std::chrono::steady_clock::now() >= deadline)
-      return std::unexpected(Error{
-          "card.timeout",
-          fmt::format("DMA descriptor {} did not {} in {} ms", channel_, done ? "stop" : "start", kObeyPatience.count()),
-          card_.address().text(), "reset the card"});
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-}
-
 Result<void> FelixChannel::device_open() {
-  RODEO_TRY(set_enabled(false));
-  RODEO_TRY(wait_done(true));
+  RODEO_TRY(descriptor_.disable());
   const auto block = RODEO_TRY(card_.read64(reg("block_bytes")));
   // Older firmware has no such register.
   block_ = block == 0 ? 1024 : static_cast<std::uint32_t>(block);
@@ -73,10 +37,7 @@ Result<void> FelixChannel::device_open() {
   return {};
 }
 
-Result<void> FelixChannel::device_reset(ResetLevel) {
-  RODEO_TRY(set_enabled(false));
-  return wait_done(true);
-}
+Result<void> FelixChannel::device_reset(ResetLevel) { return descriptor_.disable(); }
 
 Result<void> FelixChannel::device_start() {
   const auto address = registration_.bus_address(0, ring_);
@@ -84,13 +45,13 @@ Result<void> FelixChannel::device_start() {
     return std::unexpected(Error{"card.dma_memory", "the ring of a FELIX must be contiguous for the card",
                                  card_.address().text(), "use an IOMMU, or one 1 GiB huge page"});
   base_ = *address;
-  tail_ = written_ = freed_ = collected_ = announced_ = 0;
+  tail_ = out_ = written_ = freed_ = collected_ = announced_ = 0;
   running_ = false;
   in_card_.clear();
   RODEO_TRY(device_reset(ResetLevel::internal));
-  RODEO_TRY(write(reg("dma_start"), base_));
-  RODEO_TRY(write(reg("dma_end"), base_ + ring_));
-  RODEO_TRY(write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()));
+  RODEO_TRY(descriptor_.write(reg("dma_start"), base_));
+  RODEO_TRY(descriptor_.write(reg("dma_end"), base_ + ring_));
+  RODEO_TRY(descriptor_.write(reg("dma_control"), felix::kTlpBytes / 4 | felix::kWrapAround.mask()));
   if (settings_.source == DataSource::internal) {
     const auto generator = RODEO_TRY(card_.read64(reg("generator_control")));
     generator_was_off_ = (generator & 1U) == 0;
@@ -102,7 +63,8 @@ Result<void> FelixChannel::device_start() {
 
 PushStatus FelixChannel::check_push(const Superpage& superpage) const {
   if (superpage.offset != tail_ || superpage.bytes > ring_ - tail_) return PushStatus::out_of_order;
-  return PushStatus::done;
+  // Twice in the ring, the card would write over what nobody has read.
+  return superpage.bytes > ring_ - out_ ? PushStatus::full : PushStatus::done;
 }
 
 Result<void> FelixChannel::read_position() {
@@ -110,7 +72,7 @@ Result<void> FelixChannel::read_position() {
   if (position_ != nullptr) {
     position = std::atomic_ref(*const_cast<std::uint64_t*>(position_)).load(std::memory_order_acquire);
   } else {
-    position = RODEO_TRY(card_.read64(reg("dma_position"), channel_));
+    position = RODEO_TRY(descriptor_.read(reg("dma_position")));
   }
   std::uint64_t offset = position - base_;
   if (offset == ring_) offset = 0;
@@ -135,13 +97,12 @@ Result<void> FelixChannel::write_read_pointer() {
   const std::uint64_t pointer = base_ + limit % ring_;
   if (read_pointer_ != nullptr) {
     std::atomic_ref(*const_cast<std::uint64_t*>(read_pointer_)).store(pointer, std::memory_order_release);
-  } else if (auto done = write(reg("dma_read_pointer"), pointer); !done) {
+  } else if (auto done = descriptor_.write(reg("dma_read_pointer"), pointer); !done) {
     return done;
   }
   if (running_) return {};
   running_ = true;
-  RODEO_TRY(set_enabled(true));
-  return wait_done(false);
+  return descriptor_.enable();
 }
 
 void FelixChannel::collect() {
@@ -180,8 +141,7 @@ Result<void> FelixChannel::device_stop() {
 Result<void> FelixChannel::stop_descriptor() {
   if (!running_) return {};
   running_ = false;
-  RODEO_TRY(set_enabled(false));
-  RODEO_TRY(wait_done(true));
+  RODEO_TRY(descriptor_.disable());
   RODEO_TRY(read_position());
   // There is room for all of them: the ready queue holds the whole ring.
   collect();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "card/dma/channel.h"
+#include "card/dma/felix_descriptor.h"
 #include "card_registers/felix.h"
 
 namespace rodeo::card {
@@ -22,27 +23,28 @@ class FelixChannel final : public DmaChannel {
   Result<void> device_reset(ResetLevel level) override;
   Result<void> device_fill() override;
   PushStatus check_push(const Superpage& superpage) const override;
-  void pushed(const Superpage& superpage) override { tail_ = (superpage.offset + superpage.bytes) % ring_; }
+  void pushed(const Superpage& superpage) override {
+    tail_ = (superpage.offset + superpage.bytes) % ring_;
+    out_ += superpage.bytes;
+  }
+  void popped(const Superpage& superpage) override { out_ -= superpage.bytes; }
   std::uint32_t device_growing() const override;
   std::size_t device_outstanding() const override { return in_card_.size(); }
   Result<void> device_health(DmaHealth& health) override;
   void device_reclaim() override;
 
-  Result<void> write(const card_registers::Register& what, std::uint64_t value) {
-    return card_.write(what, value, channel_);
-  }
-  Result<void> set_enabled(bool on);
   Result<void> stop_descriptor();
-  Result<void> wait_done(bool done);
   Result<void> read_position();
   Result<void> write_read_pointer();
   void collect();
 
+  FelixDescriptor descriptor_{card_, channel_};
   std::uint32_t block_ = 1024;
   std::uint32_t granule_ = kSuperpageGranule;
   std::uint64_t ring_ = 0;  // bytes
   std::uint64_t base_ = 0;  // bus address of offset 0
   std::uint64_t tail_ = 0;  // offset at which the next superpage must be pushed
+  std::uint64_t out_ = 0;   // bytes of superpages that were pushed and not popped
   // Counted in bytes since the start, so that nothing wraps: collected_ <= written_ <= freed_.
   std::uint64_t written_ = 0;    // by the card
   std::uint64_t freed_ = 0;      // given to the card

@@ -31,7 +31,7 @@ enum class PushStatus : unsigned char {
   too_large,       // for the card: a CRU reports sizes below 16 MiB
   not_contiguous,  // spans a gap of the memory as the card sees it (without an IOMMU)
   out_of_order,    // FELIX: its memory is a ring, superpages follow each other in it
-  full,            // the transfer queue is full
+  full,            // the transfer queue is full; FELIX: the ring is, until the superpage that lies there was popped
 };
 
 /// "offset not a multiple of 4".

@@ -14,6 +14,7 @@ inline constexpr unsigned kDescriptors = 5;                                 // a
 inline constexpr unsigned kToHostDescriptors = 4;                           // = DMA channels for reading
 inline constexpr unsigned kMaxDescriptors = 8;                              // room in the map
 inline constexpr unsigned kTlpBytes = 256;                                  // largest that the driver asks for
+inline constexpr unsigned kFromHostTlpBytes = 32;                           // a packet, so that none waits for the next
 inline constexpr std::uint64_t kCardType712 = 0x2c8;
 inline constexpr std::uint64_t kRegisterMapVersion = 0x0400;  // major << 8 | minor; 4.0
 
@@ -54,6 +55,9 @@ inline constexpr Field kEvenHost{2};  // toggles each time the software's read p
 // kDone is 0 while a descriptor runs, and the driver waits for it: after setting the enable bit until it is 0 (then position = start and both parities
 // are 0), after clearing it until it is 1 (then the card writes no more). A command register of BAR 0 reads 0 again when the card has obeyed.
 
+// A from-host descriptor is the same the other way round: dma_read_pointer is where the software will write next, dma_position what the card will read
+// next; equal positions are empty memory, so one packet of it stays free.
+
 inline constexpr Register kRegisters[]{
     // BAR 0: DMA
     {"dma_start", 0, 0x0, 8, Access::read_write, "bus address where the memory of the descriptor begins", 8, 0x20},
@@ -88,6 +92,8 @@ inline constexpr Register kRegisters[]{
     {"links", 2, 0xc0, 8, Access::read, "links of this endpoint; place defined here"},
     {"block_bytes", 2, 0xd0, 8, Access::read, "size of a block: 1024 x n; place defined here"},
     {"serial", 2, 0xe0, 8, Access::read, "serial number of the board; defined here"},
+    {"from_host_length_is_5bit", 2, 0xf0, 8, Access::read,
+     "how from-host packets tell their length: 1 by 5 bits, in bytes; 0 by 4, in 16-bit words; place defined here"},
     {"pll_lock", 2, 0x1300, 8, Access::read, "bit 0: main clock locked"},
     {"temperature", 2, 0x1330, 8, Access::read, "12 bits: 503.975 x raw / 4096 - 273.15 degrees; 0: none"},
     {"core_voltage", 2, 0x1340, 8, Access::read, "12 bits: 3 V x raw / 4096"},

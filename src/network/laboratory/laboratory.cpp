@@ -257,11 +257,12 @@ Result<void> Laboratory::collect_readouts(Run& run, const Stop& stop) {
 Result<void> Laboratory::wait_for_empty_switch(const Settings& settings, Run& run) {
   const double queued = static_cast<double>(settings.traffic.event_bytes) * settings.traffic.events_in_flight * 8 /
                         static_cast<double>(settings.topology.node_link_bps);
-  for (double left = 2 + std::min(queued, 20.0); left > 0; left -= 0.01) {
+  constexpr int kPause = 10;
+  for (int left_ms = 2000 + static_cast<int>(1000 * std::min(queued, 20.0)); left_ms > 0; left_ms -= kPause) {
     const auto now = RODEO_TRY(driver_->counters());
     run.disturbance.left_in_pool_bytes = now.occupancy_bytes.value_or(0);
     if (run.disturbance.left_in_pool_bytes == 0) return {};
-    poll(nullptr, 0, 10);
+    poll(nullptr, 0, kPause);
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "network/simulator/event_source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 namespace rodeo::network {
@@ -28,7 +29,7 @@ void EventSource::pop() {
   switch (arrivals_) {
     case Arrivals::periodic: next_ = periodic(number_++); return;
     case Arrivals::poisson:
-      poisson_time_ += static_cast<Picoseconds>(times_.exponential() * period_ps_ + 0.5);
+      poisson_time_ += static_cast<Picoseconds>(std::floor(times_.exponential() * period_ps_ + 0.5));
       next_ = poisson_time_;
       return;
     case Arrivals::jittered: break;
@@ -52,7 +53,7 @@ std::uint64_t EventSource::draw_bytes() {
     const double variance = portable_log(1 + sigma_ * sigma_);
     bytes *= portable_exp(portable_sqrt(variance) * sizes_.normal() - variance / 2);
   }
-  return static_cast<std::uint64_t>(std::clamp(bytes, least_bytes_, 16 * event_bytes_) + 0.5);
+  return static_cast<std::uint64_t>(std::floor(std::clamp(bytes, least_bytes_, 16 * event_bytes_) + 0.5));
 }
 
 }  // namespace rodeo::network

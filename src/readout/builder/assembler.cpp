@@ -240,7 +240,8 @@ void Assembler::read_bcids(const BuiltFragment& fragment) {
       try {
         if (extractor_->extract({.data = chunk.data(), .size = size, .stride = size, .count = 1}, 0, 1, &id, &bcid) == 1)
           bcids_.emplace_back(record.data(), bcid);
-      } catch (...) {  // it has thrown at a worker already, which counts and logs it
+      } catch (...) {
+        return;  // it has thrown at a worker already, which counts and logs it
       }
     });
   }

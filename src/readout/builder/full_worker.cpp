@@ -313,7 +313,10 @@ bool FullWorker::let_go() {
   for (const auto& group : groups_) waiting += group->strays();
   if (list_ != nullptr || waiting <= pool_.in_use()) return false;
   LinkIndex most = 0;
-  for (LinkIndex link = 1; link < places_.size(); ++link) most = waiting_.size(link) > waiting_.size(most) ? link : most;
+  for (std::size_t link = 1; link < places_.size(); ++link) {
+    const auto index = static_cast<LinkIndex>(link);
+    if (waiting_.size(index) > waiting_.size(most)) most = index;
+  }
   if (astray.strays() > waiting_.size(most)) {
     const ChunkView stray = astray.last_stray();
     lose(stray.link, LostCounter::out_of_sequence);

@@ -15,7 +15,7 @@ namespace rodeo::readout {
 
 struct RobSequence {
   RobSequence(const Sequencer::Settings& settings, std::unique_ptr<TriggerList> trigger_list)
-      : sequencer(settings), list(std::move(trigger_list)) {}
+      : sequencer(settings), list_(std::move(trigger_list)) {}
 
   /// Reads what the list holds by now, as far as there is room behind `oldest`, the lowest number that some worker has still open. True if
   /// there was something. `needed`: what the list may have by now; else a peer that is at it is not waited for.
@@ -27,10 +27,10 @@ struct RobSequence {
       return false;
     bool any = false;
     for (bool more = true; more;) {
-      const std::span<const ListedTrigger> unread = list->unread(0);
+      const std::span<const ListedTrigger> unread = list_->unread(0);
       std::size_t read = 0;
       while (read < unread.size() && sequencer.announce(unread[read], now, oldest)) ++read;
-      list->take(0, read);
+      list_->take(0, read);
       any = any || read != 0;
       more = read != 0 && read == unread.size();
     }
@@ -51,7 +51,7 @@ struct RobSequence {
   bool assembling = false;                 ///< the assembler knows the run's first number; with the mutex
 
  private:
-  const std::unique_ptr<TriggerList> list;  // null: there is none
+  const std::unique_ptr<TriggerList> list_;  // null: there is none
 };
 
 }  // namespace rodeo::readout

@@ -100,9 +100,7 @@ void EventSampler::run() {
 
 void EventSampler::send(const Fragment& fragment, std::uint64_t now_ns) {
   const std::uint64_t unix_ns = unix_now_ns();
-  const formats::EventStamp stamp{.bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
-                                  .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
-  frame_.store(fragment, stamp, ends_);
+  frame_.store(fragment, event_stamp(fragment), ends_);
   event_.assign(ends_.head.begin(), ends_.head.end());
   for (const FragmentPart& part : fragment.all_parts()) event_.insert(event_.end(), part.data, part.data + part.size);
   event_.insert(event_.end(), ends_.tail.begin(), ends_.tail.end());

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "rodeo/fragment.h"
+#include "rodeo/settings.h"
 
 namespace rodeo::readout {
 
@@ -68,5 +69,8 @@ class EventShare {
   std::atomic<std::uint64_t> next_ns_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };
+
+/// Of fraction and rate: what can be set of every consumer that takes a share.
+const Settings<EventShare::Settings>& share_settings();
 
 }  // namespace rodeo::readout

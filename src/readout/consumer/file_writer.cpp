@@ -1,19 +1,12 @@
 #include "readout/consumer/file_writer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
-
 namespace rodeo::readout {
 namespace {
-
-std::int64_t unix_now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // The records of a file count, too.
 EventShare::Settings share_for(const FileWriterSettings& settings) {
@@ -66,16 +59,8 @@ class FileWriter::WritingWorker final : public Worker {
   }
 
  private:
-  formats::EventStamp stamp_of(const Fragment& fragment) const {
-    const std::int64_t steady =
-        static_cast<std::int64_t>(fragment.handed_over_ns != 0 ? fragment.handed_over_ns : base::steady_now_ns());
-    const std::int64_t unix_ns = steady + writer_.unix_minus_steady_ns_;
-    return {.bc_time_s = static_cast<std::uint32_t>(unix_ns / 1'000'000'000),
-            .bc_time_ns = static_cast<std::uint32_t>(unix_ns % 1'000'000'000)};
-  }
-
   storage::EventFileSequence::Outcome write(const Fragment& fragment) {
-    writer_.frame_.store(fragment, stamp_of(fragment), ends_);
+    writer_.frame_.store(fragment, event_stamp(fragment), ends_);
     pieces_.clear();
     pieces_.emplace_back(ends_.head);
     for (const FragmentPart& part : fragment.all_parts()) pieces_.emplace_back(part.data, part.size);
@@ -84,7 +69,8 @@ class FileWriter::WritingWorker final : public Worker {
   }
 
   storage::EventFileSequence::Outcome write_compressed(const Fragment& fragment) {
-    const std::size_t size = writer_.frame_.store_compressed(fragment, stamp_of(fragment), *compressor_, ends_, compressed_);
+    const std::size_t size =
+        writer_.frame_.store_compressed(fragment, event_stamp(fragment), *compressor_, ends_, compressed_);
     const std::span<const std::byte> event(compressed_.data(), size);
     return writer_.append({&event, 1}, size);
   }
@@ -106,7 +92,6 @@ FileWriter::FileWriter(FileWriterSettings settings)
 FileWriter::~FileWriter() { FileWriter::stop(); }
 
 void FileWriter::start() {
-  unix_minus_steady_ns_ = unix_now_ns() - static_cast<std::int64_t>(base::steady_now_ns());
   files_.start();
   QueuedConsumer::start();
 }
@@ -208,16 +193,8 @@ const Settings<FileWriterKeys>& file_writer_settings() {
       setting(&W::files, {setting(&Files::directory, "directory", "Where the files go; made if it is not there.")}),
       setting(&W::wait_when_full, "full_queue", {{"wait", true}, {"skip", false}},
               "When the disk cannot keep up: wait (the run is held back) or skip (fragments go on unwritten, counted)."),
-      setting(
-          &W::share,
-          {
-              setting(&Share::fraction, "fraction", "Share of the fragments that is written.", {.minimum = 0, .maximum = 1}),
-              setting(&Share::max_rate_hz, "max_rate", "Most fragments written in a second. 0: no limit.",
-                      {.minimum = 0, .unit = Unit::hertz}),
-              setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes),
-              setting(&Share::keep_incomplete, "keep_incomplete",
-                      "Incomplete fragments are written whatever fraction and max_rate say."),
-          }),
+      setting(&W::share, share_settings()),
+      setting(&W::share, {setting(&Share::max_bytes, "max_bytes", "Most bytes written in a run. 0: no limit.", kBytes)}),
       setting(&W::files,
               {
                   setting(&Files::files,

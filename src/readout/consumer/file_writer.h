@@ -57,7 +57,6 @@ class FileWriter final : public QueuedConsumer {
   const FileWriterSettings settings_;
   const formats::EventFrame frame_;
   EventShare share_;
-  std::int64_t unix_minus_steady_ns_ = 0;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
   std::mutex append_mutex_;  // workers take turns at the files
   bool told_of_large_events_ = false;

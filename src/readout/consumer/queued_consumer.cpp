@@ -24,24 +24,37 @@ unsigned number_of_this_thread() {
 
 std::uint64_t us_of(std::uint64_t ns) { return (ns + 999) / 1000; }
 
+Settings<QueueSettings>::Lines all_but_threads() {
+  using Q = QueueSettings;
+  using base::IdlePolicy;
+  Settings<Q>::Lines lines =
+      setting(&Q::capacity, "queue",
+              "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
+              {.minimum = 2, .maximum = 1 << 22});
+  const auto idle =
+      setting(&Q::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},
+              "What a thread does while its queue is empty: spin (lowest latency, a core each), yield, or sleep (kind to a "
+              "laptop).");
+  const auto first_cpu = setting(&Q::first_cpu, "first_cpu", "Pins thread i to CPU first_cpu + i. -1: not pinned.",
+                                 {.minimum = -1, .maximum = 4095});
+  lines.insert(lines.end(), {idle.front(), first_cpu.front()});
+  return lines;
+}
+
 }  // namespace
 
 const Settings<QueueSettings>& queue_settings() {
-  using Q = QueueSettings;
-  using base::IdlePolicy;
-  static const Settings<Q> settings{
-      setting(&Q::threads, "threads",
+  static const Settings<QueueSettings> settings{
+      setting(&QueueSettings::threads, "threads",
               "Threads that take fragments from the queue. 0: the work is done in the thread that hands the fragment over.",
               {.maximum = 256}),
-      setting(&Q::capacity, "queue",
-              "Fragments that may wait, rounded up to a power of two. A full queue holds back what comes before it.",
-              {.minimum = 2, .maximum = 1 << 22}),
-      setting(&Q::idle, "idle", {{"spin", IdlePolicy::spin}, {"yield", IdlePolicy::yield}, {"sleep", IdlePolicy::sleep}},
-              "What a thread does while its queue is empty: spin (lowest latency, a core each), yield, or sleep (kind to a "
-              "laptop)."),
-      setting(&Q::first_cpu, "first_cpu", "Pins thread i to CPU first_cpu + i. -1: not pinned.",
-              {.minimum = -1, .maximum = 4095}),
+      all_but_threads(),
   };
+  return settings;
+}
+
+const Settings<QueueSettings>& one_thread_settings() {
+  static const Settings<QueueSettings> settings{all_but_threads()};
   return settings;
 }
 
@@ -86,7 +99,7 @@ void QueuedConsumer::run(Seat& seat, unsigned index) {
     if (queue_.try_pop(fragment)) {
       backoff.reset();
       take(seat, std::move(fragment));
-    } else if (draining) {
+    } else if (seat.worker->rest(draining)) {
       break;
     } else {
       backoff.idle();

@@ -31,6 +31,8 @@ struct QueueSettings {
 
 /// What can be set of every queued consumer; its defaults are those of the struct that has the queue.
 const Settings<QueueSettings>& queue_settings();
+/// The same of one that always has one thread.
+const Settings<QueueSettings>& one_thread_settings();
 
 /// Queue, threads, back-pressure, failure and statistics of a consumer; what it does with a fragment is in its workers.
 /// A derived class calls stop() in its destructor: threads use what it owns.
@@ -61,6 +63,8 @@ class QueuedConsumer : public FragmentConsumer {
     /// Owns the fragment and passes it on (or lets it go). What it throws is caught and counted; the fragment is then gone,
     /// so a worker that can do better catches for itself.
     virtual void work(FragmentPtr fragment) = 0;
+    /// Nothing is queued now, and nothing will be any more if the run is `ending`. True then: the thread may end.
+    virtual bool rest(bool ending) { return ending; }
   };
   virtual std::unique_ptr<Worker> make_worker(unsigned index) = 0;
 

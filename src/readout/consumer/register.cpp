@@ -3,6 +3,7 @@
 #include "readout/consumer/event_sampler.h"
 #include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
+#include "readout/consumer/fragment_publisher.h"
 #include "readout/consumer/verify_rdh_work.h"
 #include "readout/consumer/works.h"
 
@@ -19,6 +20,10 @@ void register_consumers(Registry& registry) {
                          .help = "Shows some of the fragments to `rodeo events`, without ever slowing the run.",
                          .keys = EventSampler::keys()},
                         [](const Parameters& parameters) { return EventSampler::create(parameters, run_info()); });
+  registry.add_consumer({.name = "publish",
+                         .help = "Sends fragments, all or a share, over the network to whoever subscribes.",
+                         .keys = FragmentPublisher::keys()},
+                        [](const Parameters& parameters) { return FragmentPublisher::create(parameters, run_info()); });
 }
 
 void register_works(Registry& registry) {

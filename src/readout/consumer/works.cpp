@@ -118,10 +118,11 @@ std::uint64_t xor_of(std::span<const std::byte> bytes) {
   constexpr std::size_t kLanes = 8;
   constexpr std::size_t kAhead = 8192;
   constexpr int kIntoSecondLevel = 2;  // the first level's few line buffers stay free for what is read now
+  constexpr std::size_t kStep = kLanes * sizeof(std::uint64_t);
   std::uint64_t lanes[kLanes] = {};
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
-  for (; left >= sizeof lanes; left -= sizeof lanes, at += sizeof lanes) {
+  for (; left >= kStep; left -= kStep, at += kStep) {
     // Two pages ahead, which reaches into the next chunk of a page, so that memory works while fragments are handed on.
     __builtin_prefetch(at + kAhead, 0, kIntoSecondLevel);
     std::uint64_t words[kLanes];

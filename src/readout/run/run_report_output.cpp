@@ -190,7 +190,7 @@ Json report_json(const RunReport& report) {
   out["files"] = Json::array();
   for (const auto& file : report.files) out["files"].push_back(file.path);
   out["loss"] = losses_json(report);
-  out["consumers"] = consumers;
+  out["consumers"] = std::move(consumers);
   out["input"] = counters_json(report.input);
   return out;
 }
@@ -212,7 +212,7 @@ Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   out["robs"] = robs;
   Json queues = Json::object();
   for (const auto& consumer : status.consumers) queues[consumer.name] = consumer.queue_fill;
-  out["queue_fill"] = queues;
+  out["queue_fill"] = std::move(queues);
   return out;
 }
 

@@ -107,7 +107,7 @@ std::vector<std::string> links_text(const ReadoutStatus& now, const Painter& pai
 
 /// What the report has room for and a glance has not: latencies of single consumers, and what was left unwritten on purpose.
 bool for_people(const std::string& counter) {
-  return !counter.starts_with("latency_") && !counter.starts_with("unwritten_beyond_") && counter != "past_page_cache";
+  return !counter.starts_with("latency_") && counter.find("_beyond_") == std::string::npos && counter != "past_page_cache";
 }
 
 }  // namespace

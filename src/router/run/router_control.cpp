@@ -18,7 +18,10 @@ std::string answer_request(Router& router, const std::string& line) {
     const std::string command = process::text_of(request, "command");
     if (command == "status") {
       const RouterStatus status = router.status();
-      return process::reply(status_json(make_report(router.settings(), status, false), status));
+      Json reply = status_json(make_report(router.settings(), status, false), status);
+      if (const Json* links = request.find("links"); links != nullptr && links->boolean())
+        reply["by_link"] = links_json(status);
+      return process::reply(std::move(reply));
     }
     if (command == "stop") {
       router.stop();

@@ -6,6 +6,7 @@
 
 #include "base/sentence.h"
 #include "base/units.h"
+#include "formats/fid.h"
 #include "router/subscriber_changes.h"
 
 namespace rodeo::router {
@@ -28,9 +29,25 @@ Json subscriber_json(const std::string& reader, const transport::Publisher::Subs
                        {"chunks", one.chunks},
                        {"bytes", one.bytes},
                        {"pages", one.pages},
+                       {"page_slots", one.page_slots},
+                       {"pages_filled", one.pages_filled},
                        {"waits", one.waits},
                        {"pending_chunks", one.pending_chunks},
                        {"dropped_chunks", one.dropped_chunks}});
+}
+
+Json front_ends_json(const FrontEndStatus& status) {
+  Json owners = Json::array();
+  for (const FrontEndStatus::Owner& owner : status.owners)
+    owners.push_back(Json::object({{"name", owner.name},
+                                   {"peer", owner.peer},
+                                   {"links", owner.links},
+                                   {"messages", owner.messages},
+                                   {"bytes", owner.bytes}}));
+  return Json::object({{"links", status.links},
+                       {"cpu_seconds", status.cpu_seconds},
+                       {"counters", counters_json(status.counters)},
+                       {"owners", std::move(owners)}});
 }
 
 std::string bytes_text(std::uint64_t bytes) { return base::format_quantity(static_cast<double>(bytes), "B"); }
@@ -83,14 +100,15 @@ Json report_json(const RouterReport& report) {
   Json subscribers = Json::array();
   for (const ReaderStatus& reader : report.readers) {
     readers.push_back(Json::object({{"name", reader.name},
-                                    {"links", reader.links},
+                                    {"links", reader.links.size()},
                                     {"trigger_list", reader.trigger_list},
                                     {"cpu_seconds", reader.cpu_seconds},
                                     {"counters", counters_json(reader.counters)}}));
     for (const auto& subscriber : reader.subscribers) subscribers.push_back(subscriber_json(reader.name, subscriber));
   }
-  out["readers"] = readers;
-  out["subscribers"] = subscribers;
+  out["readers"] = std::move(readers);
+  out["subscribers"] = std::move(subscribers);
+  if (report.front_ends) out["front_ends"] = front_ends_json(*report.front_ends);
   out["input"] = counters_json(report.input);
   return out;
 }
@@ -99,6 +117,19 @@ Json status_json(const RouterReport& so_far, const RouterStatus& status) {
   Json out = report_json(so_far);
   out["phase"] = process::phase_name(status.phase);
   out["waiting_for_subscribers"] = status.waiting;
+  return out;
+}
+
+Json links_json(const RouterStatus& status) {
+  Json out = Json::array();
+  for (const ReaderStatus& reader : status.readers) {
+    for (const LinkStatus& link : reader.links)
+      out.push_back(Json::object({{"fid", formats::to_text(link.fid)},
+                                  {"reader", reader.name},
+                                  {"chunks", link.tally.chunks},
+                                  {"bytes", link.tally.bytes},
+                                  {"errors", link.tally.errors}}));
+  }
   return out;
 }
 
@@ -115,9 +146,15 @@ std::string report_text(const RouterReport& report) {
   row("bytes", "{} in, {} in pages", bytes_text(report.bytes_in), bytes_text(report.bytes_sent));
   for (const ReaderStatus& reader : report.readers) {
     row(reader.trigger_list ? "list" : "reader", "{}: {}, {}, {} for subscribers, CPU {:.1f} s", reader.name,
-        base::counted(reader.links, "link"), base::counted(reader["chunks_read"], "chunk"),
+        base::counted(reader.links.size(), "link"), base::counted(reader["chunks_read"], "chunk"),
         base::counted(reader["waits"], "wait"), reader.cpu_seconds);
+    if (reader["error_chunks"] > 0) out += fmt::format(", {} with errors", base::counted(reader["error_chunks"], "chunk"));
     for (const auto& subscriber : reader.subscribers) row("subscriber", "{}", subscriber_text(reader, subscriber));
+  }
+  if (report.front_ends) {
+    const auto count = [&](std::string_view name) { return counter_value(report.front_ends->counters, name); };
+    row("front-ends", "{} sent ({}), {} failed", base::counted(count("messages_sent"), "message"),
+        bytes_text(count("message_bytes_sent")), count("messages_failed"));
   }
   row("CPU", "router {:.1f} s", report.router_cpu_seconds);
   if (report.input_cpu_seconds > 0) out += fmt::format(", emulator {:.1f} s", report.input_cpu_seconds);

@@ -16,6 +16,9 @@ Json report_json(const RouterReport& report);
 /// A running router: the report so far, and where it stands.
 Json status_json(const RouterReport& so_far, const RouterStatus& status);
 
+/// What came on each link so far, those of the trigger's list included.
+Json links_json(const RouterStatus& status);
+
 /// Some lines to read on a terminal, without colours.
 std::string report_text(const RouterReport& report);
 

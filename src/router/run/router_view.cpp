@@ -51,8 +51,11 @@ std::vector<std::string> view_lines(const RouterSettings& settings, const Router
   for (std::size_t i = 0; i < now.readers.size(); ++i) {
     const ReaderStatus& reader = now.readers[i];
     const ReaderStatus then = i < before.readers.size() ? before.readers[i] : ReaderStatus{};
-    std::vector<std::string> parts{"   " + (reader.trigger_list ? "trigger list" : base::counted(reader.links, "link")),
-                                   "   waits " + count(reader["waits"])};
+    std::vector<std::string> parts{
+        "   " + (reader.trigger_list ? "trigger list" : base::counted(reader.links.size(), "link")),
+        "   waits " + count(reader["waits"])};
+    if (reader["error_chunks"] > 0)
+      parts.push_back(paint.warn("   errors " + rate(then["error_chunks"], reader["error_chunks"], "/s")));
     if (reader["not_taken"] > 0) parts.push_back(paint.bad("   not taken " + count(reader["not_taken"])));
     add(fmt::format("  {:<10} {:>12}", reader.name, rate(then["chunks_read"], reader["chunks_read"], "/s")), parts);
     for (const Subscriber& one : reader.subscribers) {
@@ -63,6 +66,17 @@ std::vector<std::string> view_lines(const RouterSettings& settings, const Router
       if (!one.connected) more.push_back(paint.warn("   gone"));
       add(fmt::format("    {:<8} {:>12}", "to", rate(was == nullptr ? 0 : was->chunks, one.chunks, "/s")), more);
     }
+  }
+  if (now.front_ends) {
+    const auto count_of = [](const RouterStatus& status, std::string_view name) {
+      return status.front_ends ? counter_value(status.front_ends->counters, name) : 0;
+    };
+    std::vector<std::string> parts{"   sent " + count(count_of(now, "messages_sent")),
+                                   "   " + base::counted(now.front_ends->owners.size(), "owner")};
+    if (const auto failed = count_of(now, "messages_failed"); failed > 0)
+      parts.push_back(paint.bad("   failed " + count(failed)));
+    add(fmt::format("  front-ends {:>12}", rate(count_of(before, "messages_sent"), count_of(now, "messages_sent"), "/s")),
+        parts);
   }
   const std::string limit = limited_by(now);
   add(fmt::format("  limited by: {}", limit == "nothing" ? paint.good(limit) : paint.warn(limit)), {});

@@ -84,9 +84,24 @@ bool LibfabricPort::receive(Connection number, std::uint32_t slot) {
   End& of = end(number);
   if (of.broken) return false;
   Operation& operation = of.operations[slot];
-  return begun(of, operation, false,
-               fi_recv(of.endpoint.get(), of.memory.data() + slot * of.slot_bytes, of.slot_bytes, of.descriptor(),
-                       FI_ADDR_UNSPEC, &operation.context));
+  if (!begun(of, operation, false,
+             fi_recv(of.endpoint.get(), of.memory.data() + slot * of.slot_bytes, of.slot_bytes, of.descriptor(),
+                     FI_ADDR_UNSPEC, &operation.context)))
+    return false;
+  operation.arrived = false;
+  of.posted.push_back(slot);
+  return true;
+}
+
+// Pages go to receives in the order in which these were posted, but shared memory may say of a short one that it is there before a long one before it
+// has been copied: they are told in order.
+void LibfabricPort::arrived(End& end, Operation& operation, std::size_t bytes) {
+  operation.arrived = true;
+  operation.bytes = static_cast<std::uint32_t>(bytes);
+  for (; !end.posted.empty() && end.operations[end.posted.front()].arrived; end.posted.pop_front()) {
+    const Operation& first = end.operations[end.posted.front()];
+    events_.push_back({Event::What::received, end.number, first.slot, first.bytes});
+  }
 }
 
 void LibfabricPort::lost(End& end) {
@@ -109,12 +124,15 @@ std::size_t LibfabricPort::poll(std::span<Event> events) {
   const ssize_t count = fi_cq_read(completions_.get(), entries.data(), std::min(entries.size(), events.size() - filled));
   if (count == -FI_EAVAIL) take_errors();
   for (ssize_t i = 0; i < count; ++i) {
-    const auto* operation = static_cast<const Operation*>(entries[static_cast<std::size_t>(i)].op_context);
-    End& of = *operation->end;
+    auto& operation = *static_cast<Operation*>(entries[static_cast<std::size_t>(i)].op_context);
+    End& of = *operation.end;
     --of.under_way;
     if (of.closed) continue;
-    events[filled++] = {operation->sending ? Event::What::sent : Event::What::received, of.number, operation->slot,
-                        static_cast<std::uint32_t>(entries[static_cast<std::size_t>(i)].len)};
+    if (operation.sending) {
+      events[filled++] = {Event::What::sent, of.number, operation.slot, 0};
+    } else {
+      arrived(of, operation, entries[static_cast<std::size_t>(i)].len);
+    }
   }
   fill();
   std::erase_if(closed_, [](const auto& end) { return end->under_way == 0; });

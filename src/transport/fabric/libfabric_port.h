@@ -59,6 +59,8 @@ class LibfabricPort : public FabricPort {
     End* end = nullptr;
     std::uint32_t slot = 0;
     bool sending = false;
+    bool arrived = false;  // received, after one that has not
+    std::uint32_t bytes = 0;
   };
   struct End {
     Connection number = 0;
@@ -69,6 +71,7 @@ class LibfabricPort : public FabricPort {
     Owned<fid_ep> endpoint;
     fi_addr_t peer = FI_ADDR_UNSPEC;
     std::vector<Operation> operations;
+    std::deque<std::uint32_t> posted;  // slots, in the order in which pages go to them
     std::size_t under_way = 0;
     bool connected = false;
     bool broken = false;
@@ -102,6 +105,7 @@ class LibfabricPort : public FabricPort {
 
  private:
   bool begun(End& end, Operation& operation, bool sending, long status);
+  void arrived(End& end, Operation& operation, std::size_t bytes);
   void take_errors();
   void free_when_quiet(std::unique_ptr<End>& end);
 

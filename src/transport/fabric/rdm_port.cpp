@@ -1,8 +1,39 @@
 // Endpoints that reach any other by its address: memory that processes of one host share.
+#include <sys/stat.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
 #include "transport/fabric/libfabric_port.h"
 
 namespace rodeo::transport::fabric {
 namespace {
+
+/// libfabric names its memory PID:DOMAIN:ENDPOINT; 0: that is no such name.
+pid_t owner_of(const std::string& name) {
+  pid_t pid = 0;
+  const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+  const std::size_t colon = name.find(':');
+  const bool named = error == std::errc() && colon != std::string::npos && rest == name.data() + colon && pid > 0 &&
+                     name.find_first_not_of("0123456789:") == std::string::npos;
+  return named ? pid : 0;
+}
+
+/// A process that was killed leaves 16 MiB in memory; the next that uses it clears away what nobody lives to use.
+void remove_what_the_dead_left() {
+  std::error_code failure;
+  for (std::filesystem::directory_iterator file("/dev/shm", failure), end; !failure && file != end;
+       file.increment(failure)) {
+    struct stat status{};
+    const std::filesystem::path& path = file->path();
+    const pid_t owner = owner_of(path.filename().string());
+    if (owner == 0 || ::lstat(path.c_str(), &status) != 0 || status.st_uid != ::geteuid()) continue;
+    if (::kill(owner, 0) != 0 && errno == ESRCH) ::unlink(path.c_str());
+  }
+}
 
 class RdmPort final : public LibfabricPort {
  public:
@@ -61,6 +92,7 @@ class RdmPort final : public LibfabricPort {
 
 Result<std::unique_ptr<FabricPort>> open_rdm_port(Info info, Owned<fid_fabric> fabric, Owned<fid_domain> domain,
                                                   Owned<fid_cq> completions) {
+  remove_what_the_dead_left();
   return std::make_unique<RdmPort>(std::move(info), std::move(fabric), std::move(domain), std::move(completions));
 }
 

@@ -1,0 +1,47 @@
+#include "card/dma/felix_descriptor.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fmt/core.h>
+
+namespace rodeo::card {
+namespace {
+
+namespace felix = card_registers::felix;
+using felix::reg;
+
+constexpr std::chrono::milliseconds kObeyPatience{2000};
+
+}  // namespace
+
+Result<void> FelixDescriptor::set(bool on) {
+  const auto bar = RODEO_TRY(card_.bar(0));
+  const std::uint64_t bit = std::uint64_t{1} << index_;
+  // The word is shared by the owners of all descriptors.
+  if (volatile auto* word = bar->mapped<std::uint64_t>(reg("dma_enable").offset)) {
+    const std::atomic_ref shared(*const_cast<std::uint64_t*>(word));
+    if (on) {
+      shared.fetch_or(bit, std::memory_order_acq_rel);
+    } else {
+      shared.fetch_and(~bit, std::memory_order_acq_rel);
+    }
+  } else {
+    RODEO_TRY(card_.modify_at(0, reg("dma_enable").offset, {index_, 1}, on ? 1 : 0));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kObeyPatience;
+  for (;;) {
+    const auto status = RODEO_TRY(read(reg("dma_status")));
+    const bool done = felix::kDone.of(static_cast<std::uint32_t>(status)) != 0;
+    if (done != on) return {};
+    if (std::chrono::steady_clock::now() >= deadline)
+      return std::unexpected(
+          Error{"card.timeout",
+                fmt::format("DMA descriptor {} did not {} in {} ms", index_, on ? "start" : "stop", kObeyPatience.count()),
+                card_.address().text(), "reset the card"});
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+}  // namespace rodeo::card

@@ -1,0 +1,67 @@
+// FragmentPublisher: sends fragments, all or a share of them, over the network to whoever subscribes (software ROD paper, section IV).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/event_frame.h"
+#include "readout/consumer/event_share.h"
+#include "readout/consumer/queued_consumer.h"
+#include "readout/run_info.h"
+#include "rodeo/parameters.h"
+#include "transport/publisher_keys.h"
+
+namespace rodeo::readout {
+
+struct FragmentPublisherSettings {
+  QueueSettings queue = {};  ///< of one thread
+  EventShare::Settings share = {};
+  transport::PublisherKeys publisher = {};
+  bool wait_for_subscriber = false;
+  formats::EventFrameSettings frame = {};
+  std::string stream = "readout.publish";  ///< its name on the bus
+};
+
+/// One full event per fragment, as a file has it, and each a chunk of the one link that it publishes. A fragment that is outside the share goes on at
+/// once; one that is sent goes on when it is in the pages of all who want it. A subscriber of data that has no room holds up the run, at
+/// its end for `grace`; where there are only monitors a full queue lets fragments past.
+class FragmentPublisher final : public QueuedConsumer {
+ public:
+  /// Listens, and is on the bus. Throws SetupError, as transport::Publisher does.
+  explicit FragmentPublisher(FragmentPublisherSettings settings);
+  ~FragmentPublisher() override;
+
+  void insert(FragmentPtr fragment) override;
+  void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
+  void stop() override;
+  Status status() const override;
+
+  static std::vector<Key> keys();
+  static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const RunInfo& run);
+  /// What create() would find wrong before it listens: the secret, and whether there has to be one.
+  static Result<void> check(const Parameters& parameters);
+
+ private:
+  class PublishingWorker;
+  std::unique_ptr<Worker> make_worker(unsigned index) override;
+
+  // Why a fragment is not sent; one cell for each.
+  enum class Unpublished : std::uint8_t { fraction, rate, queue_full, count };
+  void leave_out(Unpublished why, FragmentPtr fragment);
+
+  const FragmentPublisherSettings settings_;
+  const formats::EventFrame frame_;
+  EventShare share_;
+  transport::Publisher publisher_;
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unpublished::count)> unpublished_{};
+  std::atomic<std::uint64_t> not_taken_{0};
+  std::atomic<bool> must_wait_;  ///< for room in the queue: somebody wants all of the data
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> over_{false};
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,242 @@
+#include "router/front_end/server.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/named_counters.h"
+#include "base/sentence.h"
+#include "transport/provider_choice.h"
+#include "transport/random.h"
+
+namespace rodeo::router {
+namespace {
+
+constexpr std::size_t kMostOwners = 64;
+constexpr std::uint64_t kTurnNs = 5'000'000;  // of one owner, before the next one has his
+constexpr std::size_t kMessageBytes = 32;     // that a message costs of its link's rate besides its own
+constexpr std::uint64_t kRoomPatienceNs = 5'000'000'000;
+constexpr std::uint64_t kShowNs = 100'000'000;
+constexpr std::chrono::milliseconds kIdle{1};
+constexpr std::chrono::milliseconds kAlone{10};  // where nobody is there to send
+constexpr double kBurst = 64 << 10;
+
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw SetupError(std::move(result.error()));
+  return std::move(*result);
+}
+
+}  // namespace
+
+FrontEndServer::FrontEndServer(const transport::PublisherSettings& settings, const FrontEndSettings& limits,
+                               std::vector<std::unique_ptr<FrontEndDevice>> devices)
+    : limits_(limits), devices_(std::move(devices)) {
+  std::vector<Fid> fids;
+  for (const auto& device : devices_) {
+    for (std::size_t i = 0; i < device->links().size(); ++i) {
+      fids.push_back(device->links()[i]);
+      links_.push_back({device.get(), i, RateLimit(static_cast<double>(limits_.bytes_per_second), kBurst)});
+    }
+  }
+  claims_.emplace(fids);
+  if (auto refused = transport::refuse_open_address(settings); !refused) throw SetupError(refused.error());
+  const std::uint64_t instance = transport::random_number();
+  reception_.emplace(need(transport::ControlListener::open(settings.address)), instance, settings.secret, settings.name);
+  const transport::Here here = transport::Here::look();
+  advertisement_ = need(transport::Advertisement::put(
+      settings.bus, {.name = settings.name,
+                     .instance = instance,
+                     .host = here.host,
+                     .pid = here.pid,
+                     .address = settings.address,
+                     .port = reception_->port(),
+                     .program = "rodeo",
+                     .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
+                     .links = std::move(fids)}));
+}
+
+FrontEndServer::~FrontEndServer() { stop(); }
+
+void FrontEndServer::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void FrontEndServer::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable()) thread_.join();
+}
+
+void FrontEndServer::run() {
+  base::set_thread_name("rodeo-frontends");
+  cpu_.attach();
+  std::uint64_t shown_ns = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const std::uint64_t now = base::steady_now_ns();
+    counters_.add(FrontEndCounter::refused_senders,
+                  reception_->greet(now, [&](transport::ControlSocket& guest, formats::ControlMessage said) {
+                    return admit(guest, std::move(said));
+                  }));
+    bool any = false;
+    for (const auto& owner : owners_) any = serve(*owner) || any;
+    const bool gone = std::erase_if(owners_, [](const auto& owner) { return owner->state == Owner::State::gone; }) > 0;
+    if (gone || now - shown_ns >= kShowNs) {
+      shown_ns = now;
+      show();
+    }
+    if (!any) std::this_thread::sleep_for(owners_.empty() ? kAlone : kIdle);
+  }
+  advertisement_.reset();
+  for (const auto& owner : owners_) end(*owner, {"transport.closed", "the router ends"});
+  owners_.clear();
+  for (const auto& device : devices_) counters_.add(FrontEndCounter::packet_bytes_lost, device->drain());
+  show();
+  cpu_.detach();
+}
+
+Result<void> FrontEndServer::admit(transport::ControlSocket& guest, formats::ControlMessage said) {
+  auto* const claim = std::get_if<formats::ControlClaim>(&said);
+  if (claim == nullptr)
+    return std::unexpected(Error{"transport.protocol", "this is the way to front-ends: claim links first"});
+  if (owners_.size() >= kMostOwners)
+    return std::unexpected(
+        Error{"transport.too_many", fmt::format("{} have links here, and no more are let in", kMostOwners)});
+  const std::string peer = guest.peer();
+  auto links = RODEO_TRY(claims_->claim(next_owner_, fmt::format("{} ({})", claim->name, peer), claim->links));
+  auto owner = std::make_unique<Owner>();
+  owner->socket = std::exchange(guest, {});
+  owner->name = std::move(claim->name);
+  owner->peer = peer;
+  owner->number = next_owner_++;
+  owner->links = std::move(links);
+  owner->socket.say(formats::ControlClaimed{});
+  base::log_info("{} at {} sends to {}", owner->name, peer, base::counted(owner->links.size(), "link"));
+  owners_.push_back(std::move(owner));
+  return {};
+}
+
+/// True if something was done.
+bool FrontEndServer::serve(Owner& owner) {
+  const std::uint64_t begin_ns = base::steady_now_ns();
+  std::uint64_t now_ns = begin_ns;
+  owner.socket.flush();
+  bool any = false;
+  // Who does not take answers gets no more of them.
+  while (owner.state != Owner::State::gone && owner.socket.all_said() && now_ns - begin_ns < kTurnNs) {
+    if (owner.state == Owner::State::idle && !next(owner)) break;
+    if (!send(owner, now_ns)) break;
+    any = true;
+    now_ns = base::steady_now_ns();
+  }
+  // Of one that goes, or takes no answers and goes, what waits is lost; its links are free at once.
+  const bool waits = owner.state != Owner::State::idle || !owner.socket.all_said();
+  if (waits && owner.state != Owner::State::gone && owner.socket.peer_is_gone()) end(owner, {"transport.closed", ""});
+  return any;
+}
+
+/// The next message; false: there is none.
+bool FrontEndServer::next(Owner& owner) {
+  auto said = owner.socket.next();
+  if (!said) {
+    end(owner, said.error());
+    return false;
+  }
+  if (!*said) return false;
+  auto* const message = std::get_if<formats::ControlSend>(&**said);
+  if (message == nullptr || message->link >= owner.links.size()) {
+    const Error error{"transport.protocol", message == nullptr ? "it said something else than a message to a front-end"
+                                                               : "it sent to a link that it has not claimed"};
+    owner.socket.say(formats::ControlRefuse{error.code, error.what});
+    end(owner, error);
+    return false;
+  }
+  owner.message = std::move(*message);
+  owner.state = Owner::State::has_message;
+  return true;
+}
+
+/// The message; false: it waits.
+bool FrontEndServer::send(Owner& owner, std::uint64_t now_ns) {
+  const formats::ControlSend& message = owner.message;
+  Link& link = links_[owner.links[message.link]];
+  if (owner.state != Owner::State::waits_for_room) {
+    if (!link.rate.take(static_cast<double>(message.message.size() + kMessageBytes), now_ns)) {
+      if (owner.state != Owner::State::waits_for_rate) counters_.add(FrontEndCounter::rate_waits);
+      owner.state = Owner::State::waits_for_rate;
+      return false;
+    }
+    owner.state = Owner::State::waits_for_room;
+    owner.room_ns = now_ns;
+  }
+  auto sent = link.device->send(link.number, message.message);
+  formats::ControlAnswer said{.number = message.number};
+  if (!sent) {
+    said.code = sent.error().code;
+    said.what = sent.error().where.empty() ? sent.error().what : sent.error().where + ": " + sent.error().what;
+  } else if (*sent) {
+    said.answer = **std::move(sent);
+  } else {
+    if (now_ns - owner.room_ns < kRoomPatienceNs) return false;
+    said.code = "router.front_end_full";
+    said.what = "the card has had no room for the message for 5 s";
+  }
+  answer(owner, std::move(said));
+  return true;
+}
+
+void FrontEndServer::answer(Owner& owner, formats::ControlAnswer said) {
+  if (said.code.empty()) {
+    counters_.add(FrontEndCounter::messages_sent);
+    counters_.add(FrontEndCounter::message_bytes_sent, owner.message.message.size());
+    ++owner.messages;
+    owner.bytes += owner.message.message.size();
+  } else {
+    counters_.add(FrontEndCounter::messages_failed);
+  }
+  owner.socket.say(said);
+  owner.state = Owner::State::idle;
+}
+
+void FrontEndServer::end(Owner& owner, const Error& why) {
+  const bool closed = why.code == "transport.closed";
+  if (closed) {
+    base::log_info("{} at {} sends no more", owner.name, owner.peer);
+  } else {
+    base::log_warning("{} at {} is turned away: {}", owner.name, owner.peer, base::in_a_line(why));
+    counters_.add(FrontEndCounter::refused_senders);
+  }
+  // What it has sent, and no card has.
+  if (owner.state != Owner::State::idle) counters_.add(FrontEndCounter::messages_failed);
+  for (auto said = owner.socket.next(); closed && said && *said; said = owner.socket.next())
+    counters_.add(FrontEndCounter::messages_failed);
+  claims_->release(owner.number);
+  owner.state = Owner::State::gone;
+}
+
+void FrontEndServer::show() {
+  std::vector<FrontEndStatus::Owner> owners;
+  for (const auto& owner : owners_)
+    owners.push_back({.name = owner->name,
+                      .peer = owner->peer,
+                      .links = owner->links.size(),
+                      .messages = owner->messages,
+                      .bytes = owner->bytes});
+  const std::scoped_lock lock(shown_lock_);
+  shown_ = std::move(owners);
+}
+
+FrontEndStatus FrontEndServer::status() const {
+  FrontEndStatus status{.links = links_.size(),
+                        .counters = base::named_counters(counters_, kFrontEndCounters, [](FrontEndCounter) { return true; }),
+                        .cpu_seconds = cpu_.seconds()};
+  const std::scoped_lock lock(shown_lock_);
+  status.owners = shown_;
+  return status;
+}
+
+}  // namespace rodeo::router

@@ -1,0 +1,92 @@
+// The way to the front-ends, for other processes: who may send to which link, how fast, and what became of it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/thread.h"
+#include "router/front_end/devices.h"
+#include "router/front_end/link_claims.h"
+#include "router/front_end/rate_limit.h"
+#include "router/router_status.h"
+#include "router/settings.h"
+#include "transport/bus.h"
+#include "transport/publisher.h"
+#include "transport/reception.h"
+
+namespace rodeo::router {
+
+/// A thread that listens, is on the bus with the links of its devices, and gives them what the owners of links send, each owner's in order.
+///
+/// A message that a card has no room for, or that comes faster than its link may be sent to, waits, and nothing more is read from its owner; owners of
+/// links of other cards notice nothing, those of the same card have its memory in common. One that a card has no room for in five seconds is answered as
+/// failed. Slow control waits for the front-end, and everybody for it (devices.h).
+class FrontEndServer {
+ public:
+  /// Throws SetupError: an address that is not ours, no secret, a name that is taken.
+  FrontEndServer(const transport::PublisherSettings& settings, const FrontEndSettings& limits,
+                 std::vector<std::unique_ptr<FrontEndDevice>> devices);
+  /// Closes all conversations. What was answered for goes to the front-ends.
+  ~FrontEndServer();
+
+  void start();
+  void stop();
+
+  /// Any thread.
+  FrontEndStatus status() const;
+
+ private:
+  struct Owner {
+    enum class State : std::uint8_t { idle, has_message, waits_for_rate, waits_for_room, gone };
+
+    transport::ControlSocket socket;
+    std::string name;
+    std::string peer;
+    LinkClaims::Owner number = 0;
+    std::vector<std::size_t> links;  // by position in its claim
+    State state = State::idle;
+    formats::ControlSend message = {};  // unless idle
+    std::uint64_t room_ns = 0;          // since when it waits for room
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct Link {
+    FrontEndDevice* device;
+    std::size_t number;
+    RateLimit rate;
+  };
+
+  void run();
+  Result<void> admit(transport::ControlSocket& guest, formats::ControlMessage said);
+  bool serve(Owner& owner);
+  bool next(Owner& owner);
+  bool send(Owner& owner, std::uint64_t now_ns);
+  void answer(Owner& owner, formats::ControlAnswer answer);
+  void end(Owner& owner, const Error& why);
+  void show();
+
+  const FrontEndSettings limits_;
+  std::vector<std::unique_ptr<FrontEndDevice>> devices_;
+  std::vector<Link> links_;
+  std::optional<LinkClaims> claims_;
+  std::optional<transport::Reception> reception_;
+  std::optional<transport::Advertisement> advertisement_;
+  std::vector<std::unique_ptr<Owner>> owners_;
+  LinkClaims::Owner next_owner_ = 1;
+  base::CounterBlock<FrontEndCounter> counters_;
+  base::ThreadCpu cpu_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex shown_lock_;
+  std::vector<FrontEndStatus::Owner> shown_;
+  std::thread thread_;
+};
+
+}  // namespace rodeo::router

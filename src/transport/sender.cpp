@@ -1,0 +1,145 @@
+#include "transport/sender.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sentence.h"
+#include "formats/fid.h"
+#include "formats/front_end_link.h"
+#include "transport/bus.h"
+#include "transport/handshake.h"
+#include "transport/random.h"
+
+namespace rodeo::transport {
+namespace {
+
+constexpr std::uint64_t kMostUnanswered = 64;
+constexpr std::chrono::milliseconds kMostPatience = std::chrono::hours{24};
+constexpr std::chrono::milliseconds kAnswerPatience{500};  // of somebody whose entry is on the bus
+
+}  // namespace
+
+Result<Sender> Sender::claim(SenderSettings settings, std::span<const Fid> links) {
+  std::vector<Fid> wanted;
+  for (const Fid link : links) {
+    const Fid fid = formats::to_front_end(link);
+    if (std::ranges::find(wanted, fid) == wanted.end()) wanted.push_back(fid);
+  }
+  settings.patience = std::clamp(settings.patience, std::chrono::milliseconds{0}, kMostPatience);
+  Sender sender(std::move(settings), std::move(wanted));
+  RODEO_TRY(sender.begin());
+  return sender;
+}
+
+Result<void> Sender::begin() {
+  const std::filesystem::path bus = settings_.bus.empty() ? default_bus() : settings_.bus;
+  const auto reading = RODEO_TRY(read_bus(bus));
+  // An entry is no proof that its router lives.
+  const auto has_all = [&](const BusEntry& entry) {
+    return std::ranges::all_of(links_,
+                               [&](Fid link) { return std::ranges::find(entry.links, link) != entry.links.end(); }) &&
+           somebody_answers(entry.address, entry.port, kAnswerPatience);
+  };
+  const auto entry = std::ranges::find_if(reading.entries, has_all);
+  if (links_.empty() || entry == reading.entries.end())
+    return std::unexpected(
+        Error{"transport.no_front_end",
+              links_.empty() ? "no link to a front-end was named"
+                             : fmt::format("nobody on the bus has a way to {}{}", formats::to_text(links_.front()),
+                                           links_.size() > 1 ? " and the other links, all of them" : ""),
+              bus.string(), "start a router with router.front_ends.enabled = true; `rodeo route list` shows who is there"});
+  socket_ = RODEO_TRY(ControlSocket::call(entry->address, entry->port));
+  Handshake handshake(Handshake::Side::subscriber,
+                      {.secret_required = !settings_.secret.empty(),
+                       .nonce = random_bytes<32>(),
+                       .instance = random_number(),
+                       .program = "rodeo"},
+                      settings_.secret);
+  std::vector<std::byte> hello;
+  handshake.begin(hello);
+  socket_.say(hello);
+  while (!handshake.done()) {
+    std::vector<std::byte> reply;
+    const auto taken = handshake.take(RODEO_TRY(receive()), reply);
+    socket_.say(reply);
+    RODEO_TRY(taken);
+  }
+  socket_.say(formats::ControlClaim{.name = settings_.name, .links = links_});
+  const auto said = RODEO_TRY(receive());
+  if (std::holds_alternative<formats::ControlClaimed>(said)) return {};
+  return std::unexpected(Error{"transport.protocol", "the router answers a claim with something else"});
+}
+
+Result<formats::ControlMessage> Sender::receive() {
+  if (!socket_.is_open()) return std::unexpected(Error{"transport.closed", "the connection to the router has ended"});
+  const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
+  for (;;) {
+    socket_.flush();
+    auto message = RODEO_TRY(socket_.next());
+    if (message) {
+      const auto* refused = std::get_if<formats::ControlRefuse>(&*message);
+      if (refused == nullptr) return *std::move(message);
+      const Error error{refused->code, refused->what, socket_.peer(), ""};
+      socket_.close();
+      return std::unexpected(error);
+    }
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      const std::string peer = socket_.peer();
+      socket_.close();
+      return std::unexpected(
+          Error{"transport.closed", "the router does not answer", peer, "`rodeo route status` says how it is doing"});
+    }
+    socket_.wait(left);
+  }
+}
+
+Result<std::uint64_t> Sender::post(Fid link, std::span<const std::byte> message) {
+  const auto found = std::ranges::find(links_, formats::to_front_end(link));
+  if (found == links_.end())
+    return std::unexpected(Error{"transport.unknown_link", fmt::format("link {} was not claimed", formats::to_text(link))});
+  if (message.size() > formats::kMostControlBytesToFrontEnd)
+    return std::unexpected(Error{"router.front_end_message",
+                                 fmt::format("a message has at most {}, not {}",
+                                             base::counted(formats::kMostControlBytesToFrontEnd, "byte"), message.size()),
+                                 "", "send it in several"});
+  while (posted_ - came_ >= kMostUnanswered) RODEO_TRY(take_answer());
+  socket_.say(formats::ControlSend{.number = ++posted_,
+                                   .link = static_cast<std::uint16_t>(found - links_.begin()),
+                                   .message = {message.begin(), message.end()}});
+  return posted_;
+}
+
+Result<void> Sender::take_answer() {
+  auto said = RODEO_TRY(receive());
+  auto* const answer = std::get_if<formats::ControlAnswer>(&said);
+  if (answer == nullptr || answer->number != came_ + 1)
+    return std::unexpected(Error{"transport.protocol", "the router answers what nobody asked"});
+  ++came_;
+  answers_.push_back({.number = answer->number, .bytes = std::move(answer->answer)});
+  if (!answer->code.empty()) answers_.back().error = Error{answer->code, answer->what};
+  return {};
+}
+
+Result<std::optional<Sender::Answer>> Sender::next() {
+  if (answers_.empty()) {
+    if (came_ == posted_) return std::nullopt;
+    RODEO_TRY(take_answer());
+  }
+  Answer answer = std::move(answers_.front());
+  answers_.pop_front();
+  return answer;
+}
+
+Result<std::vector<std::byte>> Sender::send(Fid link, std::span<const std::byte> message) {
+  const std::uint64_t number = RODEO_TRY(post(link, message));
+  while (came_ < number) RODEO_TRY(take_answer());
+  Answer answer = std::move(answers_.back());
+  answers_.clear();
+  if (answer.error) return std::unexpected(*std::move(answer.error));
+  return std::move(answer.bytes);
+}
+
+}  // namespace rodeo::transport

@@ -1,0 +1,120 @@
+// What a network stream makes of publishers that repeat themselves, talk nonsense or fall silent; one thread, real provider.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "input/network_stream.h"
+#include "scripted_publisher.h"
+
+namespace rodeo::input {
+namespace {
+
+using test::ScriptedPublisher;
+
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kSilenceNs = 300 * kMs;
+
+class NetworkFaults : public testing::Test {
+ protected:
+  NetworkFaults() { std::filesystem::create_directories(bus_); }
+  ~NetworkFaults() override { std::filesystem::remove_all(bus_); }
+
+  void start(std::size_t publishers) {
+    std::vector<NetworkStream::Publisher> of;
+    for (LinkIndex i = 0; i < publishers; ++i) {
+      const Fid link = Fid::of(1, 0, 0, i);
+      publishers_.push_back(std::make_unique<ScriptedPublisher>(bus_, "test." + std::to_string(i), std::vector{link}));
+      of.push_back({{link}, {i}});
+    }
+    stream_.emplace(transport::SubscriberSettings{.name = "reader", .bus = bus_, .provider = "tcp", .pages = 16}, of,
+                    kSilenceNs);
+    ASSERT_TRUE(until([&] { return std::ranges::all_of(publishers_, [](const auto& one) { return one->flowing(); }); }));
+  }
+  void step() {
+    for (const auto& publisher : publishers_) publisher->progress(base::steady_now_ns());
+    Page* page = nullptr;
+    if (stream_->poll(page) != PollStatus::page) return;
+    for (const ChunkRun& run : page->runs) {
+      for (std::uint32_t i = 0; i < run.count; ++i) came_.push_back(std::to_integer<int>(run.chunk(i).front()));
+    }
+    page->drop();
+  }
+  template <typename Condition>
+  bool until(Condition&& condition) {
+    for (const auto begin = base::steady_now_ns(); base::steady_now_ns() - begin < 10'000 * kMs;) {
+      if (condition()) return true;
+      step();
+    }
+    return false;
+  }
+  ScriptedPublisher& publisher(std::size_t i = 0) { return *publishers_[i]; }
+  const NetworkCounts& counts() const { return stream_->counts(); }
+
+  std::filesystem::path bus_ = std::filesystem::temp_directory_path() / ("rodeo-faults-" + std::to_string(::getpid()));
+  std::vector<std::unique_ptr<ScriptedPublisher>> publishers_;
+  std::optional<NetworkStream> stream_;
+  std::vector<int> came_;
+};
+
+TEST_F(NetworkFaults, APageThatComesOnceMoreIsNotDeliveredAgain) {
+  start(1);
+  for (const std::uint32_t number : {0, 1, 2, 1, 2, 3}) publisher().send_chunk(number, number, number);
+  ASSERT_TRUE(until([&] { return came_.size() >= 4 && counts().repeated_pages.get() == 2; }));
+  EXPECT_EQ(came_, (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(counts().lost_pages.get() + counts().lost_chunks.get(), 0U);
+}
+
+TEST_F(NetworkFaults, PagesThatDoNotComeAreCountedWithTheirChunks) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_chunk(3, 5, 0);
+  ASSERT_TRUE(until([&] { return came_.size() == 2; }));
+  EXPECT_EQ(counts().lost_pages.get(), 2U);
+  EXPECT_EQ(counts().lost_chunks.get(), 4U);
+}
+
+TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_garbage();
+  ASSERT_TRUE(until([&] { return publisher().subscriptions() == 2 && publisher().flowing(); }));
+  EXPECT_EQ(counts().bad_pages.get(), 1U);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_chunk(1, 1, 0);
+  ASSERT_TRUE(until([&] { return came_.size() >= 2 && counts().repeated_pages.get() == 1; }));
+  EXPECT_EQ(came_, (std::vector{0, 1}));
+}
+
+TEST_F(NetworkFaults, TheClockGoesOnWithoutAPublisherWhoHasBeenSilentForLong) {
+  start(2);
+  const std::uint64_t begin = base::steady_now_ns();
+  std::uint64_t told = 0;
+  // What the other has not sent may be older than all that comes from this one: the clock stands, but not for ever.
+  ASSERT_TRUE(until([&] {
+    if (told < 15 && base::steady_now_ns() - begin > told * 30 * kMs) {
+      publisher(0).send_clock(told, (1000 + told) * kMs);
+      ++told;
+    }
+    return stream_->clock_ns() > 0;
+  }));
+  EXPECT_GT(base::steady_now_ns() - begin, kSilenceNs / 3) << "it was waited for";
+}
+
+TEST_F(NetworkFaults, AnEndBeforeTheLastPageWaitsForIt) {
+  start(1);
+  publisher().send_chunk(0, 0, 0);
+  publisher().send_chunk(1, 1, 0);
+  publisher().end();
+  ASSERT_TRUE(until([&] { return stream_->source_ended(0); }));
+  EXPECT_EQ(came_.size(), 2U);
+}
+
+}  // namespace
+}  // namespace rodeo::input
