@@ -57,10 +57,12 @@ IoResult receive_flags(int socket, std::span<std::byte> into, ReceivedFds& fds, 
   message.msg_controllen = control.size();
   const ssize_t received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
   if (received < 0) return failed_with(errno);
+  std::size_t handed_out = 0;
   if (message.msg_controllen > 0) {
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      handed_out += count;
       for (std::size_t i = 0; i < count; ++i) {
         int fd;
         std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
@@ -68,7 +70,8 @@ IoResult receive_flags(int socket, std::span<std::byte> into, ReceivedFds& fds, 
       }
     }
   }
-  if ((message.msg_flags & MSG_CTRUNC) != 0) fds.truncated = true;
+  // The kernel hands out what fits, and sees that there are more than that only if there was room for those.
+  if ((message.msg_flags & MSG_CTRUNC) != 0) (handed_out == kMaxFdsPerReceive ? fds.truncated : fds.no_room) = true;
   if (received == 0 && !into.empty()) return {IoStatus::closed, 0};
   return {static_cast<std::size_t>(received) == into.size() ? IoStatus::done : IoStatus::partial,
           static_cast<std::size_t>(received)};

@@ -50,12 +50,13 @@ struct IoResult {
   std::size_t bytes = 0;  ///< moved, whatever the status
 };
 
-/// Most descriptors that one receive takes; more of them in one message are closed by the kernel and show as `truncated`.
+/// Most descriptors that one receive takes. The kernel closes what it cannot hand out; `ReceivedFds` says why.
 inline constexpr std::size_t kMaxFdsPerReceive = 32;
 
 struct ReceivedFds {
   std::vector<UniqueFd> fds;
-  bool truncated = false;  ///< the peer sent more than fit
+  bool truncated = false;  ///< the peer sent more in one message than a receive takes
+  bool no_room = false;    ///< this process, or the system, had no descriptor left for one that came
 };
 
 /// One sendmsg of `bytes` (and, with the first byte, `fds`, which stay the caller's). Never raises SIGPIPE. Blocks as the socket does.

@@ -73,7 +73,7 @@ std::uint64_t VfioUserSession::message_of_read(std::size_t first) const {
 void VfioUserSession::received(std::size_t bytes, base::ReceivedFds& fds) {
   const std::size_t first = end_;
   end_ += bytes;
-  if (fds.truncated) cut_off();
+  if (fds.truncated || fds.no_room) cut_off();
   if (fds.fds.empty()) return;
   std::size_t held = fds.fds.size();
   for (const Arrival& arrival : arrivals_) held += arrival.fds.size();

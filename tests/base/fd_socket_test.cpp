@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -38,6 +41,62 @@ TEST(FdSocket, DescriptorsArriveWithTheFirstByte) {
   char byte = 0;
   EXPECT_EQ(::read(reading.get(), &byte, 1), 1);
   EXPECT_EQ(::fcntl(fds.fds[0].get(), F_GETFD), FD_CLOEXEC);
+}
+
+/// What comes of one message with so many descriptors where there is room for so many.
+ReceivedFds descriptors_of_one_message(std::size_t count, std::size_t room) {
+  const auto [left, right] = socket_pair();
+  const std::array message{std::byte{1}};
+  const std::vector<int> sent(count, left.get());
+  // By hand: send_some() refuses what a receive would not take.
+  std::vector<char> control(CMSG_SPACE(sizeof(int) * count));
+  iovec part{const_cast<std::byte*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int) * count);
+  std::memcpy(CMSG_DATA(rights), sent.data(), sizeof(int) * count);
+  EXPECT_EQ(::sendmsg(left.get(), &header, 0), 1);
+
+  rlimit before{};
+  EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd next(::dup(left.get()));
+  const auto first_free = static_cast<std::size_t>(next.get()) + 1;
+  const rlimit limited{first_free + room, before.rlim_max};
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limited), 0);
+  std::array<std::byte, 1> into{};
+  ReceivedFds fds;
+  EXPECT_EQ(receive_now(right.get(), into, fds).status, IoStatus::done);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  return fds;
+}
+
+TEST(FdSocket, MoreDescriptorsThanAMessageMayHaveAreThePeersFault) {
+  for (const std::size_t room : {kMaxFdsPerReceive, 4 * kMaxFdsPerReceive}) {
+    const ReceivedFds fds = descriptors_of_one_message(kMaxFdsPerReceive + 1, room);
+    EXPECT_TRUE(fds.truncated);
+    EXPECT_FALSE(fds.no_room);
+  }
+  const ReceivedFds most = descriptors_of_one_message(kMaxFdsPerReceive, kMaxFdsPerReceive);
+  EXPECT_EQ(most.fds.size(), kMaxFdsPerReceive);
+  EXPECT_FALSE(most.truncated || most.no_room);
+}
+
+TEST(FdSocket, DescriptorsThatThisProcessHasNoRoomForAreOurOwn) {
+  for (const std::size_t sent : {std::size_t{1}, std::size_t{5}, kMaxFdsPerReceive, kMaxFdsPerReceive + 1}) {
+    for (const std::size_t room : {std::size_t{0}, sent - 1}) {
+      if (room == kMaxFdsPerReceive) continue;
+      const ReceivedFds fds = descriptors_of_one_message(sent, room);
+      EXPECT_EQ(fds.fds.size(), room);
+      EXPECT_TRUE(fds.no_room);
+      EXPECT_FALSE(fds.truncated);
+    }
+  }
 }
 
 TEST(FdSocket, APeerThatSaysNothingTakesNoLongerThanThePatience) {

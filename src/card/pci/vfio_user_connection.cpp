@@ -84,15 +84,11 @@ Result<void> VfioUserConnection::fill(std::size_t bytes, Deadline deadline, base
       case base::IoStatus::done:
       case base::IoStatus::partial: break;
     }
-    if (fds.truncated) {
-      // The kernel does not say why it kept some back: because there were too many for a message, or because we have no room.
-      const base::UniqueFd another(::dup(socket_.get()));
-      if (!another && (errno == EMFILE || errno == ENFILE))
-        return broken("base.resources",
-                      fmt::format("cannot take the descriptors that the card sent: {}", std::strerror(errno)),
-                      "raise the limit (ulimit -n), or close other files");
-      return broken("card.protocol", "the card sent more descriptors than a message may carry");
-    }
+    if (fds.no_room)
+      return broken("base.resources",
+                    fmt::format("cannot take the descriptors that the card sent: {}", std::strerror(EMFILE)),
+                    "raise the limit (ulimit -n), or close other files");
+    if (fds.truncated) return broken("card.protocol", "the card sent more descriptors than a message may carry");
     if (spinning && got.bytes == 0) base::cpu_relax();
   }
   return {};
