@@ -1,5 +1,6 @@
 """What Python tests share: where the build is, running the command, and one scale for time-outs."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -45,6 +46,26 @@ class Process(subprocess.Popen):
         if exception is not None:
             self.kill()  # it may be stopped, and run for ever
         super().__exit__(exception, value, traceback)
+
+    def communicate(self, input=None, timeout=None):
+        """One that does not end in time is told of with what its threads do."""
+        try:
+            return super().communicate(input, timeout)
+        except subprocess.TimeoutExpired as expired:
+            expired.cmd = f"[{self.threads()}] {self.args}"
+            raise
+
+    def threads(self):
+        """Of each thread its name, its state, the CPU seconds that it has used, and what it waits for in the kernel."""
+        said = []
+        for thread in Path(f"/proc/{self.pid}/task").glob("*"):
+            with contextlib.suppress(OSError):
+                name, fields = (thread / "stat").read_text().split("(", 1)[1].rsplit(") ", 1)
+                fields = fields.split()
+                seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+                waits = (thread / "wchan").read_text().strip("0") if os.access(thread / "wchan", os.R_OK) else ""
+                said.append(f"{name} {fields[0]} {seconds:.1f} s {waits}".strip())
+        return ", ".join(said)
 
     def wait_until_it_catches(self, number):
         """A signal that comes before that ends it without a word."""
