@@ -90,6 +90,7 @@ class DataThread {
     while (const auto page = ring.next()) {
       ring.sending();
       ring.sent(page->slot);
+      (void)ring.taken(++sent_);
     }
   }
 
@@ -97,6 +98,7 @@ class DataThread {
   std::vector<std::uint32_t> counts_;
   base::Arena memory_;
   transport::Subscription subscription_;
+  std::uint64_t sent_ = 0;
   double cpu_seconds_ = 0;
 };
 

@@ -23,10 +23,10 @@ constexpr std::uint16_t kWanted = 1;
 constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     4096,
     32,
-    8 + 2 + 4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress + 2 + 8 * kMostControlLinks,
+    8 + 8 + 2 + 4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress + 2 + 8 * kMostControlLinks,
     2 + 16 + 4 + 4 + 2 + kMostControlAddress,
     2 + kMostControlCode + 2 + kMostControlWhat,
-    8,
+    8 + 8,
     4,
     8,
     0,
@@ -88,6 +88,7 @@ void add_fields(std::vector<std::byte>& to, const ControlProof& proof) { add(to,
 
 void add_fields(std::vector<std::byte>& to, const ControlSubscribe& subscribe) {
   add(to, subscribe.session);
+  add(to, subscribe.taken);
   add(to, static_cast<std::uint16_t>(flag(subscribe.monitor, kMonitor) | flag(subscribe.unbuffered, kUnbuffered) |
                                      flag(subscribe.trigger_list, kTriggerList)));
   add(to, subscribe.page_bytes);
@@ -111,7 +112,10 @@ void add_fields(std::vector<std::byte>& to, const ControlRefuse& refuse) {
   add_text(to, refuse.what, kMostControlWhat);
 }
 
-void add_fields(std::vector<std::byte>& to, const ControlCredit& credit) { add(to, credit.pages); }
+void add_fields(std::vector<std::byte>& to, const ControlCredit& credit) {
+  add(to, credit.pages);
+  add(to, credit.taken);
+}
 
 void add_fields(std::vector<std::byte>& to, const ControlWant& want) {
   add(to, want.link);
@@ -265,6 +269,7 @@ Decoded<ControlMessage> read_subscribe(std::span<const std::byte> body) {
   Fields fields(body);
   ControlSubscribe subscribe;
   subscribe.session = fields.number<std::uint64_t>("session");
+  subscribe.taken = fields.number<std::uint64_t>("pages taken");
   const std::uint16_t flags = fields.flags(kMonitor | kUnbuffered | kTriggerList);
   subscribe.monitor = (flags & kMonitor) != 0;
   subscribe.unbuffered = (flags & kUnbuffered) != 0;
@@ -299,7 +304,10 @@ Decoded<ControlMessage> read_refuse(std::span<const std::byte> body) {
 
 Decoded<ControlMessage> read_credit(std::span<const std::byte> body) {
   Fields fields(body);
-  return fields.end(ControlCredit{fields.number<std::uint64_t>("pages")});
+  ControlCredit credit;
+  credit.pages = fields.number<std::uint64_t>("pages");
+  credit.taken = fields.number<std::uint64_t>("pages taken");
+  return fields.end(credit);
 }
 
 Decoded<ControlMessage> read_want(std::span<const std::byte> body) {

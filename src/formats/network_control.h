@@ -15,7 +15,7 @@
 
 namespace rodeo::formats {
 
-inline constexpr std::uint16_t kControlVersion = 1;
+inline constexpr std::uint16_t kControlVersion = 2;
 inline constexpr std::uint16_t kNetworkPageVersion = 1;
 inline constexpr std::size_t kControlHeaderBytes = 8;
 inline constexpr std::size_t kMostControlBytes = std::size_t{1} << 20;  ///< behind the header
@@ -51,6 +51,7 @@ struct ControlProof {
 /// Subscriber.
 struct ControlSubscribe {
   std::uint64_t session = 0;
+  std::uint64_t taken = 0;  ///< pages of the session that came before; the publisher goes on behind them
   bool monitor = false;
   bool unbuffered = false;
   bool trigger_list = false;
@@ -80,9 +81,10 @@ struct ControlRefuse {
   bool operator==(const ControlRefuse&) const = default;
 };
 
-/// Subscriber: pages that may have been sent in all on this connection.
+/// Subscriber.
 struct ControlCredit {
-  std::uint64_t pages = 0;
+  std::uint64_t pages = 0;  ///< that may have been sent in all on this connection
+  std::uint64_t taken = 0;  ///< that have come in all in this session: the publisher need not keep them
   bool operator==(const ControlCredit&) const = default;
 };
 

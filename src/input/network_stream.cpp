@@ -134,7 +134,7 @@ bool NetworkStream::read(Source& source, NetworkPage& page, const transport::Sub
     }
   }
   if (header->number < source.next_page) {
-    // The publisher does not know of what it sent last whether it came before the connection broke: it sends that again.
+    // No publisher of ours does that.
     counts_.repeated_pages.add(1);
     return true;
   }

@@ -20,7 +20,7 @@ struct NetworkCounts {
   base::Gauge<std::uint64_t> lost_chunks;  ///< that a publisher had, and that did not come
   base::Gauge<std::uint64_t> cut_chunks;   ///< of which only the beginning came; delivered as truncated
   base::Gauge<std::uint64_t> lost_pages;
-  base::Gauge<std::uint64_t> repeated_pages;  ///< that came once more after a connection broke; not delivered
+  base::Gauge<std::uint64_t> repeated_pages;  ///< that came before; not delivered
   base::Gauge<std::uint64_t> bad_pages;       ///< that could not be decoded
   base::Gauge<std::uint64_t> connections;
 };

@@ -133,6 +133,11 @@ void ControlSocket::flush() {
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent.bytes));
 }
 
+void ControlSocket::say_no_more() {
+  flush();
+  (void)::shutdown(socket_.get(), SHUT_WR);
+}
+
 bool ControlSocket::peer_is_gone() const {
   pollfd one{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&one, 1, 0) > 0;

@@ -35,6 +35,8 @@ class ControlSocket {
   /// Until something has come, or what could not be said can go, or the time is over.
   void wait(std::chrono::milliseconds patience) const;
 
+  /// The peer sees the end of what we say, and may still be heard.
+  void say_no_more();
   bool is_open() const { return static_cast<bool>(socket_); }
   void close() { socket_.reset(); }
   /// The peer will say nothing more, whatever of what it said has not been taken yet.

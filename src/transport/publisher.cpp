@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -30,6 +31,7 @@ constexpr std::uint64_t kLookNs = 1'000'000;       // between two looks at socke
 constexpr std::uint64_t kClockPageNs = 2'000'000;  // of a publisher that has nothing to send
 constexpr std::uint64_t kSnapshotNs = 100'000'000;
 constexpr std::size_t kMostDeparted = 16;
+constexpr std::string_view kFabricIsGone = "the fabric's connection is gone";
 constexpr int kMostMessages = 64;  // of one subscriber at a time: who talks much keeps nobody else waiting
 
 /// In the order of kPublisherCounters.
@@ -59,6 +61,7 @@ struct Client {
   enum class State : std::uint8_t {
     connecting,  ///< accepted; the fabric's connection comes
     flowing,
+    cut,      ///< the fabric's connection is gone; what the subscriber said before it noticed is listened to
     leaving,  ///< END was said; until the subscriber closes
     held,     ///< the connection is gone, data wait for the next
     gone,
@@ -150,7 +153,9 @@ struct Publisher::Inside {
   void listen_to(Client& client);
   void send(Client& client, std::uint64_t now_ns);
   void finish(Client& client);
-  void broken(Client& client, std::uint64_t now_ns, std::string_view why);
+  void cut(Client& client);
+  void broken(Client& client, std::string_view why);
+  void close_fabric(Client& client);
   void disconnect(Client& client);
   void retarget();
   static Subscriber seen(const Client& client);
@@ -276,7 +281,7 @@ void Publisher::Inside::take_events() {
           client.subscription.ring().sent(event.slot);
           --client.under_way;
           break;
-        case FabricPort::Event::What::broken: broken(client, now_ns, "the fabric's connection is gone"); break;
+        case FabricPort::Event::What::broken: cut(client); break;
         case FabricPort::Event::What::received: break;
       }
     }
@@ -304,6 +309,8 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
     if (client->subscription.wish().links != wish.links || client->subscription.wish().monitor != wish.monitor) {
       return std::unexpected(Error{"transport.session", "this session has other links"});
     }
+    if (!client->subscription.ring().taken(wish.taken))
+      return std::unexpected(Error{"transport.protocol", "this session has not had so many pages"});
     disconnect(*client);
     client->subscription.resume(std::move(wish));
   } else if (clients.size() >= settings.most_subscribers) {
@@ -380,6 +387,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   }
   if (client.state == Client::State::gone) return;
   listen_to(client);
+  if (client.state == Client::State::cut && now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count()))
+    broken(client, kFabricIsGone);
   if (client.state != Client::State::flowing) return;
   const bool old =
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
@@ -392,7 +401,7 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   if ((ending || client.leaves) && client.state == Client::State::flowing) finish(client);
 }
 
-// Says the end once all is sent.
+// Says the end once the subscriber has all.
 void Publisher::Inside::finish(Client& client) {
   if (!client.subscription.ring().empty() || client.under_way > 0) return;
   client.socket.say(formats::ControlEnd{client.sent});
@@ -405,11 +414,12 @@ void Publisher::Inside::listen_to(Client& client) {
     auto message = client.socket.next();
     if (!message) {
       if (message.error().code != "transport.closed") counters.add(Counter::refused_peers);
-      broken(client, now_ns, message.error().what);
+      broken(client, message.error().what);
       return;
     }
     if (!*message) return;
-    if (const auto* credit = std::get_if<formats::ControlCredit>(&**message)) {
+    if (const auto* credit = std::get_if<formats::ControlCredit>(&**message);
+        credit != nullptr && client.subscription.ring().taken(credit->taken)) {
       client.credit = std::max(client.credit, credit->pages);
     } else if (const auto* want = std::get_if<formats::ControlWant>(&**message);
                want != nullptr && want->link < client.subscription.links().size()) {
@@ -423,23 +433,40 @@ void Publisher::Inside::listen_to(Client& client) {
       demand_is_old = true;
     } else {
       counters.add(Counter::refused_peers);
-      broken(client, now_ns, "it sent a message that has no place here");
+      broken(client, "it sent a message that has no place here");
       return;
     }
   }
 }
 
-void Publisher::Inside::disconnect(Client& client) {
+void Publisher::Inside::close_fabric(Client& client) {
   if (client.port != nullptr) client.port->close(client.connection);
   client.port = nullptr;
-  client.socket.close();
+  client.under_way = 0;
   client.subscription.ring().unsend();
 }
 
-void Publisher::Inside::broken(Client& client, std::uint64_t now, std::string_view why) {
+void Publisher::Inside::disconnect(Client& client) {
+  close_fabric(client);
+  client.socket.close();
+}
+
+// Which pages it has the subscriber may have said already: on the control connection, which may be slower. It is told there that this is the end, and
+// closes it.
+void Publisher::Inside::cut(Client& client) {
+  if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
+  close_fabric(client);
+  client.socket.say_no_more();
+  client.held_since_ns = now_ns;
+  client.state = Client::State::cut;
+}
+
+void Publisher::Inside::broken(Client& client, std::string_view why) {
+  const bool was_cut = client.state == Client::State::cut;
+  if (was_cut) why = kFabricIsGone;
   const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor || ending;
   disconnect(client);
-  client.held_since_ns = now;
+  if (!was_cut) client.held_since_ns = now_ns;
   client.state = over ? Client::State::gone : Client::State::held;
   if (!over) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
@@ -456,9 +483,9 @@ void Publisher::Inside::retarget() {
     if (in_hand) in_pages = std::max(in_pages, client->place.chunk);
     of_gone.add(of);
     if (of.wish().monitor) {
-      of_gone.dropped += of.unsent_chunks();
+      of_gone.dropped += of.untaken_chunks();
     } else {
-      counters.add(Counter::undelivered, of.unsent_chunks());
+      counters.add(Counter::undelivered, of.untaken_chunks());
     }
     if (departed.size() == kMostDeparted) departed.erase(departed.begin());
     departed.push_back(seen(*client));
@@ -495,7 +522,7 @@ Publisher::Subscriber Publisher::Inside::seen(const Client& client) {
           .page_bytes = subscription.ring().page_bytes(),
           .dropped_chunks = subscription.dropped_chunks(),
           .waits = client.waits,
-          .pending_chunks = subscription.unsent_chunks()};
+          .pending_chunks = subscription.untaken_chunks()};
 }
 
 void Publisher::Inside::take_snapshot() {
@@ -542,10 +569,10 @@ void Publisher::progress(std::uint64_t now_ns, std::uint64_t clock_ns) {
   bool gone = false;
   for (const auto& client : in.clients) {
     client->subscription.set_clock(clock_ns);
-    // Credit is asked for when it runs short, not by the clock alone.
-    if (look ||
-        (client->state == Client::State::flowing && client->credit - client->sent < client->subscription.ring().slots() / 2))
-      in.look_at(*client, now_ns);
+    // Credit is asked for when it runs short, as are slots, not by the clock alone.
+    const PageRing& ring = client->subscription.ring();
+    const bool short_of = client->credit - client->sent < ring.slots() / 2 || ring.filled() > ring.slots() / 2;
+    if (look || (client->state == Client::State::flowing && short_of)) in.look_at(*client, now_ns);
     in.send(*client, now_ns);
     gone = gone || client->state == Client::State::gone;
   }

@@ -56,7 +56,7 @@ void Subscriber::progress(std::uint64_t now_ns) {
   }
   talk(now_ns);
   const bool greeted = state_ == State::flowing || state_ == State::ended || state_ == State::away;
-  if (state_ == State::flowing) give_credit();
+  if (state_ == State::flowing) give_credit(1);
   if (!greeted && now_ns - called_ns_ > kGreetingNs)
     broken({"transport.closed", fmt::format("publisher {} does not answer", publisher_)});
 }
@@ -152,12 +152,14 @@ Result<void> Subscriber::subscribe() {
     free_.resize(settings_.pages);
     std::iota(free_.begin(), free_.end(), 0U);
     session_ = random_number();
+    taken_ = 0;
   }
   if (page_bytes_ != entry_->page_bytes)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size, and old ones are still in use"});
   connection_ = RODEO_TRY(port_->open({memory_.data(), memory_.size()}, page_bytes_));
   state_ = State::subscribed;
   socket_.say(formats::ControlSubscribe{.session = session_,
+                                        .taken = taken_,
                                         .monitor = settings_.monitor,
                                         .unbuffered = settings_.unbuffered,
                                         .trigger_list = settings_.trigger_list,
@@ -173,8 +175,12 @@ Result<void> Subscriber::subscribe() {
 Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   if (accept.page_bytes != page_bytes_)
     return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
-  if (!accept.resumed) ++sessions_;
+  if (!accept.resumed) {
+    ++sessions_;
+    taken_ = 0;
+  }
   posted_ = told_ = came_ = 0;
+  told_taken_ = taken_;
   last_.reset();
   state_ = State::connecting;
   return port_->connect(connection_, accept.address, accept.token);
@@ -191,13 +197,14 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
       if (connections_ > 1) base::log_info("publisher {} is there again", publisher_);
       trouble_.clear();
       last_end_.reset();
-      give_credit();
+      give_credit(quarter());
       break;
     case FabricPort::Event::What::received:
       slots_[event.slot] = Slot::taken;
       received_.push_back({event.slot, {memory_.data() + std::size_t{event.slot} * page_bytes_, event.bytes}, sessions_});
       heard_ns_ = now_ns_;
       ++came_;
+      ++taken_;
       if (last_ && came_ >= *last_) {
         close();
         state_ = State::ended;
@@ -221,16 +228,20 @@ void Subscriber::give_back(std::uint32_t slot) {
   free_.push_back(slot);
 }
 
-// What is free is posted; the publisher is told in steps of a quarter.
-void Subscriber::give_credit() {
-  if (held_) return;
-  for (; !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
+// What is free is posted, and the publisher is told of it, and of what came, once one of the two has come to a step.
+void Subscriber::give_credit(std::uint64_t step) {
+  for (; !held_ && !free_.empty() && port_->receive(connection_, free_.back()); free_.pop_back()) {
     slots_[free_.back()] = Slot::posted;
     ++posted_;
   }
-  if (posted_ == told_ || (posted_ - told_ < slots_.size() / 4 && told_ > came_ + slots_.size() / 2)) return;
+  const bool runs_short = posted_ != told_ && told_ <= came_ + slots_.size() / 2;
+  if (runs_short || posted_ - told_ >= step || taken_ - told_taken_ >= step) say_what_came();
+}
+
+void Subscriber::say_what_came() {
   told_ = posted_;
-  socket_.say(formats::ControlCredit{told_});
+  told_taken_ = taken_;
+  socket_.say(formats::ControlCredit{.pages = told_, .taken = told_taken_});
 }
 
 void Subscriber::refuse(const std::string& why) { broken({"transport.protocol", why}); }
@@ -258,6 +269,7 @@ void Subscriber::broken(Error why) {
 }
 
 void Subscriber::close() {
+  if (state_ == State::flowing && taken_ != told_taken_) say_what_came();
   if (port_ != nullptr && state_ >= State::subscribed && state_ != State::ended) port_->close(connection_);
   port_ = nullptr;
   socket_.close();

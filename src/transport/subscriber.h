@@ -80,7 +80,7 @@ class Subscriber {
   void give_back(std::uint32_t slot);
   /// What was given back may be used again: to be called now and then, best after several.
   void replenish() {
-    if (state_ == State::flowing) give_credit();
+    if (state_ == State::flowing) give_credit(quarter());
   }
 
   /// While held no credit is given: the publisher waits.
@@ -124,7 +124,9 @@ class Subscriber {
   Result<void> take(const formats::ControlMessage& message);
   Result<void> subscribe();
   Result<void> accepted(const formats::ControlAccept& accept);
-  void give_credit();
+  std::uint64_t quarter() const { return slots_.size() < 8 ? 1 : slots_.size() / 4; }
+  void give_credit(std::uint64_t step);
+  void say_what_came();
   void broken(Error why);
   void close();
 
@@ -157,6 +159,8 @@ class Subscriber {
   std::uint64_t posted_ = 0;           // receives on this connection
   std::uint64_t told_ = 0;             // of which the publisher knows
   std::uint64_t came_ = 0;             // pages on this connection
+  std::uint64_t taken_ = 0;            // pages of this session
+  std::uint64_t told_taken_ = 0;       // of which the publisher knows
   std::optional<std::uint64_t> last_;  // pages in all, once the publisher has said so
   std::uint64_t called_ns_ = 0;
   std::uint64_t now_ns_ = 0;

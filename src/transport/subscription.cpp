@@ -1,5 +1,7 @@
 #include "transport/subscription.h"
 
+#include <algorithm>
+
 namespace rodeo::transport {
 
 PageRing::PageRing(std::span<std::byte> memory, std::size_t page_bytes)
@@ -7,40 +9,59 @@ PageRing::PageRing(std::span<std::byte> memory, std::size_t page_bytes)
       page_bytes_(page_bytes),
       bytes_(memory.size() / page_bytes),
       chunks_(bytes_.size()),
-      busy_(bytes_.size()) {}
+      on_network_(bytes_.size()) {}
 
 formats::NetworkPageWriter* PageRing::writer() {
   if (!writer_) {
-    const std::size_t slot = closed_ % busy_.size();
-    if (busy_[slot]) return nullptr;
-    writer_.emplace(memory_.subspan(slot * page_bytes_, page_bytes_));
+    if (closed_ - done_ == slots()) return nullptr;
+    writer_.emplace(memory_.subspan(closed_ % slots() * page_bytes_, page_bytes_));
   }
   return &*writer_;
 }
 
 void PageRing::close(std::uint64_t clock_ns, std::uint64_t chunks) {
-  const std::size_t slot = closed_ % busy_.size();
+  const std::size_t slot = closed_ % slots();
   chunks_[slot] = chunks;
   bytes_[slot] = static_cast<std::uint32_t>(writer_->finish(closed_, clock_ns).size());
-  busy_[slot] = true;
   writer_.reset();
   ++closed_;
 }
 
 std::optional<PageRing::Full> PageRing::next() const {
-  if (taken_ == closed_) return std::nullopt;
-  const auto slot = static_cast<std::uint32_t>(taken_ % busy_.size());
+  if (given_ == closed_) return std::nullopt;
+  const auto slot = static_cast<std::uint32_t>(given_ % slots());
   return Full{slot, bytes_[slot]};
 }
 
-void PageRing::sending() { ++taken_; }
-
-void PageRing::sent(std::uint32_t slot) {
-  busy_[slot] = false;
-  for (; done_ < taken_ && !busy_[done_ % busy_.size()]; ++done_) sent_chunks_ = chunks_[done_ % busy_.size()];
+void PageRing::sending() {
+  on_network_[given_ % slots()] = true;
+  ++given_;
+  most_given_ = std::max(most_given_, given_);
 }
 
-void PageRing::unsend() { taken_ = done_; }
+void PageRing::sent(std::uint32_t slot) {
+  on_network_[slot] = false;
+  free_slots();
+}
+
+bool PageRing::taken(std::uint64_t pages) {
+  if (pages > most_given_) return false;
+  taken_ = std::max(taken_, pages);
+  free_slots();
+  return true;
+}
+
+void PageRing::unsend() {
+  on_network_.assign(on_network_.size(), false);
+  free_slots();
+  given_ = done_;
+}
+
+// A page that the subscriber has may be on the network still: it says so before we are told that it has gone.
+void PageRing::free_slots() {
+  for (; done_ < taken_ && !on_network_[done_ % slots()]; ++done_) taken_chunks_ = chunks_[done_ % slots()];
+  given_ = std::max(given_, done_);
+}
 
 Subscription::Subscription(formats::ControlSubscribe wish, std::vector<LinkIndex> links, std::span<std::byte> memory,
                            std::size_t page_bytes, std::span<const std::uint32_t> counts,

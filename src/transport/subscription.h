@@ -24,13 +24,14 @@ enum class Flush : std::uint8_t {
 };
 using FlushCounts = std::array<std::uint64_t, static_cast<std::size_t>(Flush::count)>;
 
-/// Fills pages in a ring of slots, one after the other. A slot is filled, then full, then the network's, then free.
+/// Fills pages in a ring of slots, one after the other. A slot is filled, then full, then the network's, then kept until the subscriber says that it
+/// has the page, then free.
 class PageRing {
  public:
   PageRing(std::span<std::byte> memory, std::size_t page_bytes);
 
   std::size_t page_bytes() const { return page_bytes_; }
-  std::uint32_t slots() const { return static_cast<std::uint32_t>(busy_.size()); }
+  std::uint32_t slots() const { return static_cast<std::uint32_t>(bytes_.size()); }
 
   /// The page that is being filled; nullptr: there is no slot for one.
   formats::NetworkPageWriter* writer();
@@ -47,26 +48,32 @@ class PageRing {
   };
   std::optional<Full> next() const;
   void sending();                 ///< next() is the network's
-  void sent(std::uint32_t slot);  ///< and has been sent
-  /// The connection is gone. What had not been sent is sent again.
+  void sent(std::uint32_t slot);  ///< and is no longer
+  /// The subscriber has so many pages in all. False: so many have never been sent to it.
+  bool taken(std::uint64_t pages);
+  /// The connection is gone, and the network has none of them. What the subscriber does not have is sent again.
   void unsend();
 
   std::uint64_t closed() const { return closed_; }                                      ///< pages in all
   std::uint32_t filled() const { return static_cast<std::uint32_t>(closed_ - done_); }  ///< of these, not free again
   bool empty() const { return done_ == closed_ && !has_runs(); }
-  std::uint64_t sent_chunks() const { return sent_chunks_; }
+  std::uint64_t taken_chunks() const { return taken_chunks_; }
 
  private:
+  void free_slots();
+
   std::span<std::byte> memory_;
   std::size_t page_bytes_;
   std::optional<formats::NetworkPageWriter> writer_;  // of slot closed_ % slots
   std::vector<std::uint32_t> bytes_;                  // of each slot's full page
   std::vector<std::uint64_t> chunks_;                 // of each slot: that had come into pages when it was closed
-  std::vector<bool> busy_;                            // full, or the network's
+  std::vector<bool> on_network_;                      // each slot
   std::uint64_t closed_ = 0;
-  std::uint64_t taken_ = 0;  // by the network
-  std::uint64_t done_ = 0;   // sent
-  std::uint64_t sent_chunks_ = 0;
+  std::uint64_t given_ = 0;       // to the network, on this connection or before
+  std::uint64_t most_given_ = 0;  // on any connection
+  std::uint64_t taken_ = 0;       // by the subscriber
+  std::uint64_t done_ = 0;        // taken, and not on the network either
+  std::uint64_t taken_chunks_ = 0;
 };
 
 /// The links of one subscription, by position, and their pages.
@@ -99,8 +106,8 @@ class Subscription {
   void set_clock(std::uint64_t clock_ns) { clock_ns_ = clock_ns; }
 
   std::uint64_t chunks() const { return chunks_; }
-  /// In pages that the network has not taken.
-  std::uint64_t unsent_chunks() const { return chunks_ - ring_.sent_chunks(); }
+  /// In pages that the subscriber has not said to have.
+  std::uint64_t untaken_chunks() const { return chunks_ - ring_.taken_chunks(); }
   std::uint64_t dropped_chunks() const { return dropped_chunks_; }
   const FlushCounts& flushes() const { return flushes_; }  ///< pages by the reason for which they were closed
 

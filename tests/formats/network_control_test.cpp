@@ -49,6 +49,7 @@ ControlHello a_hello() {
 
 ControlSubscribe a_subscribe() {
   return {.session = 0x1122334455667788,
+          .taken = 0x99,
           .monitor = true,
           .unbuffered = false,
           .trigger_list = true,
@@ -66,7 +67,7 @@ std::vector<ControlMessage> one_of_each() {
           a_subscribe(),
           ControlAccept{.resumed = true, .token = {std::byte{9}}, .address = bytes_of({4}), .page_bytes = 4096, .pages = 2},
           ControlRefuse{"transport.secret", "no"},
-          ControlCredit{1ULL << 40},
+          ControlCredit{.pages = 1ULL << 40, .taken = 3},
           ControlWant{65'534, true},
           ControlEnd{3},
           ControlLeave{},
@@ -77,17 +78,17 @@ std::vector<ControlMessage> one_of_each() {
 }
 
 // Where the fields of a SUBSCRIBE begin in its message.
-constexpr std::size_t kFlags = 16;
-constexpr std::size_t kPageBytes = 18;
-constexpr std::size_t kPages = 22;
-constexpr std::size_t kName = 26;
+constexpr std::size_t kFlags = 24;
+constexpr std::size_t kPageBytes = 26;
+constexpr std::size_t kPages = 30;
+constexpr std::size_t kName = 34;
 constexpr std::size_t kProvider = kName + 2 + 8;
 constexpr std::size_t kAddress = kProvider + 2 + 3;
 constexpr std::size_t kLinks = kAddress + 2 + 3;
 
 TEST(NetworkControl, IsWrittenAsInTheWorkedExample) {
   EXPECT_EQ(written(a_hello()),
-            bytes_of({0x39, 0,    0,    0,    1,    0,    0,    0,    0x52, 0x43, 0x54, 0x4c, 1,    0,    1,    0,    1,
+            bytes_of({0x39, 0,    0,    0,    1,    0,    0,    0,    0x52, 0x43, 0x54, 0x4c, 2,    0,    1,    0,    1,
                       0,    7,    0,    0,    0,    0,    0,    0,    0,    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07,
                       0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
                       0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 5,    0,    0x72, 0x6f, 0x64, 0x65, 0x6f}));
@@ -148,7 +149,7 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
   EXPECT_NE(refusal(header(0, 14, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 9, 1)).find("reserved"), std::string::npos);
   // The most of each type, and one more.
-  const std::vector<std::uint32_t> most{4096, 32, 364 + 8 * 65535 - 2, 284, 580, 8, 4, 8, 0};
+  const std::vector<std::uint32_t> most{4096, 32, 372 + 8 * 65535 - 2, 284, 580, 16, 4, 8, 0};
   for (std::size_t i = 0; i < most.size(); ++i) {
     const auto type = static_cast<std::uint16_t>(i + 1);
     EXPECT_NE(refusal(header(most[i] + 1, type, 0)).find("size of a message"), std::string::npos) << type;
@@ -162,9 +163,9 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
 
 TEST(NetworkControl, OfAnotherVersionOnlyTheVersionIsRead) {
   ControlHello hello = a_hello();
-  hello.version = 2;
+  hello.version = kControlVersion + 1;
   hello.page_version = 5;
-  const ControlHello seen{.version = 2};
+  const ControlHello seen{.version = kControlVersion + 1};
   const auto bytes = written(hello);
   for (const auto& message : {bytes, resized(bytes, 1000), resized(bytes, 6 - 57)}) {
     const auto taken = take_control(message);
@@ -283,7 +284,7 @@ TEST(NetworkControl, TextsArePrintable) {
   for (const int letter : {0, 7, 0x1b, 0x7f, 0x9b}) {
     auto bytes = written(a_subscribe());
     bytes[kName + 2 + 4] = static_cast<std::byte>(letter);
-    EXPECT_NE(refusal(bytes).find("byte 32: name"), std::string::npos) << letter << ": " << refusal(bytes);
+    EXPECT_NE(refusal(bytes).find("byte 40: name"), std::string::npos) << letter << ": " << refusal(bytes);
   }
 }
 

@@ -68,6 +68,7 @@ TEST_F(NetworkFaults, APageThatComesOnceMoreIsNotDeliveredAgain) {
   for (const std::uint32_t number : {0, 1, 2, 1, 2, 3}) publisher().send_chunk(number, number, number);
   ASSERT_TRUE(until([&] { return came_.size() >= 4 && counts().repeated_pages.get() == 2; }));
   EXPECT_EQ(came_, (std::vector{0, 1, 2, 3}));
+  EXPECT_TRUE(until([&] { return publisher().taken() == 6; })) << "said although the credit is not short";
   EXPECT_EQ(counts().lost_pages.get() + counts().lost_chunks.get(), 0U);
 }
 
@@ -86,6 +87,7 @@ TEST_F(NetworkFaults, WhatIsNoPageEndsTheConnectionAndTheNextGoesOn) {
   publisher().send_garbage();
   ASSERT_TRUE(until([&] { return publisher().subscriptions() == 2 && publisher().flowing(); }));
   EXPECT_EQ(counts().bad_pages.get(), 1U);
+  EXPECT_GE(publisher().taken(), 2U) << "what is no page is not asked for again";
   publisher().send_chunk(0, 0, 0);
   publisher().send_chunk(1, 1, 0);
   ASSERT_TRUE(until([&] { return came_.size() >= 2 && counts().repeated_pages.get() == 1; }));

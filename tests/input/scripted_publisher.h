@@ -51,6 +51,8 @@ class ScriptedPublisher {
   bool flowing() const { return flowing_ && credit_ > sent_; }
   /// So many subscriptions so far.
   int subscriptions() const { return subscriptions_; }
+  /// Pages of the session that the subscriber says it has.
+  std::uint64_t taken() const { return taken_; }
 
   void progress(std::uint64_t now_ns) {
     (void)reception_.greet(now_ns, [this](transport::ControlSocket& guest, formats::ControlMessage said) {
@@ -64,7 +66,10 @@ class ScriptedPublisher {
     while (socket_.is_open()) {
       const auto message = socket_.next();
       if (!message || !*message) break;
-      if (const auto* credit = std::get_if<formats::ControlCredit>(&**message)) credit_ = credit->pages;
+      if (const auto* credit = std::get_if<formats::ControlCredit>(&**message)) {
+        credit_ = credit->pages;
+        taken_ = credit->taken;
+      }
     }
   }
 
@@ -101,6 +106,7 @@ class ScriptedPublisher {
     EXPECT_TRUE(port_->accept(*connected_, accept.token, wish.address));
     socket_ = std::move(guest);
     socket_.say(accept);
+    taken_ = wish.taken;
     ++subscriptions_;
     flowing_ = false;
     sent_ = credit_ = 0;
@@ -126,6 +132,7 @@ class ScriptedPublisher {
   int subscriptions_ = 0;
   bool flowing_ = false;
   std::uint64_t credit_ = 0;
+  std::uint64_t taken_ = 0;
   std::uint64_t sent_ = 0;
 };
 

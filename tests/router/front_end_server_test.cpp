@@ -198,7 +198,7 @@ TEST_F(FrontEnds, WhoSaysWhatHasNoPlaceIsTurnedAwayAndCounted) {
   unclaimed.say(formats::ControlSend{.number = 1, .link = 1});
   EXPECT_TRUE(eventually([&] { return count("refused_senders") == 1; }));
   auto another = stranger(bus_.path(), {first});
-  another.say(formats::ControlCredit{7});
+  another.say(formats::ControlCredit{.pages = 7});
   EXPECT_TRUE(eventually([&] { return count("refused_senders") == 2; }));
   auto garbage = stranger(bus_.path(), {first});
   garbage.say(Bytes(100, std::byte{0xff}));

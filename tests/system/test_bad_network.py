@@ -1,7 +1,6 @@
 """A router and a readout with a network between them that delays, stands still, and breaks in the middle of a page."""
 
 from network_proxy import network_proxy
-from running_readout import adds_up
 from running_router import all_is_verified, has_built, readout, route_adds_up, router, sides
 
 LINKS = 24
@@ -51,7 +50,7 @@ def test_a_network_that_stands_still_pushes_back_and_loses_nothing(rodeo, sides)
     assert sent["chunks"]["published"] == built["chunks"]["built"] == 6000 * LINKS
 
 
-def test_a_connection_that_breaks_in_the_middle_of_a_page_is_made_anew_and_what_was_lost_is_counted(rodeo, sides):
+def test_a_connection_that_breaks_in_the_middle_of_a_page_is_made_anew_and_nothing_is_lost(rodeo, sides):
     routed = start(sides, 6000)
     with behind(rodeo) as network:
         net = net_of(sides)
@@ -59,11 +58,8 @@ def test_a_connection_that_breaks_in_the_middle_of_a_page_is_made_anew_and_what_
         for cut in range(1, 4):
             network.cut_after = network.page_bytes + 10_000
             net.wait_until(lambda status: status["input"]["network_connections"] > cut, "it is connected anew")
-        built, _ = net.finish(how=None, exit_code=None)
+        built, _ = net.finish(how=None)
     sent, _ = routed.finish(how=None)
-    assert adds_up(built) and route_adds_up(sent) and built["verified"]["mismatches"] == 0
-    assert sent["chunks"]["published"] == 6000 * LINKS and sent["chunks"]["no_subscriber"] == 0
-    lost = built["input"]["network_lost"]
-    assert built["chunks"]["built"] + lost == 6000 * LINKS, "what was on its way is counted, chunk by chunk"
-    assert lost < 3 * 64 * 64 * 1024 / 40, "no more than was under way"
-    assert built["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD")
+    all_is_verified(built)
+    assert route_adds_up(sent) and sent["chunks"]["published"] == built["chunks"]["built"] == 6000 * LINKS
+    assert built["input"]["network_lost"] == built["input"]["network_repeated_pages"] == 0

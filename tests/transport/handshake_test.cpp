@@ -197,18 +197,18 @@ TEST(Handshake, WhoHasASecretRefusesWhoHasNone) {
 
 TEST(Handshake, AnotherVersionIsRefusedByName) {
   Party publisher(Side::publisher, "s3cret");
-  publisher.hear(ControlHello{.version = 2});
+  publisher.hear(ControlHello{.version = 3});
   ASSERT_TRUE(publisher.error);
   EXPECT_EQ(publisher.error->code, "transport.version");
   EXPECT_EQ(publisher.error->what,
-            "the subscriber speaks version 2 of the control protocol, the publisher version 1: update the publisher");
+            "the subscriber speaks version 3 of the control protocol, the publisher version 2: update the publisher");
   EXPECT_EQ(publisher.refused_with(), "transport.version: " + publisher.error->what);
 
   Party subscriber(Side::subscriber, "");
   subscriber.hear(ControlHello{.version = 0});
   ASSERT_TRUE(subscriber.error);
   EXPECT_THAT(subscriber.error->what,
-              HasSubstr("speaks version 0 of the control protocol, the subscriber version 1: update the publisher"));
+              HasSubstr("speaks version 0 of the control protocol, the subscriber version 2: update the publisher"));
 
   Party pages(Side::subscriber, "");
   pages.hear(ControlHello{.page_version = 2});
