@@ -23,7 +23,8 @@ constexpr std::uint16_t kWanted = 1;
 constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     4096,
     32,
-    8 + 8 + 2 + 4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress + 2 + 8 * kMostControlLinks,
+    8 + 8 + 2 + 4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress + 2 +
+        8 * kMostControlLinks,
     2 + 16 + 4 + 4 + 2 + kMostControlAddress,
     2 + kMostControlCode + 2 + kMostControlWhat,
     8 + 8,
