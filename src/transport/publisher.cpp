@@ -463,12 +463,14 @@ void Publisher::Inside::cut(Client& client) {
 
 void Publisher::Inside::broken(Client& client, std::string_view why) {
   const bool was_cut = client.state == Client::State::cut;
+  const bool flowed = was_cut || client.state == Client::State::flowing;
   if (was_cut) why = kFabricIsGone;
-  const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor || ending;
+  const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor;
   disconnect(client);
   if (!was_cut) client.held_since_ns = now_ns;
   client.state = over ? Client::State::gone : Client::State::held;
-  if (!over) {
+  // One that could not be made may be tried many times.
+  if (!over && flowed) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
                       client.subscription.wish().name, client.peer, why,
                       std::chrono::duration<double>(settings.grace).count());
