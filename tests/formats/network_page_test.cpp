@@ -102,7 +102,8 @@ TEST(NetworkPage, IsWrittenAsInTheWorkedExample) {
 
 TEST(NetworkPage, IsReadAsInTheWorkedExample) {
   NetworkPageReader reader(4, 4096);
-  EXPECT_EQ(reader.read(example()), (NetworkPageHeader{5, 1'000'000}));
+  const std::vector<std::byte> page = example();
+  EXPECT_EQ(reader.read(page), (NetworkPageHeader{5, 1'000'000}));
   ASSERT_EQ(reader.runs().size(), 1U);
   const ChunkRun& run = reader.runs()[0];
   EXPECT_EQ(run.link, 3U);
