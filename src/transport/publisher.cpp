@@ -77,7 +77,7 @@ struct Client {
   std::uint64_t under_way = 0;
   std::uint64_t opened_ns = 0;  // the page that is being filled
   std::uint64_t last_page_ns = 0;
-  std::uint64_t held_since_ns = 0;
+  std::uint64_t held_since_ns = 0;  // 0: not looked at since the connection ended
   std::uint64_t bytes = 0;
   bool leaves = false;  // the subscriber asked for the end
   std::uint64_t waits = 0;
@@ -377,8 +377,12 @@ Result<void> Publisher::Inside::connect(Client& client, std::uint64_t now, bool 
 }
 
 void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
+  // From the first look on: when the connection ended, now_ns may have been old.
+  const bool away = client.state == Client::State::held || client.state == Client::State::cut;
+  if (away && client.held_since_ns == 0) client.held_since_ns = now;
+  const bool over = away && now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count());
   if (client.state == Client::State::held) {
-    if (now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count())) {
+    if (over) {
       base::log_warning("publisher {}: subscriber {} has not come back; what it wanted is nobody's", settings.name,
                         client.subscription.wish().name);
       client.state = Client::State::gone;
@@ -387,8 +391,7 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   }
   if (client.state == Client::State::gone) return;
   listen_to(client);
-  if (client.state == Client::State::cut && now - client.held_since_ns >= static_cast<std::uint64_t>(settings.grace.count()))
-    broken(client, kFabricIsGone);
+  if (client.state == Client::State::cut && over) broken(client, kFabricIsGone);
   if (client.state != Client::State::flowing) return;
   const bool old =
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
@@ -457,7 +460,7 @@ void Publisher::Inside::cut(Client& client) {
   if (client.state != Client::State::flowing) return broken(client, kFabricIsGone);
   close_fabric(client);
   client.socket.say_no_more();
-  client.held_since_ns = now_ns;
+  client.held_since_ns = 0;
   client.state = Client::State::cut;
 }
 
@@ -467,7 +470,7 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   if (was_cut) why = kFabricIsGone;
   const bool over = client.state == Client::State::leaving || client.leaves || client.subscription.wish().monitor;
   disconnect(client);
-  if (!was_cut) client.held_since_ns = now_ns;
+  if (!was_cut) client.held_since_ns = 0;
   client.state = over ? Client::State::gone : Client::State::held;
   // One that could not be made may be tried many times.
   if (!over && flowed) {

@@ -118,7 +118,7 @@ def test_a_recorder_that_leaves_has_all_that_was_for_it_and_the_rest_is_nobodys(
 
 
 def test_a_recorder_that_is_killed_is_waited_for_and_what_it_did_not_take_is_counted(rodeo, recorders):
-    with running(rodeo, "readout.consumer[1].grace=1s", "readout.consumer[1].pages=4", "readout.consumer[1].queue=64",
+    with running(rodeo, "readout.consumer[1].grace=2s", "readout.consumer[1].pages=4", "readout.consumer[1].queue=64",
                  "readout.input.rate=20kHz", text=WITHOUT_FILES) as run:
         first = recorders("first")
         run.wait_until(lambda status: counters(status)["chunks_published"] > 1000, "something is sent")

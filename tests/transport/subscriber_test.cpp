@@ -198,6 +198,23 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 3) << "for the one that did not come back";
 }
 
+TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid) {
+  start();
+  const std::vector<std::byte> data(40 * 2000);
+  const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = 2000};
+  ASSERT_FALSE(publisher_->publish({&run, 1})) << "it is more than eight pages";
+  subscriber_.reset();
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(publisher_->publish({&run, 1}));  // sees the end of the connection
+  now_ += 60 * kSecond;                                                         // but has no time to look at it
+  for (int i = 0; i < 10; ++i) publisher_->progress(now_ += kSecond / 10, 0);
+  EXPECT_TRUE(publisher_->wanted(0));
+  now_ += 5 * kSecond;
+  publisher_->progress(now_, 0);
+  publisher_->progress(now_ += kSecond, 0);
+  EXPECT_FALSE(publisher_->wanted(0));
+  EXPECT_GT(base::counter_value(publisher_->counters(), "undelivered"), 0U);
+}
+
 TEST_F(Subscribers, OneThatNamesItsPublisherHasThatOneThoughAnotherHasTheSameLinks) {
   PublisherSettings first = publisher();
   first.name = "a.0";
