@@ -395,7 +395,8 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   if (client.state != Client::State::flowing) return;
   const bool old =
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
-  const bool silent = now - client.last_page_ns >= kClockPageNs && !client.subscription.ring().next();
+  // Not on top of pages that tell it already: they would take the room of chunks.
+  const bool silent = now - client.last_page_ns >= kClockPageNs && client.subscription.ring().filled() == 0;
   if (old || silent || ending || client.leaves) {
     const Flush why = ending || client.leaves ? Flush::end : old ? Flush::time : Flush::clock;
     (void)client.subscription.close_page(clock_ns, why);

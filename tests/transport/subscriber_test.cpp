@@ -198,6 +198,22 @@ TEST_F(Subscribers, WhatAReturningSubscriberWantedIsHeldForAsLongAsGraceSays) {
   EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 3) << "for the one that did not come back";
 }
 
+TEST_F(Subscribers, PagesThatTellTheClockTakeNoRoomOfChunksFromOneThatStandsStill) {
+  start();
+  const auto sent = [&] { return base::counter_value(publisher_->counters(), "pages_of_clock"); };
+  ASSERT_TRUE(until([&] { return sent() > 0; }));
+  for (int i = 0; i < 20; ++i) step(kSecond / 10);
+  const std::uint64_t before = sent();
+  for (int i = 0; i < 50; ++i) {
+    now_ += kSecond / 10;
+    publisher_->progress(now_, now_);
+  }
+  EXPECT_LE(sent(), before + 1);
+  EXPECT_LE(publisher_->subscribers().front().pages_filled, 1U);
+  for (int i = 0; i < 50; ++i) step(kSecond / 10);
+  EXPECT_GT(sent(), before + 10) << "it goes on with it";
+}
+
 TEST_F(Subscribers, GraceCountsFromWhenThePublisherLooksAndNotFromWhenItLastDid) {
   start();
   const std::vector<std::byte> data(40 * 2000);
