@@ -52,7 +52,7 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& addres
                                "`ip address` shows the addresses of this host"});
 }
 
-/// Sends at once, and notices within a quarter of a minute that the other host is gone without a word.
+/// Sends at once, and notices within a quarter of a minute that the other host is gone without a word, whether or not it owes us an acknowledgement.
 void prepare(int socket) {
   const auto set = [&](int level, int option, int value) {
     (void)::setsockopt(socket, level, option, &value, sizeof value);
@@ -62,6 +62,7 @@ void prepare(int socket) {
   set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
   set(IPPROTO_TCP, TCP_KEEPINTVL, 3);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);  // ms
 }
 
 std::string text_of(const SocketAddress& address) {

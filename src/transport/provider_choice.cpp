@@ -1,6 +1,5 @@
 #include "transport/provider_choice.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,13 +10,11 @@
 namespace rodeo::transport {
 
 Here Here::look() {
-  Here here{.host = {}, .pid = ::getpid(), .rdma = false, .shared_bytes = 0};
+  Here here{.host = {}, .pid = ::getpid(), .rdma = false};
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) here.host = name.data();
   std::error_code none;
   here.rdma = std::filesystem::directory_iterator("/sys/class/infiniband", none) != std::filesystem::directory_iterator();
-  struct statvfs shared{};
-  if (::statvfs("/dev/shm", &shared) == 0) here.shared_bytes = std::uint64_t{shared.f_bavail} * shared.f_frsize;
   return here;
 }
 
@@ -34,8 +31,6 @@ std::vector<std::string> provider_choice(const std::string& wanted, const BusEnt
   if (wanted != "auto") return {wanted};
   std::vector<std::string> choice;
   if (offered("verbs") && here.rdma) choice.emplace_back("verbs");
-  const bool shares = publisher.host == here.host && publisher.pid != here.pid && here.shared_bytes >= kLeastSharedBytes;
-  if (offered("shm") && shares) choice.emplace_back("shm");
   if (offered("tcp")) choice.emplace_back("tcp");
   return choice;
 }

@@ -293,9 +293,9 @@ Result<FabricPort*> Publisher::Inside::port_of(const std::string& provider) {
     return std::unexpected(
         Error{"transport.provider", fmt::format("publisher {} does not offer the provider `{}`", settings.name, provider)});
   }
-  std::unique_ptr<FabricPort>& port = ports[provider];
-  if (!port) port = RODEO_TRY(open_fabric(provider, settings.address));
-  return port.get();
+  auto port = ports.find(provider);
+  if (port == ports.end()) port = ports.emplace(provider, RODEO_TRY(open_fabric(provider, settings.address))).first;
+  return port->second.get();
 }
 
 Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::ControlSubscribe wish, std::uint64_t now) {
@@ -346,7 +346,9 @@ Result<void> Publisher::Inside::subscribe(ControlSocket& guest, formats::Control
   client->peer = client->socket.peer();
   if (auto connected = connect(*client, now, resumed); !connected) {
     guest = std::move(client->socket);
-    client->state = Client::State::gone;
+    // One that came back may come once more, with another network; what is kept for it is kept on.
+    client->state = resumed ? Client::State::held : Client::State::gone;
+    client->held_since_ns = 0;
     retarget();
     return connected;
   }
@@ -474,7 +476,7 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   if (!was_cut) client.held_since_ns = 0;
   client.state = over ? Client::State::gone : Client::State::held;
   // One that could not be made may be tried many times.
-  if (!over && flowed) {
+  if (!over && flowed && client.held_since_ns == 0) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
                       client.subscription.wish().name, client.peer, why,
                       std::chrono::duration<double>(settings.grace).count());

@@ -105,7 +105,7 @@ class Publisher {
     std::uint64_t bytes = 0;
     std::uint64_t pages = 0;
     std::uint32_t page_slots = 0;    ///< pages that there is memory for
-    std::uint32_t pages_filled = 0;  ///< of these: waiting for credit or for the network
+    std::uint32_t pages_filled = 0;  ///< of these: not said to be taken yet
     std::uint64_t page_bytes = 0;    ///< memory of one
     std::uint64_t dropped_chunks = 0;
     std::uint64_t waits = 0;           ///< publish() that returned false since this one had no room

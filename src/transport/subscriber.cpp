@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/log.h"
 #include "base/sentence.h"
@@ -32,11 +33,7 @@ Result<FabricPort*> FabricPorts::of(const std::string& provider) {
 }
 
 Subscriber::Subscriber(SubscriberSettings settings, std::vector<Fid> links, FabricPorts& ports)
-    : settings_(std::move(settings)),
-      links_(std::move(links)),
-      ports_(ports),
-      here_(Here::look()),
-      session_(random_number()) {}
+    : settings_(std::move(settings)), links_(std::move(links)), ports_(ports), session_(random_number()) {}
 
 Subscriber::~Subscriber() { close(); }
 
@@ -76,7 +73,7 @@ void Subscriber::call(std::uint64_t now_ns) {
     if (!has_all || entry.trigger_list != settings_.trigger_list) continue;
     if (!settings_.publisher.empty() && entry.name != settings_.publisher) continue;
     publisher_ = entry.name;
-    const std::vector<std::string> choice = provider_choice(settings_.provider, entry, here_);
+    const std::vector<std::string> choice = provider_choice(settings_.provider, entry, settings_.here);
     if (choice.empty()) {
       trouble_ = fmt::format("publisher {} offers no network that can be had here", publisher_);
       continue;
@@ -144,6 +141,11 @@ Result<void> Subscriber::take(const formats::ControlMessage& message) {
 Result<void> Subscriber::subscribe() {
   asked_provider_ = true;
   port_ = RODEO_TRY(ports_.of(provider_));
+  // Another publisher, or the same begun anew, knows nothing of what this one has taken.
+  if (std::exchange(instance_, entry_->instance) != entry_->instance) {
+    session_ = random_number();
+    taken_ = 0;
+  }
   const bool all_home = std::ranges::none_of(slots_, [](Slot slot) { return slot == Slot::taken; });
   if (page_bytes_ != entry_->page_bytes && received_.empty() && all_home) {
     page_bytes_ = entry_->page_bytes;
@@ -181,6 +183,7 @@ Result<void> Subscriber::accepted(const formats::ControlAccept& accept) {
   }
   posted_ = told_ = came_ = 0;
   told_taken_ = taken_;
+  window_ = std::min<std::uint64_t>(accept.pages, slots_.size());
   last_.reset();
   state_ = State::connecting;
   return port_->connect(connection_, accept.address, accept.token);
@@ -210,7 +213,10 @@ bool Subscriber::take(const FabricPort& port, const FabricPort::Event& event) {
         state_ = State::ended;
       }
       break;
-    case FabricPort::Event::What::broken: broken({"transport.closed", "the fabric's connection is gone"}); break;
+    case FabricPort::Event::What::broken:
+      talk(now_ns_);  // the publisher may have said the end before
+      if (port_ != nullptr) broken({"transport.closed", "the fabric's connection is gone"});
+      break;
     case FabricPort::Event::What::sent: break;
   }
   return true;

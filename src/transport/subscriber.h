@@ -32,6 +32,7 @@ struct SubscriberSettings {
   bool unbuffered = false;       ///< pages go as soon as they have something
   bool trigger_list = false;     ///< the trigger's list, which is no link
   std::string publisher = {};    ///< of this name; empty: whoever has the links
+  Here here = Here::look();      ///< what can be had on this machine
 };
 
 /// The ports of one thread, by provider.
@@ -124,7 +125,7 @@ class Subscriber {
   Result<void> take(const formats::ControlMessage& message);
   Result<void> subscribe();
   Result<void> accepted(const formats::ControlAccept& accept);
-  std::uint64_t quarter() const { return slots_.size() < 8 ? 1 : slots_.size() / 4; }
+  std::uint64_t quarter() const { return window_ < 8 ? 1 : window_ / 4; }
   void give_credit(std::uint64_t step);
   void say_what_came();
   void broken(Error why);
@@ -133,7 +134,6 @@ class Subscriber {
   const SubscriberSettings settings_;
   const std::vector<Fid> links_;
   FabricPorts& ports_;
-  const Here here_;
   std::string publisher_;
   std::string provider_;      // of the publisher's, that is tried
   std::size_t choices_ = 1;   // providers that there are to try
@@ -142,6 +142,7 @@ class Subscriber {
 
   State state_ = State::away;
   std::uint64_t session_;
+  std::uint64_t instance_ = 0;  // of the publisher that has it
   std::uint64_t sessions_ = 0;
   std::uint64_t connections_ = 0;
   ControlSocket socket_;
@@ -156,6 +157,7 @@ class Subscriber {
   enum class Slot : std::uint8_t { free, posted, taken };
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;    // of them, those that can be posted
+  std::uint64_t window_ = 0;           // pages that may be under way, of both sides the fewer
   std::uint64_t posted_ = 0;           // receives on this connection
   std::uint64_t told_ = 0;             // of which the publisher knows
   std::uint64_t came_ = 0;             // pages on this connection

@@ -28,10 +28,11 @@ class NetworkFaults : public testing::Test {
 
   void start(std::size_t publishers) {
     std::vector<NetworkStream::Publisher> of;
-    for (LinkIndex i = 0; i < publishers; ++i) {
-      const Fid link = Fid::of(1, 0, 0, i);
+    for (std::size_t i = 0; i < publishers; ++i) {
+      const auto index = static_cast<LinkIndex>(i);
+      const Fid link = Fid::of(1, 0, 0, index);
       publishers_.push_back(std::make_unique<ScriptedPublisher>(bus_, "test." + std::to_string(i), std::vector{link}));
-      of.push_back({{link}, {i}});
+      of.push_back({{link}, {index}});
     }
     stream_.emplace(transport::SubscriberSettings{.name = "reader", .bus = bus_, .provider = "tcp", .pages = 16}, of,
                     kSilenceNs);

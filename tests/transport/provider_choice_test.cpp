@@ -9,7 +9,7 @@ using Choice = std::vector<std::string>;
 
 BusEntry publisher() { return {.name = "felix0.0", .host = "felix0", .pid = 100, .providers = {"verbs", "tcp", "shm"}}; }
 
-Here subscriber() { return {.host = "readout0", .pid = 200, .rdma = true, .shared_bytes = kLeastSharedBytes}; }
+Here subscriber() { return {.host = "readout0", .pid = 200, .rdma = true}; }
 
 TEST(ProviderChoice, BetweenHostsIsRdmaWhereBothHaveIt) {
   EXPECT_EQ(provider_choice("auto", publisher(), subscriber()), (Choice{"verbs", "tcp"}));
@@ -18,17 +18,12 @@ TEST(ProviderChoice, BetweenHostsIsRdmaWhereBothHaveIt) {
   EXPECT_EQ(provider_choice("auto", publisher(), without), Choice{"tcp"});
 }
 
-TEST(ProviderChoice, WithinAHostIsSharedMemory) {
+TEST(ProviderChoice, SharedMemoryIsTakenByItsNameOnly) {
   Here here = subscriber();
   here.host = "felix0";
   here.rdma = false;
-  EXPECT_EQ(provider_choice("auto", publisher(), here), (Choice{"shm", "tcp"}));
-  Here small = here;
-  small.shared_bytes = 64U << 20;  // of a container
-  EXPECT_EQ(provider_choice("auto", publisher(), small), Choice{"tcp"});
-  Here same = here;
-  same.pid = 100;
-  EXPECT_EQ(provider_choice("auto", publisher(), same), Choice{"tcp"}) << "a process does not share with itself";
+  EXPECT_EQ(provider_choice("auto", publisher(), here), Choice{"tcp"});
+  EXPECT_EQ(provider_choice("shm", publisher(), here), Choice{"shm"});
 }
 
 TEST(ProviderChoice, OneByNameIsTaken) { EXPECT_EQ(provider_choice("shm", publisher(), subscriber()), Choice{"shm"}); }

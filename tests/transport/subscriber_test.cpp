@@ -11,7 +11,10 @@
 #include "base/named_counters.h"
 #include "formats/network_page.h"
 #include "transport/bus.h"
+#include "transport/control_socket.h"
+#include "transport/handshake.h"
 #include "transport/publisher.h"
+#include "transport/random.h"
 
 namespace rodeo::transport {
 namespace {
@@ -107,27 +110,71 @@ TEST_F(Subscribers, EveryPageIsClosedForAReasonThatIsCounted) {
   EXPECT_EQ(gone[0].page_slots, 8);
 }
 
+TEST_F(Subscribers, AnEndThatWasSaidBeforeTheConnectionBrokeIsTheEnd) {
+  start();
+  publish(10);
+  ASSERT_TRUE(until([&] { return chunks_ == 10; }));
+  publisher_->end();
+  // The subscriber does nothing until all is said and the publisher is gone.
+  for (int i = 0; i < 50; ++i) {
+    now_ += 1'000'000;
+    publisher_->progress(now_, now_);
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+    if (i % 10 == 9) subscriber_->replenish();
+  }
+  publisher_.reset();
+  for (int i = 0; i < 1000; ++i)
+    ports_.poll([&](const FabricPort& port, const FabricPort::Event& event) { subscriber_->take(port, event); });
+  step();
+  EXPECT_TRUE(subscriber_->ended()) << subscriber_->trouble();
+}
+
 TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
   auto settings = publisher();
   settings.providers = {"tcp"};
   publisher_.emplace(settings, links_);
-  // It says of itself that it is another process of this host, and has shared memory, which it then refuses.
+  // It says of itself that it has RDMA, as we do of us; there is none here.
   auto entry = read_bus(bus_)->entries.front();
-  entry.pid += 1;
-  entry.providers = {"shm", "tcp"};
+  entry.providers = {"verbs", "tcp"};
   std::ofstream(bus_ / (entry.name + ".json")) << bus_entry_text(entry);
   auto wish = subscriber();
   wish.provider = "auto";
+  wish.here.rdma = true;
   subscriber_.emplace(wish, links_, ports_);
   bool ended = false;
   ASSERT_TRUE(until([&] {
     ended = ended || subscriber_->last_end();
     return subscriber_->flowing();
   }));
-  EXPECT_EQ(base::counter_value(publisher_->counters(), "refused_peers"), 1);
   EXPECT_FALSE(ended) << "who waits for the first connection has nothing to give up for";
   publish(10);
   EXPECT_TRUE(until([&] { return chunks_ == 10; }));
+}
+
+TEST_F(Subscribers, WhoAsksForANetworkThatIsOfferedAndNotThereIsRefusedAndThatIsAll) {
+  auto settings = publisher();
+  settings.providers = {"verbs", "tcp"};
+  publisher_.emplace(settings, links_);
+  const BusEntry entry = read_bus(bus_)->entries.front();
+  auto socket = ControlSocket::call(entry.address, entry.port);
+  ASSERT_TRUE(socket);
+  Handshake handshake(Handshake::Side::subscriber, {.nonce = random_bytes<32>(), .instance = 1, .program = "test"}, "");
+  std::vector<std::byte> said;
+  handshake.begin(said);
+  socket->say(said);
+  socket->say(formats::ControlSubscribe{.session = 1, .provider = "verbs", .page_bytes = 4096, .pages = 8, .links = links_});
+  std::optional<formats::ControlRefuse> refused;
+  for (int i = 0; i < 10'000 && !refused; ++i) {
+    now_ += 1'000'000;
+    publisher_->progress(now_, now_);
+    const auto message = socket->next();
+    if (!message || !*message) continue;
+    if (const auto* refuse = std::get_if<formats::ControlRefuse>(&**message)) refused = *refuse;
+  }
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->code, "transport.provider");
+  subscriber_.emplace(subscriber(), links_, ports_);
+  EXPECT_TRUE(until([&] { return subscriber_->flowing(); })) << "with another network";
 }
 
 TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {

@@ -65,7 +65,7 @@ void add_subscribers(PrometheusText& out, const RouterStatus& status) {
        [](const Subscriber& one) { return one.bytes; });
   each("rodeo_router_subscriber_pages", "gauge", "Pages that there is memory for.",
        [](const Subscriber& one) { return one.page_slots; });
-  each("rodeo_router_subscriber_pages_filled", "gauge", "Of these, pages that wait for credit or for the network.",
+  each("rodeo_router_subscriber_pages_filled", "gauge", "Of these, pages that the subscriber has not said to have.",
        [](const Subscriber& one) { return one.pages_filled; });
   each("rodeo_router_subscriber_page_memory_bytes", "gauge", "Memory of these pages.",
        [](const Subscriber& one) { return one.page_slots * one.page_bytes; });
