@@ -31,8 +31,8 @@ const Settings<NetworkInputSettings>& network_input_table() {
           "Links that are subscribed to. Empty means all that are on the bus at the start, but for virtual ones, which have "
           "no fibre."),
       setting(&K::provider, "provider",
-              "Network that is used: a provider of libfabric. auto: verbs where both sides have it, else tcp. shm is shared "
-              "memory within a host: faster, but a reader that is stopped or killed may stop its publisher with it.",
+              "Network that is used: a provider of libfabric. auto: verbs where both sides have it, else tcp. shm is for "
+              "publishers that offer it by name.",
               {.choices = {"auto", "tcp", "shm", "verbs"}}),
       setting(&K::secret_file, "secret_file", "File with the secret that publishers ask for. Only its owner may read it."),
       setting(&K::pages, "pages", "Pages that may be under way from one publisher to one worker.",

@@ -19,9 +19,7 @@ Here Here::look() {
 }
 
 std::vector<std::string> offered_providers(const Here& here) {
-  std::vector<std::string> all = {"tcp", "shm"};
-  if (here.rdma) all.insert(all.begin(), "verbs");
-  return all;
+  return here.rdma ? std::vector<std::string>{"verbs", "tcp"} : std::vector<std::string>{"tcp"};
 }
 
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here) {

@@ -18,12 +18,12 @@ struct Here {
   static Here look();
 };
 
-/// What publishers offer: tcp and shm, and verbs where there is an RDMA device.
+/// What publishers offer that were not told what: tcp, and verbs where there is an RDMA device. Shared memory only by its name: libfabric 1.17 has a lock
+/// in it that a peer who is stopped or killed may hold, and who sends to him then waits inside libfabric without an end.
 std::vector<std::string> offered_providers(const Here& here);
 
 /// That may be tried with this publisher, the fastest first; empty: it offers none that can be had here. `wanted`: a provider by name, or "auto": verbs
-/// where both sides have it, else tcp. Shared memory only by its name: libfabric 1.17 has a lock in it that a peer who is stopped or killed may hold, and
-/// who sends to him then waits inside libfabric without an end.
+/// where both sides have it, else tcp.
 std::vector<std::string> provider_choice(const std::string& wanted, const BusEntry& publisher, const Here& here);
 
 }  // namespace rodeo::transport

@@ -33,8 +33,10 @@ const Settings<PublisherKeys>& publisher_keys() {
               "hosts. Empty: one of this user on this host."),
       setting(&P::address, "address",
               "Numerical address at which it listens. One that other hosts can reach needs secret_file."),
-      setting(&P::providers, "providers",
-              "Providers of libfabric that subscribers may choose from: tcp, shm, verbs. Empty: all that this machine has."),
+      setting(
+          &P::providers, "providers",
+          "Providers of libfabric that subscribers may choose from: tcp, shm, verbs. Empty: tcp, and verbs where there is "
+          "an RDMA device. shm is shared memory within a host: a reader that is killed may stop its publisher with it."),
       setting(
           &P::secret_file, "secret_file",
           "File with the secret that subscribers must know; only its owner may read it. Empty: none, on loopback alone."),

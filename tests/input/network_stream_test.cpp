@@ -103,7 +103,9 @@ class NetworkStreams : public testing::TestWithParam<const char*> {
   NetworkStreams() { std::filesystem::create_directories(bus_); }
   ~NetworkStreams() override { std::filesystem::remove_all(bus_); }
 
-  PublisherSettings publisher() const { return {.name = "test.0", .bus = bus_, .page_bytes = 8192, .pages = 16}; }
+  PublisherSettings publisher() const {
+    return {.name = "test.0", .bus = bus_, .providers = {GetParam()}, .page_bytes = 8192, .pages = 16};
+  }
   transport::SubscriberSettings subscriber(const char* name = "reader") const {
     return {.name = name, .bus = bus_, .provider = GetParam(), .pages = 16};
   }

@@ -98,7 +98,7 @@ def test_what_is_recorded_is_what_was_published_byte_for_byte(rodeo, recorders, 
 
 
 def test_shared_memory_carries_fragments_too(rodeo, recorders):
-    with running(rodeo, "readout.input.events=500", text=WITHOUT_FILES) as run:
+    with running(rodeo, "readout.input.events=500", "readout.consumer[1].providers=shm", text=WITHOUT_FILES) as run:
         recorder = recorders("recorded", "--provider", "shm")
         report, _ = run.finish(how=None)
         assert recorder.finish()["events"] == 500 == len(recorder.events())

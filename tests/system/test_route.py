@@ -22,7 +22,7 @@ def listed(rodeo, bus="bus"):
 
 @pytest.mark.parametrize("provider", ["tcp", "shm"])
 def test_every_chunk_of_the_router_is_built_and_verified(rodeo, sides, provider):
-    routed = router(sides, "router.wait_for_subscribers=true", "router.input.events=3000")
+    routed = router(sides, "router.wait_for_subscribers=true", "router.input.events=3000", f"router.providers={provider}")
     assert routed.wait_until(lambda status: True, "")["waiting_for_subscribers"]
     built, _ = readout(sides, f"readout.input.provider={provider}").finish(how=None)
     sent, said = routed.finish(how=None)

@@ -36,9 +36,9 @@ TEST(ProviderChoice, OfWhatIsNotOfferedThereIsNone) {
 
 TEST(ProviderChoice, RdmaIsOfferedWhereThereIsADevice) {
   Here here = subscriber();
-  EXPECT_EQ(offered_providers(here), (Choice{"verbs", "tcp", "shm"}));
+  EXPECT_EQ(offered_providers(here), (Choice{"verbs", "tcp"}));
   here.rdma = false;
-  EXPECT_EQ(offered_providers(here), (Choice{"tcp", "shm"}));
+  EXPECT_EQ(offered_providers(here), Choice{"tcp"});
 }
 
 }  // namespace
