@@ -228,6 +228,7 @@ bool write_and_close(std::FILE* out, std::string_view text) {
 Result<void> write_text(const std::string& file, std::string_view text) {
   if (file == "-") {
     print(text);
+    (void)std::fflush(stdout);  // whole, whatever signal comes next; what is wrong with stdout is found at the end
     return {};
   }
   // A file takes its name when it is whole: a full disk leaves what was there before. What is no plain file (a pipe, a

@@ -6,11 +6,13 @@
 
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "base/runtime_dir.h"
 #include "cli/revision.h"
 #include "process/line_socket.h"
 #include "process/status_metrics.h"
+#include "process/stop_signals.h"
 #include "readout/run/prometheus.h"
 #include "readout/run/readout_control.h"
 #include "readout/run/run_record.h"
@@ -63,6 +65,8 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   process::StatusMetrics<readout::ReadoutStatus> metrics(
       plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); },
       readout::data_directories(plan.settings));
+  // A run that has ended by itself is still to be reported when somebody asks for its end.
+  std::optional<process::StopSignals> signals(std::in_place);
   readout::RunReport report = readout::run_readout(
       *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
   Json json = readout::report_json(report);
@@ -78,7 +82,9 @@ Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits li
   application.reset();
   bool verified = true;
   if (after) {
+    signals.reset();  // it may take long, and is let go of with one
     const bool found = RODEO_TRY(after(report, json));
+    signals.emplace();
     verified = found;
     json["run"]["condition"] = readout::name_of(report.condition);
   }

@@ -19,6 +19,7 @@
 #include "formats/fid.h"
 #include "process/line_socket.h"
 #include "process/status_metrics.h"
+#include "process/stop_signals.h"
 #include "router/run/prometheus.h"
 #include "router/run/router_control.h"
 #include "router/run/router_report_output.h"
@@ -75,6 +76,7 @@ Result<ExitCode> run(const RunOptions& options) {
     const std::string what = reader.trigger_list ? "the trigger's list" : base::counted(reader.links.size(), "link");
     std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
   }
+  const process::StopSignals until_it_is_reported;
   const router::RouterReport report = router::run_router(*router, options.seconds, control ? &*control : nullptr,
                                                          [&](const auto& status) { metrics.show(status); });
   if (router->phase() != router::Phase::stopped) {

@@ -13,12 +13,14 @@ constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> g_count{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use it");
 std::array<struct sigaction, kSignals.size()> g_before;
+int g_depth = 0;
 
 void count_signal(int) { g_count.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace
 
 StopSignals::StopSignals() {
+  if (g_depth++ > 0) return;
   g_count = 0;
   struct sigaction action{};
   action.sa_handler = count_signal;
@@ -27,6 +29,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  if (--g_depth > 0) return;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
 }
 

@@ -124,17 +124,17 @@ std::uint64_t Reader::given() const {
   return counter_value(counters, "chunks_wanted") + counter_value(counters, "no_subscriber");
 }
 
-/// Until all is sent, or nothing has been for `grace`.
+/// Until all is taken, or nothing has been for `grace`.
 void Reader::send_what_is_left() {
   publisher_.end();
   base::Backoff backoff;
-  std::uint64_t sent = 0;
+  std::uint64_t taken = publisher_.pages_taken();
   std::uint64_t moved_ns = base::steady_now_ns();
   while (!publisher_.ended()) {
     const std::uint64_t now_ns = base::steady_now_ns();
     publisher_.progress(now_ns, stream_->clock_ns());
-    if (const std::uint64_t now_sent = counter_value(publisher_.counters(), "pages_sent"); now_sent != sent) {
-      sent = now_sent;
+    if (const std::uint64_t now_taken = publisher_.pages_taken(); now_taken != taken) {
+      taken = now_taken;
       moved_ns = now_ns;
     }
     if (now_ns - moved_ns > grace_ns_) return;

@@ -393,7 +393,10 @@ void Publisher::Inside::look_at(Client& client, std::uint64_t now) {
   }
   if (client.state == Client::State::gone) return;
   listen_to(client);
-  if (client.state == Client::State::cut && over) broken(client, kFabricIsGone);
+  if (client.state == Client::State::cut && over) {  // it said nothing more, and did not close
+    disconnect(client);
+    client.state = Client::State::held;
+  }
   if (client.state != Client::State::flowing) return;
   const bool old =
       client.subscription.ring().has_runs() && now - client.opened_ns >= static_cast<std::uint64_t>(settings.flush.count());
@@ -476,7 +479,7 @@ void Publisher::Inside::broken(Client& client, std::string_view why) {
   if (!was_cut) client.held_since_ns = 0;
   client.state = over ? Client::State::gone : Client::State::held;
   // One that could not be made may be tried many times.
-  if (!over && flowed && client.held_since_ns == 0) {
+  if (!over && flowed) {
     base::log_warning("publisher {}: subscriber {} at {} is gone ({}); its data wait for {} s", settings.name,
                       client.subscription.wish().name, client.peer, why,
                       std::chrono::duration<double>(settings.grace).count());
@@ -619,6 +622,15 @@ bool Publisher::all_links_subscribed() const {
 
 void Publisher::end() { inside_->ending = true; }
 bool Publisher::ended() const { return inside_->ending && inside_->clients.empty(); }
+
+std::uint64_t Publisher::pages_taken() const {
+  std::uint64_t sum = 0;
+  for (const auto& client : inside_->clients) {
+    const PageRing& ring = client->subscription.ring();
+    sum += ring.closed() - ring.filled();
+  }
+  return sum;
+}
 
 std::vector<NamedCounter> Publisher::counters() const {
   return base::named_counters(inside_->counters, kPublisherCounters, [](Counter) { return true; });

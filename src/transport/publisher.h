@@ -90,6 +90,9 @@ class Publisher {
   /// Everything has been sent, or has nobody to go to.
   bool ended() const;
 
+  /// Pages that those who subscribe now have taken: while it stands still, nothing goes on.
+  std::uint64_t pages_taken() const;
+
   /// kPublisherCounters, by name. Any thread.
   std::vector<NamedCounter> counters() const;
 

@@ -53,14 +53,14 @@ class FragmentPublisher::PublishingWorker final : public Worker {
     of_.pass_on(std::move(fragment));
   }
 
-  /// At the end until all is sent, or nothing has been for `grace`; monitors alone are not waited for so long.
+  /// At the end until all is taken, or nothing has been for `grace`; monitors alone are not waited for so long.
   bool rest(bool ending) override {
     const std::uint64_t now_ns = progress();
     if (!ending) return false;
     publisher_.end();
-    const std::uint64_t sent = base::counter_value(publisher_.counters(), "pages_sent");
-    if (sent != sent_ || moved_ns_ == 0) moved_ns_ = now_ns;
-    sent_ = sent;
+    const std::uint64_t taken = publisher_.pages_taken();
+    if (taken != taken_ || moved_ns_ == 0) moved_ns_ = now_ns;
+    taken_ = taken;
     const std::uint64_t patience_ns = publisher_.wanted_as_data(0) ? grace_ns_ : std::min(grace_ns_, kMonitorNs);
     const bool over = publisher_.ended() || now_ns - moved_ns_ > patience_ns;
     if (over) of_.over_.store(true, std::memory_order_release);
@@ -122,7 +122,7 @@ class FragmentPublisher::PublishingWorker final : public Worker {
   bool given_up_ = false;  // on a subscriber that takes nothing while the run ends
   std::uint64_t skipped_ = 0;
   std::uint64_t unseen_bytes_ = 0;  // since progress()
-  std::uint64_t sent_ = 0;
+  std::uint64_t taken_ = 0;         // when it last looked, at the end
   std::uint64_t moved_ns_ = 0;
   formats::EventEnds ends_;
   std::vector<ChunkRun> runs_;

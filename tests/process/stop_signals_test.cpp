@@ -1,0 +1,40 @@
+// Signals as requests, also within the life of another who counts them.
+#include "process/stop_signals.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <optional>
+
+namespace rodeo::process {
+namespace {
+
+void others(int) {}
+
+TEST(StopSignals, AreCountedUntilTheOutermostEnds) {
+  const auto before = std::signal(SIGINT, others);
+  {
+    const StopSignals whole;
+    std::optional<StopSignals> run(std::in_place);
+    EXPECT_FALSE(run->stop_requested());
+    std::raise(SIGINT);
+    EXPECT_TRUE(run->stop_requested() && whole.stop_requested());
+    run.reset();
+    std::raise(SIGINT);
+    EXPECT_TRUE(whole.asked_again()) << "the run is over, and its report is being written";
+  }
+  EXPECT_EQ(std::signal(SIGINT, before), others) << "as it was before";
+}
+
+TEST(StopSignals, TheNextRunKnowsNothingOfTheLast) {
+  const auto before = std::signal(SIGTERM, others);
+  {
+    const StopSignals one;
+    std::raise(SIGTERM);
+  }
+  EXPECT_FALSE(StopSignals().stop_requested());
+  std::signal(SIGTERM, before);
+}
+
+}  // namespace
+}  // namespace rodeo::process
