@@ -55,6 +55,31 @@ class Subscribers : public testing::Test {
     subscriber_.emplace(subscriber(), links_, ports_);
     ASSERT_TRUE(until([&] { return subscriber_->flowing() && publisher_->all_links_subscribed(); }));
   }
+  /// There is no RDMA device here.
+  void offer_rdma() {
+    auto settings = publisher();
+    settings.providers = {"verbs", "tcp"};
+    publisher_.emplace(settings, links_);
+  }
+  /// What the publisher answers to a subscriber of session 1 that asks for this network, and then goes.
+  formats::ControlMessage ask(const std::string& provider) {
+    const BusEntry entry = read_bus(bus_)->entries.front();
+    ControlSocket socket = ControlSocket::call(entry.address, entry.port).value();
+    Handshake handshake(Handshake::Side::subscriber, {.nonce = random_bytes<32>(), .instance = 1, .program = "test"}, "");
+    std::vector<std::byte> hello;
+    handshake.begin(hello);
+    socket.say(hello);
+    socket.say(
+        formats::ControlSubscribe{.session = 1, .provider = provider, .page_bytes = 4096, .pages = 8, .links = links_});
+    for (int i = 0; i < 10'000; ++i) {
+      now_ += 1'000'000;
+      publisher_->progress(now_, now_);
+      const auto message = socket.next();
+      if (!message) break;
+      if (*message && !std::holds_alternative<formats::ControlHello>(**message)) return **message;
+    }
+    return formats::ControlLeave{};
+  }
   void publish(std::uint32_t count) {
     static const std::vector<std::byte> data(400);
     const ChunkRun run{.data = data.data(), .size = 40, .stride = 40, .count = count};
@@ -152,29 +177,25 @@ TEST_F(Subscribers, WhatCannotBeHadWithOneNetworkIsTriedWithTheNext) {
 }
 
 TEST_F(Subscribers, WhoAsksForANetworkThatIsOfferedAndNotThereIsRefusedAndThatIsAll) {
-  auto settings = publisher();
-  settings.providers = {"verbs", "tcp"};
-  publisher_.emplace(settings, links_);
-  const BusEntry entry = read_bus(bus_)->entries.front();
-  auto socket = ControlSocket::call(entry.address, entry.port);
-  ASSERT_TRUE(socket);
-  Handshake handshake(Handshake::Side::subscriber, {.nonce = random_bytes<32>(), .instance = 1, .program = "test"}, "");
-  std::vector<std::byte> said;
-  handshake.begin(said);
-  socket->say(said);
-  socket->say(formats::ControlSubscribe{.session = 1, .provider = "verbs", .page_bytes = 4096, .pages = 8, .links = links_});
-  std::optional<formats::ControlRefuse> refused;
-  for (int i = 0; i < 10'000 && !refused; ++i) {
-    now_ += 1'000'000;
-    publisher_->progress(now_, now_);
-    const auto message = socket->next();
-    if (!message || !*message) continue;
-    if (const auto* refuse = std::get_if<formats::ControlRefuse>(&**message)) refused = *refuse;
-  }
-  ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->code, "transport.provider");
+  offer_rdma();
+  const auto answer = ask("verbs");
+  ASSERT_TRUE(std::holds_alternative<formats::ControlRefuse>(answer));
+  EXPECT_EQ(std::get<formats::ControlRefuse>(answer).code, "transport.provider");
   subscriber_.emplace(subscriber(), links_, ports_);
   EXPECT_TRUE(until([&] { return subscriber_->flowing(); })) << "with another network";
+}
+
+TEST_F(Subscribers, WhatIsKeptForOneThatComesBackIsKeptThoughItAsksForANetworkThatIsNotThere) {
+  offer_rdma();
+  const auto first = ask("tcp");
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(first));
+  EXPECT_FALSE(std::get<formats::ControlAccept>(first).resumed);
+  publish(5);
+  ASSERT_TRUE(std::holds_alternative<formats::ControlRefuse>(ask("verbs")));
+  const auto last = ask("tcp");
+  ASSERT_TRUE(std::holds_alternative<formats::ControlAccept>(last));
+  EXPECT_TRUE(std::get<formats::ControlAccept>(last).resumed);
+  EXPECT_EQ(base::counter_value(publisher_->counters(), "undelivered"), 0U);
 }
 
 TEST_F(Subscribers, APublisherTakesNoMoreThanItHasMemoryFor) {
