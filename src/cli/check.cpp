@@ -8,10 +8,12 @@
 #include "cli/verbs.h"
 #include "emulator/configuration.h"
 #include "network/job.h"
+#include "process/control_tables.h"
 #include "readout/library.h"
 #include "readout/plan.h"
 #include "router/plan.h"
 #include "settings/configuration.h"
+#include "settings/effective.h"
 #include "settings/reference.h"
 #include "settings/schema.h"
 
@@ -82,9 +84,12 @@ bool check_file(const std::string& file, const Options& options, Json& report) {
     }
     if (const auto job = network::network_job(*configuration); !job)
       errors.insert(errors.end(), job.error().begin(), job.error().end());
+    const ConfigurationErrors of_system = process::check_control(*configuration);
+    errors.insert(errors.end(), of_system.begin(), of_system.end());
     if (!errors.empty()) configuration = std::unexpected(std::move(errors));
   }
   Json entry = Json::object({{"file", file}, {"valid", configuration.has_value()}, {"errors", Json::array()}});
+  if (configuration) entry["configuration_sha256"] = settings::configuration_sha256(*configuration);
   if (!configuration) {
     for (const Error& error : configuration.error()) {
       entry["errors"].push_back(error_json(error));

@@ -191,6 +191,11 @@ Option& Command::json_file(std::string& file) {
       .value_name("FILE");
 }
 
+Command& Command::passes_on(std::vector<std::string>& rest) {
+  rest_ = &rest;
+  return *this;
+}
+
 /// Finds the verb that a command line means, reads its options with the option library, and writes help.
 class Parser {
  public:
@@ -204,6 +209,7 @@ class Parser {
       command = next;
       path_ += " " + next->name_;
     }
+    if (command->rest_ != nullptr) return pass_on(*command);
     if (asked_for_help_ && position_ < arguments_.size()) return complain(missing_verb(*command));
     if (asked_for_help_ || wants_help(*command)) {
       print(help(*command));
@@ -240,6 +246,13 @@ class Parser {
     }
     // `rodeo data help` is tried by people who do not know --help yet.
     return !command.action_ && position_ < arguments_.size() && arguments_[position_] == "help";
+  }
+
+  /// `rodeo help NOUN VERB` is asked of whoever reads the rest, too.
+  int pass_on(const Command& command) const {
+    command.rest_->assign(arguments_.begin() + static_cast<std::ptrdiff_t>(position_), arguments_.end());
+    if (asked_for_help_) command.rest_->emplace_back("--help");
+    return act(command);
   }
 
   Error missing_verb(const Command& command) const {

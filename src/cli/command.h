@@ -85,6 +85,9 @@ class Command {
   /// `--json FILE`; "-" is stdout. See write_json(). Comes after output(): without one, `-o json` is the same as `--json -`.
   Option& json_file(std::string& file);
 
+  /// Another program reads what follows this verb, `--help` too; it has no verbs and options here.
+  Command& passes_on(std::vector<std::string>& rest);
+
   /// What this verb does; a noun without an action asks for a verb.
   Command& run(Action action);
 
@@ -100,6 +103,7 @@ class Command {
   std::vector<std::unique_ptr<Option>> options_;
   std::vector<std::unique_ptr<Command>> verbs_;
   Action action_;
+  std::vector<std::string>* rest_ = nullptr;
 };
 
 /// Walks the verbs, reads the options, runs the action; prints help and errors. Returns the exit status.

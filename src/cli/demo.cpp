@@ -1,5 +1,5 @@
 // `rodeo demo`: the whole chain on this machine - an emulated FELIX card in a process of its own, with --chain a router in another, builder, verifying
-// processor, sampler, event files - and then the files read back byte by byte.
+// processor, sampler, event files - in a control room or without one, and then the files read back byte by byte.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,14 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "base/named_counters.h"
 #include "base/sentence.h"
 #include "base/units.h"
-#include "card/card.h"
-#include "card/enumeration.h"
-#include "card_registers/felix.h"
-#include "cli/demo_directory.h"
+#include "cli/demo_parts.h"
+#include "cli/demo_room.h"
 #include "cli/emulator_control.h"
 #include "cli/part_process.h"
 #include "cli/readout_action.h"
@@ -24,76 +21,12 @@
 #include "cli/verbs.h"
 #include "emulator/chunk_books.h"
 #include "settings/text_file.h"
-#include "storage/file_verify.h"
 #include "transport/bus.h"
 
 namespace rodeo::cli {
 namespace {
 
-struct DemoOptions {
-  double rate_hz = 100e3;
-  std::uint64_t links = 192;
-  double seconds = 10;
-  bool keep = false;
-  bool chain = false;
-  std::vector<std::string> settings;
-  std::string json_file;
-};
-
 constexpr double kMostRateHz = 1e9;  // of emulator.trigger.rate
-
-// What a demo leaves on the disk, at most. A chunk takes its header and padded bytes; an event a few hundred bytes more.
-constexpr double kMostBytes = 0.9e9;
-constexpr double kChunkBytes = 48;
-constexpr double kEventBytes = 300;
-
-/// The share of the events that fits into what the demo may leave, and into a quarter of what the disk has free.
-double written_fraction(const DemoOptions& options, std::uintmax_t free_bytes) {
-  const double event_bytes = static_cast<double>(options.links) * kChunkBytes + kEventBytes;
-  const double all = event_bytes * options.rate_hz * options.seconds;
-  const double most = std::min(kMostBytes, static_cast<double>(free_bytes) / 4);
-  return all > 0 ? std::clamp(most / all, 0.0, 1.0) : 1.0;
-}
-
-/// The emulated card of a demo: an address of its own, so that demos can run side by side, and links enough.
-struct DemoCard {
-  std::string name;     // of the emulator
-  std::string address;  // of the card
-  std::uint64_t fibres = 0;
-  std::uint64_t elinks_per_fibre = 0;
-  std::uint64_t links = 0;
-
-  static constexpr std::uint64_t kMostFibres = 24;
-  static constexpr std::uint64_t kUsualElinks = 8;
-  static constexpr std::uint64_t kMostElinks = 64;
-  static constexpr std::uint64_t kMostLinks = kMostFibres * kMostElinks;
-
-  explicit DemoCard(std::uint64_t wanted) : links(wanted) {
-    const auto process = static_cast<unsigned>(::getpid());
-    name = fmt::format("demo-{}", process);
-    address = fmt::format("{:04x}:{:02x}:00.0", 0xd000U | (process >> 8 & 0xfffU), process & 0xffU);
-    elinks_per_fibre = std::max(kUsualElinks, (links + kMostFibres - 1) / kMostFibres);
-    elinks_per_fibre = std::min(elinks_per_fibre, links);
-    fibres = (links + elinks_per_fibre - 1) / elinks_per_fibre;
-  }
-
-  std::vector<std::string> emulator_overrides(const DemoOptions& options) const {
-    return {fmt::format("emulator.name={}", name), fmt::format("emulator.card[0].address={}", address),
-            fmt::format("emulator.card[0].links={}", fibres),
-            fmt::format("emulator.card[0].elinks_per_link={}", elinks_per_fibre),
-            fmt::format("emulator.trigger.rate={}", options.rate_hz)};
-  }
-
-  /// Switches off the E-links of the last fibre that are not wanted.
-  Result<void> enable_links() const {
-    const std::uint64_t surplus = fibres * elinks_per_fibre - links;
-    if (surplus == 0) return {};
-    auto entry = RODEO_TRY(card::find_card(address));
-    auto card = RODEO_TRY(card::Card::open(entry.function));
-    const std::uint64_t enabled = (std::uint64_t{1} << (elinks_per_fibre - surplus)) - 1;
-    return card->write(card_registers::felix::reg("elinks_enabled"), enabled, static_cast<std::uint32_t>(fibres - 1));
-  }
-};
 
 std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory) {
   std::vector<std::string> out = {
@@ -101,7 +34,7 @@ std::vector<std::string> overrides_of(const DemoOptions& options, const DemoCard
                     : fmt::format("readout.input.cards={}", card.address),
       fmt::format("readout.consumer[2].directory={}", directory.path().string()),
       fmt::format("readout.consumer[2].fraction={}", written_fraction(options, directory.free_bytes())),
-      fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostBytes),
+      fmt::format("readout.consumer[2].max_bytes={:.0f}", kMostDemoBytes),
   };
   for (const std::string& one : options.settings) {
     if (!one.starts_with("emulator.") && !one.starts_with("router.")) out.push_back(one);
@@ -238,97 +171,28 @@ class DemoRouter {
   PartProcess process_;
 };
 
-/// Reads the files back and proves every byte; says what is wrong.
+/// Proves what was written; the report has it.
 Result<bool> verify_files(readout::RunReport& report, Json& json) {
-  std::fprintf(stderr, "reading back what was written (%sB) ...\n",
-               base::format_count(static_cast<double>(report.bytes_written)).c_str());
-  std::uint64_t events = 0;
-  std::uint64_t chunks = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t findings = 0;
-  std::uint64_t missing = 0;
-  std::uint64_t removed = 0;
-  for (const FragmentConsumer::File& one : report.files) {
-    const std::string& file = one.path;
-    const auto mapped = RODEO_TRY(base::MappedFile::open(file));
-    const storage::EventFileReport found = storage::verify_event_file(mapped.bytes());
-    RODEO_TRY(mapped.check());
-    for (const formats::Finding& finding : found.findings.listed()) {
-      std::fprintf(stderr, "%s: at byte %llu: %s\n", file.c_str(), static_cast<unsigned long long>(finding.offset),
-                   finding.what.c_str());
-    }
-    // What no chunk of the file proves, nobody has shown to be right.
-    if (found.totals.proven_chunks + found.totals.flagged_chunks != found.totals.chunks) {
-      std::fprintf(
-          stderr, "%s: %llu chunks do not prove themselves\n", file.c_str(),
-          static_cast<unsigned long long>(found.totals.chunks - found.totals.proven_chunks - found.totals.flagged_chunks));
-      ++findings;
-    }
-    findings += found.findings.total();
-    events += found.totals.events;
-    chunks += found.totals.proven_chunks;
-    bytes += found.bytes;
-    missing += found.totals.missing_links;
-    removed += found.totals.removed_links;
-  }
-  json["files_verified"] = Json::object({{"files", report.files.size()},
-                                         {"events", events},
-                                         {"chunks", chunks},
-                                         {"missing_links", missing},
-                                         {"removed_links", removed},
-                                         {"bytes", bytes},
-                                         {"mismatches", findings}});
-  std::fprintf(stderr, "%s\n",
-               fmt::format("files read back: {}, {}, {}, {}B: {}", base::counted(report.files.size(), "file"),
-                           base::counted(events, "event"), base::counted(chunks, "chunk"),
-                           base::format_count(static_cast<double>(bytes)),
-                           events == 0     ? "nothing was written that could be verified"
-                           : findings == 0 ? "every byte verified"
-                                           : base::counted(findings, "FINDING"))
-                   .c_str());
-  if (findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
+  std::vector<std::string> files;
+  for (const FragmentConsumer::File& one : report.files) files.push_back(one.path);
+  FilesReadBack found = RODEO_TRY(read_back(files, report.bytes_written));
+  json["files_verified"] = std::move(found.json);
+  if (found.findings > 0 && report.condition != readout::Condition::aborted) report.condition = readout::Condition::wrong;
   // A demo that proves nothing has not shown that all is well.
   if (report.verified_chunks == 0) std::fprintf(stderr, "no chunk was verified in passing\n");
-  return findings == 0 && events > 0 && report.verified_chunks > 0;
+  return found.proved() && report.verified_chunks > 0;
 }
 
-Result<ExitCode> run(const DemoOptions& options) {
-  if (options.links < 1 || options.links > DemoCard::kMostLinks) {
-    return value_error(fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
-                       "run several cards by a configuration: rodeo emulate --help");
-  }
-  RODEO_TRY(check_seconds(options.seconds, "the demo ends by itself; Ctrl-C ends it earlier"));
-  if (!(options.rate_hz > 0 && options.rate_hz <= kMostRateHz))
-    return value_error(fmt::format("--rate {}: expected more than 0 and at most {}",
-                                   base::format_quantity(options.rate_hz, "Hz"), base::format_quantity(kMostRateHz, "Hz")),
-                       "`rodeo bench build` goes as fast as this machine can");
-  const DemoDirectory directory(options.keep);
-  const std::string file = options.chain ? "chain.toml" : "demo.toml";
-  const std::filesystem::path configuration = directory.path() / file;
-  RODEO_TRY(write_text(configuration, built_in_text(file)));
-  const DemoCard card(options.links);
-  std::vector<std::string> emulator_overrides = card.emulator_overrides(options);
-  for (const std::string& one : options.settings) {
-    if (one.starts_with("emulator.")) emulator_overrides.push_back(one);
-  }
-  // What is wrong with its settings is said here, not by a process that ends at once.
-  if (const auto settings = load_emulator({.file = configuration.string(), .overrides = emulator_overrides}); !settings)
-    return report_errors(settings.error());
-  std::fprintf(
-      stderr, "%s\n",
-      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> {}GBT builder -> verify -> sampler -> file "
-                  "writer\nfiles in {} ({})",
-                  base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
-                  options.chain ? "router -> network -> " : "", directory.path().string(),
-                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
-          .c_str());
+/// The readout in this process, every other part in one of its own, and no page.
+Result<ExitCode> run_alone(const DemoOptions& options, const DemoCard& card, const DemoDirectory& directory,
+                           const std::filesystem::path& configuration) {
+  const std::string file = configuration.filename();
   const PartProcess emulator(
       {.command = {"emulate", configuration},
-       .overrides = emulator_overrides,
+       .overrides = card.emulator_overrides(options),
        .log = directory.path() / "emulator.log",
        .there = [&] { return ask_emulator(card.name, Json::object({{"command", "status"}})).has_value(); },
        .lack = "no emulated card"});
-  RODEO_TRY(card.enable_links());
   std::unique_ptr<DemoRouter> router;
   if (options.chain) router = std::make_unique<DemoRouter>(options, card, directory, configuration);
   auto plan = load_readout({.file = file,
@@ -346,6 +210,39 @@ Result<ExitCode> run(const DemoOptions& options) {
   });
 }
 
+Result<ExitCode> run(const DemoOptions& options) {
+  if (options.links < 1 || options.links > DemoCard::kMostLinks) {
+    return value_error(fmt::format("--links {}: one card has 1 to {} links", options.links, DemoCard::kMostLinks),
+                       "run several cards by a configuration: rodeo emulate --help");
+  }
+  RODEO_TRY(check_seconds(options.seconds, "the demo ends by itself; Ctrl-C ends it earlier"));
+  if (!(options.rate_hz > 0 && options.rate_hz <= kMostRateHz))
+    return value_error(fmt::format("--rate {}: expected more than 0 and at most {}",
+                                   base::format_quantity(options.rate_hz, "Hz"), base::format_quantity(kMostRateHz, "Hz")),
+                       "`rodeo bench build` goes as fast as this machine can");
+  const DemoDirectory directory(options.keep);
+  const std::string file = options.chain ? "chain.toml" : "demo.toml";
+  const std::filesystem::path configuration = directory.path() / file;
+  RODEO_TRY(write_text(configuration, built_in_text(file)));
+  const DemoCard card(options.links);
+  // What is wrong with its settings is said here, not by a process that ends at once.
+  if (const auto settings = load_emulator({.file = configuration.string(), .overrides = card.emulator_overrides(options)});
+      !settings)
+    return report_errors(settings.error());
+  std::fprintf(
+      stderr, "%s\n",
+      fmt::format("{} of an emulated FELIX card at {} for {:g} s: card -> {}GBT builder -> verify -> sampler -> file "
+                  "writer\nfiles in {} ({})",
+                  base::counted(options.links, "link"), base::format_quantity(options.rate_hz, "Hz"), options.seconds,
+                  options.chain ? "router -> network -> " : "", directory.path().string(),
+                  options.keep ? "kept" : "removed by the next demo; --keep keeps them")
+          .c_str());
+  if (!options.no_page && options.json_file.empty()) {
+    if (const auto ended = RODEO_TRY(run_in_control_room(options, card, directory, configuration))) return *ended;
+  }
+  return run_alone(options, card, directory, configuration);
+}
+
 }  // namespace
 
 void add_demo(Command& root) {
@@ -359,6 +256,7 @@ void add_demo(Command& root) {
   demo.option("--links", options->links, "Number of emulated links");
   demo.option("--seconds", options->seconds, "How long").value_name("S");
   demo.flag("--chain", options->chain, "Through a router and the network as well, each in a process of its own");
+  demo.flag("--no-page", options->no_page, "Without the control room and its page: the readout runs in this process");
   demo.flag("--keep", options->keep, "Keep the files when the next demo runs");
   demo.option("--set", options->settings, "Set a key of the example: KEY=VALUE").value_name("KEY=VALUE");
   demo.json_file(options->json_file);
@@ -368,6 +266,8 @@ void add_demo(Command& root) {
       "the fragments, at most about "
       "1 GB, is written to event files, which are read back and verified at the end. A machine that cannot keep up shows "
       "dead time, never loss. "
+      "It runs in a control room, whose page shows the same live at the address that is printed; with --json or --no-page "
+      "it does not. "
       "Exit status 0: all is well; 1: the run failed; 7: something did not verify, or nothing was verified.");
   demo.run([options] { return run(*options); });
 }

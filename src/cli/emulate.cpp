@@ -12,6 +12,7 @@
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "cli/build_text.h"
 #include "cli/emulator_control.h"
 #include "cli/readout_action.h"
 #include "cli/system.h"
@@ -26,6 +27,7 @@ struct RunOptions {
   std::string file;
   std::vector<std::string> settings;
   std::optional<double> seconds;
+  bool hold = false;
   std::string json_file;
 };
 
@@ -36,6 +38,7 @@ struct TalkOptions {
   unsigned link = 0;
   std::optional<std::chrono::nanoseconds> duration;
   double value = 95;
+  std::optional<unsigned> wait_for;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -115,26 +118,31 @@ Result<ExitCode> run(const RunOptions& options) {
   RODEO_TRY(check_seconds(options.seconds, "leave it out to go on until Ctrl-C"));
   auto settings = load_emulator({.file = options.file, .overrides = options.settings});
   if (!settings) return report_errors(settings.error());
+  // One that follows has no triggers of its own to hold: all processes of a system are started alike.
+  settings->trigger.hold = settings->trigger.hold || options.hold;
   const auto socket = RODEO_TRY(base::runtime_socket(emulator_socket_name(settings->name)));
   process::LineServer control(socket);
   const process::StopSignals signals;
+  ControlledEmulator controlled{.identity = {.kind = "emulator",
+                                             .name = settings->name,
+                                             .build = build_text(),
+                                             .configuration_sha256 = settings->configuration_sha256}};
   emulator::Emulator emulator(std::move(*settings));
+  controlled.emulator = &emulator;
   for (const auto& function : emulator.report().functions) {
     std::fprintf(stderr, "%s %s (%s, endpoint %u) is there\n", function.type.c_str(), function.address.c_str(),
                  function.name.c_str(), function.endpoint);
   }
   if (const std::string where = emulator.serves_at(); !where.empty())
     std::fprintf(stderr, "triggers are served at %s\n", where.c_str());
-  bool stop = false;
   {
     LiveLine line;
-    while (!stop && !signals.stop_requested()) {
-      control.serve(emulator.next_poll(),
-                    [&](const std::string& request) { return answer_emulator(emulator, request, stop); });
+    while (!controlled.stop && !signals.stop_requested()) {
+      control.serve(emulator.next_poll(), [&](const std::string& request) { return answer_emulator(controlled, request); });
       emulator.poll();
       if (const auto failure = emulator.failure()) return std::unexpected(*failure);
       line.show(emulator);
-      if (options.seconds && emulator.seconds() >= *options.seconds) stop = true;
+      if (options.seconds && emulator.seconds() >= *options.seconds) controlled.stop = true;
     }
   }
   emulator.finish();
@@ -186,6 +194,8 @@ Result<ExitCode> status(const TalkOptions& options) {
   table.print(options.format);
   const auto running = [&](const Json& one) { return member(one, "running").boolean(); };
   const auto awaited = member(trigger, "awaited_functions").number();
+  if (options.format == OutputFormat::table && member(trigger, "held").boolean())
+    fmt::print("triggers are held: rodeo emulate release lets them go\n");
   if (options.format == OutputFormat::table && awaited > 0 &&
       std::ranges::any_of(member(answer, "functions").elements(), running))
     fmt::print("no triggers until {} more function{} running (emulator.trigger.wait_for)\n", awaited,
@@ -215,6 +225,19 @@ Result<ExitCode> fault(const TalkOptions& options) {
   return ExitCode::done;
 }
 
+Result<ExitCode> hold(const TalkOptions& options) {
+  const auto answer = RODEO_TRY(ask_emulator(options.name, Json::object({{"command", "trigger_hold"}})));
+  fmt::print("held after {}\n", base::counted(member(answer, "accepted").unsigned_integer(), "trigger"));
+  return ExitCode::done;
+}
+
+Result<ExitCode> release(const TalkOptions& options) {
+  Json request = Json::object({{"command", "trigger_release"}});
+  if (options.wait_for) request["wait_for"] = *options.wait_for;
+  RODEO_TRY(ask_emulator(options.name, request));
+  return ExitCode::done;
+}
+
 Result<ExitCode> stop(const TalkOptions& options) {
   RODEO_TRY(ask_emulator(options.name, Json::object({{"command", "stop"}})));
   return ExitCode::done;
@@ -238,6 +261,7 @@ void add_emulate(Command& root) {
   verb.option("CONFIG", run_options->file, "Configuration with an [emulator] table (TOML)");
   verb.option("--set", run_options->settings, "Set a key, over file and environment").value_name("KEY=VALUE");
   verb.option("--seconds", run_options->seconds, "End after so long");
+  verb.flag("--hold", run_options->hold, "Begin with triggers held (emulator.trigger.hold)");
   verb.json_file(run_options->json_file);
   verb.run([run_options] { return run(*run_options); });
 
@@ -260,6 +284,17 @@ void add_emulate(Command& root) {
   name(injects);
   injects.paragraph(fault_list());
   injects.run([talk] { return fault(*talk); });
+
+  Command& holds = verb.verb("hold", "Offer no triggers until they are released");
+  name(holds);
+  holds.run([talk] { return hold(*talk); });
+
+  Command& releases = verb.verb("release", "Offer triggers again");
+  releases.example("rodeo emulate release --wait-for 4", "as soon as four functions are ready, now and from now on");
+  releases.option("--wait-for", talk->wait_for,
+                  "Functions that must be ready, instead of emulator.trigger.wait_for; 0: all of this process");
+  name(releases);
+  releases.run([talk] { return release(*talk); });
 
   Command& ends = verb.verb("stop", "End a running emulator in order");
   name(ends);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "process/control_request.h"
 
 namespace rodeo::cli {
@@ -41,6 +44,31 @@ std::string inject(Emulator& emulator, const Json& request) {
   if (const auto done = emulator.inject(text_of(request, "id"), fault); !done) return refusal(done.error());
   return reply(Json::object());
 }
+
+std::string release(Emulator& emulator, const Json& request) {
+  constexpr double kMost = 1000;  // as emulator.trigger.wait_for
+  std::optional<unsigned> wait_for;
+  if (const Json* const wanted = request.find("wait_for"); wanted != nullptr && !wanted->is_null()) {
+    const double number = wanted->is_number() ? wanted->number() : -1;
+    if (!(number >= 0 && number <= kMost && number == static_cast<double>(static_cast<unsigned>(number))))
+      return refusal({"emulator.bad_trigger", "`wait_for` is no number of functions", "",
+                      fmt::format("a whole number from 0 (all of this process) to {:.0f}", kMost)});
+    wait_for = static_cast<unsigned>(number);
+  }
+  if (const auto done = emulator.release_triggers(wait_for); !done) return refusal(done.error());
+  const trigger::TriggerReport trigger = emulator.report().trigger;
+  return reply(Json::object({{"held", false}, {"wait_for", trigger.wait_for}, {"awaited_functions", trigger.awaited}}));
+}
+
+/// Cards serve as soon as they are there; they run while somebody takes their data.
+const char* phase_of(const ControlledEmulator& controlled, const EmulatorReport& report) {
+  if (controlled.stop) return process::phase_name(process::Phase::draining);
+  const bool running = std::ranges::any_of(report.functions, &FunctionReport::running);
+  return process::phase_name(running && !report.trigger.held ? process::Phase::running : process::Phase::ready);
+}
+
+/// Of a process that follows another's triggers only that one knows.
+Json where_assigned(const trigger::TriggerReport& trigger, Json value) { return trigger.link ? Json() : value; }
 
 Json counters_json(const std::vector<std::pair<std::string, std::uint64_t>>& counters) {
   Json json = Json::object();
@@ -96,6 +124,8 @@ Json emulator_report_json(const EmulatorReport& report) {
                                               {"simple", trigger.vetoed_simple},
                                               {"complex", trigger.vetoed_complex}})},
                      {"ecr", trigger.ecrs},
+                     {"held", where_assigned(trigger, trigger.held)},
+                     {"wait_for", where_assigned(trigger, trigger.wait_for)},
                      {"awaited_functions", trigger.awaited},
                      {"busy_card", trigger.busy_follower},
                      {"followers", followers_json(trigger)},
@@ -125,17 +155,28 @@ Json emulator_report_json(const EmulatorReport& report) {
   return json;
 }
 
-std::string answer_emulator(Emulator& emulator, const std::string& line, bool& stop) {
+std::string answer_emulator(ControlledEmulator& controlled, const std::string& line) {
+  Emulator& emulator = *controlled.emulator;
   return answer_line(line, [&](const Json& request) {
     const std::string command = text_of(request, "command");
-    if (command == "status") return reply(emulator_report_json(emulator.report()));
+    if (command == "status") {
+      const EmulatorReport report = emulator.report();
+      Json json = emulator_report_json(report);
+      json["process"] = process::process_json(controlled.identity, phase_of(controlled, report));
+      return reply(std::move(json));
+    }
     if (command == "stop") {
-      stop = true;
+      controlled.stop = true;
       return reply(Json::object());
     }
+    if (command == "trigger_hold") {
+      const auto accepted = emulator.hold_triggers();
+      return accepted ? reply(Json::object({{"held", true}, {"accepted", *accepted}})) : refusal(accepted.error());
+    }
+    if (command == "trigger_release") return release(emulator, request);
     if (command == "fault") return inject(emulator, request);
     return refusal({"process.unknown_command", fmt::format("`{}` is no command of an emulator", command), "",
-                    "the commands are status, stop and fault"});
+                    "the commands are status, stop, fault, trigger_hold and trigger_release"});
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "emulator/emulator.h"
+#include "process/process_identity.h"
 #include "settings/json.h"
 
 namespace rodeo::cli {
@@ -14,8 +15,15 @@ using settings::Json;
 /// The report as `rodeo emulate --json` writes it (docs/emulator.md).
 Json emulator_report_json(const emulator::EmulatorReport& report);
 
-/// The answer to one line on the control socket; `stop` is set if it asks for the end.
-std::string answer_emulator(emulator::Emulator& emulator, const std::string& request, bool& stop);
+/// What the control socket of an emulator is asked about.
+struct ControlledEmulator {
+  process::ProcessIdentity identity;
+  emulator::Emulator* emulator = nullptr;
+  bool stop = false;  ///< its end has been asked for
+};
+
+/// The answer to one line on the control socket.
+std::string answer_emulator(ControlledEmulator& controlled, const std::string& request);
 
 /// "NAME.emulator": the control socket's file name.
 std::string emulator_socket_name(const std::string& name);

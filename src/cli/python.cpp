@@ -1,9 +1,13 @@
 #include "cli/python.h"
 
-#include <cstdlib>
-#include <filesystem>
-
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 
 #include "cli/program.h"
 #include "cli/revision.h"
@@ -17,6 +21,28 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+constexpr const char* kNext =
+    "run tools/setup in a clone and build it, or name an interpreter: RODEO_PYTHON=/path/to/python3";
+
+/// The words of the command line, and in our environment what Python needs to find us.
+Result<std::vector<std::string>> python_command(const std::string& module, const std::vector<std::string>& arguments) {
+  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
+  const auto package =
+      find_beside({"python/rodeo/__init__.py", "../share/rodeo/python/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+  if (!package) {
+    return std::unexpected(
+        Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), kNext});
+  }
+  std::string path = package->parent_path().parent_path().string();
+  if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
+  setenv("PYTHONPATH", path.c_str(), 1);
+  setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
+  setenv("RODEO_REVISION", RODEO_REVISION, 1);
+  std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 }  // namespace
 
 std::string python_interpreter() {
@@ -26,26 +52,23 @@ std::string python_interpreter() {
 }
 
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments) {
-  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
-  const auto package =
-      find_beside({"python/rodeo/__init__.py", "../share/rodeo/python/rodeo/__init__.py", "../python/rodeo/__init__.py"});
-  const char* next = "run tools/setup in a clone and build it, or name an interpreter: RODEO_PYTHON=/path/to/python3";
-  if (!package) {
-    return std::unexpected(
-        Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), next});
-  }
-  std::string path = package->parent_path().parent_path().string();
-  if (const std::string before = environment("PYTHONPATH"); !before.empty()) path += ":" + before;
-  setenv("PYTHONPATH", path.c_str(), 1);
-  setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
-  setenv("RODEO_REVISION", RODEO_REVISION, 1);
-  std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
-  command.insert(command.end(), arguments.begin(), arguments.end());
+  const auto command = RODEO_TRY(python_command(module, arguments));
   const auto ended = run_program(command);
-  if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", next});
+  if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", kNext});
   if (*ended >= 0 && *ended <= 7) return static_cast<ExitCode>(*ended);
   if (*ended == 130) return ExitCode::failed;  // it has said so
-  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, next});
+  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, kNext});
+}
+
+Error become_python(const std::string& module, const std::vector<std::string>& arguments) {
+  auto command = python_command(module, arguments);
+  if (!command) return command.error();
+  std::vector<char*> words;
+  for (std::string& word : *command) words.push_back(word.data());
+  words.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(words[0], words.data());
+  return {"cli.python", fmt::format("cannot run {}: {}", words[0], std::strerror(errno)), "", kNext};
 }
 
 }  // namespace rodeo::cli

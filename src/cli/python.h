@@ -15,4 +15,7 @@ std::string python_interpreter();
 /// Ctrl-C). Errors: cli.python (no interpreter, no package).
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments);
 
+/// Becomes `python -B -m MODULE ARGUMENTS...`: the same process, so that signals and exit status are Python's. Comes back only with an error: cli.python.
+Error become_python(const std::string& module, const std::vector<std::string>& arguments);
+
 }  // namespace rodeo::cli

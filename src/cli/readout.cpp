@@ -23,7 +23,13 @@ struct RunOptions {
   std::optional<double> seconds;
   std::optional<std::uint64_t> events;
   std::optional<std::string> fail_on_loss;
+  bool hold = false;
   std::string json_file;
+};
+
+struct StartOptions {
+  std::uint64_t number = 0;
+  std::string type;
 };
 
 struct TalkOptions {
@@ -52,7 +58,8 @@ Result<ExitCode> run(const RunOptions& options) {
   } else if (options.fail_on_loss) {
     plan->settings.fail_on_loss = 0;
   }
-  return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events}, options.json_file, {});
+  return run_to_report(*plan, {.seconds = options.seconds, .fragments = options.events, .hold = options.hold},
+                       options.json_file, {});
 }
 
 /// "late 12, ring_full 3"; the value for programs is the object itself.
@@ -181,6 +188,17 @@ Result<ExitCode> ask(const TalkOptions& options, const char* command) {
   return ExitCode::done;
 }
 
+/// Of the configuration that it has, whichever that is.
+Result<ExitCode> start_run(const TalkOptions& options, const StartOptions& run) {
+  const auto status = RODEO_TRY(readout::ask_readout(options.name, Json::object({{"command", "status"}})));
+  Json request = Json::object({{"command", "start"},
+                               {"run", run.number},
+                               {"configuration_sha256", member(member(status, "process"), "configuration_sha256")}});
+  if (!run.type.empty()) request["run_type"] = run.type;
+  RODEO_TRY(readout::ask_readout(options.name, request));
+  return ExitCode::done;
+}
+
 }  // namespace
 
 void add_readout(Command& root) {
@@ -204,6 +222,7 @@ void add_readout(Command& root) {
               "Exit status 6 if more than this fraction is lost (0.01: one in a hundred; alone: anything); instead of "
               "readout.fail_on_loss")
       .value_name("[=FRACTION]");
+  readout.flag("--hold", options->hold, "Get ready, open the input, and wait for `rodeo readout start`");
   readout.json_file(options->json_file);
   readout.paragraph(
       "Runs until Ctrl-C (or SIGTERM), the end of the input, or a limit. The first Ctrl-C ends the run in order: the input "
@@ -228,6 +247,14 @@ void add_readout(Command& root) {
   with_name(status);
   status.output(talk->format);
   status.run([talk] { return show_status(*talk); });
+
+  auto run = std::make_shared<StartOptions>();
+  Command& start = readout.verb("start", "Tell a held readout its run");
+  start.example("rodeo readout start --run 12 --name demo", "after rodeo readout examples/demo.toml --hold");
+  start.option("--run", run->number, "Number of the run, from 1 on").required().value_name("N");
+  start.option("--type", run->type, "Type of the run (run.type); the configuration's if left out");
+  with_name(start);
+  start.run([talk, run] { return start_run(*talk, *run); });
 
   Command& stop = readout.verb("stop", "End a running readout in order, as Ctrl-C does");
   with_name(stop);

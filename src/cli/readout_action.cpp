@@ -4,12 +4,16 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/runtime_dir.h"
-#include "cli/revision.h"
+#include "cli/build_text.h"
 #include "process/line_socket.h"
 #include "process/status_metrics.h"
 #include "process/stop_signals.h"
@@ -50,25 +54,67 @@ void listen(std::optional<process::LineServer>& control, readout::ReadoutPlan& p
   }
 }
 
+/// Made while the control socket answers that it is under way: opening cards and taking memory may take seconds. Nothing if it was told to end.
+std::unique_ptr<readout::Application> made_while_asked(const readout::ReadoutPlan& plan,
+                                                       const process::ProcessIdentity& identity,
+                                                       process::LineServer& control) {
+  constexpr std::chrono::milliseconds kLook{20};
+  std::atomic<bool> stop{false};
+  std::unique_ptr<readout::Application> application;
+  {
+    const std::jthread answers([&](const std::stop_token& made) {
+      const auto answer = [&](const std::string& line) {
+        return readout::answer_while_launching(plan.settings, identity, line, stop);
+      };
+      while (!made.stop_requested()) control.serve(kLook, answer);
+    });
+    application = std::make_unique<readout::Application>(plan.settings, plan.library->registry());
+  }
+  if (stop) application.reset();
+  return application;
+}
+
+ExitCode ended_without_run(const std::string& name) {
+  std::fprintf(stderr, "%s has ended; no run was started\n", name.c_str());
+  return ExitCode::done;
+}
+
 }  // namespace
 
 Result<ExitCode> run_to_report(readout::ReadoutPlan& plan, readout::RunLimits limits, const std::string& json_file,
                                const AfterRun& after, const readout::StatusAmender& amend) {
   RODEO_TRY(check_seconds(limits.seconds, "leave it out to run until Ctrl-C or the end of the input"));
+  if (limits.hold && !plan.control_socket) {
+    return std::unexpected(Error{"cli.usage", "--hold: nobody could tell this readout its run, for it has no control socket",
+                                 "readout.control", "leave `control = false` out, or --hold"});
+  }
   std::vector<std::string>& strings = plan.settings.run.free_strings;
-  strings.insert(strings.begin(), fmt::format("{}={} {}", readout::kSoftwareKey, RODEO_VERSION, RODEO_REVISION));
-  std::fprintf(stderr, "run %u of %s%s: getting ready\n", plan.settings.run.run_number, plan.settings.name.c_str(),
-               plan.numbered ? ", the next free number" : "");
+  strings.insert(strings.begin(), fmt::format("{}={}", readout::kSoftwareKey, build_text()));
+  if (limits.hold) {
+    plan.settings.run.run_number = 0;
+    std::fprintf(stderr, "%s: getting ready\n", plan.settings.name.c_str());
+  } else {
+    std::fprintf(stderr, "run %u of %s%s: getting ready\n", plan.settings.run.run_number, plan.settings.name.c_str(),
+                 plan.numbered ? ", the next free number" : "");
+  }
   std::optional<process::LineServer> control;
   if (plan.control_socket) listen(control, plan);
-  auto application = std::make_unique<readout::Application>(plan.settings, plan.library->registry());
+  const process::ProcessIdentity identity{.kind = "readout",
+                                          .name = plan.settings.name,
+                                          .build = build_text(),
+                                          .configuration_sha256 = plan.configuration_sha256};
+  auto application = limits.hold ? made_while_asked(plan, identity, *control)
+                                 : std::make_unique<readout::Application>(plan.settings, plan.library->registry());
+  if (!application) return ended_without_run(plan.settings.name);
   process::StatusMetrics<readout::ReadoutStatus> metrics(
       plan.metrics_listen, [&](const auto& status) { return readout::prometheus_text(plan.settings, status); },
       readout::data_directories(plan.settings));
   // A run that has ended by itself is still to be reported when somebody asks for its end.
   std::optional<process::StopSignals> signals(std::in_place);
+  readout::ControlledReadout readout{.application = *application, .identity = identity};
   readout::RunReport report = readout::run_readout(
-      *application, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
+      readout, limits, control ? &*control : nullptr, [&](const auto& status) { metrics.show(status); }, amend);
+  if (readout.left) return ended_without_run(plan.settings.name);
   Json json = readout::report_json(report);
   if (application->phase() != readout::Phase::stopped) {
     // The user would not wait. Threads still work on what is here; what they have not written yet is for `rodeo data recover`.

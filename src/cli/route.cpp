@@ -12,6 +12,7 @@
 #include "base/runtime_dir.h"
 #include "base/sentence.h"
 #include "base/units.h"
+#include "cli/build_text.h"
 #include "cli/route.h"
 #include "cli/system.h"
 #include "cli/verbs.h"
@@ -77,7 +78,11 @@ Result<ExitCode> run(const RunOptions& options) {
     std::fprintf(stderr, "%s publishes %s\n", reader.name.c_str(), what.c_str());
   }
   const process::StopSignals until_it_is_reported;
-  const router::RouterReport report = router::run_router(*router, options.seconds, control ? &*control : nullptr,
+  const process::ProcessIdentity identity{.kind = "router",
+                                          .name = plan.settings.name,
+                                          .build = build_text(),
+                                          .configuration_sha256 = plan.configuration_sha256};
+  const router::RouterReport report = router::run_router(*router, identity, options.seconds, control ? &*control : nullptr,
                                                          [&](const auto& status) { metrics.show(status); });
   if (router->phase() != router::Phase::stopped) {
     // The user would not wait, and threads still work on what is here.

@@ -8,6 +8,7 @@
 #include "emulator/settings.h"
 #include "network/job.h"
 #include "network/tables.h"
+#include "process/control_tables.h"
 #include "process/process_keys.h"
 #include "readout/library.h"
 #include "readout/setting_tables.h"
@@ -79,7 +80,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
-  for (auto& more : {router::router_tables(), network::network_tables()})
+  for (auto& more : {router::router_tables(), network::network_tables(), process::control_tables()})
     tables.insert(tables.end(), more.begin(), more.end());
   return tables;
 }

@@ -8,6 +8,7 @@
 #include "base/sentence.h"
 #include "base/units.h"
 #include "emulator/settings.h"
+#include "settings/effective.h"
 
 namespace rodeo::emulator {
 
@@ -38,6 +39,9 @@ void complete_felix(const Table& table, CardKeys& keys, ConfigurationErrors& err
     errors.push_back(bad_card(
         table, fmt::format("chunk_size_max ({}) is below chunk_size ({})", source.chunk_bytes_max, source.chunk_bytes),
         "leave it out for chunks of one size"));
+  if (const unsigned there = source.links * (source.full_mode ? 1 : source.elinks_per_link); source.elinks > there)
+    errors.push_back(
+        bad_card(table, fmt::format("elinks is {}, and the card has {}", source.elinks, base::counted(there, "E-link"))));
   if (source.loopback && !source.full_mode && source.elinks_per_link > FelixSource::kFirstControlElink)
     errors.push_back(bad_card(table, "with loopback, elinks_per_link must be at most 62: E-links 62 and 63 loop back"));
   if (source.ttc_link && !source.full_mode && source.elinks_per_link > FelixSource::kTtcElink)
@@ -119,7 +123,7 @@ void read_trigger(const Table& table, EmulatorSettings& settings, ConfigurationE
       wrong("a process that follows a trigger authority cannot serve triggers itself",
             "let all processes follow the one authority");
     for (const char* key : {"rate", "spacing", "simple_dead_time", "bucket_triggers", "bucket_period", "ecr_period",
-                            "ecr_triggers", "limit", "wait_for", "seed", "follower_timeout"}) {
+                            "ecr_triggers", "limit", "wait_for", "hold", "seed", "follower_timeout"}) {
       if (table.given(key))
         wrong(fmt::format("emulator.trigger.{} is the authority's to say, and this process follows `{}`", key,
                           settings.follow),
@@ -245,6 +249,7 @@ std::expected<EmulatorSettings, ConfigurationErrors> emulator_of(const Configura
   ConfigurationErrors errors;
   EmulatorSettings settings;
   process_settings().fill(settings, emulator->parameters());
+  settings.configuration_sha256 = settings::configuration_sha256(configuration);
   if (settings.name.empty() || settings.name.find('/') != std::string::npos) {
     errors.push_back({"config.bad_value", fmt::format("emulator.name: `{}` cannot name a process", settings.name),
                       emulator->where(), "a name without `/`"});

@@ -237,6 +237,25 @@ std::chrono::milliseconds Emulator::next_poll() const {
   return std::chrono::ceil<std::chrono::milliseconds>(wait);
 }
 
+Result<std::uint64_t> Emulator::hold_triggers() {
+  if (!authority_) return std::unexpected(follows_another());
+  return authority_->hold_run(base::steady_now_ns());
+}
+
+Result<void> Emulator::release_triggers(std::optional<unsigned> wait_for) {
+  if (!authority_) return std::unexpected(follows_another());
+  if (wait_for == 0U) wait_for = functions_of(settings_);
+  authority_->release(wait_for, base::steady_now_ns());
+  return {};
+}
+
+Error Emulator::follows_another() const {
+  const std::string authority = link_->report().link->authority;
+  return {"emulator.follows", "this process follows the triggers of another, and does not assign any", settings_.follow,
+          authority.empty() ? "ask the emulator that serves them"
+                            : fmt::format("ask the emulator `{}`, which assigns them", authority)};
+}
+
 void Emulator::finish() {
   for (const auto& function : functions_) function->finish();
 }

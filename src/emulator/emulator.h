@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct EmulatorSettings {
   std::string serve;                 ///< where others follow this process's triggers; empty: nowhere
   std::string follow;                ///< whose triggers this process follows, `trigger` unused; empty: its own
   std::string system;                ///< authority and followers must have the same
+  std::string configuration_sha256;  ///< settings::configuration_sha256(), for its status
   std::chrono::milliseconds follower_timeout{5000};  ///< after so long without a word a follower is dropped
   std::vector<ScheduledFault> faults;
 };
@@ -57,6 +59,10 @@ class Emulator {
   /// A fault with a duration ends by itself, at a poll().
   Result<void> inject(const std::string& id, const Fault& fault);
 
+  /// See TriggerAuthority::hold_run() and release(). `accepted`: triggers so far. Error emulator.follows in a process that follows another's triggers.
+  Result<std::uint64_t> hold_triggers();
+  Result<void> release_triggers(std::optional<unsigned> wait_for);
+
   /// Ends the DMA of all functions, for good: a report is final then. What was under way is lost under a name; registers still answer.
   void finish();
 
@@ -81,6 +87,7 @@ class Emulator {
   };
 
   trigger::TriggerHub& hub();
+  Error follows_another() const;
   std::unique_ptr<PciFunction> make_function(const EmulatedCardSettings& card, unsigned endpoint);
   PciFunction* find(const std::string& id);
   void apply(Due& due, std::uint64_t now_ns);

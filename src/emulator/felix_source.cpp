@@ -31,9 +31,12 @@ FelixSource::FelixSource(FelixSourceSettings settings)
                        formats::fid_of_card_elink(settings_.detector, settings_.connector, number).default_link_id(),
                        memory + elinks_.size() * settings_.format.block_bytes});
   };
+  unsigned to_enable = settings_.elinks == 0 ? settings_.links * per_link : settings_.elinks;
   for (unsigned link = 0; link < settings_.links; ++link) {
     for (unsigned elink = 0; elink < per_link; ++elink) add(static_cast<std::uint16_t>(link << 6 | elink));
-    enabled_[link] = per_link == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << per_link) - 1;
+    const unsigned here = std::min(to_enable, per_link);
+    to_enable -= here;
+    enabled_[link] = here == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << here) - 1;
     up_[link] = true;
   }
   detector_elinks_ = elinks_.size();

@@ -23,6 +23,7 @@ struct FelixSourceSettings {
   bool full_mode = false;        ///< one E-link a link
   unsigned links = 24;           ///< of the function, at most 24
   unsigned elinks_per_link = 8;  ///< GBT mode, at most 64
+  unsigned elinks = 0;           ///< the first so many of the detector's are enabled at the begin; 0: all
   unsigned links_per_group = 1;  ///< FULL mode: so many neighbours carry the triggers in turn, by L1 id; divides `links`
   std::size_t chunk_bytes = 40;
   std::size_t chunk_bytes_max = 0;  ///< more than chunk_bytes: sizes between the two, a pure function of link and trigger

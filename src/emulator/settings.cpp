@@ -50,6 +50,11 @@ const Settings<CardKeys>& card_settings() {
                           "FELIX: firmware mode. full: one E-link a link."),
                   setting(&F::elinks_per_link, "elinks_per_link", "FELIX, GBT mode: E-links of a link.",
                           {.minimum = 1, .maximum = 64}),
+                  setting(&F::elinks, "elinks",
+                          "FELIX: so many E-links of an endpoint are enabled when the card begins, those of link 0 first; "
+                          "the others are there, and "
+                          "switched off. 0: all.",
+                          {.maximum = 1536}),
                   setting(&F::links_per_group, "links_per_group",
                           "FELIX, FULL mode: so many neighbours carry the triggers in turn: each its L1 ids modulo this.",
                           {.minimum = 1, .maximum = 24}),
@@ -117,31 +122,35 @@ const Settings<EmulatorSettings>& trigger_settings() {
   using E = EmulatorSettings;
   using T = trigger::TriggerSettings;
   static const Settings<E> settings{
-      setting(&E::trigger,
-              {
-                  setting(&T::rate_hz, "rate", "Offered triggers. 0: whenever every card has room.",
-                          {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
-                  setting(&T::spacing, "spacing", {{"random", T::Spacing::random}, {"periodic", T::Spacing::periodic}},
-                          "Distances between offered triggers."),
-                  setting(&T::simple_dead_time, "simple_dead_time", "After each accepted trigger, so long none is."),
-                  setting(&T::bucket_triggers, "bucket_triggers",
-                          "Complex dead time, a leaky bucket: so many triggers fit into it, a trigger that does not is "
-                          "vetoed. 0: none.",
-                          {.maximum = 1e6}),
-                  setting(&T::bucket_period, "bucket_period", "One trigger leaks out of the bucket each so often."),
-                  setting(&T::ecr_period, "ecr_period", "Event counter reset each so often. 0s: never."),
-                  setting(&T::ecr_triggers, "ecr_triggers", "Event counter reset after so many accepted triggers. 0: never.",
-                          {.maximum = 1 << 24}),
-                  setting(&T::limit, "limit", "Accepted triggers after which there are no more. 0: no limit.",
-                          {.maximum = 9e15}),
-                  setting(&T::wait_for, "wait_for",
-                          "Functions, of this process and of those that follow it, that must be ready for data: with fewer, "
-                          "triggers are "
-                          "held, so that all "
-                          "begin and end with the same one. 0: as many as this process has.",
-                          {.maximum = 1000}),
-                  setting(&T::seed, "seed", "Seed of random spacing.", {.maximum = kMostSeed}),
-              }),
+      setting(
+          &E::trigger,
+          {
+              setting(&T::rate_hz, "rate", "Offered triggers. 0: whenever every card has room.",
+                      {.minimum = 0, .maximum = 1e9, .unit = Unit::hertz}),
+              setting(&T::spacing, "spacing", {{"random", T::Spacing::random}, {"periodic", T::Spacing::periodic}},
+                      "Distances between offered triggers."),
+              setting(&T::simple_dead_time, "simple_dead_time", "After each accepted trigger, so long none is."),
+              setting(&T::bucket_triggers, "bucket_triggers",
+                      "Complex dead time, a leaky bucket: so many triggers fit into it, a trigger that does not is "
+                      "vetoed. 0: none.",
+                      {.maximum = 1e6}),
+              setting(&T::bucket_period, "bucket_period", "One trigger leaks out of the bucket each so often."),
+              setting(&T::ecr_period, "ecr_period", "Event counter reset each so often. 0s: never."),
+              setting(&T::ecr_triggers, "ecr_triggers", "Event counter reset after so many accepted triggers. 0: never.",
+                      {.maximum = 1 << 24}),
+              setting(&T::limit, "limit", "Accepted triggers after which there are no more. 0: no limit.",
+                      {.maximum = 9e15}),
+              setting(&T::wait_for, "wait_for",
+                      "Functions, of this process and of those that follow it, that must be ready for data: with fewer, "
+                      "triggers are "
+                      "held, so that all "
+                      "begin and end with the same one. 0: as many as this process has.",
+                      {.maximum = 1000}),
+              setting(
+                  &T::hold, "hold",
+                  "Begin with triggers held: nothing is offered until `rodeo emulate release`. Held time is no dead time."),
+              setting(&T::seed, "seed", "Seed of random spacing.", {.maximum = kMostSeed}),
+          }),
       setting(
           &E::serve, "serve",
           "Serve these triggers to other emulator processes: a name (a Unix socket in the runtime directory), or HOST:PORT "

@@ -154,6 +154,13 @@ void NetworkInput::stop() {
   }
 }
 
+bool NetworkInput::connected() const {
+  const auto all = [](const auto& streams) {
+    return std::ranges::all_of(streams, [](const auto& stream) { return stream->connected(); });
+  };
+  return all(streams_) && all(lists_);
+}
+
 std::vector<NamedCounter> NetworkInput::counters() const {
   std::vector<NamedCounter> all;
   for (const auto& stream : streams_) {

@@ -78,6 +78,8 @@ void NetworkStream::look_around(std::uint64_t now_ns) {
     connections += source->subscriber.connections();
   }
   counts_.connections.set(connections);
+  const bool all = std::ranges::all_of(sources_, [](const auto& source) { return source->subscriber.connections() > 0; });
+  connected_.store(all, std::memory_order_relaxed);
 }
 
 bool NetworkStream::deliver(Source& source, Page*& out) {

@@ -51,6 +51,8 @@ class NetworkStream final : public DataStream {
   /// Any thread.
   void stop() { stopping_.store(true, std::memory_order_relaxed); }
   const NetworkCounts& counts() const { return counts_; }
+  /// To each of its publishers there is a connection, or has been one. Any thread.
+  bool connected() const { return connected_.load(std::memory_order_relaxed); }
   /// The worker that polls.
   const transport::Subscriber& subscriber(std::uint32_t source) const;
 
@@ -107,6 +109,7 @@ class NetworkStream final : public DataStream {
   Delivered delivered_;
   NetworkCounts counts_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> connected_{false};
 };
 
 }  // namespace rodeo::input

@@ -9,13 +9,14 @@ namespace rodeo::process {
 /// Where a run stands. It moves forward only.
 enum class Phase : std::uint8_t {
   prepared,  ///< components made and linked
+  ready,     ///< held: it runs when it is told its run
   running,
   draining,  ///< the input has been told to stop, or has ended; what is under way is worked off
   stopped,   ///< all is worked off
 };
 
 inline const char* phase_name(Phase phase) {
-  constexpr const char* kNames[] = {"prepared", "running", "draining", "stopped"};
+  constexpr const char* kNames[] = {"prepared", "ready", "running", "draining", "stopped"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 

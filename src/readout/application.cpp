@@ -10,6 +10,7 @@
 #include "base/sentence.h"
 #include "base/thread.h"
 #include "formats/fid.h"
+#include "input/connecting.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -104,6 +105,21 @@ void Application::make_builders(const base::ComponentRegistry& registry) {
   }
 }
 
+void Application::hold() {
+  if (phase() == Phase::prepared) phase_ = Phase::ready;
+}
+
+void Application::take_run(std::uint32_t number, std::uint32_t type) {
+  RunInfo run = settings_.run;
+  run.run_number = number;
+  run.run_type = type;
+  for (const auto& consumer : consumers_) {
+    if (auto* const aware = dynamic_cast<RunAware*>(consumer.get())) aware->take_run(run);
+  }
+  settings_.run = run;
+  set_run_info(std::move(run));
+}
+
 void Application::start() {
   try {
     start_all();
@@ -190,6 +206,9 @@ void Application::finish() {
 ReadoutStatus Application::status() {
   ReadoutStatus out;
   out.phase = phase();
+  out.run_number = settings_.run.run_number;
+  if (const auto* const connecting = dynamic_cast<const input::Connecting*>(input_.get()))
+    out.input_ready = connecting->connected();
   const std::uint64_t end_ns = end_ns_.load();
   if (start_ns_ != 0) {
     out.seconds = static_cast<double>((end_ns != 0 ? end_ns : base::steady_now_ns()) - start_ns_) * 1e-9;
@@ -260,7 +279,7 @@ void Application::set_state(Rob& rob, Fid fid, LinkState state) {
 
 Result<void> Application::set_link(Fid fid, LinkState state) {
   if (phase() != Phase::running) {
-    return std::unexpected(Error{"readout.not_running", phase() == Phase::prepared
+    return std::unexpected(Error{"readout.not_running", phase() == Phase::prepared || phase() == Phase::ready
                                                             ? "the run has not begun: links are not changed yet"
                                                             : "the run is ending: links are not changed any more"});
   }

@@ -37,6 +37,13 @@ class Application {
   Application(const Application&) = delete;
   Application& operator=(const Application&) = delete;
 
+  /// All is made, the input is open, and the run is not known yet: ready for take_run() and start(). Before start().
+  void hold();
+
+  /// The run that it is for, instead of the one that the settings name. In the phase ready. Throws SetupError where a consumer cannot take it, for
+  /// example one that finds files of this run; another run can be taken then.
+  void take_run(std::uint32_t number, std::uint32_t type);
+
   /// Starts the consumers in list order, then the builders, then the input. Throws SetupError if one of them cannot; what was
   /// started is stopped again.
   void start();

@@ -16,6 +16,7 @@
 #include "readout/check.h"
 #include "readout/run/run_record.h"
 #include "readout/setting_tables.h"
+#include "settings/effective.h"
 #include "storage/event_file_encoder.h"
 
 namespace rodeo::readout {
@@ -283,6 +284,7 @@ std::expected<ReadoutPlan, ConfigurationErrors> plan_readout(const Configuration
   plan.numbered = plan.settings.run.run_number == 0;
   if (plan.numbered) plan.settings.run.run_number = next_run_number(plan.settings);
   plan.control_socket = configuration.table("readout")->parameters().boolean("control");
+  plan.configuration_sha256 = settings::configuration_sha256(configuration);
   plan.metrics_listen = configuration.table("readout.metrics")->parameters().text("listen");
   return plan;
 }

@@ -23,6 +23,7 @@ struct ReadoutPlan {
   bool control_socket = true;
   bool another_name_will_do = false;  ///< where a process of this name runs, the number of this one is put behind it
   std::string metrics_listen;         ///< empty: no metrics over HTTP
+  std::string configuration_sha256;   ///< settings::configuration_sha256()
 };
 
 /// What `rodeo readout` would refuse of a configuration with a readout, found without starting it.

@@ -37,6 +37,8 @@ struct RobStatus {
 /// Totals since the start of the run.
 struct ReadoutStatus {
   Phase phase = Phase::prepared;
+  std::uint32_t run_number = 0;
+  bool input_ready = true;     ///< what is sent from now on comes here; false while publishers are still to be reached
   double seconds = 0;          ///< from the start of the input to its end, or until now
   double unix_start = 0;       ///< wall-clock time of the start, seconds
   double trigger_seconds = 0;  ///< in which the triggers that the input counts were offered; 0: the run's

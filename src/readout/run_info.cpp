@@ -22,11 +22,15 @@ const RunInfo& run_info() { return current(); }
 
 formats::EventFrameSettings event_frame_settings(const RunInfo& run) {
   const formats::StreamTag tag{.name = run.stream_name, .type = run.stream_type};
-  return {.source_id = run.source_id,
-          .run_number = run.run_number,
-          .run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0),
-          .lumi_block = run.lumi_block,
-          .stream_tags = formats::encode_stream_tags({&tag, 1})};
+  formats::EventFrameSettings frame{
+      .source_id = run.source_id, .lumi_block = run.lumi_block, .stream_tags = formats::encode_stream_tags({&tag, 1})};
+  set_run(frame, run);
+  return frame;
+}
+
+void set_run(formats::EventFrameSettings& frame, const RunInfo& run) {
+  frame.run_number = run.run_number;
+  frame.run_type = run.run_type | (run.emulated ? formats::run_type::kSimulation : 0);
 }
 
 formats::EventStamp event_stamp(const Fragment& fragment) {

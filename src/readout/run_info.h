@@ -1,4 +1,4 @@
-// What every event header says of the run: set once by the application before it creates the consumers.
+// What every event header says of the run: set by the application before it creates the consumers, and told to them again where the run is known later.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,18 @@ void set_run_info(RunInfo info);
 
 const RunInfo& run_info();
 
+/// A consumer that has to know the run, and is told again before start() where that was not known when it was made.
+class RunAware {
+ public:
+  virtual ~RunAware() = default;
+  /// Throws SetupError where the run cannot be taken; then it is still what it was.
+  virtual void take_run(const RunInfo& run) = 0;
+};
+
 /// What the run puts into every event header; checksums as by default.
 formats::EventFrameSettings event_frame_settings(const RunInfo& run);
+/// Its number and type alone.
+void set_run(formats::EventFrameSettings& frame, const RunInfo& run);
 
 /// When the event of a fragment was: the same for every consumer. Any thread.
 formats::EventStamp event_stamp(const Fragment& fragment);

@@ -2,6 +2,12 @@
 
 namespace rodeo::readout {
 
+const std::vector<std::pair<std::string, std::uint32_t>>& run_types() {
+  static const std::vector<std::pair<std::string, std::uint32_t>> types{
+      {"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}};
+  return types;
+}
+
 const Settings<RunKeys>& run_settings() {
   using R = RunInfo;
   static const Settings<RunKeys> settings{
@@ -9,8 +15,7 @@ const Settings<RunKeys>& run_settings() {
               "Run number: 31 bits, as ROD headers have it. 0: the next that no file in the directories of the file writers "
               "has.",
               {.maximum = 0x7fffffff}),
-      setting(&R::run_type, "type", {{"physics", 0}, {"calibration", 1}, {"cosmics", 2}, {"test", 0xf}},
-              "Kind of run, as in the ATLAS event header."),
+      setting(&R::run_type, "type", run_types(), "Kind of run, as in the ATLAS event header."),
       setting(&R::lumi_block, "lumi_block", "Luminosity block.", {.maximum = 0xffff}),
       setting(&R::source_id, "source_id",
               "Source id of the full event header. Subdetector 0x7c is the HLT, by which events of the experiment come; 0 "

@@ -1,7 +1,9 @@
 // What a configuration may say of a run and its ROBs: one declaration of each setting, from which keys, values and reference follow.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "readout/settings.h"
@@ -22,6 +24,9 @@ struct ProcessKeys {
   bool control = true;
   double fail_on_loss = 1;
 };
+
+/// Types of a run by name, as in the ATLAS event header.
+const std::vector<std::pair<std::string, std::uint32_t>>& run_types();
 
 const Settings<ProcessKeys>& process_settings();             ///< [readout]
 const Settings<RunKeys>& run_settings();                     ///< [run]

@@ -7,6 +7,7 @@
 #include "input/card_ids.h"
 #include "process/process_keys.h"
 #include "router/setting_tables.h"
+#include "settings/effective.h"
 
 namespace rodeo::router {
 
@@ -21,6 +22,7 @@ std::expected<RouterPlan, settings::ConfigurationErrors> plan_router(const setti
   process::refuse_bad_listen(metrics, errors);
   if (!errors.empty()) return std::unexpected(std::move(errors));
   RouterPlan plan{.settings = keys, .control_socket = keys.control, .metrics_listen = metrics.parameters().text("listen")};
+  plan.configuration_sha256 = settings::configuration_sha256(configuration);
   plan.settings.front_ends = front_end_settings().read(router.table("front_ends")->parameters());
   constexpr std::size_t kMostName = 64 - std::string_view(".front_ends").size();
   if (plan.settings.front_ends.enabled && plan.settings.name.size() > kMostName)

@@ -12,7 +12,8 @@ namespace rodeo::router {
 struct RouterPlan {
   RouterSettings settings;
   bool control_socket = true;
-  std::string metrics_listen;  ///< empty: no metrics over HTTP
+  std::string metrics_listen;             ///< empty: no metrics over HTTP
+  std::string configuration_sha256 = {};  ///< settings::configuration_sha256()
 };
 
 /// What a configuration with a [router] says. All errors at once.

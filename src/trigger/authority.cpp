@@ -19,7 +19,9 @@ TriggerAuthority::TriggerAuthority(TriggerSettings settings)
              .seed = settings.seed,
              .limit = settings.limit,
              .ecr_triggers = settings.ecr_triggers,
-             .ecr_period = settings.ecr_period}) {}
+             .ecr_period = settings.ecr_period}),
+      wait_for_(std::max(settings.wait_for, 1U)),
+      held_(settings.hold) {}
 
 std::optional<TriggerHub::Follower> TriggerAuthority::join_peer(std::string name, std::string peer) {
   const std::lock_guard lock(mutex_);
@@ -44,7 +46,12 @@ void TriggerAuthority::set_functions(Follower follower, unsigned ready, std::uin
   // Those that are ready already get what came until now; who leaves takes nothing with it that it will not do.
   if (ready > 0 && !ledger_.is_ready(follower) && started()) advance_locked(now_ns);
   ledger_.set_ready(follower, ready);
-  if (started() || !enough_ready()) return;
+  start_if_ready(now_ns);
+}
+
+/// With mutex_ held. The time of triggers begins when the first of them could be offered.
+void TriggerAuthority::start_if_ready(std::uint64_t now_ns) {
+  if (started() || held_ || !enough_ready()) return;
   start_ns_ = now_ns_ = bucket_at_ns_ = now_ns;
   plan_.start(now_ns);
   plan_.refuse();  // the first is due after a gap
@@ -76,11 +83,27 @@ bool TriggerAuthority::hold(std::uint64_t now_ns) {
   return true;
 }
 
+std::uint64_t TriggerAuthority::hold_run(std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  advance_locked(now_ns);
+  held_ = true;
+  return plan_.accepted();
+}
+
+void TriggerAuthority::release(std::optional<unsigned> wait_for, std::uint64_t now_ns) {
+  const std::lock_guard lock(mutex_);
+  // The time until now is still that of the hold, or of the number that was waited for.
+  advance_locked(now_ns);
+  if (wait_for) wait_for_ = std::max(*wait_for, 1U);
+  held_ = false;
+  start_if_ready(now_ns);
+}
+
 void TriggerAuthority::advance_locked(std::uint64_t now_ns) {
   if (!started() || now_ns < now_ns_) return;
   const std::uint64_t passed = now_ns - std::exchange(now_ns_, now_ns);
   // While functions are switched on and off nothing is offered: that is not dead time.
-  if (now_ns < held_until_ns_ || !enough_ready()) return plan_.resume(now_ns);
+  if (held_ || now_ns < held_until_ns_ || !enough_ready()) return plan_.resume(now_ns);
   if (!plan_.exhausted()) offering_ns_ += passed;
   std::uint64_t room = ledger_.room();
   if (!plan_.paced()) {
@@ -148,8 +171,9 @@ TriggerReport TriggerAuthority::report() const {
   report.ecrs = plan_.ecrs();
   report.seconds = started() ? static_cast<double>(now_ns_ - start_ns_) * 1e-9 : 0;
   report.offering_seconds = static_cast<double>(offering_ns_) * 1e-9;
-  const unsigned wanted = std::max(settings_.wait_for, 1U);
-  report.awaited = wanted - std::min(wanted, ledger_.ready_functions());
+  report.held = held_;
+  report.wait_for = wait_for_;
+  report.awaited = wait_for_ - std::min(wait_for_, ledger_.ready_functions());
   ledger_.report(report);
   return report;
 }

@@ -25,6 +25,7 @@ struct TriggerSettings {
   std::uint64_t ecr_triggers = 0;                ///< the same by count; 0: never
   std::uint64_t limit = 0;                       ///< accepted triggers of the run; 0: no end
   unsigned wait_for = 1;                         ///< nothing is offered while fewer functions, here and elsewhere, are ready
+  bool hold = false;                             ///< nothing is offered before release()
   std::uint64_t seed = 1;
 };
 
@@ -36,6 +37,12 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t take(Follower follower, std::uint64_t most, std::uint64_t now_ns, std::vector<TriggerRange>& out) override;
   bool hold(std::uint64_t now_ns) override;
   TriggerReport report() const override;
+
+  /// Nothing is offered from now on until release(), and nothing counts as dead time meanwhile. Returns how many triggers have been accepted: there are
+  /// no others until then. Again is harmless, as is release(). Any thread.
+  std::uint64_t hold_run(std::uint64_t now_ns);
+  /// Triggers are offered again, and to so many functions at least, if `wait_for` says it; 0 counts as 1.
+  void release(std::optional<unsigned> wait_for, std::uint64_t now_ns);
 
   // A follower in another process: how far it has room is said, not counted.
 
@@ -61,7 +68,8 @@ class TriggerAuthority final : public TriggerHub {
   void accept(std::uint64_t count, std::uint64_t time_ns);
   bool dead_at(std::uint64_t time_ns);
   bool started() const { return start_ns_ != 0; }
-  bool enough_ready() const { return ledger_.ready_functions() >= std::max(settings_.wait_for, 1U); }
+  bool enough_ready() const { return ledger_.ready_functions() >= wait_for_; }
+  void start_if_ready(std::uint64_t now_ns);
 
   const TriggerSettings settings_;
   formats::TriggerPlan plan_;
@@ -69,6 +77,8 @@ class TriggerAuthority final : public TriggerHub {
   std::uint64_t now_ns_ = 0;
   std::uint64_t offering_ns_ = 0;
   std::uint64_t held_until_ns_ = 0;
+  unsigned wait_for_;
+  bool held_;
   std::uint64_t last_accepted_ns_ = 0;
   double bucket_ = 0;
   std::uint64_t bucket_at_ns_ = 0;

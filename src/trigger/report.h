@@ -42,6 +42,8 @@ struct TriggerReport {
   std::uint64_t vetoed_simple = 0;
   std::uint64_t vetoed_complex = 0;
   std::uint32_t ecrs = 0;
+  bool held = false;               ///< nothing is offered until somebody releases it; where triggers are assigned
+  unsigned wait_for = 0;           ///< functions that must be ready for triggers; where they are assigned
   unsigned awaited = 0;            ///< functions that must be ready besides those that are, before triggers are offered
   std::string busy_follower = {};  ///< who held triggers back most; empty: nobody
   std::vector<TriggerFollowerReport> followers = {};

@@ -106,6 +106,18 @@ TEST(FelixSourceBooks, BalanceWithTheTriggersOwnLinkThatIsDown) {
   EXPECT_EQ(sent() + source.books().link_down, 7 * 1000U);
 }
 
+TEST(FelixSource, BeginsWithSoManyElinksEnabledAsItIsTold) {
+  FelixSourceSettings settings;
+  settings.links = 3;
+  settings.elinks_per_link = 4;
+  EXPECT_EQ(FelixSource(settings).enabled(2), 0xfU) << "all";
+  settings.elinks = 6;
+  const FelixSource source(settings);
+  EXPECT_EQ(source.enabled(0), 0xfU);
+  EXPECT_EQ(source.enabled(1), 0x3U);
+  EXPECT_EQ(source.enabled(2), 0U);
+}
+
 std::map<std::uint16_t, std::vector<std::uint32_t>> l1ids_by_elink(const Blocks& blocks,
                                                                    const std::vector<std::uint16_t>& elinks) {
   std::map<std::uint16_t, std::vector<std::uint32_t>> found;

@@ -123,6 +123,39 @@ TEST(FragmentMeter, CountsEveryFragmentOfMoreThreadsThanItHasLanes) {
   EXPECT_EQ(meter->fragments(), kThreads + 2 * kMore);
 }
 
+TEST_F(ApplicationTest, OneThatIsHeldHasMadeEverythingAndStartsNothing) {
+  Application application(settings_, registry_);
+  application.hold();
+  EXPECT_EQ(application.phase(), Phase::ready);
+  application.step();
+  application.stop();
+  EXPECT_EQ(application.phase(), Phase::ready) << "nothing runs that could be stopped";
+  EXPECT_TRUE(script_.noted().empty());
+  EXPECT_EQ(application.set_link(Fid::of(0, 1, 0, 0), LinkState::removed).error().code, "readout.not_running");
+}
+
+TEST_F(ApplicationTest, AHeldOneTakesItsRunBeforeItStarts) {
+  Application application(settings_, registry_);
+  application.hold();
+  application.take_run(1234, 2);
+  EXPECT_EQ(application.status().run_number, 1234U);
+  EXPECT_EQ(run_info().run_number, 1234U);
+  EXPECT_EQ(run_info().run_type, 2U);
+  application.start();
+  EXPECT_EQ(application.phase(), Phase::running);
+  application.hold();
+  EXPECT_EQ(application.phase(), Phase::running) << "a run that goes on is not held";
+  application.stop();
+  run_to_end(application);
+}
+
+TEST_F(ApplicationTest, AHeldOneThatIsNotWantedLeavesWithoutARun) {
+  {
+    Application(settings_, registry_).hold();
+  }
+  EXPECT_THAT(script_.noted(), ElementsAre("second destroyed", "first destroyed", "builder destroyed", "input destroyed"));
+}
+
 TEST_F(ApplicationTest, EndsByItselfWhenTheInputEnds) {
   script_.events = 1;
   Application application(settings_, registry_);

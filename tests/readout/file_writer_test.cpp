@@ -197,6 +197,39 @@ TEST_F(Writer, WritesEveryFragmentAsAFullEvent) {
   EXPECT_EQ(writer_->status().failure, "");
 }
 
+TEST_F(Writer, TakesTheRunThatItIsToldBeforeItStarts) {
+  writer_ = std::make_unique<FileWriter>(defaults());
+  writer_->link(&end_);
+  writer_->take_run({.run_number = 77, .run_type = 0});
+  writer_->start();
+  insert(0, 3);
+  writer_->stop();
+  ASSERT_EQ(files().size(), 1U);
+  EXPECT_NE(files().front().find("00000077"), std::string::npos) << files().front();
+  const ReadFile file = read_closed(files().front());
+  EXPECT_EQ(file.header.run.run_number, 77U);
+  ASSERT_EQ(file.events.size(), 3U);
+  EXPECT_EQ(file.events.front().fields.run_number, 77U);
+  EXPECT_EQ(file.events.front().fields.run_type, 0U);
+}
+
+TEST_F(Writer, ARunWhoseFilesAreThereIsRefusedAndAnotherTaken) {
+  start(defaults());
+  insert(0, 1);
+  writer_->stop();
+  FileWriterSettings next = defaults();
+  next.files.files.run.run_number = 13;
+  writer_ = std::make_unique<FileWriter>(next);
+  writer_->link(&end_);
+  EXPECT_THROW(writer_->take_run({.run_number = 12}), SetupError);
+  writer_->take_run({.run_number = 14});
+  writer_->start();
+  insert(1, 1);
+  writer_->stop();
+  ASSERT_EQ(files().size(), 1U);
+  EXPECT_EQ(read_closed(files().front()).header.run.run_number, 14U);
+}
+
 TEST_F(Writer, CompressesThePayloadIfAsked) {
   auto settings = defaults();
   settings.compression_level = 1;

@@ -230,6 +230,83 @@ TEST(TriggerAuthority, WithFewerReadyThanAreWaitedForNothingIsOffered) {
   EXPECT_EQ(again.front(), 1000U);
 }
 
+constexpr TriggerSettings kHundredKilohertz{.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic};
+
+TEST(TriggerAuthority, OneThatBeginsHeldOffersNothingUntilItIsReleased) {
+  TriggerSettings settings = kHundredKilohertz;
+  settings.hold = true;
+  TriggerAuthority authority(settings);
+  const auto follower = authority.join("card", 10'000);
+  authority.set_ready(follower, true, kStart);
+  EXPECT_TRUE(take_all(authority, follower, kStart + 500'000'000).empty());
+  EXPECT_TRUE(authority.report().held);
+  EXPECT_EQ(authority.report().offered, 0U);
+  authority.release({}, kStart + 500'000'000);
+  EXPECT_FALSE(authority.report().held);
+  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 510'000'000)).size(), 1000U) << "of the 10 ms since";
+  EXPECT_DOUBLE_EQ(authority.report().seconds, 0.01) << "time begins when the first could have been offered";
+}
+
+TEST(TriggerAuthority, HeldTimeIsNoDeadTimeAndIdsGoOn) {
+  TriggerAuthority authority(kHundredKilohertz);
+  const auto follower = authority.join("card", 10'000);
+  authority.set_ready(follower, true, kStart);
+  EXPECT_EQ(authority.hold_run(kStart + 10'000'000), 1000U) << "what was due until then";
+  EXPECT_EQ(authority.hold_run(kStart + 20'000'000), 1000U) << "again is harmless";
+  EXPECT_EQ(ids_of(take_all(authority, follower, kStart + 900'000'000)).size(), 1000U)
+      << "accepted before, and taken behind it";
+  authority.release({}, kStart + 900'000'000);
+  authority.release({}, kStart + 900'000'000);
+  const auto ids = ids_of(take_all(authority, follower, kStart + 905'000'000));
+  ASSERT_EQ(ids.size(), 500U);
+  EXPECT_EQ(ids.front(), 1000U);
+  const TriggerReport report = authority.report();
+  EXPECT_EQ(report.offered, 1500U);
+  EXPECT_EQ(report.dead_time_fraction(), 0);
+  EXPECT_DOUBLE_EQ(report.offering_seconds, 0.015);
+}
+
+TEST(TriggerAuthority, WithoutARateAHeldOneOffersNothingEither) {
+  TriggerAuthority authority({.rate_hz = 0});
+  const auto follower = authority.join("card", 100);
+  authority.set_ready(follower, true, kStart);
+  std::vector<TriggerRange> ranges;
+  EXPECT_EQ(authority.take(follower, 10, kStart + 1, ranges), 10U);
+  const std::uint64_t accepted = authority.hold_run(kStart + 2);
+  EXPECT_EQ(authority.take(follower, 1000, kStart + 3, ranges), accepted - 10) << "what was accepted before";
+  authority.done(follower, accepted);
+  EXPECT_EQ(authority.take(follower, 1000, kStart + 4, ranges), 0U);
+  EXPECT_EQ(authority.report().accepted, accepted);
+  authority.release({}, kStart + 5);
+  EXPECT_EQ(authority.take(follower, 1, kStart + 6, ranges), 1U);
+}
+
+TEST(TriggerAuthority, AReleaseChangesForHowManyFunctionsTriggersWait) {
+  TriggerSettings settings = kHundredKilohertz;
+  settings.wait_for = 2;
+  settings.hold = true;
+  TriggerAuthority authority(settings);
+  const auto here = authority.join("here", 10'000);
+  const auto elsewhere = authority.join_peer("elsewhere", "a socket");
+  ASSERT_TRUE(elsewhere);
+  authority.set_ready(here, true, kStart);
+  authority.release({}, kStart);
+  EXPECT_EQ(authority.report().awaited, 1U);
+  EXPECT_TRUE(take_all(authority, here, kStart + 10'000'000).empty());
+  authority.release(1, kStart + 10'000'000);
+  EXPECT_EQ(authority.report().wait_for, 1U);
+  EXPECT_EQ(ids_of(take_all(authority, here, kStart + 20'000'000)).size(), 1000U) << "the other is lost: without it";
+  (void)authority.hold_run(kStart + 20'000'000);
+  authority.release(2, kStart + 20'000'000);
+  EXPECT_TRUE(take_all(authority, here, kStart + 30'000'000).empty());
+  authority.set_peer(*elsewhere, 1, false, 10'000, kStart + 30'000'000);
+  const auto ids = ids_of(take_all(authority, here, kStart + 40'000'000));
+  EXPECT_EQ(ids.size(), 1000U);
+  EXPECT_EQ(ids_of(take_all(authority, *elsewhere, kStart + 40'000'000)), ids) << "both begin with the same trigger";
+  EXPECT_EQ(authority.hold_run(kStart + 40'000'000), 2000U);
+  EXPECT_TRUE(take_all(authority, *elsewhere, kStart + 90'000'000).empty());
+}
+
 TEST(TriggerAuthority, WhatAFollowerHasNotTakenWhenItLeavesIsCounted) {
   TriggerAuthority authority({.rate_hz = 1e5, .spacing = TriggerSettings::Spacing::periodic});
   const auto follower = authority.join("card", 10'000);

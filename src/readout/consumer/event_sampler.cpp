@@ -63,6 +63,12 @@ bool EventSampler::wanted(const Fragment& fragment) {
   return share_.take(fragment, 0) == ShareVerdict::taken;
 }
 
+void EventSampler::take_run(const RunInfo& run) {
+  formats::EventFrameSettings frame = settings_.frame;
+  set_run(frame, run);
+  frame_ = formats::EventFrame(std::move(frame));
+}
+
 void EventSampler::start() {
   thread_ = std::thread([this] { run(); });
 }

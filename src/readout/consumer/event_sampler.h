@@ -36,13 +36,14 @@ struct SamplerSettings {
 /// insert() forwards at once. A fragment that is to be shown is copied first (about a microsecond), so that no reader ever
 /// holds the builder's memory and consumers behind may change what they get; without a reader it costs one load. Where no
 /// copy or place is free, the sample is skipped and counted.
-class EventSampler final : public FragmentConsumer {
+class EventSampler final : public FragmentConsumer, public RunAware {
  public:
   /// Opens the socket. Throws SetupError.
   explicit EventSampler(SamplerSettings settings);
   ~EventSampler() override;
 
   void insert(FragmentPtr fragment) override;
+  void take_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
   void link(FragmentConsumer* next) override;
@@ -58,7 +59,7 @@ class EventSampler final : public FragmentConsumer {
   void publish();
 
   const SamplerSettings settings_;
-  const formats::EventFrame frame_;
+  formats::EventFrame frame_;  // constant from start() on
   FragmentCopies copies_;
   base::BoundedQueue<FragmentPtr> queue_;
   SampleServer server_;

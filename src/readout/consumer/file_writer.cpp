@@ -54,7 +54,7 @@ class FileWriter::WritingWorker final : public Worker {
       writer_.pass_on(std::move(fragment));
       return;
     }
-    writer_.fail(writer_.files_.status().failure);
+    writer_.fail(writer_.files_->status().failure);
     writer_.leave_out(Unwritten::failed, std::move(fragment));
   }
 
@@ -87,19 +87,28 @@ FileWriter::FileWriter(FileWriterSettings settings)
       settings_(std::move(settings)),
       frame_(settings_.frame),
       share_(share_for(settings_)),
-      files_(files_for(settings_)) {}
+      files_(std::make_unique<storage::EventFileSequence>(files_for(settings_))) {}
 
 FileWriter::~FileWriter() { FileWriter::stop(); }
 
+void FileWriter::take_run(const RunInfo& run) {
+  FileWriterSettings settings = settings_;
+  set_run(settings.frame, run);
+  settings.files.files.run.run_number = run.run_number;
+  files_ = std::make_unique<storage::EventFileSequence>(files_for(settings));
+  frame_ = formats::EventFrame(settings.frame);
+  settings_ = std::move(settings);
+}
+
 void FileWriter::start() {
-  files_.start();
+  files_->start();
   QueuedConsumer::start();
 }
 
 void FileWriter::stop() {
   QueuedConsumer::stop();
-  files_.close();
-  if (const auto files = files_.status(); !files.failure.empty()) fail(files.failure);
+  files_->close();
+  if (const auto files = files_->status(); !files.failure.empty()) fail(files.failure);
 }
 
 void FileWriter::insert(FragmentPtr fragment) {
@@ -135,14 +144,14 @@ storage::EventFileSequence::Outcome FileWriter::append(std::span<const std::span
         "{}: events of {} bytes are larger than max_file_size = {}: each takes a file of its own, which is slow",
         settings().name, bytes, largest);
   }
-  return files_.append(pieces, bytes);
+  return files_->append(pieces, bytes);
 }
 
 std::unique_ptr<QueuedConsumer::Worker> FileWriter::make_worker(unsigned) { return std::make_unique<WritingWorker>(*this); }
 
 FragmentConsumer::Status FileWriter::status() const {
   Status out = QueuedConsumer::status();
-  storage::EventFileSequence::Status files = files_.status();
+  storage::EventFileSequence::Status files = files_->status();
   const auto unwritten = [this](Unwritten why) {
     return unwritten_[static_cast<std::size_t>(why)].load(std::memory_order_relaxed);
   };

@@ -31,13 +31,15 @@ struct FileWriterSettings {
 /// One full event per fragment. A fragment that is outside the share goes on at once; one that is written goes on after
 /// that, so that a consumer behind may change it. When the disk is full or fails, files are closed whole where they can be,
 /// Status::failure says how, and what follows is counted by what failed and passed on.
-class FileWriter final : public QueuedConsumer {
+class FileWriter final : public QueuedConsumer, public RunAware {
  public:
   /// Throws SetupError if the directory cannot be written to or holds this run already.
   explicit FileWriter(FileWriterSettings settings);
   ~FileWriter() override;
 
   void insert(FragmentPtr fragment) override;
+  /// As the constructor.
+  void take_run(const RunInfo& run) override;
   void start() override;
   void stop() override;
   Status status() const override;
@@ -54,13 +56,13 @@ class FileWriter final : public QueuedConsumer {
   enum class Unwritten : std::uint8_t { fraction, rate, bytes, queue_full, failed, count };
   void leave_out(Unwritten why, FragmentPtr fragment);
 
-  const FileWriterSettings settings_;
-  const formats::EventFrame frame_;
+  FileWriterSettings settings_;  // constant from start() on, as is the frame
+  formats::EventFrame frame_;
   EventShare share_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unwritten::count)> unwritten_{};
   std::mutex append_mutex_;  // workers take turns at the files
   bool told_of_large_events_ = false;
-  storage::EventFileSequence files_;
+  std::unique_ptr<storage::EventFileSequence> files_;  // never none
 };
 
 }  // namespace rodeo::readout

@@ -138,6 +138,12 @@ FragmentPublisher::FragmentPublisher(FragmentPublisherSettings settings)
 
 FragmentPublisher::~FragmentPublisher() { FragmentPublisher::stop(); }
 
+void FragmentPublisher::take_run(const RunInfo& run) {
+  formats::EventFrameSettings frame = settings_.frame;
+  set_run(frame, run);
+  frame_ = formats::EventFrame(std::move(frame));
+}
+
 void FragmentPublisher::stop() {
   run_ends();
   QueuedConsumer::stop();

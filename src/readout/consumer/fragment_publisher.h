@@ -29,13 +29,14 @@ struct FragmentPublisherSettings {
 /// One full event per fragment, as a file has it, and each a chunk of the one link that it publishes. A fragment that is outside the share goes on at
 /// once; one that is sent goes on when it is in the pages of all who want it. A subscriber of data that has no room holds up the run, at
 /// its end for `grace`; where there are only monitors a full queue lets fragments past.
-class FragmentPublisher final : public QueuedConsumer {
+class FragmentPublisher final : public QueuedConsumer, public RunAware {
  public:
   /// Listens, and is on the bus. Throws SetupError, as transport::Publisher does.
   explicit FragmentPublisher(FragmentPublisherSettings settings);
   ~FragmentPublisher() override;
 
   void insert(FragmentPtr fragment) override;
+  void take_run(const RunInfo& run) override;
   void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
   void stop() override;
   Status status() const override;
@@ -54,7 +55,7 @@ class FragmentPublisher final : public QueuedConsumer {
   void leave_out(Unpublished why, FragmentPtr fragment);
 
   const FragmentPublisherSettings settings_;
-  const formats::EventFrame frame_;
+  formats::EventFrame frame_;  // constant from start() on
   EventShare share_;
   transport::Publisher publisher_;
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Unpublished::count)> unpublished_{};

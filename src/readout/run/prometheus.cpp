@@ -93,8 +93,8 @@ void add_consumers(PrometheusText& out, const ReadoutStatus& status) {
 
 std::string prometheus_text(const ReadoutSettings& settings, const ReadoutStatus& status) {
   PrometheusText out(process::Labels{{"readout", settings.name}});
-  out.metric("rodeo_run_number", "gauge", "Number of the run.");
-  out.sample(settings.run.run_number);
+  out.metric("rodeo_run_number", "gauge", "Number of the run; 0 while a readout is held.");
+  out.sample(status.run_number);
   out.metric("rodeo_run_seconds", "gauge", "Time since the start of the input.");
   out.sample(status.seconds);
   out.metric("rodeo_input_counter", "untyped",

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "process/orderly_run.h"
-#include "readout/run/readout_control.h"
 #include "readout/run/run_view.h"
 
 namespace rodeo::readout {
@@ -16,11 +15,14 @@ bool limit_reached(const RunLimits& limits, const ReadoutStatus& status) {
 
 }  // namespace
 
-RunReport run_readout(Application& application, RunLimits limits, process::LineServer* control,
+RunReport run_readout(ControlledReadout& readout, RunLimits limits, process::LineServer* control,
                       const StatusObserver& observe, const StatusAmender& amend) {
+  Application& application = readout.application;
   process::LiveView view;
   ReadoutStatus before;
   const auto step = [&] {
+    if (readout.failure) throw SetupError(*readout.failure);
+    if (readout.left) return false;
     application.step();
     ReadoutStatus status = application.status();
     if (amend) amend(status, false);
@@ -34,10 +36,15 @@ RunReport run_readout(Application& application, RunLimits limits, process::LineS
     if (observe) observe(status);
     return application.phase() != Phase::stopped;
   };
-  process::run_in_order({.start = [&] { application.start(); },
+  process::run_in_order({.start =
+                             [&] {
+                               if (!limits.hold) return application.start();
+                               application.hold();
+                               view.say(application.settings().name + " is ready, and waits for its run");
+                             },
                          .step = step,
-                         .stop = [&] { application.stop(); },
-                         .answer = [&](const std::string& line) { return answer_request(application, line); },
+                         .stop = [&] { readout.stop(); },
+                         .answer = [&](const std::string& line) { return answer_request(readout, line); },
                          .ending = "the input stops, buffers drain, files close"},
                         view, control);
   ReadoutStatus last = application.status();

@@ -9,13 +9,13 @@
 
 #include "base/mapped_file.h"
 #include "base/sha256.h"
+#include "settings/effective.h"
 #include "settings/text_file.h"
 #include "storage/file_seal.h"
 
 namespace rodeo::readout {
 
 using settings::read_text_file;
-using settings::Setting;
 using settings::Table;
 
 namespace {
@@ -32,13 +32,7 @@ Json values_of(const Configuration& configuration) {
   for (const char* path : {"run", "readout"}) {
     const Table* const table = configuration.table(path);
     if (table == nullptr) continue;
-    table->visit([&](const Table& one) {
-      for (const Setting& setting : one.settings()) {
-        // A text is the same whether a file has it in quotes or a flag without.
-        const auto text = Json::parse(setting.written);
-        values[one.path() + "." + setting.key.name] = text && text->is_string() ? *text : Json(setting.written);
-      }
-    });
+    settings::add_values(*table, values);
   }
   return values;
 }

@@ -198,6 +198,7 @@ Json report_json(const RunReport& report) {
 Json status_json(const RunReport& so_far, const ReadoutStatus& status) {
   Json out = report_json(so_far);
   out["phase"] = process::phase_name(status.phase);
+  out["input_ready"] = status.input_ready;
   out["limited_by_now"] = status.limited_by;
   Json robs = Json::array();
   for (const auto& rob : status.robs) {

@@ -13,7 +13,7 @@ constexpr process::ControlledProcess kRouter{
 
 }  // namespace
 
-std::string answer_request(Router& router, const std::string& line) {
+std::string answer_request(Router& router, const process::ProcessIdentity& identity, const std::string& line) {
   return process::answer_line(line, [&](const Json& request) {
     const std::string command = process::text_of(request, "command");
     if (command == "status") {
@@ -21,6 +21,7 @@ std::string answer_request(Router& router, const std::string& line) {
       Json reply = status_json(make_report(router.settings(), status, false), status);
       if (const Json* links = request.find("links"); links != nullptr && links->boolean())
         reply["by_link"] = links_json(status);
+      reply["process"] = process::process_json(identity, process::life_phase(status.phase));
       return process::reply(std::move(reply));
     }
     if (command == "stop") {

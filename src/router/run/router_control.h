@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "process/process_identity.h"
 #include "router/router.h"
 #include "settings/json.h"
 
 namespace rodeo::router {
 
 /// The answer to one line; never throws. Called between two steps of the router, by its thread.
-std::string answer_request(Router& router, const std::string& request);
+std::string answer_request(Router& router, const process::ProcessIdentity& identity, const std::string& request);
 
 /// Sends a request to the router of this name - empty: the only one that runs - and returns the `reply` member of its answer.
 /// Errors: process.unreachable, process.which_router, and what the router refuses.

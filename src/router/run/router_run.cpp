@@ -7,8 +7,8 @@
 
 namespace rodeo::router {
 
-RouterReport run_router(Router& router, std::optional<double> seconds, process::LineServer* control,
-                        const std::function<void(const RouterStatus&)>& observe) {
+RouterReport run_router(Router& router, const process::ProcessIdentity& identity, std::optional<double> seconds,
+                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe) {
   process::LiveView view;
   RouterStatus before;
   const std::uint64_t begin_ns = base::steady_now_ns();
@@ -29,7 +29,7 @@ RouterReport run_router(Router& router, std::optional<double> seconds, process::
   process::run_in_order({.start = [&] { router.start(); },
                          .step = step,
                          .stop = [&] { router.stop(); },
-                         .answer = [&](const std::string& line) { return answer_request(router, line); },
+                         .answer = [&](const std::string& line) { return answer_request(router, identity, line); },
                          .ending = "the input stops, what is under way goes to its subscribers",
                          .aborted = "what is under way is lost"},
                         view, control);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "process/line_socket.h"
+#include "process/process_identity.h"
 #include "router/router.h"
 #include "router/router_report.h"
 
@@ -13,7 +14,7 @@ namespace rodeo::router {
 /// Runs until `seconds` of the input, its end, a failure, a signal, or a request on `control` (may be nullptr). `observe` is told of every
 /// status. After a third Ctrl-C the function returns a report of condition ABORTED while threads still work, and the caller must leave by
 /// std::quick_exit or _exit.
-RouterReport run_router(Router& router, std::optional<double> seconds, process::LineServer* control,
-                        const std::function<void(const RouterStatus&)>& observe = {});
+RouterReport run_router(Router& router, const process::ProcessIdentity& identity, std::optional<double> seconds,
+                        process::LineServer* control, const std::function<void(const RouterStatus&)>& observe = {});
 
 }  // namespace rodeo::router

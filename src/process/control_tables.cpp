@@ -1,0 +1,265 @@
+#include "process/control_tables.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "base/nearest.h"
+#include "process/process_keys.h"
+#include "settings/toml_file.h"
+
+namespace rodeo::process {
+
+using settings::ConfigurationErrors;
+using settings::Table;
+using settings::where_of;
+
+const Settings<ControlKeys>& control_settings() {
+  using C = ControlKeys;
+  constexpr SettingRules kDisk{.minimum = 0, .maximum = 1e18, .unit = Unit::bytes};
+  constexpr SettingRules kLimit{.minimum = 0, .maximum = 8.64e13};
+  static const Settings<C> settings{
+      setting(&C::name, "name", "Name of the system: its processes, sockets and runs carry it."),
+      setting(&C::directory, "directory",
+              "Where the system keeps what it has: database, journal, logs, a folder for each run. Empty: its name, beside "
+              "this file."),
+      setting(&C::database, "database", "The run database, as a URL of SQLAlchemy. Empty: a file of SQLite in `directory`."),
+      setting(
+          &C::listen, "listen",
+          "ADDRESS:PORT of the page; port 0 takes a free one. Loopback only: whoever reaches the page may ask for control."),
+      setting(&C::disk_stop_bytes, "disk_stop", "With less free space where files go, the run is stopped in order.", kDisk),
+      setting(&C::disk_warn_bytes, "disk_warn", "With less free space there is an alarm.", kDisk),
+      setting(&C::disk_time, "disk_time",
+              "A run that could write for less than this is stopped in order. 0s: never for that.", {.maximum = 8.64e13}),
+      setting(&C::event_limit, "event_limit", "From the start of a run to the first event of every readout.", kLimit),
+      setting(&C::choose_limit, "choose_limit",
+              "When an essential process is lost triggers are held, and somebody may choose for so long; then the run is "
+              "stopped in order.",
+              kLimit),
+      setting(&C::patience, "patience",
+              "Factor of all times after which silence counts as failure: for slow or crowded machines.",
+              {.minimum = 0.1, .maximum = 1000}),
+  };
+  return settings;
+}
+
+const Settings<ProcessClassKeys>& process_class_settings() {
+  using P = ProcessClassKeys;
+  constexpr SettingRules kLimit{.minimum = 1e8, .maximum = 8.64e13};
+  static const Settings<P> settings{
+      setting(&P::name, "name",
+              "Name of the class. Its processes are NAME, or NAME-1, NAME-2 and so on if they are several.",
+              {.required = true}),
+      setting(
+          &P::kind, "kind",
+          "What its processes are. program: anything else, run by `command`; it is started, watched and ended, and asked "
+          "nothing.",
+          {.required = true, .choices = {"readout", "emulator", "router", "program"}}),
+      setting(&P::configuration, "configuration", "Configuration of its processes, relative to this file."),
+      setting(&P::command, "command", "Of a program: what is run, with its arguments."),
+      setting(&P::count, "count", "How many processes.", {.minimum = 1, .maximum = 4096}),
+      setting(&P::hosts, "hosts", "Names of the hosts that the processes run on, in turn. Empty: this one."),
+      setting(&P::role, "role",
+              "What it means when one is lost. essential: triggers are held. at_least: the same when too few are left. "
+              "expendable: the run goes on without.",
+              {.choices = {"essential", "at_least", "expendable"}}),
+      setting(&P::at_least, "at_least", "Of role at_least: how many are needed; below 1 a share of them.",
+              {.minimum = 0, .maximum = 4096}),
+      setting(&P::restart, "restart",
+              "When a process that has failed is started again by itself, at most three times in ten minutes.",
+              {.choices = {"never", "between_runs", "in_run"}}),
+      setting(&P::set, "set",
+              "KEY=VALUE over the configuration. In values {index} (from 0), {number} (from 1), {name}, {system} and "
+              "{run_directory} are replaced."),
+      setting(
+          &P::order, "order",
+          "Classes with a larger one start first, and stop last. 0: by kind, from where data go to where they come from.",
+          {.minimum = -1000, .maximum = 1000}),
+      setting(&P::launch_limit, "launch_limit", "From launch to ready.", kLimit),
+      setting(&P::start_limit, "start_limit", "From the order to start to running.", kLimit),
+      setting(&P::stop_limit, "stop_limit", "From the order to stop to the end. What takes longer is named, and not killed.",
+              kLimit),
+  };
+  return settings;
+}
+
+const Settings<HostKeys>& host_settings() {
+  using H = HostKeys;
+  static const Settings<H> settings{
+      setting(&H::name, "name", "Name by which classes of processes know it.", {.required = true}),
+      setting(&H::launcher, "launcher", "How processes are started there.", {.choices = {"local", "ssh", "slurm"}}),
+      setting(&H::address, "address", "Where it is: of ssh what ssh takes, of slurm the node. Empty: its name."),
+  };
+  return settings;
+}
+
+std::vector<settings::TableDeclaration> control_tables() {
+  using Form = settings::TableDeclaration::Form;
+  return {{.path = "control",
+           .help = "A system of processes, for `rodeo control`: what they are, and when a run is stopped.",
+           .keys = control_settings().keys(),
+           .optional = true},
+          {.path = "control.process",
+           .help = "A class of processes of the system.",
+           .keys = process_class_settings().keys(),
+           .form = Form::array},
+          {.path = "control.host",
+           .help = "A host that processes run on. `local`, this one, need not be declared.",
+           .keys = host_settings().keys(),
+           .form = Form::array}};
+}
+
+namespace {
+
+constexpr std::string_view kThisHost = "local";
+// Of "SYSTEM-CLASS-12", which names processes: sockets lie in directories with long names, and the kernel takes 107 characters.
+constexpr std::size_t kLongestName = 64;
+
+class Check {
+ public:
+  explicit Check(const Table& control) : control_(control), keys_(control_settings().read(control.parameters())) {}
+
+  ConfigurationErrors all() {
+    refuse_other_than_plain_name(control_, "name", errors_);
+    check_listen();
+    check_hosts();
+    if (control_.tables("process").empty())
+      wrong(control_, "name", "a system without processes: there is no [[control.process]]",
+            "rodeo explain control.process");
+    for (const Table& table : control_.tables("process")) check_class(table);
+    return std::move(errors_);
+  }
+
+ private:
+  void wrong(const Table& table, const char* key, std::string what, std::string next = {}) {
+    errors_.push_back({"control.bad_system", std::move(what), where_of(table, key), std::move(next)});
+  }
+
+  void check_listen() {
+    const std::size_t colon = keys_.listen.rfind(':');
+    std::string host = keys_.listen.substr(0, std::min(colon, keys_.listen.size()));
+    const std::string port = colon == std::string::npos ? "" : keys_.listen.substr(colon + 1);
+    unsigned number = 0;
+    const auto [end, failure] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (port.empty() || failure != std::errc{} || end != port.data() + port.size() || number > 65535) {
+      errors_.push_back({"config.bad_value", fmt::format("control.listen: `{}` is no ADDRESS:PORT", keys_.listen),
+                         where_of(control_, "listen"), "for example 127.0.0.1:0, which takes a free port"});
+      return;
+    }
+    if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    in_addr four{};
+    in6_addr six{};
+    const bool loopback = host == "localhost" ||
+                          (inet_pton(AF_INET, host.c_str(), &four) == 1 && ntohl(four.s_addr) >> 24 == 127) ||
+                          (inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
+    if (loopback) return;
+    errors_.push_back(
+        {"control.not_loopback",
+         fmt::format("control.listen: `{}` is not this computer's own address: others could reach the page", host),
+         where_of(control_, "listen"), "127.0.0.1:PORT, and `ssh -L` from elsewhere"});
+  }
+
+  void check_hosts() {
+    known_hosts_ = {std::string(kThisHost)};
+    for (const Table& table : control_.tables("host")) {
+      const HostKeys host = host_settings().read(table.parameters());
+      refuse_other_than_plain_name(table, "name", errors_);
+      if (!known_hosts_.insert(host.name).second && host.name != kThisHost)
+        wrong(table, "name", fmt::format("two hosts are called `{}`", host.name));
+      if (host.name == kThisHost && host.launcher != "local")
+        wrong(table, "launcher", "the host `local` is this one, and needs no launcher", "give it another name");
+    }
+  }
+
+  void check_class(const Table& table) {
+    const ProcessClassKeys one = process_class_settings().read(table.parameters());
+    refuse_other_than_plain_name(table, "name", errors_);
+    check_names(table, one);
+    check_what_it_runs(table, one);
+    for (const std::string& host : one.hosts) {
+      if (known_hosts_.contains(host)) continue;
+      const std::string near = base::did_you_mean(host, std::vector<std::string>(known_hosts_.begin(), known_hosts_.end()));
+      wrong(table, "hosts", fmt::format("there is no host `{}`", host),
+            near.empty() ? "declare it: [[control.host]]" : near);
+    }
+    for (const std::string& line : one.set) {
+      if (line.find('=') == std::string::npos || line.starts_with('='))
+        wrong(table, "set", fmt::format("`{}` is not KEY=VALUE", line), "write it like readout.builder.timeout=20ms");
+    }
+    if (one.role == "at_least" && !(one.at_least > 0 && one.at_least <= one.count))
+      wrong(table, "at_least",
+            fmt::format("at least {:g} of {}", one.at_least,
+                        one.count == 1 ? "1 process" : fmt::format("{} processes", one.count)),
+            fmt::format("a number from 1 to {}, or a share below 1", one.count));
+    if (one.role != "at_least" && table.given("at_least"))
+      wrong(table, "at_least", fmt::format("at_least is for role = \"at_least\", and this one is {}", one.role));
+    if (one.restart == "in_run" && one.role == "essential")
+      wrong(table, "restart", "an essential process is not restarted in a run: what it had is lost",
+            "between_runs, or another role");
+  }
+
+  void check_names(const Table& table, const ProcessClassKeys& one) {
+    const std::string longest = one.count == 1 ? one.name : fmt::format("{}-{}", one.name, one.count);
+    if (keys_.name.size() + 1 + longest.size() > kLongestName)
+      wrong(table, "name", fmt::format("`{}-{}` is too long for the name of a process", keys_.name, longest),
+            fmt::format("both together have at most {} characters", kLongestName));
+    for (std::uint32_t number = 1; number <= one.count; ++number) {
+      const std::string name = one.count == 1 ? one.name : fmt::format("{}-{}", one.name, number);
+      const auto [taken, is_new] = names_.emplace(name, where_of(table, "name"));
+      if (is_new) continue;
+      wrong(table, "name", fmt::format("two processes would be called `{}`", name),
+            fmt::format("the other stands at {}", taken->second));
+      return;
+    }
+  }
+
+  void check_what_it_runs(const Table& table, const ProcessClassKeys& one) {
+    if (one.kind == "program") {
+      if (one.command.empty() || one.command.front().empty())
+        wrong(table, "kind", "a program needs a command", "command = [\"PROGRAM\", \"ARGUMENT\"]");
+      if (table.given("configuration"))
+        wrong(table, "configuration", "a program has no configuration that Rodeo knows", "name it in its command");
+      return;
+    }
+    if (table.given("command"))
+      wrong(table, "command", fmt::format("what a {} runs is known", one.kind), "leave it out, or kind = \"program\"");
+    if (!table.given("configuration") || one.configuration.empty())
+      return wrong(table, "kind", fmt::format("{} {} needs a configuration", one.kind == "emulator" ? "an" : "a", one.kind),
+                   "configuration = \"FILE\"");
+    const auto file = settings::read_toml_file(one.configuration);
+    if (!file) {
+      // What is wrong within the file has its place there.
+      const bool there = file.error().code == "config.syntax";
+      errors_.push_back(
+          {file.error().code,
+           there ? file.error().what
+                 : fmt::format("{}.configuration: {}: {}", table.path(), one.configuration.string(), file.error().what),
+           there ? file.error().where : where_of(table, "configuration"), file.error().next});
+    } else if (file->find(one.kind) == nullptr) {
+      wrong(table, "configuration", fmt::format("{} has no [{}]", one.configuration.string(), one.kind),
+            "name the file that has one, or another kind");
+    }
+  }
+
+  const Table& control_;
+  const ControlKeys keys_;
+  std::set<std::string> known_hosts_;
+  std::map<std::string, std::string> names_;  // of processes, and where their class stands
+  ConfigurationErrors errors_;
+};
+
+}  // namespace
+
+ConfigurationErrors check_control(const settings::Configuration& configuration) {
+  const Table* const control = configuration.table("control");
+  return control == nullptr ? ConfigurationErrors{} : Check(*control).all();
+}
+
+}  // namespace rodeo::process

@@ -1,0 +1,66 @@
+// The tables [control...] of a configuration: a system of processes that a control room starts, watches and ends (docs/control-room.md). Python runs
+// it; here is what a system file may say, and what is wrong with one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "rodeo/settings.h"
+#include "settings/configuration.h"
+
+namespace rodeo::process {
+
+/// [control]
+struct ControlKeys {
+  std::string name = "rodeo";
+  std::filesystem::path directory;
+  std::string database;
+  std::string listen = "127.0.0.1:0";
+  std::uint64_t disk_stop_bytes = 3'000'000'000;
+  std::uint64_t disk_warn_bytes = 10'000'000'000;
+  std::chrono::nanoseconds disk_time{std::chrono::minutes{10}};
+  std::chrono::nanoseconds event_limit{std::chrono::seconds{30}};
+  std::chrono::nanoseconds choose_limit{std::chrono::seconds{30}};
+  double patience = 1;
+};
+
+/// [[control.process]]
+struct ProcessClassKeys {
+  std::string name;
+  std::string kind;
+  std::filesystem::path configuration;
+  std::vector<std::string> command;
+  std::uint32_t count = 1;
+  std::vector<std::string> hosts;
+  std::string role = "essential";
+  double at_least = 1;
+  std::string restart = "never";
+  std::vector<std::string> set;
+  std::int32_t order = 0;
+  std::chrono::nanoseconds launch_limit{std::chrono::seconds{60}};
+  std::chrono::nanoseconds start_limit{std::chrono::seconds{10}};
+  std::chrono::nanoseconds stop_limit{std::chrono::seconds{60}};
+};
+
+/// [[control.host]]
+struct HostKeys {
+  std::string name;
+  std::string launcher = "local";
+  std::string address;
+};
+
+const Settings<ControlKeys>& control_settings();
+const Settings<ProcessClassKeys>& process_class_settings();
+const Settings<HostKeys>& host_settings();
+
+/// [control] and the tables below it.
+std::vector<settings::TableDeclaration> control_tables();
+
+/// What is wrong with a system beyond its keys: names that two processes would have, classes that lack what their kind needs, hosts that nobody
+/// declares, a page for everybody. Nothing if the configuration has no [control]. Codes control.bad_system, control.not_loopback.
+settings::ConfigurationErrors check_control(const settings::Configuration& configuration);
+
+}  // namespace rodeo::process

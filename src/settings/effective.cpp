@@ -1,0 +1,37 @@
+#include "settings/effective.h"
+
+#include <map>
+#include <span>
+
+#include "base/sha256.h"
+
+namespace rodeo::settings {
+namespace {
+
+/// A text is the same whether a file has it in quotes or a flag without.
+Json value_of(const Setting& setting) {
+  const auto text = Json::parse(setting.written);
+  return text && text->is_string() ? *text : Json(setting.written);
+}
+
+}  // namespace
+
+void add_values(const Table& table, Json& values) {
+  table.visit([&](const Table& one) {
+    for (const Setting& setting : one.settings()) values[one.path() + "." + setting.key.name] = value_of(setting);
+  });
+}
+
+std::string configuration_sha256(const Configuration& configuration) {
+  std::map<std::string, std::string> sorted;
+  configuration.root.visit([&](const Table& one) {
+    for (const Setting& setting : one.settings())
+      sorted[Json(one.path() + "." + setting.key.name).dump(0)] = value_of(setting).dump(0);
+  });
+  std::string text;
+  for (const auto& [key, value] : sorted) text += (text.empty() ? "{" : ",") + key + ":" + value;
+  text += text.empty() ? "{}" : "}";
+  return base::sha256_hex(std::as_bytes(std::span(text)));
+}
+
+}  // namespace rodeo::settings

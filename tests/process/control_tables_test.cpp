@@ -1,0 +1,148 @@
+// What a system file may say, and what is wrong with one beyond its keys.
+#include "process/control_tables.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace rodeo::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SystemFile : public ::testing::Test {
+ protected:
+  SystemFile() {
+    std::string pattern = (fs::temp_directory_path() / "rodeo-system-XXXXXX").string();
+    scratch_ = ::mkdtemp(pattern.data());
+    std::ofstream(scratch_ / "readout.toml") << "[readout]\n";
+    std::ofstream(scratch_ / "cards.toml") << "[emulator]\n";
+    std::ofstream(scratch_ / "broken.toml") << "[readout\n";
+  }
+  ~SystemFile() override { fs::remove_all(scratch_); }
+
+  std::vector<Error> errors(const std::string& text) const {
+    base::ComponentRegistry registry;
+    base::PluginHost plugins(registry, {});
+    const auto configuration = settings::load_configuration(
+        {.file = scratch_ / "system.toml", .text = text, .environment = false}, control_tables(), registry, plugins);
+    return configuration ? check_control(*configuration) : configuration.error();
+  }
+  /// "code: what", of a system with one readout and these lines in it.
+  std::string wrong(const std::string& lines, const std::string& control = "") const {
+    std::string all;
+    for (const Error& error :
+         errors(fmt::format("[control]\n{}\n[[control.process]]\nname = \"readout\"\n{}", control, lines))) {
+      EXPECT_NE(error.where.find("system.toml:"), std::string::npos) << error.message();
+      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", error.code, error.what);
+    }
+    return all;
+  }
+
+  static constexpr const char* kReadout = "kind = \"readout\"\nconfiguration = \"readout.toml\"\n";
+  fs::path scratch_;
+};
+
+TEST_F(SystemFile, WithEveryKindOfProcessIsGood) {
+  const auto found = errors(R"(
+[control]
+name = "lab"
+listen = "[::1]:8080"
+disk_stop = "1GB"
+[[control.process]]
+name = "cards"
+kind = "emulator"
+configuration = "cards.toml"
+hosts = ["node1", "local"]
+count = 2
+[[control.process]]
+name = "readout"
+kind = "readout"
+configuration = "readout.toml"
+role = "at_least"
+at_least = 0.9
+count = 20
+restart = "in_run"
+set = ["readout.name=x={index}"]
+[[control.process]]
+name = "notes"
+kind = "program"
+command = ["/bin/sh", "-c", "true"]
+role = "expendable"
+[[control.host]]
+name = "node1"
+launcher = "ssh"
+)");
+  for (const Error& error : found) ADD_FAILURE() << error.message();
+}
+
+TEST_F(SystemFile, ListensOnLoopbackOnly) {
+  for (const char* good : {"127.0.0.1:0", "127.9.9.9:80", "localhost:8080", "[::1]:1"})
+    EXPECT_EQ(wrong(kReadout, fmt::format("listen = \"{}\"", good)), "") << good;
+  for (const char* open : {"0.0.0.0:80", "192.168.1.1:80", "[::]:80", "example.org:80", "127.0.0.1.example.org:80", ":80"})
+    EXPECT_TRUE(wrong(kReadout, fmt::format("listen = \"{}\"", open)).starts_with("control.not_loopback: ")) << open;
+  for (const char* none :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:80 "})
+    EXPECT_TRUE(wrong(kReadout, fmt::format("listen = \"{}\"", none)).starts_with("config.bad_value: ")) << none;
+}
+
+TEST_F(SystemFile, WhatIsWrongWithAClassIsSaid) {
+  struct Case {
+    std::string lines;
+    std::string says;
+  };
+  const std::string readout = kReadout;
+  for (const Case& one : std::vector<Case>{
+           {"kind = \"readout\"", "control.bad_system: a readout needs a configuration"},
+           {"kind = \"emulator\"", "control.bad_system: an emulator needs a configuration"},
+           {"kind = \"program\"", "control.bad_system: a program needs a command"},
+           {"kind = \"program\"\ncommand = [\"x\"]\nconfiguration = \"readout.toml\"",
+            "control.bad_system: a program has no configuration"},
+           {"kind = \"radeout\"\nconfiguration = \"readout.toml\"", "config.bad_choice: control.process[0].kind"},
+           {"kind = \"emulator\"\nconfiguration = \"readout.toml\"",
+            "control.bad_system: " + scratch_.string() + "/readout.toml has no [emulator]"},
+           {"kind = \"readout\"\nconfiguration = \"nowhere.toml\"", "config.unreadable: control.process[0].configuration"},
+           {readout + "command = [\"x\"]", "control.bad_system: what a readout runs is known"},
+           {readout + "hosts = [\"nod1\"]", "control.bad_system: there is no host `nod1`"},
+           {readout + "set = [\"=3\"]", "control.bad_system: `=3` is not KEY=VALUE"},
+           {readout + "role = \"at_least\"\nat_least = 2", "control.bad_system: at least 2 of 1 process"},
+           {readout + "role = \"at_least\"\nat_least = 0", "control.bad_system: at least 0 of 1 process"},
+           {readout + "at_least = 1", "control.bad_system: at_least is for role"},
+           {readout + "restart = \"in_run\"", "control.bad_system: an essential process is not restarted in a run"},
+           {readout + "[[control.process]]\nname = \"readout\"\n" + readout,
+            "control.bad_system: two processes would be called `readout`"},
+           {readout + "count = 2\n[[control.process]]\nname = \"readout-2\"\n" + readout,
+            "control.bad_system: two processes would be called `readout-2`"},
+           {readout + "[[control.process]]\nname = \"a b\"\n" + readout, "config.bad_value: control.process[1].name"},
+           {readout + "[[control.process]]\nname = \"" + std::string(60, 'x') + "\"\n" + readout,
+            "control.bad_system: `rodeo-xxxx"},
+           {readout + "[[control.host]]\nname = \"a\"\n[[control.host]]\nname = \"a\"",
+            "control.bad_system: two hosts are called `a`"},
+           {readout + "[[control.host]]\nname = \"local\"\nlauncher = \"ssh\"",
+            "control.bad_system: the host `local` is this one"},
+       })
+    EXPECT_TRUE(wrong(one.lines).starts_with(one.says)) << one.lines << "\n  " << wrong(one.lines);
+}
+
+TEST_F(SystemFile, WhatIsWrongInTheFileOfAClassIsSaidWithItsPlaceThere) {
+  const auto found =
+      errors("[control]\n[[control.process]]\nname = \"r\"\nkind = \"readout\"\nconfiguration = \"broken.toml\"");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().code, "config.syntax");
+  EXPECT_NE(found.front().where.find("broken.toml:1:"), std::string::npos) << found.front().where;
+}
+
+TEST_F(SystemFile, WithoutProcessesIsNone) {
+  const auto found = errors("[control]\nname = \"lab\"");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found.front().code, "control.bad_system");
+  EXPECT_TRUE(errors("").empty()) << "and a file that says nothing of a system is nobody's here";
+}
+
+}  // namespace
+}  // namespace rodeo::process
