@@ -1,0 +1,296 @@
+"""The processes of an agent: started, watched to their end, ended on request, and found again by the next agent if this one is killed.
+
+    launch() ─► running ──the kernel says that it has ended──► exited ──forget()──► not known
+                   ▲
+    adopt() ───────┘  of a state file, or of the mark in a process's environment: its end is seen, but nobody can say how it ended
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from rodeo.control import agent_logs, kernel, place
+from rodeo.control.host import MARK, AgentProcess
+from rodeo.control.refused import Refused
+
+LOG = logging.getLogger("rodeo.agent")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+KILLED_S = 10.0  # after KILL a process is gone by then, but for one that hangs in the kernel
+LOOK_S = 0.05
+LONGEST_GRACE_S = 3600.0
+KEPT = ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag", "exited", "exit_status", "signal", "core", "cpu_seconds")
+
+
+class Child:
+    """One process, running or ended. `popen` is None if another agent has started it."""
+
+    def __init__(self, name, pid, start_ticks, started_ns, directory, log, socket="", tag=None, popen=None):
+        self.name, self.pid, self.start_ticks, self.started_ns = name, pid, start_ticks, started_ns
+        self.directory, self.log, self.socket, self.tag, self.popen = directory, str(log), socket, tag or {}, popen
+        self.exited, self.exit_status, self.signal, self.core = False, None, None, ""
+        self.left, self.cpu_seconds = [], None
+        self.pidfd = None
+
+    def as_json(self):
+        return {key: getattr(self, key) for key in KEPT}
+
+    def seen(self):
+        """The process in the kernel, or None: it has ended, also if another one has its pid now."""
+        found = kernel.seen(self.pid)
+        return found if found is not None and found.start_ticks == self.start_ticks else None
+
+    def process(self):
+        found = None if self.exited else self.seen()
+        if found is not None:
+            self.cpu_seconds = found.cpu_seconds
+        return AgentProcess(
+            name=self.name, pid=self.pid, started_ns=self.started_ns, state="exited" if self.exited else "running", exit_status=self.exit_status,
+            signal=self.signal, core=self.core, cpu_seconds=self.cpu_seconds, rss_bytes=found.rss_bytes if found else None, log=self.log,
+            socket=self.socket, tag=self.tag, left=self.left)
+
+
+class Children:
+    """Of one loop. `changed()` is called after every begin and end."""
+
+    def __init__(self, system, host, directory):
+        # Two systems of one name are told apart by their runtime directory, as their sockets are.
+        self.mark, self.directory = f"{place.runtime_directory()}:{system}@{host}/", Path(directory)
+        self.logs, self.state_file = self.directory / "logs", self.directory / "agent.json"
+        self.own_environment = {"RODEO_RUNTIME_DIR": str(place.runtime_directory())}  # where it is asked is where it has to listen
+        self.known = {}
+        self.hidden = {}  # pid of an orphan that has taken the mark from its environment -> (start ticks, name of the process it is counted to)
+
+    # Begin
+
+    def open(self):
+        """Takes over what an agent before this one has left."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        for one in self._remembered():
+            child = Child(**{key: one[key] for key in ("name", "pid", "start_ticks", "started_ns", "directory", "log", "socket", "tag")})
+            child.exited, child.exit_status, child.signal, child.core = one["exited"], one["exit_status"], one["signal"], one["core"]
+            child.cpu_seconds = one["cpu_seconds"]
+            self.known[child.name] = child
+            if not child.exited:
+                self._adopt(child)
+        self._adopt_marked()
+        self._remember()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+        self._reap()
+
+    def _remembered(self):
+        try:
+            stored = json.loads(self.state_file.read_text())
+            if stored.get("boot") != kernel.boot_id():
+                LOG.info("the machine has been started since, or it was another one: what ran has ended")
+                for one in stored["processes"]:
+                    one["exited"] = True
+            return [one for one in stored["processes"] if isinstance(one["pid"], int) and NAME.fullmatch(one["name"]) and all(key in one for key in KEPT)]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            LOG.warning("%s cannot be read: processes are found by their environment", self.state_file)
+            return []
+
+    def _adopt(self, child):
+        try:
+            child.pidfd = os.pidfd_open(child.pid)
+        except OSError:
+            child.pidfd = None
+        if child.pidfd is None or child.seen() is None:
+            self._ended(child, None)
+            return
+        LOG.info("%s (pid %d) goes on: it was started by an agent before this one", child.name, child.pid)
+        asyncio.get_running_loop().add_reader(child.pidfd, self._ended, child, None)
+
+    def _adopt_marked(self):
+        """An agent that was killed between a launch and its note of it: what leads a session with our mark is the process."""
+        for name, pid in kernel.sessions_with(MARK, self.mark):
+            child = self.known.get(name)
+            if NAME.fullmatch(name) and (child is None or (child.exited and child.pid != pid and pid not in child.left)):
+                found = kernel.seen(pid)
+                if found is None or (child is not None and found.start_ticks < child.start_ticks):
+                    continue
+                child = Child(name, pid, found.start_ticks, time.time_ns(), str(self.directory), self.logs / f"{name}.log")
+                self.known[name] = child
+                self._adopt(child)
+
+    def launch(self, spec):
+        """Starts what a LaunchSpec (as JSON) says. Refused: control.launched, control.launch, control.argument."""
+        name, argv, environment = spec.get("name"), spec.get("argv"), spec.get("environment")
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise Refused("control.argument", f"`{name}` cannot be the name of a process", "letters, digits, dots, - and _, at most 64")
+        if not (isinstance(argv, list) and argv and all(isinstance(word, str) for word in argv)):
+            raise Refused("control.argument", f"{name}: argv is no list of words", "")
+        if not (isinstance(environment, dict) and all(isinstance(value, str) for value in environment.values())):
+            raise Refused("control.argument", f"{name}: environment is no object of texts", "")
+        before = self.known.get(name)
+        if before is not None and not before.exited:
+            raise Refused("control.launched", f"{name} runs already, as process {before.pid}", "")
+        if before is not None:
+            self.forget(name)
+        directory, log = str(spec.get("directory") or self.directory), self.logs / f"{name}.log"
+        try:
+            out = agent_logs.opened(log)
+        except OSError as error:
+            raise Refused("control.launch", f"{name}: cannot write {log}: {error.strerror}", "") from None
+        try:
+            popen = subprocess.Popen(argv, cwd=directory, env={**environment, **self.own_environment, MARK: self.mark + name}, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                     start_new_session=True)
+        except (OSError, ValueError) as error:
+            raise Refused("control.launch", f"{name} cannot be started: {argv[0]}: {getattr(error, 'strerror', None) or error}", "see that the command is there and may be run") from None
+        finally:
+            os.close(out)
+        with contextlib.suppress(OSError, ValueError):
+            kernel.allow_cores(bool(spec.get("core", True)), popen.pid)
+        found = kernel.seen(popen.pid)
+        tag = spec.get("tag") if isinstance(spec.get("tag"), dict) else {}
+        child = Child(name, popen.pid, found.start_ticks if found else 0, time.time_ns(), directory, log, str(spec.get("socket") or ""), tag, popen)
+        self.known[name] = child
+        self._remember()
+        LOG.info("%s launched, pid %d: %s", name, child.pid, " ".join(argv)[:1000])
+        return child
+
+    # End
+
+    def _reap(self):
+        """Of all children, those that others left to us too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for child in self.known.values():
+                if child.pid == pid and not child.exited:
+                    self._ended(child, status)
+
+    def _ended(self, child, status):
+        """`status` as the kernel gives it; None if nobody can say."""
+        if child.exited:
+            return
+        if child.pidfd is not None:
+            asyncio.get_running_loop().remove_reader(child.pidfd)
+            os.close(child.pidfd)
+            child.pidfd = None
+        child.exited = True
+        if status is not None:
+            if child.popen is not None:
+                child.popen.returncode = os.waitstatus_to_exitcode(status)
+            if os.WIFSIGNALED(status):
+                child.signal = os.WTERMSIG(status)
+                if os.WCOREDUMP(status):
+                    child.core = kernel.core_file(child.directory, child.pid) or "dumped"
+            else:
+                child.exit_status = os.WEXITSTATUS(status)
+        child.left = self._left(child)
+        LOG.info("%s (pid %d) has ended: %s%s", child.name, child.pid,
+                 f"signal {child.signal}" if child.signal else "nobody saw how" if child.exit_status is None else f"exit status {child.exit_status}",
+                 f"; what it started goes on: {child.left}" if child.left else "")
+        self._remember()
+
+    def _left(self, child):
+        """Pids of what it has started and that runs. An orphan without the mark is counted to the process that led its session, else to the one
+        that ended before it was seen."""
+        for pid in kernel.children():
+            found = kernel.seen(pid)
+            if found is None or any(pid == each.pid for each in self.known.values()) or kernel.variable_of(pid, MARK):
+                continue
+            if self.hidden.get(pid, (0,))[0] != found.start_ticks:
+                leader = next((each.name for each in self.known.values() if each.pid == found.session), None)
+                if leader or child.exited:
+                    self.hidden[pid] = (found.start_ticks, leader or child.name)
+        self.hidden = {pid: entry for pid, entry in self.hidden.items() if (found := kernel.seen(pid)) is not None and found.start_ticks == entry[0]}
+        hidden = [pid for pid, (_, name) in self.hidden.items() if name == child.name]
+        return sorted({*kernel.processes_with(MARK, self.mark + child.name), *hidden} - {child.pid})
+
+    def child(self, name):
+        child = self.known.get(name)
+        if child is None:
+            raise Refused("control.not_launched", f"{name} was not launched here", "")
+        return child
+
+    def signal(self, name, number):
+        child = self.child(name)
+        if child.exited or child.seen() is None:
+            raise Refused("control.not_launched", f"{name} has ended", "")
+        if number not in signal.valid_signals():
+            raise Refused("control.argument", f"{number} is no signal", "")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, number)
+
+    def _is_left(self, child, pid):
+        found = kernel.seen(pid)
+        return found is not None and (kernel.variable_of(pid, MARK) == self.mark + child.name or self.hidden.get(pid, (0,))[0] == found.start_ticks)
+
+    def ask_to_end(self):
+        """TERM to all that runs, and to what it has left."""
+        for child in self.known.values():
+            for pid in [*self._left(child), *([] if child.exited else [child.pid])]:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGTERM)
+
+    async def end(self, name, grace_s):
+        """TERM to it and all that it has started, after `grace_s` KILL. Returns what is there all the same: pids."""
+        child = self.child(name)
+        for number, patience_s in ((signal.SIGTERM, min(max(grace_s, 0.0), LONGEST_GRACE_S)), (signal.SIGKILL, KILLED_S)):
+            pids = self._left(child)
+            if not child.exited and child.pid not in pids:
+                pids.append(child.pid)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+                    os.kill(pid, signal.SIGCONT)  # one that is stopped hears nothing else
+            until = time.monotonic() + patience_s
+            while time.monotonic() < until and (not child.exited or any(kernel.seen(pid) for pid in pids if pid != child.pid)):
+                await asyncio.sleep(LOOK_S)
+            if child.exited and not self._left(child):
+                break
+        child.left = self._left(child) if child.exited else []
+        return child.left if child.exited else [child.pid]
+
+    def forget(self, name):
+        """Nothing is known of it any more, if it was known. Refused(control.runs) if it, or something that it started, runs."""
+        child = self.known.get(name)
+        if child is None:
+            return
+        if not child.exited:
+            raise Refused("control.runs", f"{name} runs, as process {child.pid}", "")
+        child.left = self._left(child)
+        if child.left:
+            raise Refused("control.runs", f"what {name} started goes on without it: process {', '.join(map(str, child.left))}", "rodeo control abort ends it too")
+        del self.known[name]
+        self._remember()
+
+    # Looks
+
+    def list(self):
+        for child in self.known.values():
+            if child.left:
+                child.left = [pid for pid in child.left if self._is_left(child, pid)]
+            if not child.exited and child.popen is None and child.pidfd is None and child.seen() is None:
+                self._ended(child, None)
+        return [child.process() for child in self.known.values()]
+
+    def running(self):
+        return any(not child.exited or child.left for child in self.known.values())
+
+    def logs_of(self):
+        """What may grow: logs of processes, and the agent's own."""
+        return [*(child.log for child in self.known.values()), str(self.directory / "agent.log")]
+
+    def _remember(self):
+        """So that the next agent finds what this one has launched. A disk that is full costs only that."""
+        part = self.state_file.with_suffix(".part")
+        try:
+            part.write_text(json.dumps({"boot": kernel.boot_id(), "processes": [child.as_json() for child in self.known.values()]}))
+            os.replace(part, self.state_file)
+        except OSError as error:
+            LOG.warning("cannot write %s: %s", self.state_file, error.strerror)

@@ -1,0 +1,217 @@
+"""The books of a run over all of its processes: what the cards sent is what was built and what was lost, by reason; and the verdict that follows.
+
+    cards       sent = chunks that hosts can read + what a card lost (card_...)
+    routers     sent = published + no_subscriber + not_taken (router_...)
+    readouts    sent = built + lost by reason; what did not come over the network is network_lost
+    the run     sent by the cards = built + every reason
+
+A rest that a process without a report must have taken with it is lost as `not_reported`; where an input found damage, it is lost as `damaged`. Any other
+rest is WRONG: data went where nobody counts. Cards that count frames of heartbeats (CRU, C-RORC) and not what a readout makes of them can differ: then
+nobody knows the rest.
+"""
+
+from dataclasses import dataclass
+
+from .numbers import card_losses, functions_sum, grown, total, value
+
+CONDITIONS = ("GOOD", "INCOMPLETE", "ABORTED", "WRONG")  # the worst last
+FLAGS = ("DEGRADED", "INTERRUPTED", "TAINTED")
+_DAMAGE = (
+    "sequence_gaps",
+    "lost_blocks",
+    "bad_marker",
+    "bad_trailer",
+    "packet_gaps",
+    "lost_pages",
+    "bad_rdh",
+    "skipped_bytes",
+    "damaged",
+    "network_cut_chunks",
+    "oversize",
+)
+_CUT_OFF = ("chunks_cut_off", "frames_cut_off")
+
+
+@dataclass(frozen=True)
+class Books:
+    """`sent`: chunks by the sources of this run, what they lost included; `built` into fragments; `lost` {reason: chunks}. None where nobody knows.
+    `rest`: sent - built - lost, None if it cannot be known. `condition`: one of CONDITIONS. `flags`: of FLAGS. `reasons`: sentences, why it is not GOOD.
+    `events`: that every readout built."""
+
+    sent: int | None
+    built: int | None
+    lost: dict
+    rest: int | None
+    condition: str
+    flags: tuple
+    reasons: tuple
+    events: int | None = None
+
+    def as_json(self):
+        return {
+            "sent": self.sent,
+            "built": self.built,
+            "lost": dict(self.lost),
+            "rest": self.rest,
+            "condition": self.condition,
+            "flags": list(self.flags),
+            "reasons": list(self.reasons),
+            "events": self.events,
+        }
+
+
+def balance(reports, cards_before=None, cards_after=None, routers=None, *, robs=None, flags=(), aborted=False):
+    """The Books. Pure.
+
+    `reports`: {readout that took part: its end-of-run report, None if it left none}. `cards_before`, `cards_after`: {emulator: status when the run began,
+    when it had ended}, None where it gave none. `routers`: {router: (status before, status after)}. All as sound.checked() left them.
+    `robs`: {readout: number of its ROBs} (1 if not said). `flags`: of the run's row. `aborted`: the run was ended by force.
+    """
+    reasons, conditions, flags = [], ["GOOD"], [flag for flag in FLAGS if flag in flags]
+    cards_before, cards_after, routers = cards_before or {}, cards_after or {}, routers or {}
+    written = {name: report for name, report in reports.items() if report}
+    missing = [name for name in reports if not reports[name]]
+    lost, received, built = {}, 0, 0
+
+    def add(reason, count):
+        if count:
+            lost[reason] = lost.get(reason, 0) + int(count)
+
+    for name, report in written.items():
+        sent, made, by_reason = (
+            value(report, "chunks", "sent") or 0,
+            value(report, "chunks", "built") or 0,
+            (report.get("chunks") or {}).get("lost") or {},
+        )
+        received, built = received + sent, built + made
+        for reason, count in by_reason.items():
+            add(reason, count)
+        if sent != made + sum(by_reason.values()):
+            conditions.append("WRONG")
+            reasons.append(f"{name} received {sent} chunks, built {made} and lost {sum(by_reason.values())}")
+        add("network_lost", value(report, "input", "network_lost"))
+        condition = (report.get("run") or {}).get("condition")
+        if condition != "GOOD":
+            conditions.append(condition if condition in CONDITIONS else "INCOMPLETE")
+            failure = (report.get("run") or {}).get("failure")
+            reasons.append(f"{name} is {condition}" + (f": {failure}" if failure else ""))
+    for name in missing:
+        conditions.append("INCOMPLETE")
+        reasons.append(f"{name} left no report")
+
+    routed = _routers(routers, add, reasons, conditions)
+    sent = _cards(cards_before, cards_after, add, reasons, conditions)
+    if sent is None and not cards_after:
+        sent = routed if routers else (received + lost.get("network_lost", 0) if not missing else None)
+    rest = None if sent is None or (routers and routed is None) else sent - built - sum(lost.values())
+    if rest is not None and rest < 0 and len(written) > 1 and routers:
+        # Several readouts may take the same links from a router: then chunks are built more often than they were sent, and only each one's own sum can be held.
+        reasons.append("several readouts took the same links: the sum over all processes cannot be known")
+        rest = None
+    elif rest is not None and rest > 0 and missing:
+        add("not_reported", rest)
+        reasons.append(f"{rest} chunks went with {', '.join(missing)}")
+        rest = 0
+    elif rest is not None and rest > 0 and _damaged(written.values(), routers):
+        add("damaged", rest)
+        rest = 0
+    elif rest and _frames(cards_after):
+        reasons.append(f"the cards count {sent} frames, and {built + sum(lost.values())} chunks came of them: the sum cannot be held")
+        rest = None
+    elif rest:
+        conditions.append("WRONG")
+        reasons.append(
+            f"{sent} chunks were sent, {built} built and {sum(lost.values())} lost: {abs(rest)} are {'nowhere' if rest > 0 else 'too many'}"
+        )
+    if lost and "WRONG" not in conditions:
+        conditions.append("INCOMPLETE")
+    if any(lost.values()):
+        reasons.append("lost: " + ", ".join(f"{count} {reason}" for reason, count in sorted(lost.items())))
+    if not written and reports:
+        built = None
+    if aborted:
+        conditions.append("ABORTED")
+        reasons.insert(0, "the run was aborted")
+    if aborted or missing:
+        flags = [flag for flag in FLAGS if flag in (*flags, "INTERRUPTED")]
+    events = min(
+        (
+            value(report, "fragments", "built") // max(1, (robs or {}).get(name, 1))
+            for name, report in written.items()
+            if value(report, "fragments", "built") is not None
+        ),
+        default=None,
+    )
+    return Books(sent, built, lost, rest, max(conditions, key=CONDITIONS.index), tuple(flags), tuple(reasons), events)
+
+
+def _cards(before, after, add, reasons, conditions):
+    """Chunks that the cards of a run should have brought, what they lost included; None if one of them did not say."""
+    if not after and not before:
+        return None
+    sent = 0
+    for name in sorted({*before, *after}):
+        growth = grown(functions_sum(before.get(name), "chunks"), functions_sum(after.get(name), "chunks"))
+        if growth is None:
+            conditions.append("INCOMPLETE")
+            reasons.append(f"{name} did not say at the end what it had sent")
+            sent = None
+        elif sent is not None:
+            looped = (
+                grown(functions_sum(before[name], "counters", "chunks_looped_back"), functions_sum(after[name], "counters", "chunks_looped_back"))
+                or 0
+            )
+            sent += int(growth) - int(looped)
+        if growth is None:
+            continue
+        cut = total(grown(functions_sum(before[name], "counters", one), functions_sum(after[name], "counters", one)) for one in _CUT_OFF)
+        if cut:
+            add("card_cut_off", cut)
+            sent = None if sent is None else sent + int(cut)
+        missed = grown(_missed(before[name]), _missed(after[name]))
+        if missed:
+            conditions.append("INCOMPLETE")
+            reasons.append(f"{int(missed)} triggers were given to a reader of {name} that did not take them")
+    for reason, count in card_losses(before, after).items():
+        add(reason, count)
+        sent = None if sent is None else sent + count
+    return sent
+
+
+def _damaged(reports, routers):
+    """Whether an input found that something of what it was sent could not be read."""
+    statuses = [*reports, *(after for _, after in routers.values() if after)]
+    return any(value(status, "input", counter) for status in statuses for counter in _DAMAGE)
+
+
+def _frames(cards):
+    return any(one.get("type") not in (None, "FELIX") for status in cards.values() for one in (status or {}).get("functions") or ())
+
+
+def _missed(status):
+    followers = ((status or {}).get("trigger") or {}).get("followers")
+    return sum(one.get("missed", 0) for one in followers) if isinstance(followers, list) else None
+
+
+def _routers(routers, add, reasons, conditions):
+    """Chunks that routers took from their inputs; None if one did not say, or there are none."""
+    taken = 0
+    for name, (before, after) in sorted(routers.items()):
+        counts = {
+            key: grown(value(before, "chunks", key) or 0 if before else None, value(after, "chunks", key))
+            for key in ("sent", "published", "no_subscriber", "not_taken")
+        }
+        if counts["sent"] is None:
+            conditions.append("INCOMPLETE")
+            reasons.append(f"{name} did not say at the end what it had published")
+            taken = None
+            continue
+        for reason in ("no_subscriber", "not_taken"):
+            add(f"router_{reason}", counts[reason])
+        if counts["published"] is not None and counts["sent"] != counts["published"] + (counts["no_subscriber"] or 0) + (counts["not_taken"] or 0):
+            conditions.append("WRONG")
+            reasons.append(
+                f"{name} took {counts['sent']} chunks and accounts for {counts['published'] + (counts['no_subscriber'] or 0) + (counts['not_taken'] or 0)}"
+            )
+        taken = None if taken is None else taken + counts["sent"]
+    return taken if routers else None

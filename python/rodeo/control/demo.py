@@ -1,0 +1,188 @@
+"""`rodeo demo` through the control room: the page's address, launch, start, the same live on the terminal, stop after its time, close, and the summary
+of the run for the command, which reads its files back.
+
+    python -m rodeo.control.demo SYSTEM --seconds S --result FILE
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+from rodeo.control import place, status
+from rodeo.control.desk import Actor
+from rodeo.control.refused import Refused
+from rodeo.control.verbs import exit_status
+
+DEMO = Actor("demo", "shell", "expert")
+PLAIN_S = 5.0  # between two lines where there is no terminal
+END_AFTER_S = 20.0  # of a demo that was killed nothing is left for longer
+NO_ROOM = 4  # exit status: nothing was started, and the demo can run without a control room
+
+
+class Shown:
+    """The state of the run on stderr: a block that is redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, out=sys.stderr):
+        self.out, self.terminal, self._lines, self._next_s = out, out.isatty(), 0, 0.0
+
+    def say(self, line):
+        self.erase()
+        print(line, file=self.out, flush=True)
+
+    def show(self, document):
+        if self.terminal:
+            self.erase()
+            columns, rows = shutil.get_terminal_size()
+            lines = [line[:columns - 1] for line in status.text(document).splitlines()][:max(4, rows - 2)]
+            self.out.write("\n".join(lines) + "\n")
+            self.out.flush()
+            self._lines = len(lines)
+        elif document["state"] == "RUNNING" and document["numbers"].get("trigger_rate_hz") is not None and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + PLAIN_S
+            print(f"{status.span((document['run'] or {}).get('seconds')):>8}  {status.numbers(document['numbers'])}", file=self.out, flush=True)
+
+    def erase(self):
+        if self._lines:
+            self.out.write(f"\x1b[{self._lines}F\x1b[J")
+            self._lines = 0
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM: the first ends the run in order, a second changes nothing, the third aborts."""
+
+    def __init__(self):
+        self.count, self.asked, self.aborted = 0, asyncio.Event(), asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self._came)
+
+    def _came(self):
+        self.count += 1
+        self.asked.set()
+        if self.count >= 3:
+            self.aborted.set()
+
+
+async def shown(room, shown_at, work, also=()):
+    """Shows the document until `work` has ended or one of the events of `also` is set; returns the result of the work, which goes on in the second case."""
+    task = asyncio.ensure_future(work)
+    waited = [asyncio.ensure_future(event.wait()) for event in also]
+    try:
+        while not task.done() and not any(event.is_set() for event in also):
+            document = room.server.controller.document()
+            shown_at.show(document)
+            change = asyncio.ensure_future(room.server.controller.wait_change(document["sequence"]))
+            await asyncio.wait([task, change, *waited], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            change.cancel()
+        return await task if task.done() else None
+    finally:
+        for each in waited:
+            each.cancel()
+
+
+async def run_of(controller, room, seconds, view, interrupts):
+    """One run of so many seconds from its start. Returns the summary of stop, or of what was done instead."""
+    desk = room.desk
+
+    async def do(name, **arguments):
+        return await desk.do(DEMO, name, arguments)
+
+    await shown(room, view, do("launch"), ())
+    await shown(room, view, do("start", run_type="test", comment="rodeo demo"), ())
+    over = asyncio.ensure_future(_over(controller, seconds))
+    await shown(room, view, over, (interrupts.asked,))
+    over.cancel()
+    if interrupts.asked.is_set():
+        view.say("the run ends in order: triggers are held, buffers drain, files close")
+    if controller.document().get("run") is None:  # a rule has ended it
+        return None
+    stop = asyncio.ensure_future(do("stop"))
+    summary = await shown(room, view, stop, (interrupts.aborted,))
+    if interrupts.aborted.is_set() and not stop.done():
+        view.say("aborted: files that were not closed end in .writing; rodeo data recover saves what is in them")
+        await shown(room, view, do("abort"), ())
+        with contextlib.suppress(Refused):
+            await stop
+        return None
+    return summary
+
+
+async def _over(controller, seconds):
+    """The time of the run is over, or the run is."""
+    began_s = time.monotonic()
+    while time.monotonic() - began_s < seconds and (controller.document().get("run") is not None):
+        await asyncio.sleep(min(0.1, max(0.0, seconds - (time.monotonic() - began_s))))
+
+
+async def closed(controller, room, view):
+    """No process is left, whatever state the system is in."""
+    for name in ("close", "abort", "recover", "close"):
+        if controller.document()["state"] == "OFF":
+            return
+        with contextlib.suppress(Refused):
+            await shown(room, view, room.desk.do(DEMO, name, {}), ())
+
+
+async def demo(file, seconds):
+    """Runs it. Returns what the command is told: run, summary, report of the readout, page, and why it did not come to an end."""
+    from rodeo.control.controller import Controller
+    from rodeo.control.hosts.local import LocalHost
+    from rodeo.control.serve import Room, hold_room, listen_address
+    from rodeo.control.system import load
+
+    system = load(Path(file), place.rodeo_command(), check_classes=False)
+    controller = Controller(system, hosts={"local": LocalHost(system.name, system.directory / "agent", end_after_s=END_AFTER_S)})
+    room = Room(controller, system.name, listen_address(system.listen), lock=hold_room(system.name))
+    view, interrupts, told = Shown(), Interrupts(), {"run": None, "summary": None, "failure": ""}
+    try:
+        await controller.open()
+        await room.open()
+        view.say(f"page: {room.addresses['expert']}")
+        try:
+            told["summary"] = await run_of(controller, room, seconds, view, interrupts)
+        except Refused as refused:
+            told["failure"] = str(refused)
+            told["code"] = refused.code
+        last = controller.document().get("last_run") or controller.document().get("run") or {}
+        told.update(run=last.get("number"), condition=last.get("condition"), reason=last.get("reason"), directory=last.get("directory"), interrupted=interrupts.count)
+        trigger = (controller.observer.members["card"].status or {}).get("trigger") or {}
+        told.update(offered=trigger.get("offered"), accepted=trigger.get("accepted"))
+        if told["summary"] is None and not told["failure"]:
+            told["failure"] = last.get("reason") or "the run was ended"
+        await closed(controller, room, view)
+        if controller.document()["state"] != "OFF":
+            told["failure"] = told["failure"] or f"the system did not close: {controller.document().get('what')}"
+    finally:
+        view.erase()
+        await room.close()
+        await controller.close()
+    return told
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m rodeo.control.demo", description="One run of a system through its control room.")
+    parser.add_argument("system")
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--result", required=True, help="where the summary goes, as JSON")
+    options = parser.parse_args(argv)
+    try:
+        told = asyncio.run(demo(options.system, options.seconds))
+    except Refused as refused:
+        print(refused, file=sys.stderr)
+        return NO_ROOM if refused.code == "control.package" else exit_status(refused.code)
+    part = Path(options.result + ".part")
+    part.write_text(json.dumps(told))
+    os.replace(part, options.result)
+    if told["failure"]:
+        print(f"the demo ended before its time: {told['failure']}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

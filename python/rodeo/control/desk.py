@@ -1,0 +1,168 @@
+"""The desk where commands come in: who may, who has control, is it allowed now; then the controller does it, and the audit says so.
+
+Shell, Python and browser all end here, so that equal commands leave equal audit rows. What it needs of the controller (controller.py):
+
+    controller.document() -> dict                  the newest document, with `sequence`; not to be changed by the caller
+    await controller.wait_change(sequence)         returns as soon as the document's sequence is another one
+    await controller.command(name, arguments, actor: str) -> dict   done, or Refused; never cancelled from here
+    controller.set_lease(dict)                     the member `lease` of the document from now on; numbers a new document
+    controller.writer                              the run database (writer.py)
+
+What routes besides this one ask it for is in server.py.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from rodeo.control import commands
+from rodeo.control.lease import Lease
+from rodeo.control.refused import Refused
+
+LOG = logging.getLogger("rodeo.control.desk")
+BEYOND = 1000  # of the last number that was kept: those that were not are behind it
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who sends a command: name, whence (shell, python, browser), role (viewer, shifter, expert), address or user id for the log."""
+
+    name: str
+    whence: str
+    role: str
+    address: str = ""
+
+
+class Desk:
+    """One per controller; all of it on the controller's loop. `monotonic` in seconds, `utc_ns` in nanoseconds."""
+
+    def __init__(self, controller, *, monotonic, utc_ns):
+        self.controller, self.monotonic, self.utc_ns = controller, monotonic, utc_ns
+        self.lease = Lease()
+        self._shown = self._kept = self._keeping = None
+        self._tasks = set()
+
+    async def open(self):
+        """Fencing numbers go on where the last controller of this system ended."""
+        try:
+            last = await self.controller.writer.recall("lease.fence")
+        except Exception as error:
+            LOG.warning("the fencing number is not known: %s", error)
+            last = None
+        known = isinstance(last, int) and not isinstance(last, bool) and last >= 0
+        self.lease.fence = last + BEYOND if known else self.utc_ns() // 10**9
+        self._show()
+
+    async def do(self, actor: Actor, name: str, arguments, fence: int | None = None) -> dict:
+        """Does one command and returns its result, a small JSON object.
+        Refused: control.unknown_command, control.argument, control.role, control.not_holder, control.lease_held, control.stale_lease, or what
+        the controller says. Each but renewals leaves one audit row, refusals too. It goes on to its end even if whoever waits for it is gone."""
+        task = asyncio.ensure_future(self._do(actor, name, arguments, fence))
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return await asyncio.shield(task)
+
+    def _done(self, task):
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever asked may be gone
+
+    async def _do(self, actor, name, arguments, fence):
+        given = arguments
+        try:
+            known = commands.command(name)
+            given = commands.checked(name, arguments)
+            commands.allowed(name, given, actor.role)
+            if fence is not None and (not isinstance(fence, int) or isinstance(fence, bool)):
+                raise Refused("control.argument", "`fence` is no whole number", "")
+            await self.tick()
+            if known.control == "lease":
+                result = await self._about_control(actor, name, given, fence)
+            else:
+                if known.control == "needed":
+                    self._check_control(actor, fence)
+                    self._show()
+                result = await self.controller.command(name, given, actor.name) or {}
+                if self.lease.holder == actor.name:  # whoever waited a minute for a launch is still there
+                    self.lease.take(actor.name, self.monotonic())
+                    self._show()
+        except Refused as refused:
+            await self.audit(actor, name, given, "refused", f"{refused.code}: {refused.what}")
+            raise
+        except Exception as error:
+            LOG.exception("%s failed", name)
+            await self.audit(actor, name, given, "failed", f"{type(error).__name__}: {error}")
+            raise Refused("control.internal", f"`{name}` failed: {type(error).__name__}: {error}", "the log of the control room has the details") from error
+        if known.audit:
+            await self.audit(actor, name, given, "done", f"run {result['run']}" if isinstance(result.get("run"), int) else "")
+        return result
+
+    def _check_control(self, actor, fence):
+        """Whoever sends a command when nobody has control has it from now on; what was sent with a number from before is stale all the same."""
+        if self.lease.holder is None and fence is None:
+            self.lease.take(actor.name, self.monotonic())
+        self.lease.check(actor.name, fence)
+        self.lease.take(actor.name, self.monotonic())
+
+    async def _about_control(self, actor, name, arguments, fence):
+        now, lease, result = self.monotonic(), self.lease, {}
+        if name == "take":
+            result = {"fence": lease.take(actor.name, now, at_once=arguments["at_once"])}
+        elif name == "ask":
+            left = lease.ask(actor.name, now)
+            result = {"fence": lease.fence, "seconds": round(left, 1)}
+        elif name == "release":
+            if fence is not None and lease.holder == actor.name:
+                lease.check(actor.name, fence)
+            lease.release(actor.name, now)
+        else:
+            lease.renew(actor.name, fence, now)
+            result = {"fence": lease.fence}
+        self._show()
+        return result
+
+    async def tick(self):
+        """What time alone changes: to be called once a second."""
+        for what, who in self.lease.due(self.monotonic()):
+            await self.audit(Actor(who, "rule", "shifter"), "control", {}, "done", what)
+        self._show()
+
+    def _show(self):
+        """Tells the document of what has changed, and the database of the number. Nothing is awaited: between a check of control and what was checked nobody comes."""
+        lease = self.lease
+        until_ns = self.utc_ns() + int((lease.until_s - self.monotonic()) * 1e9) if lease.holder else None
+        before, self._shown = self._shown, (lease.holder, lease.fence, lease.asked_by, lease.until_s)
+        if self._shown == before:
+            return
+        self.controller.set_lease({"holder": lease.holder, "fence": lease.fence, "until_ns": until_ns, "asked_by": lease.asked_by})
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.ensure_future(self._keep())
+
+    async def _keep(self):
+        """Remembers the newest number, for the controller after this one."""
+        while self._kept != (fence := self.lease.fence):
+            try:
+                await self.controller.writer.remember("lease.fence", fence)
+            except Exception as error:
+                LOG.warning("the fencing number was not kept: %s", error)
+            self._kept = fence
+
+    async def audit(self, actor, command, arguments, outcome, detail):
+        """One row of the audit. A database that is gone is the journal's matter; nothing that is done waits for it to come back."""
+        arguments = arguments if isinstance(arguments, dict) else {}
+        try:
+            await self.controller.writer.audit(actor.name, actor.whence, actor.role, command[:60], _short(arguments), outcome, detail[:2000])
+        except Exception:
+            LOG.exception("the audit row of %s by %s was lost", command, actor.name)
+
+    async def close(self, patience_s=2.0):
+        """Waits a little for commands under way. What takes longer is the next controller's: it finds out how far this one came."""
+        tasks = {*self._tasks, *([self._keeping] if self._keeping else [])}
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience_s)
+
+
+def _short(arguments):
+    """What was refused may be of any size and shape."""
+    return {str(key)[:60]: value if isinstance(value, (bool, int, float)) or value is None else
+            [str(each)[:1000] for each in value[:100]] if isinstance(value, list) else str(value)[:20_000] for key, value in list(arguments.items())[:20]}

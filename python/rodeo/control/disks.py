@@ -1,0 +1,96 @@
+"""Where runs are written: a folder for each run, and a path for each process that leads to its place in the run that is under way.
+
+A readout is made ready before its run has a number, so it is told to write to `next/NAME`, a link: to a waiting place while it is held, and to
+`runs/NNNNNN/NAME` from just before it starts. A file that is open is not moved by that."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from rodeo.control.refused import Refused
+
+
+class Folders:
+    """The directory of a system. All calls block for as long as a file system takes for a name; nothing here reads or removes data."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.runs = self.directory / "runs"
+        self.next = self.directory / "next"
+        self.waiting = self.directory / "waiting"
+        self.reports = self.directory / "reports"
+        self.logs = self.directory / "logs"
+
+    def make(self):
+        """Refused(control.directory) if it cannot be written to."""
+        try:
+            for each in (self.directory, self.runs, self.next, self.waiting, self.reports, self.logs):
+                each.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused("control.directory", f"cannot make {error.filename}: {error.strerror}", "set control.directory to one that you may write to") from None
+
+    def run(self, number):
+        return self.runs / f"{number:06d}"
+
+    def place(self, process):
+        """What a process is told to write to."""
+        return self.next / process
+
+    def report(self, process, launch):
+        """Where a process writes its report when it ends; `launch` tells one life of it from the next."""
+        return self.reports / f"{process}.{launch}.json"
+
+    def hold(self, process, writers):
+        """Before a launch: the place leads to an empty waiting place, with a directory for each of several writers."""
+        waiting = self.waiting / process
+        shutil.rmtree(waiting, ignore_errors=True)  # it holds nothing but empty directories: files are opened when a run starts
+        self._lead(process, waiting, writers)
+
+    def assign(self, number, process, writers, name=None):
+        """Before a start: the place leads into the folder of the run, to one called `name` or as the process. Returns that."""
+        folder = self.run(number) / (name or process)
+        self._lead(process, folder, writers)
+        return folder
+
+    def free_number_of_folder(self):
+        """The largest run number that has a folder, 0 if there is none: no run is ever written into another one's folder."""
+        numbers = [int(each.name) for each in self.runs.iterdir() if each.name.isdigit()] if self.runs.is_dir() else []
+        return max(numbers, default=0)
+
+    def collect_report(self, number, process, report):
+        """Moves a report into the folder of its run, and returns where it is now (None if there is none)."""
+        folder = self.run(number)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            target = self.report_of(number, process)
+            os.replace(report, target)
+        except OSError:
+            return None
+        return target
+
+    def report_of(self, number, process):
+        return self.run(number) / f"{process}.report.json"
+
+    def _lead(self, process, target, writers):
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            if len(writers) > 1:
+                for each in writers:
+                    (target / each).mkdir(exist_ok=True)
+            part = self.next / f".{process}.part"
+            with contextlib.suppress(FileNotFoundError):
+                part.unlink()
+            part.symlink_to(os.path.relpath(target, self.next))
+            os.replace(part, self.next / process)
+        except OSError as error:
+            raise Refused("control.directory", f"cannot make {error.filename or target}: {error.strerror}", "see that the disk can be written to") from None
+
+
+def free_and_total(path):
+    """Bytes that this user may still write, and bytes of the file system; None if it cannot be looked at."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return None
+    return {"free": found.f_bavail * found.f_frsize, "total": found.f_blocks * found.f_frsize}

@@ -1,0 +1,145 @@
+"""The one document that shell, Python and page see: what the controller knows, as JSON."""
+
+import math
+
+ROW_KEYS = (
+    "number",
+    "type",
+    "state",
+    "condition",
+    "flags",
+    "asked_ns",
+    "first_event_ns",
+    "stopped_ns",
+    "seconds",
+    "holder",
+    "comment",
+    "directory",
+    "reason",
+)
+NUMBERS = (
+    "trigger_rate_hz",
+    "offered_rate_hz",
+    "dead_time_fraction",
+    "events",
+    "incomplete",
+    "incomplete_ppm",
+    "bytes_in_per_second",
+    "bytes_written_per_second",
+    "bytes_written",
+    "recording",
+    "disk_free_bytes",
+    "disk_seconds_left",
+)
+MOST_ALARMS = 100
+
+
+def build(
+    *,
+    sequence,
+    time_ns,
+    system,
+    build,
+    derived,
+    since_ns,
+    looks,
+    run=None,
+    act=None,
+    memory=None,
+    last_run=None,
+    numbers=None,
+    process_numbers=None,
+    limited_by=None,
+    links=None,
+    alarms=(),
+    lease=None,
+    refusals=None,
+    hosts=(),
+    database=None,
+    now_s=0.0,
+):
+    """The document. Everything is given and nothing asked for; what nobody knows is null; no value is infinite or not a number.
+
+    `system`: System; `build`: the controller's revision; `run`: RunRow or None; `last_run`: RunRow or None; `act`: Act or None; `alarms`: standing ones;
+    `hosts`: dicts as the document has them; `now_s`: monotonic, for `choice.until_ns`.
+    """
+    process_numbers = process_numbers or {}
+    return clean(
+        {
+            "sequence": sequence,
+            "time_ns": time_ns,
+            "system": {"name": system.name, "file": str(system.file), "directory": str(system.directory), "build": build, "sha256": system.sha256},
+            "state": derived.state,
+            "flags": list(derived.flags),
+            "since_ns": since_ns,
+            "what": derived.what,
+            "waiting_for": list(derived.waiting_for),
+            "act": act and {"name": act.name, "actor": act.actor, "began_ns": act.began_ns, "limit_s": act.limit_s},
+            "run": run and _row(run, derived.state) | {"choice": _choice(memory, system.choose_limit_s, time_ns, now_s)},
+            "last_run": last_run and _row(last_run, last_run.state),
+            "numbers": {key: (numbers or {}).get(key) for key in NUMBERS}
+            | {"chunks": (numbers or {}).get("chunks") or {"sent": None, "built": None, "lost": {}}},
+            "limited_by": limited_by,
+            "processes": [_process(look, derived, process_numbers.get(look.name)) for look in looks],
+            "links": links or {"total": None, "active": None, "removed": None, "bad": []},
+            "alarms": [alarm.as_json() for alarm in alarms[:MOST_ALARMS]],
+            "lease": lease or {"holder": None, "fence": 0, "until_ns": None, "asked_by": None},
+            "commands": dict(refusals or {}),
+            "hosts": list(hosts),
+            "database": database or {"state": "gone", "journal": 0},
+        }
+    )
+
+
+def _row(row, state):
+    return {key: getattr(row, key) for key in ROW_KEYS} | {"state": state, "flags": list(row.flags)}
+
+
+def _choice(memory, limit_s, time_ns, now_s):
+    """Who is lost, and until when somebody may choose; the limit itself runs on the monotonic clock."""
+    if memory is None or memory.choice is None:
+        return None
+    left_s = max(0.0, memory.choice.since_s + limit_s - now_s)
+    return {"process": memory.choice.process, "what": memory.choice.what, "until_ns": time_ns + int(left_s * 1e9)}
+
+
+def _process(look, derived, numbers):
+    member = look.member
+    phase = derived.phases.get(look.name)
+    return {
+        "name": look.name,
+        "class": member.process_class.name,
+        "kind": member.kind,
+        "host": member.host,
+        "role": member.role,
+        "phase": phase,
+        "pid": look.pid,
+        "since_ns": look.since_ns,
+        "seen_ns": look.seen_ns,
+        "exit": look.exit and {"status": look.exit.status, "signal": look.exit.signal, "core": look.exit.core},
+        "restarts": look.restarts,
+        "build": look.build,
+        "configuration_sha256": look.configuration_sha256,
+        "what": derived.broken.get(look.name) or derived.degraded.get(look.name) or (look.problems[0] if look.problems else ""),
+        "numbers": numbers or {"rate_hz": None, "events": None, "incomplete": None, "fill": None},
+        "cpu": look.cpu,
+        "rss_bytes": look.rss_bytes,
+    }
+
+
+def clean(value):
+    """`value` as JSON can carry it: numbers that are infinite or none are null, tuples are lists, keys are text."""
+    if isinstance(value, dict):
+        return {str(key): clean(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [clean(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+def delta(before, after):
+    """What of `after` differs from `before`, by top-level key, always with `sequence` and `time_ns`; all of it if `before` is None."""
+    if before is None:
+        return dict(after)
+    return {key: one for key, one in after.items() if key in ("sequence", "time_ns") or key not in before or before[key] != one}

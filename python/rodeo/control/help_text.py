@@ -1,0 +1,64 @@
+"""--help in the look of the `rodeo` command: usage, what it is for, tables of options and verbs, exit statuses, in lines that fit."""
+
+import argparse
+import shutil
+import textwrap
+
+from rodeo.control.refused import Refused
+
+EXITS = "0 done, 1 failed, 2 usage, 3 invalid configuration, 4 nobody there or timed out, 5 refused, 6 partial ({partial}), 7 {seven}"
+
+
+def columns():
+    return max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
+
+
+def wrapped(text, indent="  "):
+    return textwrap.fill(text, columns(), initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def table(rows):
+    """(name, text) in two columns."""
+    width, lines = max(len(name) for name, _ in rows) + 2, []
+    for name, text in rows:
+        lines += textwrap.wrap(text, columns(), initial_indent="  " + name.ljust(width), subsequent_indent=" " * (width + 2), break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def page(usages, what, *, tables=(), remark="", exits=""):
+    """A help: `usages` are lines, `tables` (title, rows)."""
+    parts = ["Usage\n" + "\n".join(f"  {usage}" for usage in usages)]
+    parts += [wrapped(what, "")] if what else []
+    parts += [f"{title}\n{table(rows)}" for title, rows in tables if rows]
+    parts += [wrapped(remark, "")] if remark else []
+    return "\n\n".join([*parts, f"Exit status\n{wrapped(exits)}"])
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what was wrong, and helps, as all of Rodeo does. `epilog` are the exit statuses."""
+
+    def error(self, message):
+        raise Refused("control.argument", f"{self.prog}: {message}", f"{self.prog} --help")
+
+    def format_help(self):
+        named = [action for action in self._actions if not action.option_strings]
+        usage = " ".join([self.prog, *(_shown(action) for action in named), "[options]"])
+        arguments = [(_shown(action), _sentence(action.help)) for action in named]
+        options = [(_flags(action), _sentence(action.help)) for action in self._actions if action.option_strings and not isinstance(action, argparse._HelpAction)]
+        return page([usage], self.description, tables=[("Arguments", arguments), ("Options", [*options, ("-h, --help", "This text")])], exits=self.epilog) + "\n"
+
+
+def _shown(action):
+    name = str(action.metavar or action.dest.upper())
+    return f"[{name}]" if action.nargs in ("?", "*") else name
+
+
+def _flags(action):
+    value = "" if action.nargs == 0 else " " + str(action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper()))
+    long = next((flag for flag in action.option_strings if flag.startswith("--")), "")
+    short = next((flag for flag in action.option_strings if not flag.startswith("--")), "")
+    return f"{short + ', ' if short else '    '}{long}{value}"
+
+
+def _sentence(text):
+    return (text or "")[:1].upper() + (text or "")[1:]

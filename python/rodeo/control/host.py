@@ -1,0 +1,123 @@
+"""A host as the controller has it, whoever launches there: what it can be asked, and what it answers."""
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field, fields
+
+from rodeo.control.refused import Refused
+
+MARK = "RODEO_PROCESS"  # in the environment of a process and of all that it starts: RUNTIME DIRECTORY:SYSTEM@HOST/NAME
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """What is started: `environment` is all that it gets, `tag` comes back with every list, `socket` is its control socket's file name or empty."""
+
+    name: str
+    argv: list
+    environment: dict
+    directory: str
+    tag: dict = field(default_factory=dict)
+    socket: str = ""
+    core: bool = True
+
+    def as_json(self):
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AgentProcess:
+    """A process that was launched and not forgotten. `state` running or exited; exit_status and signal are both None while it runs, and when nobody
+    saw the end (its agent was killed before). `core` is where its core is, or empty. `left`: pids of what it started and that outlived it."""
+
+    name: str
+    pid: int
+    started_ns: int  # UTC
+    state: str
+    exit_status: int | None = None
+    signal: int | None = None
+    core: str = ""
+    cpu_seconds: float | None = None
+    rss_bytes: int | None = None
+    log: str = ""
+    socket: str = ""
+    tag: dict = field(default_factory=dict)
+    left: list = field(default_factory=list)
+
+    def as_json(self):
+        return asdict(self)
+
+
+def process_of(answer):
+    """An AgentProcess of what an agent said. Refused(control.bad_answer) if it is none."""
+    try:
+        known = {one.name for one in fields(AgentProcess)}
+        process = AgentProcess(**{key: value for key, value in answer.items() if key in known})
+        if isinstance(process.name, str) and isinstance(process.pid, int) and process.state in ("running", "exited"):
+            return process
+    except (TypeError, AttributeError):
+        pass
+    raise Refused("control.bad_answer", f"an agent lists what is no process: {str(answer)[:80]}", "")
+
+
+class Host(ABC):
+    """All calls are of the controller's loop, may be made side by side, and raise Refused: `control.host_silent` if the host does not answer, else what
+    the agent says. No call ends a process but signal() and end()."""
+
+    name: str
+    launcher: str
+
+    @abstractmethod
+    async def open(self):
+        """Finds the agent of this system on the host, or starts it."""
+
+    @abstractmethod
+    async def close(self):
+        """Leaves the agent and what it runs alone; an agent with nothing to run ends by itself."""
+
+    @abstractmethod
+    async def request(self, verb, timeout_s=10.0, **arguments):
+        """What the agent answers (docs/protocols/agent.md)."""
+
+    @abstractmethod
+    async def ask(self, name, request, timeout_s):
+        """The reply of the control socket of a process. Refused: control.unreachable, control.no_answer, or what the process says."""
+
+    async def launch(self, spec):
+        """Starts a process and returns its AgentProcess. Refused: control.launched (the name runs already), control.launch (it cannot be started)."""
+        return process_of(await self.request("launch", timeout_s=30.0, spec=spec.as_json()))
+
+    async def signal(self, name, number):
+        """Sends a signal to the process. Refused(control.not_launched) if there is none."""
+        await self.request("signal", name=name, number=int(number))
+
+    async def end(self, name, grace_s):
+        """TERM, after `grace_s` KILL, to the process and all that it has started. Returns when they are gone, or were killed. Of an abort alone."""
+        await self.request("end", timeout_s=grace_s + 30.0, name=name, grace_s=grace_s)
+
+    async def list(self):
+        """Every AgentProcess that was launched and not forgotten."""
+        answer = await self.request("list")
+        if not isinstance(answer, list):
+            raise Refused("control.bad_answer", f"{self.name} does not list its processes", "")
+        return [process_of(each) for each in answer]
+
+    async def tail(self, name, lines, search=""):
+        """The last lines of the log, oldest first; of those that hold `search`. Empty if there is no log."""
+        return await self.request("tail", name=name, lines=int(lines), search=search)
+
+    async def forget(self, name):
+        """Takes away what is known of a process that has ended; its log stays. Refused(control.runs) if it or something that it started runs."""
+        await self.request("forget", name=name)
+
+    async def disk(self, path):
+        """{free, total} in bytes of the file system of `path`. Refused(control.disk)."""
+        return await self.request("disk", path=os.fspath(path))
+
+    async def sha256(self, paths):
+        """{path: hex} of files, read in a thread; those that cannot be read are not in it."""
+        return await self.request("sha256", timeout_s=3600.0, paths=[os.fspath(path) for path in paths])
+
+    async def read(self, path, most):
+        """At most `most` bytes of a text file's end, as text. Refused(control.file)."""
+        return await self.request("read", path=os.fspath(path), most=int(most))

@@ -1,0 +1,33 @@
+"""The launchers: each is a way to an agent on a host. A class of processes names hosts, and [[control.host]] says of what kind they are."""
+
+from rodeo.control.refused import Refused
+
+
+def hosts_of(system, patience=1.0):
+    """{name: Host} for every host that a class of the system names, and for this one; none is opened. Refused(control.launcher)."""
+    from rodeo.control.hosts.local import LocalHost
+
+    entries = {each.name: each for each in system.hosts}
+    hosts = {"local": LocalHost(system.name, system.directory, patience=patience)}
+    for name in sorted({member.host for member in system.members} - {"local"}):
+        hosts[name] = _host(system, entries.get(name), name, patience)
+    return hosts
+
+
+def _host(system, entry, name, patience):
+    # One agent keeps one directory: a host's logs, exits and what was launched there.
+    directory = system.directory / "hosts" / name
+    match entry.launcher if entry else None:
+        case "local":
+            from rodeo.control.hosts.local import LocalHost
+
+            return LocalHost(system.name, directory, name=name, patience=patience)
+        case "ssh":
+            from rodeo.control.hosts.ssh_host import SshHost
+
+            return SshHost(system.name, directory, name, entry.address, patience=patience)
+        case "slurm":
+            from rodeo.control.hosts.slurm_host import SlurmHost
+
+            return SlurmHost(system.name, directory, name, entry.address, patience=patience)
+    raise Refused("control.launcher", f"host {name}: there is no launcher `{entry.launcher if entry else '?'}`", "local, ssh or slurm")

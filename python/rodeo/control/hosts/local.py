@@ -1,0 +1,87 @@
+"""This host: its agent is found by its socket in the runtime directory, or started there."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rodeo.control import lines, place
+from rodeo.control.agent import LEASH_S, socket_of
+from rodeo.control.agent_client import LIMIT, AgentHost
+from rodeo.control.refused import Refused
+
+START_S = 30.0  # an interpreter begins in a fraction of a second on a machine that has time
+
+
+class LocalHost(AgentHost):
+    """`directory` is where the agent keeps logs and what it has launched. `end_after_s`: an agent that is started here ends what runs once nobody has
+    been connected for so long; None: never."""
+
+    def __init__(self, system, directory, *, name="local", patience=1.0, leash_s=LEASH_S, end_after_s=None):
+        super().__init__(name, "local", patience)
+        self.system, self.directory = system, Path(directory)
+        self.options = ["--leash", str(leash_s), *([] if end_after_s is None else ["--end-after", str(end_after_s)])]
+        self._sockets, self._agent = {}, None
+
+    async def connect(self):
+        path = socket_of(self.system, self.name)
+        deadline = time.monotonic() + START_S * self.patience
+        while True:
+            with contextlib.suppress(OSError):
+                return await asyncio.open_unix_connection(str(path), limit=LIMIT)
+            if not place.is_held(f"{path}.lock"):
+                if self._agent is not None and self._agent.poll() not in (None, 0):
+                    said = self._last_words()
+                    self._agent = None
+                    raise Refused("control.agent", f"the agent of {self.system} ended at once{': ' + said if said else ''}", f"its words are in {self._log()}")
+                if self._agent is None or self._agent.poll() is not None:
+                    self._start()
+            if time.monotonic() > deadline:
+                raise Refused("control.host_silent", f"the agent of {self.system} on this host does not answer", f"its words are in {self._log()}")
+            await asyncio.sleep(0.02)
+
+    def _log(self):
+        return self.directory / "agent.log"
+
+    def _last_words(self):
+        with contextlib.suppress(OSError):
+            return (self._log().read_text(errors="replace").strip().splitlines() or [""])[-1][:300]
+        return ""
+
+    def _start(self):
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            with open(self._log(), "ab") as log:
+                self._agent = subprocess.Popen(
+                    [sys.executable, "-B", "-m", "rodeo.control.agent", "--system", self.system, "--host", self.name, "--directory", str(self.directory.absolute()),
+                     *self.options],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/", env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3].absolute())})
+        except OSError as error:
+            raise Refused("control.agent", f"the agent of {self.system} cannot be started: {error.strerror}: {error.filename or ''}", "") from None
+
+    async def close(self):
+        await super().close()
+        if self._agent is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it stays if it has something to run
+                await asyncio.to_thread(self._agent.wait, 0.5)
+
+    async def launch(self, spec):
+        process = await super().launch(spec)
+        self._sockets[spec.name] = spec.socket
+        return process
+
+    async def list(self):
+        found = await super().list()
+        self._sockets = {process.name: process.socket for process in found}
+        return found
+
+    async def ask(self, name, request, timeout_s):
+        """Straight to the control socket: on one host nothing is won by a way through the agent."""
+        if name not in self._sockets:
+            await self.list()
+        if not self._sockets.get(name):
+            raise Refused("control.unreachable", f"{name} has no control socket here", "")
+        return await lines.ask(place.runtime_socket(self._sockets[name]), request, timeout_s)

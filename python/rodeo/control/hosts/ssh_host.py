@@ -1,0 +1,29 @@
+"""A host that is reached by ssh: its agent is found or started there, and the connection is a relay's standard input and output."""
+
+import os
+import shlex
+
+from rodeo.control.agent import LEASH_S
+from rodeo.control.hosts.remote import RemoteHost, with_environment
+from rodeo.control.refused import Refused
+
+# Never a question, for nobody is there to answer; a host that has gone is noticed within 15 s; nothing of this session is offered to it.
+OPTIONS = ("-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ControlPath=none",
+           "-o", "LogLevel=ERROR")
+
+
+class SshHost(RemoteHost):
+    """`address` is what ssh takes as a destination (user, port and keys of it are for ~/.ssh/config); $RODEO_SSH is the command, `ssh` if it is not set.
+    The agent outlives the connection."""
+
+    def __init__(self, system, directory, name, address="", *, patience=1.0, leash_s=LEASH_S):
+        super().__init__(system, directory, name, "ssh", patience)
+        self.address, self.leash_s = address or name, leash_s
+
+    async def way(self):
+        try:
+            command = shlex.split(os.environ.get("RODEO_SSH") or "ssh")
+        except ValueError as error:
+            raise Refused("control.launcher", f"RODEO_SSH cannot be read: {error}", "") from None
+        there = with_environment(self.relay("--start", str(self.directory.absolute()), "--leash", f"{self.leash_s:g}"))
+        return [*command, *OPTIONS, "--", self.address, shlex.join(there)]

@@ -1,0 +1,47 @@
+"""What the records of a journal leave when they are put together: facts remembered, the open run, alarms that stand. Pure; it answers while the database is gone."""
+
+import contextlib
+
+STANDING = ("cause", "severity", "raised_ns", "what", "value", "limit", "do", "process", "acked_by", "acked_ns", "cleared_ns")
+
+
+class Kept:
+    """Of one system. `last_number`: the largest run number seen. Values are JSON."""
+
+    def __init__(self, value=None):
+        value = value if isinstance(value, dict) else {}
+        self.remembered = dict(value.get("remembered") or {})
+        self.runs = {row["number"]: row for row in value.get("open_runs") or []}
+        self.alarms = {row["cause"]: row for row in value.get("alarms") or []}
+        self.last_number = int(value.get("last_number") or 0)
+
+    def as_json(self):
+        return {"remembered": self.remembered, "open_runs": list(self.runs.values()), "alarms": list(self.alarms.values()), "last_number": self.last_number}
+
+    def take(self, record):
+        """One record more, in order. One of another version, that lacks something, is left out."""
+        with contextlib.suppress(LookupError, TypeError):
+            self._take(record)
+
+    def _take(self, record):
+        kind = record.get("kind")
+        if kind == "remember":
+            self.remembered.pop(record["key"], None)
+            if record["value"] is not None:
+                self.remembered[record["key"]] = record["value"]
+        elif kind == "open":
+            self.last_number = max(self.last_number, record["number"])
+            self.runs = {record["number"]: row_of(record)}
+        elif kind == "close":
+            self.runs.pop(record["number"], None)
+        elif kind == "alarm":
+            if record["acked_by"] is not None and record["cleared_ns"] is not None:
+                self.alarms.pop(record["cause"], None)
+            else:
+                self.alarms[record["cause"]] = {name: record[name] for name in STANDING}
+
+
+def row_of(record):
+    """The row of a run that is open, as `open_runs` gives it."""
+    return {"number": record["number"], "system": record["system"], "type": record["type"], "state": "OPEN", "asked_ns": record["asked_ns"],
+            "first_event_ns": None, "holder": record["holder"], "comment": record["comment"], "build": record["build"], "flags": []}

@@ -1,0 +1,69 @@
+"""What is launched for a process of the system: its command, environment, control socket, and the exact configuration that it runs with."""
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from rodeo.control import overrides
+from rodeo.control.refused import Refused
+from rodeo.control.system import check, replaced
+
+VERB = {"readout": "readout", "router": "route", "emulator": "emulate"}
+HELD = ("readout", "emulator")  # kinds that wait for an order: a readout to start, an emulator to release triggers
+
+# Of the environment of the control room a process gets these, and no more: equal runs begin with equal environments.
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
+
+
+@dataclass(frozen=True)
+class Configured:
+    """The configuration of one process: the file's text, all effective values (key -> TOML text) and where each comes from, the settings over the file."""
+
+    file: str
+    text: str
+    values: dict
+    origins: dict
+    settings: tuple
+    sha256: str | None = None
+
+    def as_json(self):
+        return {"file": self.file, "text": self.text, "values": self.values, "origins": self.origins, "settings": list(self.settings), "sha256": self.sha256}
+
+
+def environment(runtime_directory):
+    """Of a process of the system, on this host."""
+    kept = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("RODEO_") or name.endswith("SAN_OPTIONS")}
+    return {**kept, "RODEO_RUNTIME_DIR": str(runtime_directory), "NO_COLOR": "1"}
+
+
+def command_line(member, rodeo, system, *, settings, report, run_directory):
+    """argv of a process. It is told where to leave its report, and waits for orders if its kind can."""
+    if member.kind == "program":
+        return [replaced(part, member, system, run_directory) for part in member.process_class.command]
+    argv = [str(rodeo), VERB[member.kind], str(member.process_class.configuration)]
+    for setting in settings:
+        argv += ["--set", setting]
+    argv += ["--json", str(report)]
+    if member.kind in HELD:
+        argv.append("--hold")
+    return argv
+
+
+async def configured(rodeo, file, settings):
+    """The Configured of a file with these settings, as `rodeo check` says it. Refused(control.configuration) with all that it finds wrong."""
+    try:
+        text = (await asyncio.to_thread(Path(file).read_bytes)).decode()  # byte for byte, whatever ends its lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused("control.configuration", f"cannot read {file}: {error}", "") from None
+    found = await asyncio.to_thread(check, rodeo, file, effective=True, overrides=settings)
+    if errors := [each for each in found["errors"] if isinstance(each, dict)]:
+        what = "; ".join(": ".join(part for part in (each.get("where"), each.get("what")) if part) for each in errors)
+        raise Refused("control.configuration", what[:2000], errors[0].get("next") or "")
+    return Configured(str(file), text, {each["key"]: each["value"] for each in found["values"]},
+                      {each["key"]: each.get("origin") for each in found["values"]}, tuple(settings), found.get("configuration_sha256"))
+
+
+def writers_of(member, before):
+    """Names of the file writers of a readout; none of anything else."""
+    return overrides.file_writers(before.values) if member.kind == "readout" else []

@@ -1,0 +1,214 @@
+"""What the controller has seen at one moment, as plain values: the only thing that the deciding modules are given. No clock, no I/O."""
+
+from dataclasses import dataclass, field
+
+from .sound import checked
+from .system import Member
+
+LOST_AFTER_POLLS = 3  # of a second each: unanswered, though the launcher says that the process is alive
+SILENT_AFTER_S = 30.0  # a process on a host that nobody reaches is lost when it has said nothing for so long
+
+# Ends in order: done; done, but data were lost; done, but bytes were wrong. The report says which, so none of them is a failed process.
+ORDERLY_EXITS = (0, 6, 7)
+
+PHASES = ("absent", "launching", "ready", "running", "draining", "done", "failed", "lost")
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a process ended, as its launcher says it. One of `status` and `signal` is None."""
+
+    status: int | None = None
+    signal: int | None = None
+    core: str | None = None
+
+    @property
+    def orderly(self):
+        return self.signal is None and self.status in ORDERLY_EXITS
+
+    def text(self):
+        if self.signal is not None:
+            return f"ended by signal {self.signal}" + (f", core {self.core}" if self.core else "")
+        return "ended" if self.status is None else f"ended with status {self.status}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One process as seen. `alive` is the launcher's word: True, False, None if its host says nothing. Ages are seconds on the monotonic clock.
+
+    `status` is what sound.checked() left of the last answer, None before the first. Nothing here is changed by who reads it.
+    """
+
+    member: Member
+    alive: bool | None = False
+    phase_said: str | None = None  # of the last status
+    exit: Exit | None = None
+    answered_age_s: float | None = None  # since the last answer; None: it has never answered
+    unanswered: int = 0  # polls since then
+    launched_age_s: float | None = None
+    status: dict | None = None
+    problems: tuple = ()  # of the last status, from sound.checked()
+    pid: int | None = None
+    build: str | None = None
+    configuration_sha256: str | None = None
+    expected_sha256: str | None = None  # None: nobody knows what it should be
+    expected_build: str | None = None
+    run_number: int | None = None  # that it says it has, in the phases running and draining
+    restarts: int = 0
+    since_ns: int | None = None  # UTC, for display: since when it is in this phase
+    seen_ns: int | None = None  # UTC, for display
+    cpu: float | None = None  # cores
+    rss_bytes: int | None = None
+
+    @property
+    def name(self):
+        return self.member.name
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """The open row of a run, as the database or the journal has it. `stopping`: an order to stop or abort it has been given."""
+
+    number: int
+    type: str = ""
+    state: str = "STARTING"
+    stopping: bool = False
+    condition: str | None = None
+    flags: tuple = ()
+    asked_ns: int | None = None
+    first_event_ns: int | None = None
+    stopped_ns: int | None = None
+    seconds: float | None = None
+    holder: str | None = None
+    comment: str = ""
+    directory: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Act:
+    """What is under way: launch, start, pause, resume, stop, abort, recover, close, go_on. `age_s` on the monotonic clock, `began_ns` UTC for display."""
+
+    name: str
+    actor: str = ""
+    age_s: float = 0.0
+    limit_s: float | None = None
+    began_ns: int | None = None
+
+    @property
+    def overdue(self):
+        return self.limit_s is not None and self.age_s > self.limit_s
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An essential process was lost in a run: somebody must choose. `since_s` is on the monotonic clock, which all processes of a boot share."""
+
+    process: str
+    since_s: float
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The few facts that cannot be derived. It is kept in the database (as_json, from_json), so that the next controller has it too.
+
+    `wanted`: what the holder asked for last: "ready" (launch, start, stop), "off" (close, abort), None if nobody knows.
+    `without`: members that the run goes on without. `held_for`: for whom the rules hold the trigger. `restarts`: monotonic seconds of each restart.
+    """
+
+    wanted: str | None = None
+    choice: Choice | None = None
+    without: frozenset = frozenset()
+    held_for: str | None = None
+    restarts: dict = field(default_factory=dict)  # name -> tuple of seconds
+    failed_s: dict = field(default_factory=dict)  # name -> when it was first seen failed, for the back-off
+
+    def as_json(self):
+        choice = self.choice and {"process": self.choice.process, "since_s": self.choice.since_s, "what": self.choice.what}
+        return {
+            "wanted": self.wanted,
+            "choice": choice,
+            "without": sorted(self.without),
+            "held_for": self.held_for,
+            "restarts": {name: list(times) for name, times in self.restarts.items()},
+        }
+
+    @staticmethod
+    def from_json(value, now_s):
+        """What as_json wrote; anything else gives what can be understood of it. Times after `now_s` are another boot's: they begin now."""
+        value = value if isinstance(value, dict) else {}
+        choice = value.get("choice")
+        if isinstance(choice, dict) and isinstance(choice.get("process"), str):
+            choice = Choice(choice["process"], _second(choice.get("since_s"), now_s), str(choice.get("what") or ""))
+        else:
+            choice = None
+        without = value.get("without")
+        restarts = value.get("restarts")
+        return Memory(
+            wanted=value.get("wanted") if value.get("wanted") in ("ready", "off") else None,
+            choice=choice,
+            without=frozenset(name for name in without if isinstance(name, str)) if isinstance(without, list) else frozenset(),
+            held_for=value.get("held_for") if isinstance(value.get("held_for"), str) else None,
+            restarts={name: tuple(_second(at, now_s) for at in times) for name, times in restarts.items() if isinstance(times, list)}
+            if isinstance(restarts, dict)
+            else {},
+        )
+
+
+def _second(value, now_s):
+    return min(float(value), now_s) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else now_s
+
+
+def phase_of(look):
+    """The phase of a process as the system sees it, one of PHASES."""
+    if look.alive is False:
+        if look.exit is not None:
+            return "done" if look.exit.orderly else "failed"
+        return "absent"
+    if look.alive is None:  # its host says nothing: what it was, until it has been silent for too long
+        if look.answered_age_s is None:
+            return "absent" if look.launched_age_s is None else ("lost" if look.launched_age_s >= SILENT_AFTER_S else "launching")
+        if look.answered_age_s >= SILENT_AFTER_S:
+            return "lost"
+        return _said(look)
+    if look.member.kind == "program":
+        return "running"
+    if look.answered_age_s is None:
+        return "launching"
+    if look.unanswered >= LOST_AFTER_POLLS and look.answered_age_s >= LOST_AFTER_POLLS:
+        return "lost"
+    return _said(look)
+
+
+def _said(look):
+    said = look.phase_said
+    if said in ("launching", "ready", "running", "draining", "failed"):
+        return said
+    if said in ("stopped", "done"):  # it is at its end, and not gone: its exit will say how it was
+        return "draining"
+    if said == "prepared":
+        return "launching"
+    if look.member.kind == "readout":
+        return "lost"  # one that answers what nobody understands cannot be relied upon
+    return "running"  # a card or a router that answers serves
+
+
+def look_at(member, raw_status, **seen):
+    """The Look of one process: `raw_status` is its last answer as it came (None: it has never answered), `seen` are the other fields."""
+    if raw_status is None:
+        return Look(member, **seen)
+    status, problems = checked(member.kind, raw_status)
+    said = status.get("process") or {}
+    run = status.get("run") or {}
+    phase = said.get("phase") or status.get("phase")
+    return Look(
+        member,
+        phase_said=phase,
+        status=status,
+        problems=problems,
+        build=said.get("build"),
+        configuration_sha256=said.get("configuration_sha256"),
+        run_number=run.get("number") if phase in ("running", "draining") else None,
+        **{"pid": said.get("pid"), **seen},
+    )

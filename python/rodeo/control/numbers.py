@@ -1,0 +1,236 @@
+"""Rates and sums of the whole system from two looks at its processes; what nobody knows is None, never 0."""
+
+from dataclasses import dataclass
+
+LEAST_SECONDS = 0.5  # a rate needs two looks so far apart
+LEAST_WRITING_SECONDS = 5.0  # files are written in bursts: before, nobody knows how fast they grow
+CARD_LOSSES = (
+    "chunks_dropped",
+    "chunks_lost",
+    "chunks_corrupted",
+    "chunks_unmapped",
+    "chunks_link_down",
+    "frames_dropped",
+    "frames_lost",
+    "frames_corrupted",
+    "frames_link_down",
+)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Statuses at one moment: {process: (kind, what sound.checked() left of its status, or None)}. `time_s` is monotonic."""
+
+    time_s: float
+    statuses: dict
+    disk_free_bytes: int | None = None
+
+    def of(self, kind):
+        """{name: status} of the processes of a kind that have a status."""
+        return {name: status for name, (its_kind, status) in self.statuses.items() if its_kind == kind and status}
+
+
+def value(status, *path):
+    """The number at `path` of a status, None if it is not there."""
+    for key in path:
+        status = status.get(key) if isinstance(status, dict) else None
+    return status if isinstance(status, (int, float)) and not isinstance(status, bool) else None
+
+
+def total(values):
+    """The sum of those that are known, None if none is."""
+    known = [one for one in values if one is not None]
+    return sum(known) if known else None
+
+
+def grown(before, after):
+    """By how much a counter grew; None if one of the two is not known, or it began anew."""
+    return None if before is None or after is None or after < before else after - before
+
+
+def events_of(status):
+    """Events that a readout has built: fragments of each of its ROBs."""
+    built = value(status, "fragments", "built")
+    return None if built is None else int(built // max(1, len(status.get("robs") or ())))
+
+
+def authorities(moment):
+    """{emulator: status} of those that assign triggers, and follow nobody."""
+    return {
+        name: status
+        for name, status in moment.of("emulator").items()
+        if isinstance(status.get("trigger"), dict) and not status["trigger"].get("link")
+    }
+
+
+def numbers(before, after, *, cards_at_start=None):
+    """The `numbers` of the document. `before`: the Moment that rates are taken from, or None (then no rate is known).
+    `cards_at_start`: {emulator: status when the run began}, None outside of a run."""
+    readouts = after.of("readout")
+    chosen = authorities(after)
+    offered, accepted = _rates(before, after, chosen, ("trigger", "offered")), _rates(before, after, chosen, ("trigger", "accepted"))
+    rate = max((one for one in accepted.values() if one is not None), default=None)
+    if rate is None and not chosen:
+        rate = min((one for one in (_event_rate(before, after, name) for name in readouts) if one is not None), default=None)
+    both = [(offered[name], accepted[name]) for name in chosen if offered[name] is not None and accepted[name] is not None]
+    said = [status for status in readouts.values() if not chosen]  # an input that generates its triggers itself knows what it vetoed
+    offered_sum, accepted_sum = sum(one for one, _ in both), sum(one for _, one in both)
+    events = min((one for one in map(events_of, readouts.values()) if one is not None), default=None)
+    built = total(value(status, "fragments", "built") for status in readouts.values())
+    incomplete = total(value(status, "fragments", "incomplete") for status in readouts.values())
+    written = total(value(status, "bytes", "written") for status in readouts.values())
+    return {
+        "trigger_rate_hz": rate,
+        "offered_rate_hz": max(
+            (one for one in [*offered.values(), *(value(status, "offered_rate_hz") for status in said)] if one is not None), default=None
+        ),
+        "dead_time_fraction": max(0.0, 1 - accepted_sum / offered_sum)
+        if offered_sum > 0
+        else max((one for one in (value(status, "dead_time_fraction") for status in said) if one is not None), default=None),
+        "events": events,
+        "incomplete": incomplete,
+        "incomplete_ppm": 1e6 * incomplete / built if built and incomplete is not None else None,
+        "bytes_in_per_second": total(_rates(before, after, readouts, ("bytes", "in")).values()),
+        "bytes_written_per_second": total(_rates(before, after, readouts, ("bytes", "written")).values()),
+        "bytes_written": written,
+        "recording": _recording(readouts),
+        "disk_free_bytes": after.disk_free_bytes,
+        "disk_seconds_left": _seconds_left(readouts, after.disk_free_bytes),
+        "chunks": _chunks(readouts, after, cards_at_start),
+    }
+
+
+def _rates(before, after, statuses, path):
+    """{name: counter per second or None}."""
+    seconds = after.time_s - before.time_s if before else 0
+    if not seconds >= LEAST_SECONDS:
+        return dict.fromkeys(statuses)
+    earlier = {name: status for name, (_, status) in before.statuses.items()}
+    growths = {name: grown(value(earlier.get(name), *path), value(status, *path)) for name, status in statuses.items()}
+    return {name: None if growth is None else growth / seconds for name, growth in growths.items()}
+
+
+def _event_rate(before, after, name):
+    seconds = after.time_s - before.time_s if before else 0
+    if not seconds >= LEAST_SECONDS:
+        return None
+    growth = grown(events_of(before.statuses.get(name, (None, None))[1]), events_of(after.statuses[name][1]))
+    return None if growth is None else growth / seconds
+
+
+def _recording(readouts):
+    """True if a consumer of a readout writes files; None if no readout has said what it has."""
+    said = [status["consumers"] for status in readouts.values() if isinstance(status.get("consumers"), dict)]
+    return any(value(one, "counters", "bytes_written") is not None for consumers in said for one in consumers.values()) if said else None
+
+
+def _seconds_left(readouts, free_bytes):
+    """How long the disk lasts at the mean speed of the run so far: files are written in bursts of megabytes."""
+    speed = 0.0
+    for status in readouts.values():
+        seconds, written = value(status, "run", "seconds"), value(status, "bytes", "written")
+        if seconds is None or written is None or seconds < LEAST_WRITING_SECONDS:
+            continue
+        speed += written / seconds
+    return free_bytes / speed if free_bytes is not None and speed > 0 else None
+
+
+def _chunks(readouts, after, cards_at_start):
+    lost = {}
+    for status in readouts.values():
+        for reason, count in ((status.get("chunks") or {}).get("lost") or {}).items():
+            lost[reason] = lost.get(reason, 0) + count
+    sent = total(value(status, "chunks", "sent") for status in readouts.values())
+    if cards_at_start is not None:
+        for reason, count in card_losses(cards_at_start, after.of("emulator")).items():
+            lost[reason] = lost.get(reason, 0) + count
+            sent = None if sent is None else sent + count
+    return {
+        "sent": sent,
+        "built": total(value(status, "chunks", "built") for status in readouts.values()),
+        "lost": {name: count for name, count in lost.items() if count},
+    }
+
+
+def card_losses(before, after):
+    """{reason: chunks} that emulated cards lost between two statuses of {emulator: status}, by the names of the demo: card_dropped and so on."""
+    lost = {}
+    for name, status in after.items():
+        if not before.get(name):
+            continue
+        for counter in CARD_LOSSES:
+            growth = grown(functions_sum(before[name], "counters", counter), functions_sum(status, "counters", counter))
+            if growth:
+                reason = "card_" + counter.split("_", 1)[1]
+                lost[reason] = lost.get(reason, 0) + int(growth)
+    return lost
+
+
+def functions_sum(status, *path):
+    """The sum over the functions of an emulator, a counter that a function does not have being 0; None without functions."""
+    functions = (status or {}).get("functions")
+    if not isinstance(functions, list):
+        return None
+    return sum(value(one, *path) or 0 for one in functions)
+
+
+def of_process(name, before, after):
+    """The `numbers` of one process in the document: rate_hz (events, or triggers of a card), events, incomplete, fill (0 to 1, of its fullest queue)."""
+    kind, status = after.statuses.get(name, (None, None))
+    answer = {"rate_hz": None, "events": None, "incomplete": None, "fill": None}
+    if not status:
+        return answer
+    if kind == "readout":
+        fills = [one for one in (status.get("queue_fill") or {}).values()] + [
+            one["pool_fill"] for one in status.get("robs") or () if "pool_fill" in one
+        ]
+        incomplete = value(status, "fragments", "incomplete")
+        answer.update(
+            rate_hz=_event_rate(before, after, name), events=events_of(status), incomplete=incomplete, fill=min(1.0, max(fills)) if fills else None
+        )
+    elif kind == "emulator":
+        answer.update(rate_hz=_rates(before, after, {name: status}, ("trigger", "accepted"))[name], events=value(status, "trigger", "accepted"))
+    elif kind == "router":
+        rate, links = _rates(before, after, {name: status}, ("chunks", "sent"))[name], value(status, "links")
+        fills = [
+            one["pages_filled"] / one["page_slots"] for one in status.get("subscribers") or () if one.get("page_slots") and "pages_filled" in one
+        ]
+        answer.update(rate_hz=rate / links if rate is not None and links else None, fill=min(1.0, max(fills)) if fills else None)
+    return answer
+
+
+def limited_by(before, after):
+    """None or {"process", "stage"}: what holds the data up, the first cause: what is furthest down the data's way, for all before it feel it."""
+    for name, status in after.of("readout").items():
+        if status.get("limited_by_now") not in (None, "", "nothing"):
+            return {"process": name, "stage": status["limited_by_now"]}
+    if before is None:
+        return None
+    for name, status in after.of("router").items():
+        earlier = before.statuses.get(name, (None, None))[1] or {}
+        waits = {one["name"]: one.get("waits", 0) for one in earlier.get("subscribers") or ()}
+        longest = max(status.get("subscribers") or (), key=lambda one: one.get("waits", 0) - waits.get(one["name"], 0), default=None)
+        if longest and waits.get(longest["name"]) is not None and longest.get("waits", 0) > waits[longest["name"]]:
+            return {"process": name, "stage": f"waits for {longest['name']}"}
+    for name, status in authorities(after).items():
+        earlier = before.statuses.get(name, (None, None))[1]
+        if grown(value(earlier, "trigger", "vetoed", "busy"), value(status, "trigger", "vetoed", "busy")):
+            return {"process": name, "stage": f"busy: {status['trigger'].get('busy_card') or 'a card'}"}
+    return None
+
+
+def links_of(moment, most=16):
+    """The `links` of the document: totals, and the worst `most` (removed ones first, then by missing and bad chunks)."""
+    readouts = {name: status for name, status in moment.of("readout").items() if "robs" in status}
+    if not readouts:
+        return {"total": None, "active": None, "removed": None, "bad": []}
+    bad, count, active, removed = [], 0, 0, 0
+    for name, status in readouts.items():
+        for rob in status["robs"]:
+            for one in rob.get("links") or ():
+                state = one.get("state")
+                count, active, removed = count + 1, active + (state == "active"), removed + (state == "removed")
+                if one.get("missing") or one.get("bad") or state not in (None, "active"):
+                    bad.append({"process": name, "fid": one["fid"], "missing": one.get("missing"), "bad": one.get("bad"), "state": state})
+    bad.sort(key=lambda row: (row["state"] in (None, "active"), -(row["missing"] or 0) - (row["bad"] or 0), row["fid"]))
+    return {"total": count, "active": active, "removed": removed, "bad": bad[:most]}

@@ -1,0 +1,96 @@
+"""Tables and properties for a terminal, JSON or CSV, as the `rodeo` command prints them: units in titles, base units in JSON keys, numbers to the right."""
+
+import csv
+import io
+import json
+import os
+import sys
+import unicodedata
+
+STYLES = {"good": "32", "warning": "33", "bad": "31", "faint": "2", "strong": "1"}
+
+
+class Cell:
+    """`value` is what JSON and CSV have, `text` what a terminal shows instead of it, `style` of STYLES."""
+
+    def __init__(self, value, text=None, style=None):
+        self.value, self.style = value, style
+        self.text = _shown(value) if text is None else text
+
+
+def _shown(value):
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_shown, value)) or "-"
+    return str(value)
+
+
+def number(value, unit=1.0, digits=0):
+    """A Cell of a number that is shown in a unit; None stays unknown."""
+    return Cell(value, None if value is None else f"{value / unit:,.{digits}f}".replace(",", " "))
+
+
+def colours():
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def plain(text):
+    """Text of a database as a terminal may have it: no control character reaches it."""
+    return "".join(" " if each in "\n\r\t" else "?" if unicodedata.category(each) in ("Cc", "Cf", "Cs") else each for each in text)
+
+
+def width(text):
+    """Columns of a terminal."""
+    return sum(0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def table(titles, rows, styled=None):
+    """Lines of a table of Cells. Columns in which every value is a number, or unknown, stand to the right."""
+    styled = colours() if styled is None else styled
+    shown = [[plain(cell.text) for cell in row] for row in rows]
+    widths = [max([width(title), *(width(row[index]) for row in shown)]) for index, title in enumerate(titles)]
+    right = [bool(rows) and all(row[index].value is None or (isinstance(row[index].value, (int, float)) and not isinstance(row[index].value, bool)) for row in rows)
+             for index in range(len(titles))]
+
+    def line(texts, styles):
+        fields = []
+        for index, text in enumerate(texts):
+            blanks = " " * (widths[index] - width(text))
+            fields.append(_styled(blanks + text if right[index] else text + blanks, styles[index], styled))
+        return "  ".join(fields).rstrip()
+
+    return [line(titles, ["strong"] * len(titles)), *(line(texts, [cell.style for cell in row]) for texts, row in zip(shown, rows))]
+
+
+def properties(entries, styled=None):
+    """Lines of [(title, Cell)]."""
+    styled = colours() if styled is None else styled
+    widest = max((width(title) for title, _ in entries), default=0)
+    return [f"{title}{' ' * (widest - width(title))}  {_styled(plain(cell.text), cell.style, styled)}".rstrip() for title, cell in entries]
+
+
+def _styled(text, style, styled):
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if styled and style in STYLES and text.strip() else text
+
+
+def csv_text(keys, rows):
+    """CSV of rows of plain values: lists as words, objects as JSON, unknown is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(keys)
+    for row in rows:
+        writer.writerow([_field(each) for each in row])
+    return out.getvalue()
+
+
+def _field(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+        return " ".join(value)
+    return json.dumps(value) if isinstance(value, (list, tuple, dict)) else value

@@ -1,0 +1,40 @@
+"""What goes on while a command is waited for: lines on stderr as the room's document tells of them."""
+
+import contextlib
+import sys
+import threading
+
+from rodeo.control.refused import Refused
+
+FIRST_S = 1.0  # what is done by then needs no words
+
+
+@contextlib.contextmanager
+def shown(open_client, stream=None):
+    """Within it, whom the room waits for is printed, each state of things once. `open_client` makes a client of this thread's own."""
+    over = threading.Event()
+    thread = threading.Thread(target=_watch, args=(open_client, over, stream or sys.stderr), daemon=True, name="progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5.0)
+
+
+def _watch(open_client, over, stream):
+    said = None
+    with contextlib.suppress(Refused):
+        if over.wait(FIRST_S):
+            return
+        with open_client() as client:
+            document = client.status()
+            while not over.is_set():
+                waiting = document.get("waiting_for") or []
+                words = f"{document['state']}: " + ("; ".join(waiting[:4]) + (f" and {len(waiting) - 4} more" if len(waiting) > 4 else "") if waiting else document.get("what") or "...")
+                whom = (document["state"], tuple(each.split(":")[0] for each in waiting))
+                if whom != said and not over.is_set():
+                    print(words, file=stream, flush=True)
+                    said = whom
+                document = client.get("/api/state", after=document["sequence"], wait=1)
+                over.wait(0.5)

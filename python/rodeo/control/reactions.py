@@ -1,0 +1,149 @@
+"""What happens by itself, and nothing else does: mark, hold the trigger, restart, stop in order, finish what a dead controller began.
+
+Never: start a run after an error, restart an essential process in a run, end by force what drains or writes, change a configuration, take control, clear an
+alarm, delete data. So no Reaction of such a kind exists.
+"""
+
+from dataclasses import dataclass, replace
+
+from .looks import Choice, Memory
+
+KINDS = ("mark", "hold", "release", "restart", "stop", "undo_start", "relaunch", "close")
+MOST_RESTARTS = 3
+RESTART_WINDOW_S = 600.0
+BACK_OFF_S = (1.0, 4.0, 16.0)
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """What is to be done, in the order given. "mark": put `flags` on the run's row. "hold", "release": the trigger. "restart": `process`, once.
+    The others are acts, at most one in an answer, and none while an act is under way. `why` stands in the audit and on the page."""
+
+    kind: str
+    why: str
+    process: str | None = None
+    flags: tuple = ()
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The disk that the run is written to; None where nobody knows (then no rule follows)."""
+
+    free_bytes: int | None = None
+    seconds_left: float | None = None
+    stop_bytes: int = 0
+    least_seconds: float = 0.0
+
+    @property
+    def too_full(self):
+        """Why a run has to stop, or None."""
+        if self.free_bytes is not None and self.free_bytes < self.stop_bytes:
+            return f"disk: {self.free_bytes / 1e9:.2f} GB are free, the limit is {self.stop_bytes / 1e9:.2f} GB"
+        if self.seconds_left is not None and self.seconds_left < self.least_seconds:
+            return f"disk: full in {self.seconds_left:.0f} s, the limit is {self.least_seconds:.0f} s"
+        return None
+
+
+def react(derived, looks, *, run=None, act=None, memory=None, now_s, choose_limit_s=30.0, disk=None):
+    """(tuple of Reactions, the Memory from now on). Called at each look; the caller does them in their order, and keeps the memory in the database too.
+    `now_s`: monotonic."""
+    memory = memory or Memory()
+    reactions = []
+    memory = _about_the_lost(derived, run, act, memory, now_s, reactions)
+    memory = _restarts(derived, looks, run, act, memory, now_s, reactions)
+    if act is None:
+        one = _act(derived, run, memory, now_s, choose_limit_s, disk or Disk())
+        if one:
+            reactions.append(one)
+    if run is not None and derived.flags and "DEGRADED" in derived.flags and "DEGRADED" not in run.flags:
+        reactions.append(Reaction("mark", derived.what, flags=("DEGRADED",)))
+    return tuple(reactions), memory
+
+
+def _about_the_lost(derived, run, act, memory, now_s, reactions):
+    """Holds the trigger for an essential process that was lost in a run, asks for a choice, and goes on when it is there again."""
+    if run is None:
+        return replace(memory, choice=None, held_for=None, without=frozenset())
+    if run.stopping or derived.state not in ("RUNNING", "PAUSED") or (act is not None and act.name not in ("pause", "resume", "go_on")):
+        return memory
+    if derived.broken:
+        name = memory.choice.process if memory.choice and memory.choice.process in derived.broken else next(iter(derived.broken))
+        if memory.choice is None or memory.choice.process != name:
+            since = memory.choice.since_s if memory.choice else now_s
+            memory = replace(memory, choice=Choice(name, since, derived.broken[name]))
+        if derived.held is False:
+            reactions.append(Reaction("hold", f"{name} {derived.broken[name]}", process=name))
+            memory = replace(memory, held_for=name)
+        return memory
+    if memory.choice is not None:  # it answers again, or the run goes on without it
+        memory = replace(memory, choice=None)
+    if memory.held_for is not None:
+        if derived.held and act is None:
+            reactions.append(
+                Reaction(
+                    "release",
+                    f"{memory.held_for} is there again" if memory.held_for not in memory.without else f"the run goes on without {memory.held_for}",
+                )
+            )
+        elif derived.held is False:
+            memory = replace(memory, held_for=None)
+    return memory
+
+
+def _restarts(derived, looks, run, act, memory, now_s, reactions):
+    failed_s = {}
+    restarts = memory.restarts
+    for look in looks:
+        name, one = look.name, look.member.process_class
+        if derived.phases.get(name) != "failed" and not (derived.phases.get(name) == "done" and not one.per_run):
+            continue
+        failed_s[name] = min(memory.failed_s.get(name, now_s), now_s)
+        if act is not None or not _may_restart(derived, one, name, run, memory):
+            continue
+        recent = tuple(at for at in restarts.get(name, ()) if now_s - at < RESTART_WINDOW_S)
+        if len(recent) >= MOST_RESTARTS or now_s - failed_s[name] < BACK_OFF_S[len(recent)]:
+            continue
+        restarts = {**restarts, name: (*recent, now_s)}
+        del failed_s[name]
+        reactions.append(Reaction("restart", f"restart {len(recent) + 1} of {MOST_RESTARTS}", process=name))
+    return replace(memory, failed_s=failed_s, restarts=restarts)
+
+
+def _may_restart(derived, one, name, run, memory):
+    if one.restart == "never" or memory.wanted == "off" or derived.foreign or name in memory.without:
+        return False
+    if run is None:
+        return memory.wanted == "ready" and derived.state in ("READY", "ERROR", "LAUNCHING")
+    if one.restart != "in_run" or one.role == "essential" or name in derived.broken:
+        return False  # an essential process, or one too many of a class, is somebody's choice
+    return derived.state in ("RUNNING", "PAUSED") and not run.stopping
+
+
+def gone_on(memory, derived):
+    """The Memory after somebody chose to go on without what is lost: the trigger is released for the others (that is the caller's, or the next reaction)."""
+    return replace(memory, without=memory.without | frozenset(derived.broken), choice=None)
+
+
+def given_up(memory, name, now_s):
+    """Whether a process that failed will not be restarted by itself any more."""
+    return sum(now_s - at < RESTART_WINDOW_S for at in memory.restarts.get(name, ())) >= MOST_RESTARTS
+
+
+def _act(derived, run, memory, now_s, choose_limit_s, disk):
+    if derived.heal == "stop":
+        orderly = run.stopping or all(derived.phases[name] == "done" for name in derived.broken)
+        return Reaction("stop", derived.what, flags=() if orderly else ("INTERRUPTED",))
+    if derived.heal is not None:
+        return Reaction(derived.heal, derived.what)
+    if run is None or derived.state not in ("RUNNING", "PAUSED"):
+        return None
+    if disk.too_full:
+        return Reaction("stop", disk.too_full)
+    if memory.choice is not None and now_s - memory.choice.since_s >= choose_limit_s:
+        ended = set(derived.broken) <= set(derived.ended)
+        return Reaction(
+            "stop",
+            f"{memory.choice.process} {memory.choice.what}, and nobody chose for {choose_limit_s:.0f} s",
+            flags=() if ended else ("INTERRUPTED",),
+        )
+    return None

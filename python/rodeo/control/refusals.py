@@ -1,0 +1,161 @@
+"""Why a command is refused now: one table for shell, Python and the page's disabled buttons, so that all of them say the same."""
+
+COMMANDS = ("launch", "start", "pause", "resume", "go_on", "stop", "abort", "recover", "close")
+
+
+def refusals(
+    derived,
+    *,
+    run=None,
+    act=None,
+    memory=None,
+    database_good=True,
+    disk_free_bytes=None,
+    disk_stop_bytes=0,
+    disk_seconds_left=None,
+    disk_time_s=0.0,
+    alarms=(),
+):
+    """{command: None if it may be given now, else the reason, one sentence}. Pure. Who may give it (role, lease) is asked elsewhere.
+
+    `alarms`: the standing ones (alarms.Alarm); `disk_seconds_left` counts for a start only if it is known.
+    """
+    seen = _Situation(derived, run, act, memory, alarms)
+    seen.database_good = database_good
+    seen.disk = _disk(disk_free_bytes, disk_stop_bytes, disk_seconds_left, disk_time_s)
+    return {command: _RULES[command](seen) for command in COMMANDS}
+
+
+def allowed(answer):
+    """Names of the commands that may be given, in the order in which they are used."""
+    return tuple(command for command in COMMANDS if answer.get(command) is None)
+
+
+class _Situation:
+    def __init__(self, derived, run, act, memory, alarms):
+        self.derived, self.state, self.run, self.act, self.alarms = derived, derived.state, run, act, alarms
+        self.choice = memory.choice if memory else None
+
+    @property
+    def busy(self):
+        """Another act is under way."""
+        return f"`{self.act.name}` is under way" if self.act else None
+
+    @property
+    def blind(self):
+        return f"host {', '.join(self.derived.silent)} is silent: nobody knows what runs there" if self.derived.silent else None
+
+    def not_in(self, *states):
+        if self.state in states:
+            return None
+        return (
+            f"the system is {self.state}"
+            + (f" ({self.derived.what})" if self.state == "ERROR" and self.derived.what else "")
+            + f", not {' or '.join(states)}"
+        )
+
+
+def _disk(free, stop, seconds, least_seconds):
+    if free is not None and free < stop:
+        return f"the disk has {free / 1e9:.1f} GB free, and runs need {stop / 1e9:.1f} GB (control.disk_stop)"
+    if seconds is not None and seconds < least_seconds:
+        return f"the disk is full in {seconds:.0f} s, and runs need {least_seconds:.0f} s (control.disk_time)"
+    return None
+
+
+def _launch(seen):
+    if seen.run:
+        return f"run {seen.run.number} is open"
+    return seen.busy or seen.not_in("OFF") or seen.blind
+
+
+def _start(seen):
+    if seen.run:
+        return f"run {seen.run.number} is open"
+    reason = seen.busy or seen.not_in("READY") or seen.blind
+    if reason:
+        return reason
+    if not seen.database_good:
+        return "the run database is not there: no run number can be taken"
+    if seen.disk:
+        return seen.disk
+    for alarm in seen.alarms:
+        if alarm.severity == "alarm" and alarm.acked_by is None and alarm.cleared_ns is None:
+            return f"an alarm is not acknowledged: {alarm.what}"
+    return None
+
+
+def _pause(seen):
+    if not seen.run:
+        return "no run is open"
+    if seen.busy:
+        return seen.busy
+    if seen.state == "PAUSED":
+        return "triggers are held already"
+    if seen.derived.held is None and seen.state == "RUNNING":
+        return "no trigger authority answers that could hold triggers"
+    return seen.not_in("RUNNING")
+
+
+def _resume(seen):
+    if not seen.run:
+        return "no run is open"
+    if seen.busy:
+        return seen.busy
+    if seen.choice:
+        return f"{seen.choice.process} is lost: go_on without it, or stop"
+    return seen.not_in("PAUSED")
+
+
+def _go_on(seen):
+    if not seen.run:
+        return "no run is open"
+    if not seen.choice:
+        return "nothing is lost that the run would have to go on without"
+    if seen.busy:
+        return seen.busy
+    return seen.not_in("RUNNING", "PAUSED") or (None if seen.derived.going else "no readout is left that could go on")
+
+
+def _stop(seen):
+    """Always possible while there is a run: it ends a start, a pause and a choice, too. While it is under way once is enough."""
+    if not seen.run:
+        return "no run is open" if not (seen.act and seen.act.name == "start") else None
+    if seen.act and seen.act.name in ("stop", "abort", "recover"):
+        return f"`{seen.act.name}` is under way"
+    return "every process of the run has ended, and its books are being closed" if seen.state == "CLOSING" and seen.act else None
+
+
+def _abort(seen):
+    """Possible as long as something can be ended at once. What closes the books of a run is not cut short."""
+    if seen.act and seen.act.name == "abort":
+        return "`abort` is under way"
+    if seen.run and seen.state == "CLOSING" and seen.act:
+        return "every process of the run has ended, and its books are being closed"
+    alive = any(phase in ("launching", "ready", "running", "draining", "lost") for phase in seen.derived.phases.values())
+    return None if alive or seen.run or seen.derived.foreign else "there is nothing to end"
+
+
+def _recover(seen):
+    return seen.busy or seen.not_in("ERROR")
+
+
+def _close(seen):
+    if seen.run:
+        return f"run {seen.run.number} is open: stop it first"
+    if seen.busy:
+        return seen.busy
+    return "no process is there" if seen.state == "OFF" else seen.not_in("READY", "ERROR", "LAUNCHING", "CLOSING")
+
+
+_RULES = {
+    "launch": _launch,
+    "start": _start,
+    "pause": _pause,
+    "resume": _resume,
+    "go_on": _go_on,
+    "stop": _stop,
+    "abort": _abort,
+    "recover": _recover,
+    "close": _close,
+}

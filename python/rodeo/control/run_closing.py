@@ -1,0 +1,158 @@
+"""Opens and closes the row of a run: its number, who takes part, what the cards had counted before; at the end reports, books, files, run.json."""
+
+import asyncio
+import contextlib
+import logging
+import time
+
+from rodeo.control import run_keeping
+from rodeo.control.overrides import directories_of_files
+from rodeo.control.refused import Refused
+from rodeo.control.run_keeping import OpenRun
+
+LOG = logging.getLogger("rodeo.control")
+
+
+class Closing:
+    """Of the controller's loop; `c` is the controller."""
+
+    def __init__(self, c):
+        self.c = c
+        self.router_links = {}  # router -> fids that it brings, of the run that is open
+
+    async def open_run(self, act, arguments, readouts):
+        """A number and its row in one transaction, then the folders of those that take part. Refused leaves nothing behind but a closed row."""
+        c = self.c
+        for each in readouts:
+            if each.expected_sha256 and each.process.get("configuration_sha256") != each.expected_sha256:
+                raise Refused("control.not_started", f"{each.name} has another configuration than it was launched with", "close, and launch again")
+        configuration = {name: found.as_json() for name, found in c.launching.configured.items()}
+        processes = [{"name": each.name, "class": each.member.process_class.name, "kind": each.member.kind, "host": each.member.host, "role": each.member.role,
+                      "pid": each.pid, "build": each.process.get("build"), "settings": list(each.settings)} for each in c.observer.members.values() if each.alive]
+        asked_ns = time.time_ns()
+        build = next((each.process.get("build") for each in readouts if each.process.get("build")), "")
+        number = await c.writer.open_run(c.system.name, arguments.get("run_type") or "physics", act.actor, arguments.get("comment") or "",
+                                         {"system": c.system.text, "file": str(c.system.file), "sha256": c.system.sha256, "classes": configuration}, build, processes)
+        c.run = OpenRun(number=number, type=arguments.get("run_type") or "physics", holder=act.actor, comment=arguments.get("comment") or "",
+                        directory=str(c.folders.run(number)), asked_ns=asked_ns, expected=[each.name for each in readouts],
+                        lives={each.name: [each.report] for each in readouts},
+                        cards_before=self._statuses("emulator"), routers_before=self._statuses("router"))
+        if c.derived.degraded:
+            c.run.flags.add("DEGRADED")
+        await c.keep_run()
+        try:
+            if await asyncio.to_thread(_has_files, c.folders.run(number)):
+                raise Refused("control.run_folder", f"{c.folders.run(number)} is there already, and nothing is ever written into another run's folder", "start again: the next number is taken")
+            for each in readouts:
+                await asyncio.to_thread(c.folders.assign, number, each.name, each.writers)
+            await self._links_of_routers()
+        except Refused as refused:
+            await c.writer.close_run(number, "ABORTED", "ABORTED", sorted(c.run.flags), f"not started: {refused.what}", None, time.time_ns(), time.time_ns())
+            await c.forget_run()
+            raise
+        return c.run
+
+    async def join(self, run, each):
+        """A further life of a readout enters the run that goes on, with a place of its own for its files."""
+        lives = run.lives.setdefault(each.name, [])
+        folder = each.name if not lives else f"{each.name}.{len(lives) + 1}"
+        await asyncio.to_thread(self.c.folders.assign, run.number, each.name, each.writers, folder)
+        order = {"command": "start", "run": run.number, "run_type": run.type, "configuration_sha256": each.said_sha256}
+        lives.append(each.report)
+        await self.c.keep_run()
+        try:
+            await self.c.observer.host_of(each.name).ask(each.name, order, each.member.process_class.start_limit_s * self.c.patience)
+        except Refused as refused:
+            if refused.code.startswith("process."):  # it has said no, so it has no part in the run
+                lives.remove(each.report)
+                await self.c.keep_run()
+            raise
+
+    def _statuses(self, kind):
+        return {each.name: each.status for each in self.c.observer.members.values() if each.member.kind == kind and each.alive and each.status}
+
+    async def _links_of_routers(self):
+        """Which links a router brings can be asked only while it lives."""
+        self.router_links = {}
+        for each in self.c.observer.members.values():
+            if each.member.kind == "router" and each.alive:
+                with contextlib.suppress(Refused):
+                    status = await self.c.observer.host_of(each.name).ask(each.name, {"command": "status", "links": True}, 5.0 * self.c.patience)
+                    by_link = status.get("by_link") if isinstance(status, dict) else None
+                    self.router_links[each.name] = {link.get("fid") for link in by_link or [] if isinstance(link, dict)}
+
+    async def close_books(self, act, state, aborted):
+        """Of a run whose processes have ended. Returns its summary: run, condition, flags, events, sent, built, lost, reasons, files, bytes."""
+        c, run = self.c, self.c.run
+        reports, missing = await run_keeping.collect_reports(c.folders, run)
+        cards_after, routers_after = self._statuses("emulator"), self._statuses("router")
+        if len(reports) == 0 and run.lives:
+            LOG.warning("run %d has no reports", run.number)
+        robs = {each.name: len((each.status or {}).get("robs") or []) or 1 for each in c.observer.members.values() if each.member.kind == "readout"}
+        books = run_keeping.settle(run, reports, cards_after, routers_after, robs=robs, aborted=aborted)
+        files = await self._files(run)
+        reason = "; ".join([*([run.reason] if run.reason else []), *books.reasons, *missing])[:2000]
+        flags = sorted(set(books.flags) | run.flags)
+        stopped_ns, closed_ns = run.stopped_ns or time.time_ns(), time.time_ns()
+        with contextlib.suppress(Refused):
+            for name, report in reports.items():
+                each = c.observer.members.get(name.split("#")[0])
+                if each is not None:
+                    ended = each.exit if "#" not in name and len(run.lives.get(name, ())) == 1 or name.endswith(f"#{len(run.lives.get(name.split('#')[0], ()))}") else None
+                    await c.writer.process(run.number, name, each.member.host, each.member.role, ended and ended.status, ended and ended.signal, ended and ended.core, report)
+            for name, after in {**cards_after, **routers_after}.items():
+                each = c.observer.members[name]
+                await c.writer.process(run.number, name, each.member.host, each.member.role, None, None, None, after)
+            for each in files:
+                await c.writer.file(run.number, each["path"], "local", each["bytes"], each["sha256"], each["events"], False, each["state"])
+            for name, report in reports.items():
+                if counted := counters_of(report):
+                    await c.writer.counters(run.number, name, counted, closed_ns)
+        if c.observer.strangers:
+            LOG.warning("strangers: %s", c.observer.strangers)
+        await c.writer.close_run(run.number, state, books.condition, flags, reason, run.first_event_ns, stopped_ns, closed_ns)
+        summary = {"run": run.number, "condition": books.condition, "flags": flags, "events": books.events, "sent": books.sent, "built": books.built,
+                   "lost": books.lost, "reasons": list(books.reasons), "files": len(files), "bytes": sum(each["bytes"] for each in files)}
+        c.telling.closed(run, books.condition, flags, reason, state)
+        await self._leave_run_json(run.number)
+        await c.forget_run()
+        return summary
+
+    async def _files(self, run):
+        folder = self.c.folders.run(run.number)
+        try:
+            files = await asyncio.to_thread(run_keeping.files_of, folder)
+        except OSError as error:
+            LOG.warning("files of run %d: %s", run.number, error)
+            return []
+        host = self.c.hosts.get("local") or next(iter(self.c.hosts.values()))
+        return await run_keeping.hashed(host, files)
+
+    async def _leave_run_json(self, number):
+        """The run's folder has the same as the database. A disk that is full does not keep the row open."""
+        from rodeo.control import run_json
+
+        try:
+            record = await self.c.reads.run(number)
+            await asyncio.to_thread(run_json.write, self.c.folders.run(number), record)
+        except (Refused, OSError) as error:
+            LOG.warning("run.json of run %d: %s", number, getattr(error, "what", error))
+
+
+def counters_of(report):
+    """{name: value} of a report: chunks by fate, fragments, bytes, and the input's own counters."""
+    if not report:
+        return {}
+    found = {"chunks_sent": report["chunks"].get("sent"), "chunks_built": report["chunks"].get("built")} if isinstance(report.get("chunks"), dict) else {}
+    found.update({f"lost_{name}": value for name, value in ((report.get("chunks") or {}).get("lost") or {}).items()})
+    found.update({f"fragments_{name}": (report.get("fragments") or {}).get(name) for name in ("built", "incomplete")})
+    found.update({f"bytes_{name}": value for name, value in (report.get("bytes") or {}).items()})
+    found.update({f"input_{name}": value for name, value in (report.get("input") or {}).items()})
+    return {name: value for name, value in found.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+
+
+def _has_files(folder):
+    return folder.is_dir() and any(each.is_file() for each in folder.rglob("*"))
+
+
+__all__ = ["Closing", "counters_of", "directories_of_files"]

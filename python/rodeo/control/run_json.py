@@ -1,0 +1,91 @@
+"""A run as one JSON file: `run.json` in its folder has the same as the database, and can be read into another database. Blocks for the disk."""
+
+import contextlib
+import json
+import os
+import threading
+from pathlib import Path
+
+from rodeo.control.refused import Refused
+
+NAME = "run.json"
+FORMAT = "rodeo-run"
+VERSION = 1
+LONGEST = 256 * 2**20  # bytes that are read
+_ONE = threading.Lock()  # of all that is written here, so that two threads of a room do not write into one file
+
+
+def write(folder, record):
+    """`record` as Reads.run() gives it, into the folder of its run; the file is whole or not there. Returns its path. OSError."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_file(folder / NAME, record)
+
+
+def write_file(path, record):
+    """As write(), to a file of any name."""
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    with _ONE:
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump(document(record), file, indent=1)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise
+    return path
+
+
+def document(record):
+    """What is written: the record, and what format it has."""
+    return {"format": FORMAT, "version": VERSION, **record}
+
+
+def read(path):
+    """The record of a file. Refused(control.run_json) if it is none, or of a newer version."""
+    path = Path(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused("control.run_json", f"cannot read {path}: {getattr(error, 'strerror', None) or error}", "") from None
+    if len(text) > LONGEST:
+        raise Refused("control.run_json", f"{path} is longer than {LONGEST >> 20} MiB", "")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused("control.run_json", f"{path} is no JSON: {error}", "") from None
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise Refused("control.run_json", f"{path} is not the run.json of a control room", "it has \"format\": \"rodeo-run\"; a readout's own record has the same name one folder below")
+    if not isinstance(value.get("version"), int) or value["version"] > VERSION:
+        raise Refused("control.run_json", f"{path} is of version {value.get('version')}; this Rodeo reads {VERSION}", "use a newer Rodeo")
+    return {name: each for name, each in value.items() if name not in ("format", "version")}
+
+
+def found(paths):
+    """Files of runs among `paths`: a file is itself; of a directory its run.json, those of runs below it, or of `runs` in it. Refused(control.run_json) if
+    there are none."""
+    files = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            below = [path / NAME, *sorted(path.glob(f"*/{NAME}")), *sorted(path.glob(f"runs/*/{NAME}"))]
+            here = [each for each in below if each.is_file() and _is_run(each)]
+            if not here:
+                raise Refused("control.run_json", f"no run.json of a run is in {path}", "name a run's folder, `runs`, or the directory of a system")
+            files += here
+        else:
+            files.append(path)
+    return list(dict.fromkeys(files))
+
+
+def _is_run(path):
+    """Whether it begins as one: the records of readouts, which are called the same, do not."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        with open(path, encoding="utf-8") as file:
+            return f'"format": "{FORMAT}"' in file.read(200)
+    return False

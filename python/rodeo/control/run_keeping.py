@@ -1,0 +1,142 @@
+"""The run that is open: what is known of it beyond its row, and its closing: reports, books, files with their checksums, run.json, the row."""
+
+import asyncio
+import json
+import logging
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rodeo.control import books as run_books
+from rodeo.control import sound
+from rodeo.control.looks import RunRow
+from rodeo.control.refused import Refused
+
+LOG = logging.getLogger("rodeo.control")
+LONGEST_REPORT = 64 * 2**20  # bytes of a report that are read
+CLOSED, OPEN = ".data", ".writing"
+
+
+@dataclass
+class OpenRun:
+    """A run from its number to its closed row. Of the controller's loop; what the database does not have of it is remembered there (as_json)."""
+
+    number: int
+    type: str = ""
+    holder: str = ""
+    comment: str = ""
+    directory: str = ""
+    asked_ns: int | None = None
+    state: str = "STARTING"
+    stopping: bool = False
+    first_event_ns: int | None = None
+    stopped_ns: int | None = None
+    flags: set = field(default_factory=set)
+    reason: str = ""
+    expected: list = field(default_factory=list)  # readouts that take part
+    lives: dict = field(default_factory=dict)  # readout -> reports of its lives in this run, the paths where it leaves them
+    cards_before: dict = field(default_factory=dict)  # emulator -> its checked status before the first trigger
+    routers_before: dict = field(default_factory=dict)
+    cards_last: dict = field(default_factory=dict)  # the last that was seen, for those that die
+
+    def row(self):
+        """What the deciding modules are given."""
+        end_ns = self.stopped_ns or time.time_ns()
+        since_ns = self.first_event_ns
+        return RunRow(
+            number=self.number, type=self.type, state=self.state, stopping=self.stopping, flags=tuple(sorted(self.flags)), asked_ns=self.asked_ns,
+            first_event_ns=since_ns, stopped_ns=self.stopped_ns, seconds=max(0.0, (end_ns - since_ns) / 1e9) if since_ns else None,
+            holder=self.holder, comment=self.comment, directory=self.directory, reason=self.reason)
+
+    def as_json(self):
+        return {**self.__dict__, "flags": sorted(self.flags)}
+
+    @classmethod
+    def from_json(cls, value):
+        """None of what it is not. Made by as_json, perhaps of another version."""
+        if not isinstance(value, dict) or not isinstance(value.get("number"), int):
+            return None
+        known = {name: each for name, each in value.items() if name in cls.__dataclass_fields__}
+        for name in ("flags", "expected"):
+            known[name] = [each for each in known.get(name) or [] if isinstance(each, str)]
+        for name in ("lives", "cards_before", "routers_before", "cards_last"):
+            known[name] = known.get(name) if isinstance(known.get(name), dict) else {}
+        return cls(**{**known, "flags": set(known["flags"])})
+
+
+def read_report(path):
+    """(a report as sound.checked() left it or None, why not). Blocks."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST_REPORT + 1)
+    except FileNotFoundError:
+        return None, "it left no report"
+    except (OSError, UnicodeDecodeError) as error:
+        return None, f"its report cannot be read: {error}"
+    if len(text) > LONGEST_REPORT:
+        return None, f"its report is longer than {LONGEST_REPORT} bytes"
+    try:
+        report = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return None, f"its report is no JSON: {error}"
+    left, problems = sound.checked("report", report)
+    for problem in problems:
+        LOG.warning("%s: %s", path, problem)
+    return (left, "") if left else (None, "its report says nothing")
+
+
+def files_of(folder):
+    """Event files in the folder of a run and those of its processes: [{path, bytes, events, state}], by name. Blocks; raises OSError.
+    `events` are those that the readout's own record beside the file says, else None."""
+    events = {}
+    found = []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix == ".json" and path.name.startswith("run") and path.parent != Path(folder):
+            events.update(_events_by_file(path))
+    for path in sorted(Path(folder).rglob("*")):
+        if path.suffix in (CLOSED, OPEN) and path.is_file():
+            found.append({"path": str(path), "bytes": path.stat().st_size, "events": events.get(str(path)), "state": "closed" if path.suffix == CLOSED else "part"})
+    return found
+
+
+def _events_by_file(record):
+    try:
+        with open(record, encoding="utf-8") as file:
+            listed = json.loads(file.read(LONGEST_REPORT)).get("files") or []
+        return {str(record.parent / each["name"]): each["events"] for each in listed if isinstance(each.get("events"), int) and isinstance(each.get("name"), str)}
+    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        return {}
+
+
+async def collect_reports(folders, run):
+    """Moves the reports of all lives into the run's folder. Returns {name of a life: checked report or None} and [what is missing, a sentence each].
+    A life after the first is called NAME#2, NAME#3, ... A report that was moved before, by a controller that died, is found where it is."""
+    reports, missing = {}, []
+    for name, paths in run.lives.items():
+        for index, path in enumerate(paths):
+            life = name if index == 0 else f"{name}#{index + 1}"
+            moved = await asyncio.to_thread(folders.collect_report, run.number, life, path)
+            report, why = await asyncio.to_thread(read_report, moved or folders.report_of(run.number, life))
+            reports[life] = report
+            if report is None:
+                missing.append(f"{life}: {why}")
+    return reports, missing
+
+
+def settle(run, reports, cards_after, routers_after, *, robs=None, aborted=False):
+    """The Books of a run. A card that died has what was seen of it last."""
+    routers = {name: (before, routers_after.get(name)) for name, before in run.routers_before.items()}
+    return run_books.balance(
+        reports, run.cards_before, {name: cards_after.get(name) for name in run.cards_before}, routers, robs=robs, flags=tuple(sorted(run.flags)), aborted=aborted)
+
+
+async def hashed(host, files):
+    """The files with `sha256`; None of those that could not be looked at, which are not called missing for that."""
+    closed = [each["path"] for each in files if each["state"] == "closed"]
+    sums = {}
+    if closed:
+        try:
+            sums = await host.sha256(closed)
+        except Refused as refused:
+            LOG.warning("checksums: %s", refused.what)
+    return [{**each, "sha256": sums.get(each["path"])} for each in files]

@@ -1,0 +1,216 @@
+"""The transitions of a run: start, pause, resume, go_on, stop. Sinks first and the trigger last; backwards at the end."""
+
+import asyncio
+import contextlib
+import logging
+import time
+
+from rodeo.control import run_keeping
+from rodeo.control.acts import Overtaken
+from rodeo.control.launching import Late
+from rodeo.control.reactions import gone_on
+from rodeo.control.refused import Refused
+from rodeo.control.transitions import launch_missing
+from rodeo.control.trigger import Settling
+
+LOG = logging.getLogger("rodeo.control")
+
+
+async def start(c, act, arguments):
+    """Takes a number, starts the readouts, releases the trigger, and waits until each of them has built an event.
+    Refused(control.not_started): nothing is left of it but a row that says so."""
+    await c.trigger.hold()
+    await c.look()
+    readouts = [each for each in c.observer.members.values() if each.member.per_run and each.phase == "ready"]
+    if not readouts:
+        raise Refused("control.not_started", "no readout is ready, so nobody would build an event", "launch")
+    run = await c.open_run(act, arguments, readouts)
+    began_ns = time.time_ns()
+    try:
+        await _begin(c, act, run, {each.name for each in readouts})
+    except (Refused, Late) as error:
+        why = error.what if isinstance(error, Refused) else str(error)
+        await c.transition(act, "start", "READY", "READY", began_ns, "undone", why)
+        await undo(c, act, f"not started: {why}")
+        raise Refused("control.not_started", f"run {run.number} was not started: {why}", "rodeo control logs shows what the process said") from None
+    await c.keep_run(state="RUNNING", first_event_ns=time.time_ns())
+    await c.transition(act, "start", "READY", "RUNNING", began_ns, "done", "")
+    return {"run": run.number}
+
+
+async def _begin(c, act, run, names):
+    for group in c.system.in_start_order():
+        members = [c.observer.members[member.name] for member in group if member.name in names]
+        await _told_to_start(c, act, run, members)
+    missing = any(each.phase not in ("ready", "running", "draining") for each in c.observer.members.values() if each.member.kind != "program")
+    await c.trigger.release(c.trigger.wait_for(missing))
+    await _reached(c, act, names, c.system.event_limit_s * c.patience, _has_built, "no event within {:g} s: {}")
+
+
+def _runs(each):
+    return each.phase in ("running", "draining", "done")
+
+
+def _has_built(each):
+    return _runs(each) and bool(((each.status or {}).get("fragments") or {}).get("built"))
+
+
+async def _told_to_start(c, act, run, members):
+    """Tells a group to start, and waits until they run."""
+    order = {"command": "start", "run": run.number, "run_type": run.type}
+
+    async def tell(each):
+        own = {**order, "configuration_sha256": each.said_sha256}
+        return await c.observer.host_of(each.name).ask(each.name, own, each.member.process_class.start_limit_s * c.patience)
+
+    answers = await asyncio.gather(*(tell(each) for each in members), return_exceptions=True)
+    refused = {each.name: getattr(answer, "what", str(answer)) for each, answer in zip(members, answers) if isinstance(answer, Exception)}
+    for name, why in refused.items():
+        LOG.warning("%s was not started: %s", name, why)
+    if broken := c.too_few(set(refused)):
+        raise Refused("control.not_started", f"{broken[0]}: {refused.get(broken[0], 'is not there')}", "")
+    limit_s = max((each.member.process_class.start_limit_s for each in members), default=0.0)
+    await _reached(c, act, {each.name for each in members} - set(refused), limit_s * c.patience, _runs, "not running within {:g} s: {}")
+
+
+async def _reached(c, act, names, limit_s, reached, late):
+    """Waits until all of these have come so far; when the limit is over, until enough of each class have. Refused as soon as that cannot be any more."""
+    began_s = time.monotonic()
+
+    def done():
+        waiting = {name for name in names if not reached(c.observer.members[name])}
+        gone = {name for name in waiting if c.observer.members[name].phase in ("failed", "absent", "done")}
+        act.waiting_for = [f"{name}: {c.observer.members[name].phase} {time.monotonic() - began_s:.1f} s" for name in sorted(waiting)]
+        if broken := [name for name in c.too_few(gone) if name in gone]:
+            each = c.observer.members[broken[0]]
+            raise Refused("control.not_started", f"{broken[0]} {each.exit.text() if each.exit else 'is not there'}", "")
+        return not waiting - gone or time.monotonic() - began_s > limit_s and not c.too_few(waiting)
+
+    await c.until(act, done, limit_s=limit_s, what=late)
+
+
+async def undo(c, act, reason):
+    """After a start that did not come to its end: the trigger is held, the readouts end in order, the row says that it was not started."""
+    await c.keep_run(stopping=True, reason=c.run.reason or reason)
+    await try_to_hold(c)
+    await c.launching.end_in_order(act, per_run(c))
+    await close_row(c, act, state="ABORTED", aborted=True)
+    await relaunch(c, act)
+
+
+def per_run(c):
+    return [member.name for member in c.system.members if member.per_run]
+
+
+async def try_to_hold(c):
+    """A run is ended without its trigger, too, if that does not answer: switching a card off ends it behind what was accepted."""
+    try:
+        await c.trigger.hold()
+    except Refused as refused:
+        LOG.warning("%s", refused.what)
+
+
+async def pause(c, act, arguments):
+    """Holds the trigger. Everything stays as it is if its authority does not say so within 2 s."""
+    began_ns = time.time_ns()
+    await c.trigger.hold()
+    await c.keep_run(state="PAUSED")
+    await c.transition(act, "pause", "RUNNING", "PAUSED", began_ns, "done", "")
+    return {"run": c.run.number} if c.run else {}
+
+
+async def resume(c, act, arguments):
+    """Releases the trigger."""
+    began_ns = time.time_ns()
+    await c.trigger.release()
+    await c.keep_run(state="RUNNING")
+    await c.transition(act, "resume", "PAUSED", "RUNNING", began_ns, "done", "")
+    return {"run": c.run.number} if c.run else {}
+
+
+async def go_on(c, act, arguments):
+    """Goes on without the essential processes that were lost: links that only they bring are removed, and the trigger waits for the others only."""
+    began_ns = time.time_ns()
+    lost = dict(c.derived.broken)
+    names = set(lost) | set(c.memory.without)
+    if not c.trigger.authorities() and c.trigger.declared():
+        raise Refused("control.cannot_go_on", "the trigger authority itself is lost, and nobody else offers triggers", "stop")
+    await _remove_links_of(c, lost)
+    await c.trigger.release(c.trigger.wait_for(True))
+    await c.keep_memory(gone_on(c.memory, c.derived))
+    await c.keep_run(state="RUNNING", flags={"DEGRADED"})
+    await c.transition(act, "go_on", "PAUSED", "RUNNING", began_ns, "done", "without " + ", ".join(sorted(names)))
+    return {"run": c.run.number, "without": sorted(names)}
+
+
+async def _remove_links_of(c, lost):
+    """Removes, from every readout that goes on, the links that a lost router or card brought to it: those that its last status says are nobody else's."""
+    gone = set()
+    for name in lost:
+        gone |= c.links_brought_by(name)
+    if not gone:
+        return
+    for each in c.observer.members.values():
+        if each.member.kind != "readout" or each.phase != "running" or each.name in lost:
+            continue
+        links = {link.get("fid") for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or [] if link.get("state") != "removed"}
+        for fid in sorted(links & gone):
+            with contextlib.suppress(Refused):  # one that is removed already
+                await c.observer.host_of(each.name).ask(each.name, {"command": "link_remove", "fid": fid}, 5.0 * c.patience)
+
+
+async def stop(c, act, arguments):
+    """Ends the run in order. Done when reports are in, sums are made, files have their checksums, the row is closed, and the next run's readouts are
+    ready. Past its limit it is OVERDUE and says whom it waits for; nothing is killed."""
+    if c.run is None:
+        return {}
+    began_ns, number, before = time.time_ns(), c.run.number, c.derived.state
+    await c.keep_run(stopping=True, reason=c.run.reason or arguments.get("reason") or "", flags=set(arguments.get("flags") or ()))
+    await try_to_hold(c)
+    await _settle(c, act)
+    for group in c.system.in_stop_order():
+        await c.launching.end_in_order(act, [member.name for member in group if member.per_run])
+    summary = await close_row(c, act, state="CLOSED" if c.run.first_event_ns else "ABORTED", aborted=c.run.first_event_ns is None)
+    await c.transition(act, "stop", before, "READY", began_ns, "done", "", run=number)
+    await relaunch(c, act)
+    return summary
+
+
+async def _settle(c, act):
+    """Waits until the readouts have built what was accepted, as long as they get on; those that stand still end behind it anyway."""
+    names = [name for name in per_run(c) if c.trigger.reaches(name)]
+    if not c.trigger.authorities() or not names:
+        return
+    await c.look()
+    settling, accepted = Settling(c.patience), c.trigger.accepted(c.run)
+
+    def done():
+        over, act.waiting_for = settling.done(c.observer, names, accepted)
+        return over
+
+    await c.until(act, done)
+
+
+async def close_row(c, act, *, state, aborted=False):
+    """The books of a run whose processes have ended, and its row. It is done to its end, whoever asks for something else. Returns a summary."""
+    sealed, act.sealed = act.sealed, True
+    try:
+        run = c.run
+        await c.keep_run(stopped_ns=run.stopped_ns or time.time_ns(), state="CLOSING")
+        act.waiting_for = ["reports, files and sums"]
+        await c.look()
+        return await c.close_books(act, state, aborted)
+    finally:
+        act.sealed = sealed
+
+
+async def relaunch(c, act):
+    """The readouts of the next run. What is essential and has failed is not started again by itself: that is its class's `restart`, or the holder's."""
+    keep = [each.name for each in c.observer.members.values() if each.phase == "failed" and each.member.process_class.restart == "never"]
+    if c.too_few(set(keep)):
+        return  # without it nothing can be made ready: the state is ERROR, and says so
+    await c.launching.prepare(c.system.members)
+    await launch_missing(c, act, keep=keep)
+
+
+__all__ = ["Overtaken", "close_row", "go_on", "pause", "resume", "run_keeping", "start", "stop", "try_to_hold", "undo"]

@@ -1,0 +1,225 @@
+"""A control room as a process: the controller, its two ways in (a Unix socket, a port of loopback), signals, and what is said at the end."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+
+from rodeo.control import place
+from rodeo.control.desk import Desk
+from rodeo.control.door import login_name
+from rodeo.control.place import needed
+from rodeo.control.refused import Refused
+from rodeo.control.security import Sessions
+from rodeo.control.server import Server
+
+LOG = logging.getLogger("rodeo.control")
+MOST_CONNECTIONS = 128  # of each way in; one more is told 503
+LONGEST_HEAD = 16 * 1024  # bytes of a request before its body
+HEAD_S = 30.0  # a connection that has sent no request by then is closed
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Host and port of `control.listen`. Refused: control.not_loopback, control.listen."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536 and host):
+        raise Refused("control.listen", f"`{text}` is no address and port", "for example 127.0.0.1:0; port 0 takes a free one")
+    host = host.strip("[]")
+    with contextlib.suppress(ValueError):
+        if host == "localhost" or ipaddress.ip_address(host).is_loopback:
+            return ("127.0.0.1" if host == "localhost" else host), int(port)
+    raise Refused("control.not_loopback", f"`{host}` is no address of loopback: until there is TLS and a login, a control room listens nowhere else",
+                  "127.0.0.1:0, and from elsewhere through `ssh -L`")
+
+
+class Room:
+    """What serves one controller. `name` of the system; `listen` None: no port, the Unix socket only. `lock` is the held lock of the room's socket."""
+
+    def __init__(self, controller, name, listen: tuple[str, int] | None, *, lock=None, monotonic=time.monotonic, utc_ns=time.time_ns):
+        self.name, self.listen, self.lock = name, listen, lock
+        self.socket = place.room_socket(name)
+        self.desk = Desk(controller, monotonic=monotonic, utc_ns=utc_ns)
+        self.sessions = Sessions(login_name())
+        self.server = Server(controller, self.desk, self.sessions)
+        self.addresses = self.server.addresses
+        self._uvicorns, self._tasks = [], []
+
+    async def open(self):
+        """Listens. Refused: control.room_runs (another one of this name lives), control.listen."""
+        self.lock = self.lock or hold_room(self.name)
+        await self.desk.open()
+        if self.listen:
+            port = _bound_port(self.listen)
+            number = port.getsockname()[1]
+            host = f"[{self.listen[0]}]" if ":" in self.listen[0] else self.listen[0]
+            for role, token in self.sessions.tokens.items():
+                self.addresses[role] = f"http://{host}:{number}/?token={token}"
+            self._serve(self.server.door("tcp", number), port)
+        self._serve(self.server.door("unix"), _bound_unix(self.socket))
+        for each in self._uvicorns:
+            while not each.started:
+                if (ended := next((task for task in self._tasks if task.done()), None)) is not None:
+                    await ended
+                    raise Refused("control.listen", "the server ended while it started", "")
+                await asyncio.sleep(0.01)
+        self._tasks.append(asyncio.ensure_future(self._tick()))
+
+    def _serve(self, app, bound):
+        uvicorn = needed("uvicorn")
+        h11 = needed("uvicorn.protocols.http.h11_impl")
+        sansio = needed("uvicorn.protocols.websockets.websockets_sansio_impl")
+
+        class Quiet(uvicorn.Server):
+            """Signals are the room's."""
+
+            @contextlib.contextmanager
+            def capture_signals(self):
+                yield
+
+        config = uvicorn.Config(app, http=_protocol(h11.H11Protocol), ws=sansio.WebSocketsSansIOProtocol, loop="asyncio", lifespan="off", log_config=None, access_log=False,
+                                ws_max_size=4096, h11_max_incomplete_event_size=LONGEST_HEAD, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False,
+                                server_header=False, timeout_graceful_shutdown=2, timeout_keep_alive=30)
+        server = Quiet(config)
+        self._uvicorns.append(server)
+        self._tasks.append(asyncio.ensure_future(server.serve(sockets=[bound])))
+
+    async def _tick(self):
+        while True:
+            await asyncio.sleep(1.0)
+            try:
+                await self.desk.tick()
+            except Exception:
+                LOG.exception("the lease")
+
+    async def close(self):
+        """Ends all connections and commands under way, and removes the socket."""
+        self.server.ending.set()
+        for each in self._uvicorns:
+            each.should_exit = True
+        for task in self._tasks[len(self._uvicorns):]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.desk.close()
+        if self.lock is not None:
+            place.remove_held(self.socket, self.lock)
+            self.lock = None
+
+
+def hold_room(name):
+    """The lock of a system's room, held. Refused(control.room_runs) if a room of this name lives."""
+    lock = place.hold(place.room_socket(name))
+    if lock is None:
+        raise Refused("control.room_runs", f"a control room of `{name}` runs already", f"rodeo control status --system {name}")
+    return lock
+
+
+def _bound_port(listen):
+    bound = socket.socket(socket.AF_INET6 if ":" in listen[0] else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(listen)
+    except OSError as error:
+        bound.close()
+        raise Refused("control.listen", f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror}", "another port, or 0 for a free one") from None
+    return bound
+
+
+def _bound_unix(path):
+    """Nobody can connect before it listens, and then its mode is right already. What lies there is of a dead room, for the lock is ours."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(str(path))
+        os.chmod(path, 0o600)
+    except OSError as error:
+        bound.close()
+        raise Refused("control.listen", f"cannot listen on {path}: {error.strerror}", "set RODEO_RUNTIME_DIR to a directory of your own") from None
+    return bound
+
+
+def _protocol(base):
+    class Known(base):
+        """HTTP from somebody known: on a Unix socket the kernel says who it is; a connection that says nothing is closed."""
+
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            peer = transport.get_extra_info("socket")
+            self._silent = self.loop.call_later(HEAD_S, self._close_silent)
+            if peer is not None and peer.family == socket.AF_UNIX:
+                _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+                if uid not in (0, os.geteuid()):
+                    LOG.warning("a connection of user %d was refused", uid)
+                    transport.abort()
+
+        def _close_silent(self):
+            if self.scope is None:  # no request was whole so far
+                self.transport.close()
+
+        def connection_lost(self, exc):
+            self._silent.cancel()
+            super().connection_lost(exc)
+
+    return Known
+
+
+def farewell(document: dict) -> str:
+    """What goes on when the control room leaves, and how to come back to it."""
+    alive = [each["name"] for each in document.get("processes") or [] if each.get("phase") not in ("absent", "done", "failed")]
+    run, system = document.get("run"), document.get("system") or {}
+    back = f"rodeo control {system.get('file') or 'SYSTEM'}"
+    if run:
+        return (f"run {run['number']} goes on without the control room, and so {'does' if len(alive) == 1 else 'do'} {_processes(alive)}; nothing is lost.\n"
+                f"come back to it:  {back}\nto end the run:   the same, then rodeo control stop")
+    if alive:
+        return f"{_processes(alive)} {'goes' if len(alive) == 1 else 'go'} on without the control room.\ncome back:    {back}\nto end this:  the same, then rodeo control close"
+    return "nothing runs; the control room is gone."
+
+
+def _processes(names):
+    return f"{len(names)} process{'' if len(names) == 1 else 'es'} ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})"
+
+
+async def serve(controller, name, listen, *, lock=None, out=None, err=None, signals=(signal.SIGINT, signal.SIGTERM)):
+    """Opens the controller and its room, prints the address, and serves until a signal; then says what goes on. `lock`: the room's, held.
+    The one line of `out` is the address (of experts), or the socket without a port."""
+    out, err = out or sys.stdout, err or sys.stderr
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    for number in signals:
+        loop.add_signal_handler(number, asked.set)
+    room = Room(controller, name, listen, lock=lock)
+    try:
+        await controller.open()
+        await room.open()
+        print(room.addresses["expert"] if listen else str(room.socket), file=out, flush=True)
+        if listen:
+            print(f"control room of {name}: open the address above; others see with: rodeo control status --addresses --system {name}", file=err, flush=True)
+        await asked.wait()
+        print(farewell(controller.document()), file=err, flush=True)
+    finally:
+        await room.close()
+        await controller.close()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+def main(file, *, listen=None, page=True, verbose=False):
+    """`rodeo control SYSTEM`: serves until a signal. Returns the exit status; Refused if it could not begin."""
+    from rodeo.control.controller import Controller
+    from rodeo.control.system import load
+
+    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, format="%(asctime)s %(levelname).1s %(message)s", datefmt="%H:%M:%S")
+    for noisy in ("uvicorn", "uvicorn.error", "asyncio", "alembic", "sqlalchemy"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    system = load(Path(file), place.rodeo_command())
+    address = listen_address(listen or system.listen) if page else None
+    lock = hold_room(system.name)
+    asyncio.run(serve(Controller(system), system.name, address, lock=lock))
+    return 0

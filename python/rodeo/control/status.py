@@ -1,0 +1,132 @@
+"""The document as text for a terminal: the state first, then numbers, processes, alarms. Pure."""
+
+GLYPHS = {"OFF": "o", "LAUNCHING": "^", "READY": "=", "STARTING": "^", "RUNNING": ">", "PAUSED": "|", "STOPPING": "v", "CLOSING": "v", "ERROR": "X"}
+
+
+def text(document: dict, now_ns: int | None = None) -> str:
+    """Several lines. `now_ns` (UTC) for ages; None: the document's own time."""
+    now_ns = now_ns or document["time_ns"]
+    lines = [headline(document)]
+    lines += [f"  {document['what']}"] if document.get("what") else []
+    lines += [f"  waiting for {each}" for each in document.get("waiting_for") or []]
+    if (run := document.get("run")) is not None:
+        if run.get("comment"):
+            lines.append(f"  {run['comment']}")
+        if run.get("choice"):
+            left = max(0, round((run["choice"]["until_ns"] - now_ns) / 1e9))
+            lines.append(f"  {run['choice']['process']} is lost: go on without it (rodeo control go-on), or the run is stopped in {left} s")
+    if document["state"] not in ("OFF", "LAUNCHING") or run:
+        lines.append("  " + numbers(document["numbers"]))
+    if (limited := document.get("limited_by")) is not None:
+        lines.append(f"  limited by {limited['process']}" + (f" ({limited['stage']})" if limited.get("stage") else ""))
+    if document["processes"]:
+        lines += ["", *table([["process", "kind", "host", "phase", "pid", "rate", "what"], *(_process(each, now_ns) for each in document["processes"])])]
+    if standing := [each for each in document["alarms"] if not each.get("cleared_ns") or not each.get("acked_ns")]:
+        lines += ["", "alarms", *(line for each in standing for line in _alarm(each, now_ns))]
+    links = document.get("links") or {}
+    if links.get("bad"):
+        lines += ["", f"links: {links['active']} of {links['total']} active; the worst", *(f"  {each['process']} {each['fid']} {each.get('state') or ''} missing {count(each.get('missing'))}, "
+                                                                                           f"bad {count(each.get('bad'))}" for each in links["bad"][:5])]
+    if not run and (last := document.get("last_run")) is not None:
+        lines += ["", f"last run: {ended(last)}"]
+    if document["database"]["state"] != "good":
+        lines += ["", f"the run database is gone: {document['database'].get('journal') or 0} entries wait in the journal"]
+    return "\n".join(lines)
+
+
+def headline(document: dict) -> str:
+    """Name, state, flags, run and who has control, in one line."""
+    run, lease = document.get("run"), document.get("lease") or {}
+    parts = [f"[{GLYPHS.get(document['state'], '?')}] {document['system']['name']}  {document['state']}", *document.get("flags", [])]
+    if run is not None:
+        parts.append(f"run {run['number']} ({run['type']}) {span(run.get('seconds'))}")
+    parts.append(f"control: {lease.get('holder') or 'nobody'}" + (f", {lease['asked_by']} asks" if lease.get("asked_by") else ""))
+    return "  ".join(parts)
+
+
+def numbers(values: dict) -> str:
+    """What a shifter looks at, in one line."""
+    dead = values.get("dead_time_fraction")
+    written = values.get("bytes_written_per_second")
+    parts = [f"rate {rate(values.get('trigger_rate_hz'))}", "dead - " if dead is None else f"dead {dead * 100:.2g} %", f"events {count(values.get('events'))}",
+             f"incomplete {count(values.get('incomplete'))}" + (f" ({values['incomplete_ppm']:.3g} ppm)" if values.get("incomplete_ppm") is not None else ""),
+             f"in {size(values.get('bytes_in_per_second'))}/s",
+             "written nothing yet" if values.get("recording") and not values.get("bytes_written") else f"written {size(values.get('bytes_written'))}" + (f", {size(written)}/s" if written else ""),
+             f"disk {span(values.get('disk_seconds_left'))}" if values.get("disk_seconds_left") is not None else f"disk {size(values.get('disk_free_bytes'))} free"]
+    chunks = values.get("chunks") or {}
+    if chunks.get("sent") is not None:
+        lost = ", ".join(f"{reason} {count(number)}" for reason, number in (chunks.get("lost") or {}).items() if number)
+        parts.append(f"chunks {count(chunks['sent'])} sent, {count(chunks.get('built'))} built, lost {lost or '0'}")
+    return " | ".join(part.strip() for part in parts)
+
+
+def ended(run: dict) -> str:
+    """How a run ended, in one line."""
+    flags = " ".join(run.get("flags") or [])
+    return f"run {run['number']} ({run['type']}) {run.get('condition') or run.get('state') or '-'}{' ' + flags if flags else ''} after {span(run.get('seconds'))}" + (
+        f": {run['reason']}" if run.get("reason") else "")
+
+
+def _process(each, now_ns):
+    what, left = each.get("what") or "", each.get("exit")
+    if left:
+        how = f"signal {left['signal']}{' core' if left.get('core') else ''}" if left.get("signal") else f"exit {left.get('status')}"
+        what = f"{how}{': ' if what else ''}{what}"
+    elif each.get("phase") == "lost" and each.get("seen_ns"):
+        what = f"silent for {span(max(0.0, (now_ns - each['seen_ns']) / 1e9))}" + (f": {what}" if what else "")
+    if each.get("restarts"):
+        what = f"restarted {each['restarts']} x{'; ' if what else ''}{what}"
+    return [each["name"], each["kind"], each["host"], each["phase"], str(each.get("pid") or "-"), rate((each.get("numbers") or {}).get("rate_hz")), what]
+
+
+def _alarm(each, now_ns):
+    mark = "!!" if each["severity"] == "alarm" else " !"
+    state = f"acknowledged by {each['acked_by']}" if each.get("acked_by") else "not acknowledged"
+    gone = ", over" if each.get("cleared_ns") else ""
+    yield f"{mark} {each['cause']}  {each['what']}  {span(max(0.0, (now_ns - each['raised_ns']) / 1e9))}, {state}{gone}"
+    if each.get("value") is not None and each.get("limit") is not None:
+        yield f"     {each['value']} (limit {each['limit']})"
+    if each.get("do"):
+        yield f"     do: {each['do']}"
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """Columns as wide as they need to be; the last is not padded."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _scaled(value, unit, steps=("", "k", "M", "G", "T", "P")):
+    if value is None:
+        return "-"
+    for step in steps[:-1]:
+        if abs(value) < 999.5:
+            break
+        value /= 1000.0
+    else:
+        step = steps[-1]
+    return f"{value:.3g} {step}{unit}"
+
+
+def rate(value) -> str:
+    return _scaled(value, "Hz")
+
+
+def size(value) -> str:
+    return _scaled(value, "B")
+
+
+def count(value) -> str:
+    return "-" if value is None else f"{value:,}".replace(",", " ") if isinstance(value, int) else f"{value:g}"
+
+
+def span(seconds) -> str:
+    """A duration: 12.3 s, 00:01:12, 3.4 d."""
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 86400:
+        whole = int(seconds)
+        return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+    return f"{seconds / 86400:.1f} d"

@@ -1,0 +1,94 @@
+"""The schema of the run database: runs, what took part in them, what was done and said. Times are UTC in ns, sizes in bytes; nothing that PostgreSQL lacks.
+
+`migrations/` makes it; a test holds the two against each other. SQLAlchemy is imported on use of this module only."""
+
+from rodeo.control.place import needed
+
+sa = needed("sqlalchemy")
+
+HEAD = "0001"  # the migration that these tables are of
+OPEN, CLOSED, ABORTED = "OPEN", "CLOSED", "ABORTED"  # states of a run's row
+METADATA = sa.MetaData()
+Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite gives numbers to a column of this type only
+
+
+def _text(name, **options):
+    return sa.Column(name, sa.Text, **options)
+
+
+def _ns(name, **options):
+    return sa.Column(name, sa.BigInteger, **options)
+
+
+def _id():
+    return sa.Column("id", Number, primary_key=True, autoincrement=True)
+
+
+def _run(**options):
+    """Number of a run. No foreign key: what the journal brings late is kept even if somebody put an older database in the place of this one."""
+    return sa.Column("run", sa.BigInteger, **options)
+
+
+run_number = sa.Table("run_number", METADATA, _text("system", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
+
+config = sa.Table("config", METADATA, _text("sha256", primary_key=True), _text("content", nullable=False))  # canonical JSON, and its checksum
+
+run = sa.Table(
+    "run", METADATA, sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False), _text("system", nullable=False), _text("type", nullable=False),
+    _text("state", nullable=False), _text("condition"), _text("flags", nullable=False), _ns("asked_ns", nullable=False), _ns("first_event_ns"),
+    _ns("stopped_ns"), _ns("closed_ns"), _text("reason", nullable=False), _text("config_sha256"), _text("build", nullable=False),
+    _text("holder", nullable=False), _text("comment", nullable=False))
+sa.Index("one_open_run", run.c.system, unique=True, sqlite_where=run.c.state == OPEN, postgresql_where=run.c.state == OPEN)
+sa.Index("run_asked", run.c.asked_ns)
+
+transition = sa.Table(
+    "transition", METADATA, _id(), _run(nullable=False), _text("name", nullable=False), _text("from_state", nullable=False), _text("to_state", nullable=False),
+    _text("actor", nullable=False), _ns("began_ns"), _ns("ended_ns"), _text("outcome", nullable=False), _text("detail", nullable=False))
+sa.Index("transition_run", transition.c.run)
+
+process = sa.Table(  # one life of a process in a run: NAME, then NAME#2, NAME#3
+    "process", METADATA, _run(primary_key=True, autoincrement=False), _text("name", primary_key=True), _text("class"), _text("kind"), _text("host"), _text("role"),
+    sa.Column("pid", sa.BigInteger), _text("build"), _text("settings"), sa.Column("exit", sa.BigInteger), sa.Column("signal", sa.BigInteger), _text("core"),
+    _text("report"))
+
+file = sa.Table(
+    "file", METADATA, _run(primary_key=True, autoincrement=False), _text("host", primary_key=True), _text("path", primary_key=True), sa.Column("bytes", sa.BigInteger),
+    _text("sha256"), sa.Column("events", sa.BigInteger), sa.Column("verified", sa.Boolean, nullable=False), _text("state", nullable=False))
+
+counter = sa.Table(
+    "counter", METADATA, _run(primary_key=True, autoincrement=False), _text("process", primary_key=True), _text("name", primary_key=True),
+    _text("labels", primary_key=True), _ns("when_ns", primary_key=True, autoincrement=False), sa.Column("value", sa.Double, nullable=False))
+
+alarm = sa.Table(
+    "alarm", METADATA, _text("system", primary_key=True), _text("cause", primary_key=True), _ns("raised_ns", primary_key=True, autoincrement=False), _run(),
+    _text("severity", nullable=False), _text("what", nullable=False), _text("value"), _text("limit"), _text("do", nullable=False), _text("process"),
+    _text("acked_by"), _ns("acked_ns"), _ns("cleared_ns"), _ns("followed_ns"))  # followed: the same cause was raised anew
+sa.Index("alarm_raised", alarm.c.raised_ns)
+
+note = sa.Table(  # a note is never changed: a newer version names the one that it replaces
+    "note", METADATA, _id(), _run(), _text("author", nullable=False), _ns("written_ns", nullable=False), _text("text", nullable=False),
+    sa.Column("replaces", sa.BigInteger))
+sa.Index("note_run", note.c.run)
+
+quality = sa.Table(
+    "quality", METADATA, _id(), _run(nullable=False), _text("subsystem", nullable=False), _ns("from_ns"), _ns("to_ns"), _text("verdict", nullable=False),
+    _text("by", nullable=False), _text("verified_by"))
+sa.Index("quality_run", quality.c.run)
+
+audit = sa.Table(  # chained: each row's checksum has the one before in it
+    "audit", METADATA, sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False), _text("system", nullable=False), _ns("time_ns", nullable=False),
+    _text("actor", nullable=False), _text("whence", nullable=False), _text("role", nullable=False), _text("command", nullable=False),
+    _text("arguments", nullable=False), _text("outcome", nullable=False), _text("detail", nullable=False), _text("previous", nullable=False),
+    _text("sha256", nullable=False))
+
+chain = sa.Table("chain", METADATA, _text("name", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False), _text("sha256", nullable=False))
+
+remembered = sa.Table("remembered", METADATA, _text("system", primary_key=True), _text("key", primary_key=True), _text("value", nullable=False))
+
+# Of each journal, the last record that is in these tables: written with it in one transaction, so that none is applied twice.
+journal = sa.Table("journal", METADATA, _text("id", primary_key=True), sa.Column("last", sa.BigInteger, nullable=False))
+unusable = sa.Table(  # records of a journal that fit no table: kept as they are, and counted
+    "unusable", METADATA, _text("journal", primary_key=True), sa.Column("sequence", sa.BigInteger, primary_key=True, autoincrement=False),
+    _text("record", nullable=False), _text("why", nullable=False))
+
+RUN_TABLES = (transition, process, file, counter, note, quality)  # whatever belongs to one run, but alarms

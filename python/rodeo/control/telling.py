@@ -1,0 +1,168 @@
+"""What the controller tells: numbers, alarms and rings from its last looks, and the document that everybody sees."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import replace
+
+from rodeo.control import alarms, document, numbers, sound
+from rodeo.control.looks import RunRow
+from rodeo.control.refused import Refused
+from rodeo.control.series import Series
+
+LOG = logging.getLogger("rodeo.control")
+LINES = 200  # of a log, at most, that are searched for each process in one answer
+
+
+class Telling:
+    """Of the controller's loop; `c` is the controller."""
+
+    def __init__(self, c):
+        self.c = c
+        self.lease = None
+        self.book = alarms.Book()
+        self.series = Series()
+        self.last_run = None
+        self.numbers, self.process_numbers, self.limited_by, self.all_links = {}, {}, None, None
+        self.document = {"sequence": 0, "time_ns": time.time_ns()}
+        self._sequence = 0
+        self._state, self._since_ns = None, time.time_ns()
+        self._changed = asyncio.Event()
+        self._before = self._moment = None
+        self._happened = []
+
+    def database_good(self):
+        return self._database()["state"] == "good"
+
+    def _database(self):
+        health = self.c.writer.health()
+        return {"state": health.get("state", "gone"), "journal": health.get("journal", 0)}
+
+    def evaluate(self, changed=False):
+        """Numbers from the last two looks that are far enough apart, then rings and alarms: these also when a process has begun or ended, which another one
+        in its place may hide before the next look."""
+        c, now_s = self.c, time.monotonic()
+        moment = numbers.Moment(now_s, {each.name: (each.member.kind, each.status if each.alive is not False else None) for each in c.observer.members.values()},
+                                c.disk and c.disk.get("free"))
+        if self._moment is None or now_s - self._moment.time_s >= numbers.LEAST_SECONDS:
+            self._before, self._moment = self._moment, moment
+            self.numbers = numbers.numbers(self._before, moment, cards_at_start=c.run.cards_before if c.run else None)
+            self.process_numbers = {name: numbers.of_process(name, self._before, moment) for name in c.observer.members}
+            self.limited_by = numbers.limited_by(self._before, moment)
+            self.all_links = numbers.links_of(moment)
+            self.series.add(now_s, self._points())
+            changed = True
+        if changed:
+            self._alarms(now_s)
+
+    def _alarms(self, now_s):
+        c, database = self.c, self._database()
+        derived = c.derived
+        if c.run is not None and c.run.stopping:  # it ends because it was told to
+            derived = replace(derived, ended=())
+        found = alarms.conditions(
+            derived, c.looks, self.numbers, run=c.run and c.run.row(), act=c.act(), memory=c.memory, now_s=now_s, process_numbers=self.process_numbers,
+            known=self.book.known, limited_by=self.limited_by, links=self.all_links, silent_hosts=tuple(c.observer.silent_hosts),
+            database_good=database["state"] == "good", journal=database["journal"], disk_warn_bytes=c.system.disk_warn_bytes,
+            disk_stop_bytes=c.system.disk_stop_bytes, disk_time_s=c.system.disk_time_s)
+        found = [each for each in found if not (each.process and each.cause.startswith("process.failed:") and c.observer.members[each.process].ended_here)]
+        self.book.learn(c.derived, self.process_numbers)
+        self._happened += [alarm for _, alarm in self.book.evaluate(found, time.time_ns())]
+
+    def _points(self):
+        """Values of the rings: those of the system by their name, those of a process as NAME.number."""
+        points = {name: value for name, value in self.numbers.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+        for name, values in self.process_numbers.items():
+            points.update({f"{name}.{key}": value for key, value in values.items()})
+        for look in self.c.looks:
+            points[f"{look.name}.cpu"] = look.cpu
+        return points
+
+    async def keep(self):
+        """What happened to alarms since the last time, into the database."""
+        happened, self._happened = self._happened, []
+        for each in happened:
+            await self._write(each)
+
+    async def _write(self, alarm):
+        try:
+            await self.c.writer.alarm(alarm.as_json(), self.c.run.number if self.c.run else None)
+        except Refused as refused:
+            LOG.warning("alarm %s was not kept: %s", alarm.cause, refused.what)
+
+    async def acknowledge(self, cause, actor):
+        alarm = self.book.acknowledge(cause, actor, time.time_ns())
+        await self._write(alarm)
+        self.publish()
+        return {"cause": cause}
+
+    def closed(self, run, condition, flags, reason, state):
+        """The run that ended last, as the document shows it."""
+        row = run.row()
+        self.last_run = RunRow(**{**row.__dict__, "condition": condition, "flags": tuple(flags), "reason": reason, "state": state})
+
+    def publish(self):
+        """A new document, if anything in it but its number and time is another, or it is a second old."""
+        c, now_ns = self.c, time.time_ns()
+        if c.derived.state != self._state:
+            self._state, self._since_ns = c.derived.state, now_ns
+        act = c.acts.now
+        derived = c.derived
+        if act is not None and act.waiting_for:
+            derived = type(derived)(**{**derived.__dict__, "waiting_for": tuple(act.waiting_for[:32])})
+        built = document.build(
+            sequence=self._sequence + 1, time_ns=now_ns, system=c.system, build=self._build(), derived=derived, since_ns=self._since_ns, looks=c.looks,
+            run=c.run and c.run.row(), act=c.act(), memory=c.memory, last_run=self.last_run, numbers=self.numbers, process_numbers=self.process_numbers,
+            limited_by=self.limited_by, links=self.all_links, alarms=self.book.standing(), lease=self.lease, refusals=c.refusals(), hosts=self._hosts(),
+            database=self._database(), now_s=time.monotonic())
+        same = {**built, "sequence": self.document["sequence"], "time_ns": self.document["time_ns"]} == self.document
+        if same and now_ns - self.document["time_ns"] < 900_000_000:
+            return
+        self._sequence += 1
+        self.document = built
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def wait_change(self, sequence):
+        """Returns when the document has another number than this."""
+        while self.document["sequence"] == sequence:
+            await self._changed.wait()
+
+    def _build(self):
+        return next((look.build for look in self.c.looks if look.build), None)
+
+    def _hosts(self):
+        observer, disk = self.c.observer, self.c.disk or {}
+        return [{"name": name, "launcher": host.launcher, "state": "silent" if name in observer.silent_hosts else "good", "seen_ns": observer.host_seen_ns.get(name),
+                 "disk_free_bytes": disk.get("free") if name == "local" else None, "disk_total_bytes": disk.get("total") if name == "local" else None}
+                for name, host in self.c.hosts.items()]
+
+    # What is asked for by the page
+    def links(self, process):
+        """All links, or those of one process: fid, state, chunks, missing, bad."""
+        return [{"process": each.name, **{key: link.get(key) for key in ("fid", "state", "chunks", "missing", "left_out", "bad")}}
+                for each in self.c.observer.members.values() if each.member.kind == "readout" and process in ("", None, each.name)
+                for rob in (each.status or {}).get("robs") or [] for link in rob.get("links") or []]
+
+    async def log_lines(self, process, lines, search):
+        """The last lines of a process's log, or of all: [{process, line}]. Refused(control.no_process)."""
+        names = [process] if process else list(self.c.observer.members)
+        if process and process not in self.c.observer.members:
+            raise Refused("control.no_process", f"there is no process `{process}`", "rodeo control status lists them")
+        found = []
+        for name in names:
+            with contextlib.suppress(Refused):
+                wanted = lines if process and not search else max(lines, LINES)
+                said = await self.c.observer.host_of(name).tail(name, wanted)
+                found += [{"process": name, "line": line} for line in said if not search or search.lower() in line.lower()][-lines:]
+        return found
+
+    async def configuration(self):
+        """What each class runs with: its file's text, the effective values and their origins, the settings over the file."""
+        c = self.c
+        return {"system": {"file": str(c.system.file), "text": c.system.text, "sha256": c.system.sha256},
+                "classes": {name: found.as_json() for name, found in c.launching.configured.items()}}
+
+
+__all__ = ["Telling", "sound"]

@@ -1,0 +1,268 @@
+"""The shell's verbs: `rodeo control SYSTEM`, `rodeo control VERB`. What each does is in commands.py; here are words, options, and the exit status."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+
+from rodeo.control import commands, help_text, place, status
+from rodeo.control.refused import Refused
+
+EXITS = {"control.argument": 2, "control.unknown_verb": 2, "control.which_room": 2, "control.no_room": 4, "control.gone": 4, "control.timeout": 4, "control.command": 1}
+EPILOGUE = help_text.EXITS.format(partial="degraded", seven="data did not verify")
+ROOM = "Starts the control room of a system file, and prints the address of its page"
+
+
+def parser(verb, what, **options):
+    made = help_text.Parser(prog=f"rodeo control {verb}".strip(), description=what + ".", epilog=EPILOGUE, allow_abbrev=False, **options)
+    return made
+
+
+def client_parser(verb, what):
+    made = parser(verb, what)
+    made.add_argument("--system", metavar="NAME", help="which control room, if more than one of yours run")
+    made.add_argument("--as", dest="name", metavar="NAME", default=os.environ.get("RODEO_OPERATOR") or None, help="who you are in lease and audit (else RODEO_OPERATOR, else your login name)")
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="what to print")
+    return made
+
+
+def connected(options):
+    from rodeo.control.client import connect
+
+    return connect(options.system, name=options.name, whence="shell")
+
+
+def show(options, value, text):
+    print(json.dumps(value) if options.output == "json" else text, flush=True)
+
+
+def commanded(name, options, arguments):
+    """Sends a command, and shows whom the room waits for meanwhile, on a terminal. Returns its result and the document after it."""
+    from rodeo.control.progress import shown
+
+    with connected(options) as client:
+        with shown(lambda: connected(options)) if sys.stderr.isatty() else contextlib.nullcontext():
+            result = client.command(name, **arguments)
+        return result, client.status()
+
+
+def simple(name, verb=None):
+    """A verb of a command whose answer is the state after it."""
+
+    def run(argv):
+        declared = commands.COMMANDS[name]
+        made = client_parser(verb or name, declared.what)
+        for argument, known in declared.arguments.items():
+            option = "--type" if argument == "run_type" else f"--{argument.replace('_', '-')}"
+            if known.kind == "flag":
+                made.add_argument(option, dest=argument, action="store_true", help=known.what)
+            elif known.kind == "lines":
+                made.add_argument(option, dest=argument, action="append", default=[], metavar="KEY=VALUE", help=known.what)
+            elif known.needed:
+                made.add_argument(argument, metavar=argument.upper(), help=known.what)
+            else:
+                made.add_argument(option, dest=argument, type=int if known.kind == "number" else str, default=known.default, help=known.what)
+        options = made.parse_args(argv)
+        arguments = {argument: getattr(options, argument) for argument in declared.arguments}
+        result, document = commanded(name, options, arguments)
+        show(options, {**result, "state": document["state"]}, said(name, result, document))
+        return exit_of(name, document)
+
+    return run
+
+
+def said(name, result, document):
+    """What a command brought, in a line or two."""
+    if name == "stop" and document.get("last_run"):
+        return f"{status.ended(document['last_run'])}\n{status.headline(document)}"
+    if name in ("take", "ask") and result.get("seconds"):
+        return f"control is yours in {result['seconds']:g} s at most: {document['lease']['holder']} was asked"
+    return status.headline(document)
+
+
+def exit_of(name, document):
+    """6 for what is only part of what was asked, 7 for a run whose sums do not hold."""
+    if name == "stop" and (document.get("last_run") or {}).get("condition") == "WRONG":
+        return 7
+    return 6 if name in ("launch", "start", "go_on") and "DEGRADED" in document["flags"] else 0
+
+
+def run_start(argv):
+    """`start --set` launches with these settings first."""
+    made = client_parser("start", commands.COMMANDS["start"].what)
+    made.add_argument("--type", dest="run_type", default="physics", help=commands.COMMANDS["start"].arguments["run_type"].what)
+    made.add_argument("--comment", default="", help="stands in the run's row")
+    made.add_argument("--set", dest="set", action="append", default=[], metavar="KEY=VALUE", help="launches with this over the configurations first (experts)")
+    options = made.parse_args(argv)
+    if options.set:
+        commanded("launch", options, {"set": options.set})
+    result, document = commanded("start", options, {"run_type": options.run_type, "comment": options.comment})
+    show(options, {**result, "state": document["state"]}, status.headline(document))
+    return exit_of("start", document)
+
+
+def run_status(argv):
+    made = client_parser("status", "What the system does now")
+    made.add_argument("--addresses", action="store_true", help="the page's address for viewers, shifters and experts; each with its token")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        if options.addresses:
+            addresses = client.addresses()
+            show(options, addresses, "\n".join(f"{role:8} {address}" for role, address in addresses.items()) or "this room has no page (--no-page)")
+        else:
+            document = client.status()
+            show(options, document, status.text(document, time.time_ns()))
+    return 0
+
+
+def run_take(argv):
+    made = client_parser("take", commands.COMMANDS["take"].what)
+    made.add_argument("--at-once", action="store_true", help=commands.COMMANDS["take"].arguments["at_once"].what)
+    made.add_argument("--hold", action="store_true", help="stays, and keeps control until Ctrl-C; else it is free again 30 s after your last command")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        if not options.hold:
+            result = client.command("take", at_once=options.at_once)
+            show(options, result, status.headline(client.status()))
+            return 0
+        result = client.take(at_once=options.at_once)
+        show(options, result, status.headline(client.status()))
+        with contextlib.suppress(KeyboardInterrupt):
+            client.wait(lambda document: document["lease"]["fence"] != result["fence"], timeout=10**9)
+            print("control is somebody else's now", file=sys.stderr)
+            return 5
+    return 0
+
+
+def run_ack(argv):
+    made = client_parser("ack", commands.COMMANDS["ack"].what)
+    made.add_argument("cause", nargs="?", help="as `rodeo control status` lists it")
+    made.add_argument("--all", action="store_true", help="all that stand now")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        causes = [each["cause"] for each in client.status()["alarms"] if not each.get("acked_ns")] if options.all else [options.cause]
+        if causes == [None]:
+            raise Refused("control.argument", "rodeo control ack: which alarm?", "rodeo control ack CAUSE, or --all; rodeo control status lists them")
+        for cause in causes:
+            client.ack(cause)
+        show(options, {"acknowledged": causes}, f"acknowledged: {', '.join(causes) or 'none'}")
+    return 0
+
+
+def run_logs(argv):
+    made = client_parser("logs", "The last lines of a process, or of all")
+    made.add_argument("process", nargs="?", help="its name; without one all")
+    made.add_argument("--lines", type=int, default=50, help="at most so many (50)")
+    made.add_argument("--search", default="", metavar="TEXT", help="only lines with this text")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        lines = client.logs(options.process, lines=options.lines, search=options.search)
+    show(options, lines, "\n".join(each["text"] if options.process else f"{each['process']}: {each['text']}" for each in lines))
+    return 0
+
+
+def run_wait(argv):
+    made = client_parser("wait", "Waits for a state, or for so much of the run")
+    made.add_argument("--state", type=str.upper, help="READY, RUNNING, ...")
+    made.add_argument("--events", type=int, help="of the open run")
+    made.add_argument("--seconds", type=float, help="of the open run")
+    made.add_argument("--timeout", type=float, default=600.0, metavar="SECONDS", help="then exit status 4 (600)")
+    options = made.parse_args(argv)
+    with connected(options) as client:
+        document = client.wait(state=options.state, events=options.events, seconds=options.seconds, timeout=options.timeout)
+    show(options, document, status.headline(document))
+    return 0
+
+
+def run_init(argv):
+    from rodeo.control import init
+
+    made = parser("init", "Writes a system file for this machine, and what its classes need")
+    made.add_argument("directory", nargs="?", default=".", help="where to (here)")
+    made.add_argument("--name", help="of the system (the directory's name)")
+    options = made.parse_args(argv)
+    for line in init.write(options.directory, options.name):
+        print(line)
+    return 0
+
+
+def run_agent(argv):
+    from rodeo.control import agent
+
+    return agent.main(argv)
+
+
+def run_room(argv):
+    from rodeo.control.serve import main as room
+
+    made = parser("", ROOM)
+    made.add_argument("system", metavar="SYSTEM", help="the system file (TOML); rodeo control init writes one")
+    made.add_argument("--listen", metavar="ADDRESS", help="address and port of the page, instead of control.listen: 127.0.0.1:0 takes a free port")
+    made.add_argument("--no-page", action="store_true", help="no port: shell and Python only")
+    made.add_argument("--verbose", action="store_true", help="more on stderr")
+    options = made.parse_args(argv)
+    return room(options.system, listen=options.listen, page=not options.no_page, verbose=options.verbose)
+
+
+VERBS = {
+    "init": (run_init, "Writes a system file for this machine"), "launch": (simple("launch"), None), "start": (run_start, None), "pause": (simple("pause"), None),
+    "resume": (simple("resume"), None), "stop": (simple("stop"), None), "go-on": (simple("go_on", "go-on"), commands.COMMANDS["go_on"].what), "abort": (simple("abort"), None),
+    "recover": (simple("recover"), None), "close": (simple("close"), None), "status": (run_status, "What the system does now; --addresses of its page"),
+    "wait": (run_wait, "Waits for a state, for events or for seconds of the run"), "take": (run_take, None), "ask": (simple("ask"), None), "release": (simple("release"), None),
+    "ack": (run_ack, None), "note": (simple("note"), None), "logs": (run_logs, "The last lines of a process, or of all"),
+}
+HIDDEN = {"agent": run_agent}  # the room starts it, on each host
+
+
+def usage():
+    rows = [(verb, what or commands.COMMANDS[verb].what) for verb, (_, what) in VERBS.items()]
+    return help_text.page(["rodeo control SYSTEM [--listen ADDRESS] [--no-page]", "rodeo control VERB"], ROOM + ", or talks to one that runs.", tables=[("Verbs", rows)],
+                          remark="A verb talks to the control room of yours that runs; if several do, --system NAME says which.", exits=EPILOGUE)
+
+
+def dispatch(argv):
+    """The exit status; Refused is what went wrong."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0 if argv else 2
+    verb = argv[0]
+    if verb in VERBS:
+        return VERBS[verb][0](argv[1:])
+    if verb in HIDDEN:
+        return HIDDEN[verb](argv[1:])
+    if verb.startswith("-") or os.path.exists(verb) or "/" in verb or verb.endswith(".toml"):
+        return run_room(argv)
+    near = commands.nearest(verb, VERBS)
+    raise Refused("control.unknown_verb", f"rodeo control: there is no verb `{verb[:40]}`, and no file of that name",
+                  f"did you mean `{near}`?" if near else "rodeo control --help lists the verbs")
+
+
+def exit_status(code):
+    """Of a code, as `rodeo explain` has it; 5 (refused) for one that it does not know."""
+    if code in EXITS:  # what may be when there is no command, and what a script often meets
+        return EXITS[code]
+    with contextlib.suppress(Refused, OSError, ValueError, KeyError, subprocess.SubprocessError):
+        asked = subprocess.run([place.rodeo_command(), "explain", code, "-o", "json"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+        return int(json.loads(asked.stdout)["exit_status"])
+    return 5
+
+
+def main(argv=None):
+    """Runs one verb. Returns the exit status, as `rodeo --help` has it."""
+    try:
+        return dispatch(sys.argv[1:] if argv is None else argv) or 0
+    except Refused as refused:
+        print(f"error[{refused.code}]: {refused.what}" + (f"\n  {refused.next}" if refused.next else ""), file=sys.stderr)
+        return exit_status(refused.code)
+    except KeyboardInterrupt:
+        print("left; what was asked goes on in the control room: rodeo control status", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; the flush at the end must not complain
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
