@@ -1,0 +1,27 @@
+// What a link's state and counters mean: its glyph, its colour, and a sentence for a shifter. Pure.
+import { count } from './format.js'
+
+// {glyph, tone, word, means}
+export function linkOf(link) {
+  const { state, missing = 0, bad = 0, chunks } = link
+  const sums = `${count(chunks)} chunks, ${count(missing)} missing, ${count(bad)} bad`
+  if (state === 'removed') {
+    const why = link.removed_by_policy ? 'the link policy took it out because it was bad' : 'it was taken out by hand, or with its process'
+    return { glyph: '✕', tone: 'bad', word: 'removed', means: `${why}; events are complete without it. ${sums}.` }
+  }
+  if (state && !['active', 'good', 'ok', 'up'].includes(state)) return { glyph: '?', tone: 'warn', word: state, means: `its state is ${state}. ${sums}.` }
+  if (bad > 0) return { glyph: '!', tone: 'bad', word: 'bad data', means: `chunks came whose content is wrong: look at the front-end and the fibre. ${sums}.` }
+  if (missing > 0) return { glyph: '–', tone: 'warn', word: 'missing', means: `chunks did not come, and events were built without them. ${sums}.` }
+  if (chunks === 0) return { glyph: '·', tone: 'idle', word: 'no data yet', means: 'nothing has come so far.' }
+  return { glyph: '■', tone: 'good', word: 'good', means: `all that was asked for has come. ${sums}.` }
+}
+
+// Worst first, for the summary: {word: number}.
+export function summary(links) {
+  const out = {}
+  for (const link of links) {
+    const { word } = linkOf(link)
+    out[word] = (out[word] ?? 0) + 1
+  }
+  return out
+}

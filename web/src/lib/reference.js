@@ -1,0 +1,31 @@
+// The last good run, and what its numbers were: what the running one is held against.
+import { pointsOf } from './series.js'
+
+// The row of the newest run that ended GOOD, or null.
+export async function lastGood(room) {
+  const last = room.document?.last_run
+  if (isGood(last)) return last
+  const { runs } = await room.get('/api/runs?limit=20')
+  const open = room.document?.run?.number
+  return runs.find((run) => run.number !== open && isGood(run)) ?? null
+}
+
+function isGood(run) {
+  return String(run?.condition ?? '').toUpperCase() === 'GOOD'
+}
+
+// Means of series over the time of a run, {name: number or null}; null for what the server does not remember any more.
+export async function meanOver(room, run, names) {
+  const from = (run.first_event_ns ?? run.asked_ns) / 1e9
+  const to = run.stopped_ns / 1e9
+  const now = room.document.time_ns / 1e9
+  const back = Math.ceil(now - from) + 5
+  const out = Object.fromEntries(names.map((name) => [name, null]))
+  if (!(from < to) || back > 86400) return out
+  const points = pointsOf(await room.get(`/api/series?names=${names.join(',')}&seconds=${Math.max(1, back)}`), names, room.document.time_ns)
+  for (const name of names) {
+    const within = points.filter((point) => point.t > from && point.t <= to).map((point) => point[name]).filter((value) => typeof value === 'number')
+    if (within.length) out[name] = within.reduce((a, b) => a + b, 0) / within.length
+  }
+  return out
+}

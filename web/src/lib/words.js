@@ -1,0 +1,61 @@
+// States, phases, conditions: for each its glyph, its colour and what it means, so that colour is never alone.
+import { bytes, count, percent, plain, ppm, rate, span } from './format.js'
+
+export const STATES = {
+  OFF: { tone: 'idle', means: 'nothing runs' },
+  LAUNCHING: { tone: 'busy', means: 'processes are starting' },
+  READY: { tone: 'ready', means: 'all is there; no run is open' },
+  STARTING: { tone: 'busy', means: 'a run is beginning' },
+  RUNNING: { tone: 'good', means: 'data are being taken' },
+  PAUSED: { tone: 'warn', means: 'the trigger is held; the run is open' },
+  STOPPING: { tone: 'busy', means: 'the run is ending in order' },
+  CLOSING: { tone: 'busy', means: 'processes are ending' },
+  ERROR: { tone: 'bad', means: 'somebody must look: recover leaves it' },
+  STALE: { tone: 'stale', means: 'the control room does not answer; nothing here is known to be true now' },
+}
+
+export const PHASES = {
+  absent: { glyph: '○', tone: 'idle' },
+  launching: { glyph: '◔', tone: 'busy' },
+  ready: { glyph: '◆', tone: 'ready' },
+  running: { glyph: '▶', tone: 'good' },
+  draining: { glyph: '▼', tone: 'busy' },
+  done: { glyph: '✓', tone: 'idle' },
+  failed: { glyph: '✖', tone: 'bad' },
+  lost: { glyph: '?', tone: 'bad' },
+}
+
+export const FLAGS = {
+  DEGRADED: 'something that may be missing is missing',
+  OVERDUE: 'it takes longer than its limit',
+  BLIND: 'a host does not answer; its processes are believed to go on',
+}
+
+export function phase(name) {
+  return PHASES[name] ?? { glyph: '·', tone: 'idle' }
+}
+
+// How a run ended: the condition of its report.
+export function condition(name) {
+  const upper = String(name ?? '').toUpperCase()
+  if (upper === 'GOOD') return { glyph: '✓', tone: 'good' }
+  if (upper === 'INCOMPLETE') return { glyph: '▲', tone: 'warn' }
+  return upper ? { glyph: '✖', tone: 'bad' } : { glyph: '·', tone: 'idle' }
+}
+
+const QUANTITIES = [
+  [/^disk$/, bytes],
+  [/^(disk\.time|overdue)/, span],
+  [/^dead_time/, percent],
+  [/^incomplete/, ppm],
+  [/^(stall|no_triggers)/, rate],
+]
+
+// Value or limit of an alarm, in the unit of its cause.
+export function quantity(cause, value) {
+  if (typeof value !== 'number') return plain(value)
+  const known = QUANTITIES.find(([causes]) => causes.test(cause))
+  return known ? known[1](value) : Number.isInteger(value) ? count(value) : plain(value)
+}
+
+export const ALARMS = { alarm: { glyph: '■', tone: 'bad' }, warning: { glyph: '▲', tone: 'warn' } }

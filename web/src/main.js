@@ -1,0 +1,6 @@
+// Where the page begins.
+import { mount } from 'svelte'
+import './style.css'
+import App from './App.svelte'
+
+mount(App, { target: document.getElementById('page') })

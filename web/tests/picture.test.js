@@ -1,0 +1,60 @@
+// The picture of the data's way, links, folded log lines and rings: tables.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { wayOf, recording } from '../src/lib/way.js'
+import { fold } from '../src/lib/folded.js'
+import { linkOf, summary } from '../src/lib/links.js'
+import { pointsOf } from '../src/lib/series.js'
+
+const process = (name, kind, phase = 'running', rate = null) => ({ name, class: name.replace(/-\d+$/, ''), kind, phase, role: 'essential', numbers: { rate_hz: rate, fill: null } })
+const system = (limited_by, ...processes) => ({ state: 'RUNNING', limited_by, processes })
+const chain = [process('readout-1', 'readout', 'running', 99), process('readout-2', 'readout', 'failed'), process('router', 'router'), process('cards', 'emulator'), process('camera', 'program')]
+
+test('classes stand in the order of the data, programs beside them', () => {
+  const way = wayOf(system(null, ...chain))
+  assert.deepEqual(way.stages.map((stage) => stage.boxes.map((box) => box.name)), [['cards'], ['router'], ['readout']])
+  assert.deepEqual(way.others.map((box) => box.name), ['camera'])
+})
+
+test('a class tells how many of it are well, and of which rates', () => {
+  const [box] = wayOf(system(null, ...chain)).stages[2].boxes
+  assert.deepEqual([box.good, box.total, box.bad.map((each) => each.name), box.rate], [1, 2, ['readout-2'], { least: 99, most: 99 }])
+})
+
+test('what holds the data up is drawn where it is: at its process, or at the files', () => {
+  const slow = wayOf(system({ process: 'router', stage: 'waits for rod' }, ...chain))
+  assert.equal(slow.stages[1].boxes[0].limited.stage, 'waits for rod')
+  assert.equal(slow.files.limited, null)
+  assert.equal(wayOf(system({ process: 'readout-1', stage: 'file_writer' }, ...chain)).files.limited.process, 'readout-1')
+  assert.equal(wayOf(system({ process: 'readout-1', stage: 'processor' }, ...chain)).stages[2].boxes[0].limited.stage, 'processor')
+  assert.equal(wayOf(system({ process: 'elsewhere', stage: 'builder' }, ...chain)).strange.process, 'elsewhere')
+})
+
+for (const [what, run, numbers, word] of [
+  ['no run', null, {}, 'no run'],
+  ['not known', {}, { recording: null }, '–'],
+  ['no files', {}, { recording: false }, 'NOT recorded'],
+  ['files that were not flushed so far', {}, { recording: true, bytes_written: 0 }, 'REC nothing written yet'],
+  ['files', {}, { recording: true, bytes_written: 7 }, 'REC'],
+]) {
+  test(`recording: ${what}`, () => assert.equal(recording({ run, numbers }).word, word))
+}
+
+for (const [link, word] of [
+  [{ state: 'active', chunks: 9, missing: 0, bad: 0 }, 'good'], [{ state: 'active', chunks: 9, missing: 1, bad: 0 }, 'missing'], [{ state: 'active', chunks: 9, missing: 1, bad: 1 }, 'bad data'],
+  [{ state: 'removed', chunks: 9 }, 'removed'], [{ state: 'active', chunks: 0 }, 'no data yet'], [{ state: 'odd', chunks: 1 }, 'odd'],
+]) {
+  test(`a link that is ${word}`, () => assert.equal(linkOf(link).word, word))
+}
+
+test('links are counted by what they are', () => assert.deepEqual(summary([{ state: 'removed' }, { state: 'active', chunks: 1 }, { state: 'active', chunks: 2 }]), { removed: 1, good: 2 }))
+
+test('lines that differ in numbers and times alone are folded', () => {
+  const lines = fold([{ process: 'a', text: '12:00:01 event 1 built' }, { process: 'a', text: '12:00:02 event 2 built' }, { process: 'b', text: '12:00:02 event 2 built' }, { process: 'b', text: 'over' }])
+  assert.deepEqual(lines.map((line) => [line.process, line.text, line.times]), [['a', '12:00:02 event 2 built', 2], ['b', '12:00:02 event 2 built', 1], ['b', 'over', 1]])
+})
+
+for (const [what, series] of [['by name', { a: { t: [1, 2], v: [5, null] } }], ['in columns', { time_s: [1, 2], values: { a: [5, null] } }]]) {
+  test(`a ring ${what}, of any clock, ends now`, () => assert.deepEqual(pointsOf({ series }, ['a'], 100e9), [{ t: 99, a: 5 }, { t: 100, a: null }]))
+}
+test('an empty ring has no points', () => assert.deepEqual(pointsOf({ series: {} }, ['a'], 1), []))
