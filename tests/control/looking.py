@@ -1,0 +1,57 @@
+"""A small system in words, for tests of what decides: seen(cards="ready", readout_1="running") gives the looks of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rodeo.control.looks import Exit, Look, RunRow
+from rodeo.control.system import ProcessClass, System
+
+CARDS = ProcessClass("cards", "emulator", Path("/lab/cards.toml"))
+READOUTS = ProcessClass("readout", "readout", Path("/lab/readout.toml"), count=2)
+SYSTEM = System("lab", Path("/lab/system.toml"), Path("/lab/lab"), classes=(CARDS, READOUTS), text="[control]")
+ROW = RunRow(7, "test", "RUNNING", first_event_ns=1)
+
+# A word is a phase as the system shall see it, or a case of its own.
+_WORDS = {
+    "absent": {"alive": False},
+    "launching": {"alive": True, "launched_age_s": 1.0},
+    "done": {"alive": False, "exit": Exit(status=0)},
+    "lossy": {"alive": False, "exit": Exit(status=6)},
+    "failed": {"alive": False, "exit": Exit(status=1)},
+    "killed": {"alive": False, "exit": Exit(signal=9)},
+    "lost": {"alive": True, "phase_said": "running", "answered_age_s": 4.0, "unanswered": 4},
+    "silent": {"alive": None, "phase_said": "running", "answered_age_s": 5.0, "unanswered": 4},
+    "unknown": {"alive": None},
+}
+
+
+def look(member, word, **fields):
+    """The Look of a member, by one word and what differs from it."""
+    if word in _WORDS:
+        return Look(member, **{**_WORDS[word], **fields})
+    return Look(
+        member,
+        **{
+            "alive": True,
+            "phase_said": word,
+            "answered_age_s": 0.2,
+            "run_number": 7 if member.per_run and word in ("running", "draining") else None,
+            **fields,
+        },
+    )
+
+
+def seen(cards="ready", readout_1="ready", readout_2="ready", *, held=None, classes=(CARDS, READOUTS), **others):
+    """Looks of a system of one emulator and two readouts; `held`: what the trigger says; `others`: words of further members, - written _."""
+    words = {"cards": cards, "readout_1": readout_1, "readout_2": readout_2, **others}
+    looks = []
+    for one in classes:
+        for member in one.members():
+            word = words.get(member.name.replace("-", "_"), "absent")
+            status = {"trigger": {"held": held}} if one.kind == "emulator" and held is not None else None
+            looks.append(look(member, word, status=status))
+    return tuple(looks)
+
+
+def row(**fields):
+    return replace(ROW, **fields)

@@ -1,0 +1,160 @@
+"""The books of a run: sent = built + lost over all processes, and what the verdict is if not."""
+
+import random
+
+import pytest
+
+from rodeo.control.books import CONDITIONS, balance
+
+
+def report(sent, built=None, lost=None, condition="GOOD", failure="", fragments=None, **counters):
+    lost = lost or {}
+    return {
+        "run": {"number": 7, "seconds": 1.0, "condition": condition, "failure": failure},
+        "chunks": {"sent": sent, "built": sent - sum(lost.values()) if built is None else built, "lost": lost},
+        "fragments": {"built": fragments if fragments is not None else sent // 2, "incomplete": 0},
+        "input": {"sent": sent, **counters},
+    }
+
+
+def cards(chunks, *, type="FELIX", missed=0, **counters):
+    return {
+        "trigger": {"offered": 0, "accepted": 0, "followers": [{"name": "felix:0", "missed": missed}]},
+        "functions": [{"name": "felix", "type": type, "triggers": 0, "chunks": chunks, "counters": counters}],
+    }
+
+
+def router(sent, published=None, **counts):
+    return {"chunks": {"sent": sent, "published": sent - sum(counts.values()) if published is None else published, **counts}}
+
+
+def test_a_good_run_has_a_sum_that_holds():
+    books = balance({"a": report(100), "b": report(60)}, {"x": cards(1000), "y": cards(0)}, {"x": cards(1100), "y": cards(60)})
+    assert (books.sent, books.built, books.lost, books.rest) == (160, 160, {}, 0)
+    assert (books.condition, books.flags, books.reasons, books.events) == ("GOOD", (), (), 30)
+
+
+def test_the_emulator_counts_on_from_run_to_run_and_only_the_difference_is_this_runs():
+    assert balance({"a": report(10)}, {"x": cards(990, chunks_lost=5)}, {"x": cards(1000, chunks_lost=5)}).condition == "GOOD"
+
+
+def test_what_is_lost_has_a_name_and_makes_it_incomplete():
+    books = balance(
+        {"a": report(100, lost={"late": 3}, condition="INCOMPLETE")},
+        {"x": cards(0)},
+        {"x": cards(100, chunks_lost=2, chunks_cut_off=1, chunks_open=0)},
+    )
+    assert books.lost == {"late": 3, "card_lost": 2, "card_cut_off": 1}
+    assert (books.sent, books.built, books.rest, books.condition) == (103, 97, 0, "INCOMPLETE")
+    assert "lost: 1 card_cut_off, 2 card_lost, 3 late" in books.reasons
+
+
+def test_chunks_that_are_nowhere_make_it_wrong():
+    books = balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)})
+    assert (books.rest, books.condition) == (10, "WRONG") and "10 are nowhere" in books.reasons[-1]
+    books = balance({"a": report(110)}, {"x": cards(0)}, {"x": cards(100)})
+    assert (books.rest, books.condition) == (-10, "WRONG") and "10 are too many" in books.reasons[-1]
+
+
+def test_a_report_whose_own_sum_does_not_hold_is_wrong():
+    books = balance({"a": report(100, built=90)}, {"x": cards(0)}, {"x": cards(100)})
+    assert books.condition == "WRONG" and "a received 100 chunks, built 90 and lost 0" in books.reasons
+
+
+def test_a_readout_that_left_no_report_took_the_rest_with_it():
+    books = balance({"a": report(60), "b": None}, {"x": cards(0)}, {"x": cards(100)}, flags=("DEGRADED",))
+    assert (books.lost, books.rest, books.condition) == ({"not_reported": 40}, 0, "INCOMPLETE")
+    assert books.flags == ("DEGRADED", "INTERRUPTED") and "b left no report" in books.reasons
+
+
+def test_no_readout_left_a_report():
+    books = balance({"a": None}, {"x": cards(0)}, {"x": cards(100)})
+    assert (books.sent, books.built, books.lost, books.condition) == (100, None, {"not_reported": 100}, "INCOMPLETE")
+
+
+def test_cards_that_died_leave_the_sum_unknown():
+    for after in (None, cards(5)):  # gone, or begun anew
+        books = balance({"a": report(100)}, {"x": cards(50)}, {"x": after})
+        assert (books.sent, books.built, books.rest, books.condition) == (None, 100, None, "INCOMPLETE")
+        assert "x did not say at the end what it had sent" in books.reasons
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"), [("INCOMPLETE", "INCOMPLETE"), ("WRONG", "WRONG"), ("ABORTED", "ABORTED"), ("ODD", "INCOMPLETE"), (None, "INCOMPLETE")]
+)
+def test_the_worst_report_is_the_runs(condition, expected):
+    books = balance({"a": report(50, condition=condition, failure="because"), "b": report(50)}, {"x": cards(0)}, {"x": cards(100)})
+    assert books.condition == expected and f"a is {condition}: because" in books.reasons
+
+
+def test_an_aborted_run_is_aborted_and_interrupted():
+    books = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True)
+    assert books.condition == "ABORTED" and books.flags == ("INTERRUPTED",) and books.reasons[0] == "the run was aborted"
+    assert balance({"a": report(90)}, {"x": cards(0)}, {"x": cards(100)}, aborted=True).condition == "WRONG", "nothing is worse"
+
+
+def test_damage_that_an_input_found_accounts_for_what_did_not_come():
+    books = balance({"a": report(95, condition="INCOMPLETE", sequence_gaps=2)}, {"x": cards(0)}, {"x": cards(100)})
+    assert (books.lost, books.condition) == ({"damaged": 5}, "INCOMPLETE")
+
+
+def test_frames_of_other_cards_need_not_be_chunks():
+    books = balance({"a": report(400)}, {"x": cards(0, type="CRU")}, {"x": cards(100, type="CRU")})
+    assert books.rest is None and books.condition == "GOOD" and "cannot be held" in books.reasons[0]
+
+
+def test_triggers_that_a_reader_missed_and_chunks_that_looped_back():
+    books = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100, missed=3)})
+    assert books.condition == "INCOMPLETE" and "3 triggers" in books.reasons[0]
+    assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(107, chunks_looped_back=7)}).condition == "GOOD"
+
+
+def test_a_router_between_cards_and_readouts():
+    before, after = router(1000), router(1100, no_subscriber=3, not_taken=2)
+    books = balance({"a": report(94, condition="INCOMPLETE", network_lost=1)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (before, after)})
+    assert books.lost == {"router_no_subscriber": 3, "router_not_taken": 2, "network_lost": 1} and books.rest == 0
+    assert balance({"a": report(100)}, None, None, {"r": (router(0), router(100))}).sent == 100, "a router may generate its data"
+    assert balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100, published=90))}).condition == "WRONG"
+    gone = balance({"a": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), None)})
+    assert gone.rest is None and gone.condition == "INCOMPLETE" and "r did not say" in gone.reasons[0]
+
+
+def test_two_readouts_of_the_same_links():
+    books = balance({"a": report(100), "b": report(100)}, {"x": cards(0)}, {"x": cards(100)}, {"r": (router(0), router(100))})
+    assert books.rest is None and books.condition == "GOOD" and "same links" in books.reasons[0]
+
+
+def test_readouts_that_generate_their_data_are_believed():
+    assert balance({"a": report(100), "b": report(50)}).sent == 150
+    assert balance({"a": report(100), "b": None}).sent is None
+    nothing = balance({})
+    assert (nothing.condition, nothing.events, nothing.rest) == ("GOOD", None, 0)
+
+
+def test_events_are_fragments_of_each_rob():
+    assert balance({"a": report(100, fragments=60), "b": report(100, fragments=20)}, robs={"a": 3, "b": 1}).events == 20
+
+
+def test_books_are_true_for_any_counts():
+    random_ = random.Random(18)
+    for _ in range(2_000):
+
+        def count():
+            return random_.choice((0, 1, 7, 100))
+
+        reports = {
+            name: random_.choice((None, report(count(), built=count(), lost={"late": count()}, condition=random_.choice(CONDITIONS)), {}))
+            for name in ("a", "b")[: random_.randint(0, 2)]
+        }
+        before = {name: random_.choice((None, {}, cards(count()))) for name in ("x", "y")[: random_.randint(0, 2)]}
+        after = {name: random_.choice((None, {}, cards(count(), chunks_lost=count(), chunks_cut_off=count(), missed=count()))) for name in before}
+        routers = random_.choice(
+            ({}, {"r": (random_.choice((None, {}, router(count()))), random_.choice((None, {}, router(count(), no_subscriber=count()))))})
+        )
+        books = balance(reports, before, after, routers, aborted=random_.random() < 0.2)
+        assert books.condition in CONDITIONS and all(one > 0 for one in books.lost.values())
+        if books.condition == "GOOD":
+            assert not books.lost and not books.rest and all(reports.values())
+        if books.rest is not None and books.condition != "WRONG":
+            assert books.rest == 0 and books.sent == (books.built or 0) + sum(books.lost.values())
+        books.as_json()

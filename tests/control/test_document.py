@@ -1,0 +1,100 @@
+"""The one document: it has every key that its readers rely on, it is JSON whatever is in it, and a delta and what was before give the whole."""
+
+import json
+
+from looking import SYSTEM, row, seen
+from test_derive import READY
+
+from rodeo.control.alarms import Alarm
+from rodeo.control.derive import derive
+from rodeo.control.document import build, delta
+from rodeo.control.looks import Act, Choice, Memory
+from rodeo.control.refusals import COMMANDS, refusals
+
+KEYS = {
+    "": "sequence time_ns system state flags since_ns what waiting_for act run last_run numbers limited_by processes links alarms lease commands hosts database",
+    "system": "name file directory build sha256",
+    "act": "name actor began_ns limit_s",
+    "run": "number type state condition flags asked_ns first_event_ns stopped_ns seconds holder comment directory reason choice",
+    "numbers": "trigger_rate_hz offered_rate_hz dead_time_fraction events incomplete incomplete_ppm bytes_in_per_second bytes_written_per_second bytes_written recording "
+    "disk_free_bytes disk_seconds_left chunks",
+    "links": "total active removed bad",
+    "lease": "holder fence until_ns asked_by",
+}
+PROCESS = "name class kind host role phase pid since_ns seen_ns exit restarts build configuration_sha256 what numbers cpu rss_bytes"
+ALARM = "cause severity raised_ns acked_by acked_ns cleared_ns what value limit do process"
+
+
+def document(**given):
+    looks = given.pop("looks", seen("running", "killed", "running", held=True))
+    run, act, memory = given.get("run", row()), given.get("act"), given.get("memory", Memory("ready", Choice("readout-1", 100.0, "died")))
+    derived = derive(looks, run, act, memory)
+    answer = refusals(derived, run=run, act=act, memory=memory)
+    return build(
+        **{
+            **dict(
+                sequence=5,
+                time_ns=10**18,
+                system=SYSTEM,
+                build="r1",
+                derived=derived,
+                since_ns=1,
+                looks=looks,
+                run=run,
+                act=act,
+                memory=memory,
+                refusals=answer,
+                now_s=110.0,
+            ),
+            **given,
+        }
+    )
+
+
+def test_every_key_is_there():
+    got = document(act=Act("pause", "ana", 1.0, 2.0, 9), alarms=(Alarm("a", "alarm", 1, "a"),))
+    for path, keys in KEYS.items():
+        assert set(got[path] if path else got) == set(keys.split()), path
+    assert set(got["processes"][0]) == set(PROCESS.split()) and set(got["alarms"][0]) == set(ALARM.split())
+    assert list(got["commands"]) == list(COMMANDS)
+    assert got["state"] == "PAUSED" and got["run"]["state"] == "PAUSED" and got["run"]["number"] == 7
+    assert (
+        got["processes"][1]["phase"] == "failed"
+        and got["processes"][1]["exit"] == {"status": None, "signal": 9, "core": None}
+        and got["processes"][1]["what"] == "ended by signal 9"
+    )
+
+
+def test_a_choice_says_until_when():
+    assert document()["run"]["choice"] == {"process": "readout-1", "what": "died", "until_ns": 10**18 + 20 * 10**9}
+    assert document(now_s=1000.0)["run"]["choice"]["until_ns"] == 10**18
+    assert document(memory=READY)["run"]["choice"] is None
+
+
+def test_without_a_run_there_is_none_and_nothing_is_made_up():
+    got = document(run=None, looks=seen("absent", "absent", "absent"), memory=None, last_run=row(number=6, condition="GOOD", state="CLOSED"))
+    assert (
+        got["run"] is None
+        and got["act"] is None
+        and got["last_run"]["number"] == 6
+        and got["last_run"]["condition"] == "GOOD"
+        and got["last_run"]["state"] == "CLOSED"
+    )
+    assert got["state"] == "OFF" and got["flags"] == []
+    assert all(value is None for key, value in got["numbers"].items() if key != "chunks") and got["database"] == {"state": "gone", "journal": 0}
+
+
+def test_what_json_cannot_carry_is_null():
+    got = document(
+        numbers={"trigger_rate_hz": float("nan"), "events": float("inf"), "chunks": {"sent": 1, "built": 1, "lost": {"late": 0}}},
+        hosts=({"name": "local", "seen": {1, 2}, "path": SYSTEM.file},),
+    )
+    assert got["numbers"]["trigger_rate_hz"] is None and got["numbers"]["events"] is None
+    assert json.loads(json.dumps(got, allow_nan=False)) == got
+
+
+def test_a_delta_and_what_was_before_give_the_whole():
+    before, after = document(), document(sequence=6, memory=READY, looks=seen("running", "running", "running", held=False))
+    change = delta(before, after)
+    assert {**before, **change} == after and change["sequence"] == 6 and "system" not in change and "state" in change
+    assert delta(None, after) == after and set(delta(after, after)) == {"sequence", "time_ns"}

@@ -1,0 +1,139 @@
+"""The migrations of the run database make the tables that the code has; older databases are brought up to date, newer ones are left alone."""
+
+import asyncio
+import shutil
+import sqlite3
+
+import pytest
+from databases import begin, opened
+
+from rodeo.control import schema as schema_module
+from rodeo.control.refused import Refused
+from rodeo.control.schema import Schema, refuse_other, version
+from rodeo.control.tables import HEAD, METADATA
+
+
+def made(path):
+    schema = Schema(f"sqlite:///{path}")
+    engine = schema.engine(create=True)
+    with engine.connect() as connection:
+        schema.bring_up(connection)
+    engine.dispose()
+    return schema
+
+
+def test_migrations_make_the_tables_of_the_code(tmp_path):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    schema = made(tmp_path / "runs.db")
+    engine = schema.engine()
+    with engine.connect() as connection, connection.begin():
+        assert version(connection) == HEAD
+        assert compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), METADATA) == []
+    engine.dispose()
+    direct = sqlite3.connect(":memory:")
+    from rodeo.control.tables import sa
+
+    other = sa.create_engine("sqlite://", creator=lambda: direct, poolclass=sa.pool.StaticPool)
+    METADATA.create_all(other)
+    with sqlite3.connect(tmp_path / "runs.db") as migrated:
+        assert columns(migrated) == columns(direct)
+    migrated.close()
+    other.dispose()
+
+
+def columns(connection):
+    """{table: [(column, type, not null, place in the key)]}, and what indices are of: as SQLite has them."""
+    tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite%' and name != 'alembic_version'")]
+    found = {name: [tuple(row[index] for index in (1, 2, 3, 5)) for row in connection.execute(f"pragma table_info({name})")] for name in tables}
+    indices = {name: " ".join(sql.split()) for name, sql in connection.execute("select name, sql from sqlite_master where type = 'index' and sql is not null")}
+    return found, indices
+
+
+def test_there_is_one_way_from_the_first_tables_to_the_last():
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    from rodeo.control.schema import MIGRATIONS
+
+    settings = Config()
+    settings.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(settings).get_heads() == [HEAD]
+
+
+def test_tables_of_postgresql_can_be_made_of_it():
+    from rodeo.control.tables import sa
+
+    said = []
+    engine = sa.create_mock_engine("postgresql+psycopg://", lambda statement, *_: said.append(str(statement.compile(dialect=engine.dialect))))
+    METADATA.create_all(engine, checkfirst=False)
+    text = "\n".join(said)
+    assert "WHERE state = 'OPEN'" in text and "BIGSERIAL" in text and len([one for one in said if "CREATE TABLE" in one]) == len(METADATA.tables)
+
+
+def test_a_database_of_a_newer_version_is_left_alone_and_a_run_goes_on_without_it(tmp_path):
+    made(tmp_path / "runs.db")
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute("update alembic_version set version_num = '9999'")
+    connection.close()
+    schema = Schema(f"sqlite:///{tmp_path / 'runs.db'}")
+    engine = schema.engine()
+    with engine.connect() as connection, pytest.raises(Refused) as refused:
+        schema.bring_up(connection)
+    engine.dispose()
+    assert refused.value.code == "control.database_version" and "9999" in refused.value.what
+
+    async def main():
+        async with opened(tmp_path) as database:
+            health = database.writer.health()
+            assert health["state"] == "gone" and "newer version" in health["why"]
+            with pytest.raises(Refused):
+                await begin(database)
+            with pytest.raises(Refused):
+                await database.reads.runs()
+
+    asyncio.run(main())
+
+
+SECOND = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "0002", "0001"
+
+
+def upgrade():
+    op.add_column("run", sa.Column("beam", sa.Text()))
+"""
+
+
+def test_an_older_database_is_copied_and_then_brought_up_to_date(tmp_path, monkeypatch):
+    old = made(tmp_path / "runs.db")
+    migrations = tmp_path / "migrations"
+    shutil.copytree(schema_module.MIGRATIONS, migrations)
+    (migrations / "versions" / "0002_beam.py").write_text(SECOND)
+    monkeypatch.setattr(schema_module, "MIGRATIONS", migrations)
+    monkeypatch.setattr(schema_module, "HEAD", "0002")
+    engine = old.engine(writes=False)
+    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="has tables 0001"):
+        refuse_other(connection, old)
+    engine.dispose()
+    made(tmp_path / "runs.db")
+    found = {}
+    for name in ("runs.db", "runs.db.before-0002"):
+        with sqlite3.connect(tmp_path / name) as connection:
+            found[name] = ("beam" in [each[0] for each in columns(connection)[0]["run"]], connection.execute("select version_num from alembic_version").fetchall())
+        connection.close()
+    assert found == {"runs.db": (True, [("0002",)]), "runs.db.before-0002": (False, [("0001",)])}
+
+
+def test_a_file_that_is_something_else_is_not_read_as_a_run_database(tmp_path):
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        connection.execute("create table something (a)")
+    connection.close()
+    schema = Schema(f"sqlite:///{tmp_path / 'runs.db'}")
+    engine = schema.engine(writes=False)
+    with engine.connect() as connection, connection.begin(), pytest.raises(Refused, match="no run database"):
+        refuse_other(connection, schema)
+    engine.dispose()

@@ -1,0 +1,157 @@
+"""Numbers of the whole system: rates need two looks, sums are of what is known, and what nobody knows is None."""
+
+import pytest
+
+from rodeo.control.numbers import Moment, card_losses, limited_by, links_of, numbers, of_process
+
+
+def readout(
+    built=0, *, sent=0, lost=None, robs=1, incomplete=0, bytes_in=0, written=0, seconds=10.0, recorder=True, by="nothing", fill=0.0, links=()
+):
+    consumers = {"recorder": {"consumed": built, "stalls": 0, "counters": {"bytes_written": written}}} if recorder else {"verify": {"counters": {}}}
+    return "readout", {
+        "run": {"number": 7, "seconds": seconds, "condition": "GOOD"},
+        "chunks": {"sent": sent, "built": sent - sum((lost or {}).values()), "lost": lost or {}},
+        "fragments": {"built": built * robs, "incomplete": incomplete},
+        "bytes": {"in": bytes_in, "written": written},
+        "limited_by_now": by,
+        "robs": [{"pool_fill": 0.1, "links": list(links)} for _ in range(robs)],
+        "queue_fill": {"recorder": fill},
+        "consumers": consumers,
+    }
+
+
+def cards(accepted=0, offered=None, *, busy=0, chunks=0, link=None, **counters):
+    trigger = {"offered": accepted if offered is None else offered, "accepted": accepted, "vetoed": {"busy": busy}, "busy_card": "felix:0"}
+    return "emulator", {
+        "trigger": trigger | ({"link": link} if link else {}),
+        "functions": [{"name": "felix", "triggers": accepted, "chunks": chunks, "counters": counters}],
+    }
+
+
+def of(before, after, seconds=2.0, **given):
+    return numbers(Moment(10.0, before), Moment(10.0 + seconds, after, given.pop("free", None)), **given)
+
+
+def test_rates_are_of_the_time_between_two_looks():
+    got = of(
+        {"cards": cards(100, 110), "r": readout(90, bytes_in=1000, written=100)},
+        {"cards": cards(300, 360), "r": readout(290, bytes_in=5000, written=500)},
+    )
+    assert got["trigger_rate_hz"] == 100 and got["offered_rate_hz"] == 125 and got["dead_time_fraction"] == pytest.approx(0.2)
+    assert got["bytes_in_per_second"] == 2000 and got["bytes_written_per_second"] == 200
+    assert got["events"] == 290 and got["bytes_written"] == 500 and got["recording"] is True
+
+
+def test_what_nobody_knows_is_none_and_never_zero():
+    empty = numbers(None, Moment(1.0, {}))
+    assert all(one is None for key, one in empty.items() if key != "chunks") and empty["chunks"] == {"sent": None, "built": None, "lost": {}}
+    one = numbers(None, Moment(1.0, {"cards": cards(5), "r": ("readout", None)}))
+    assert one["trigger_rate_hz"] is None and one["events"] is None and one["recording"] is None
+
+
+def test_two_looks_too_near_give_no_rate():
+    before, after = {"cards": cards(100)}, {"cards": cards(200)}
+    assert of(before, after, 0.4)["trigger_rate_hz"] is None and of(before, after, 0.5)["trigger_rate_hz"] == 200
+    assert of(before, after, -1.0)["trigger_rate_hz"] is None and of(before, after, float("nan"))["trigger_rate_hz"] is None
+
+
+def test_a_counter_that_began_anew_has_no_rate():
+    got = of(
+        {"cards": cards(1000), "a": readout(500, bytes_in=9000), "b": readout(500, bytes_in=9000)},
+        {"cards": cards(10), "a": readout(3, bytes_in=10), "b": readout(600, bytes_in=9400)},
+    )
+    assert got["trigger_rate_hz"] is None and got["dead_time_fraction"] is None
+    assert got["bytes_in_per_second"] == 200, "of the one that is known"
+    assert of_process("a", Moment(10.0, {"a": readout(500)}), Moment(12.0, {"a": readout(3)}))["rate_hz"] is None
+
+
+def test_no_trigger_is_a_rate_of_zero_and_no_dead_time():
+    got = of({"cards": cards(100)}, {"cards": cards(100)})
+    assert got["trigger_rate_hz"] == 0 and got["dead_time_fraction"] is None
+
+
+def test_only_who_assigns_triggers_is_asked_for_them():
+    before = {"a": cards(100), "b": cards(100, link={"follows": "a"})}
+    after = {"a": cards(300), "b": cards(900, link={"follows": "a"})}
+    assert of(before, after)["trigger_rate_hz"] == 100
+
+
+def test_without_emulated_cards_the_readouts_say_what_they_know():
+    kind, status = readout(290)
+    got = of({"r": readout(90)}, {"r": (kind, {**status, "dead_time_fraction": 0.25, "offered_rate_hz": 133.0})})
+    assert got["trigger_rate_hz"] == 100 and got["dead_time_fraction"] == 0.25 and got["offered_rate_hz"] == 133.0
+
+
+def test_events_are_those_that_every_readout_has_built_by_all_of_its_robs():
+    got = of({}, {"a": readout(100, robs=2, incomplete=3), "b": readout(90, incomplete=1)})
+    assert got["events"] == 90 and got["incomplete"] == 4 and got["incomplete_ppm"] == pytest.approx(1e6 * 4 / 290)
+
+
+def test_a_disk_lasts_for_as_long_as_the_mean_of_the_run_says():
+    after = {"a": readout(1, written=10**9, seconds=100.0), "b": readout(1, written=3 * 10**9, seconds=100.0)}
+    assert of({}, after, free=4 * 10**9)["disk_seconds_left"] == pytest.approx(100.0)
+    assert of({}, {"a": readout(1, written=10**9, seconds=1.0)}, free=4 * 10**9)["disk_seconds_left"] is None, "too early to say"
+    assert of({}, {"a": readout(1, seconds=100.0)}, free=4 * 10**9)["disk_seconds_left"] is None and of({}, after)["disk_seconds_left"] is None
+
+
+def test_recording_is_known_before_anything_is_written():
+    assert of({}, {"a": readout(0)})["recording"] is True and of({}, {"a": readout(0)})["bytes_written"] == 0
+    assert of({}, {"a": readout(0, recorder=False)})["recording"] is False
+
+
+def test_chunks_are_sent_and_built_and_lost_with_what_the_cards_lost_since_the_run_began():
+    _, begin = cards(5, chunks=10, chunks_lost=3, frames_dropped=1)
+    after = {"cards": cards(9, chunks=30, chunks_lost=5, frames_dropped=1, chunks_open=7), "r": readout(4, sent=20, lost={"late": 2, "corrupt": 0})}
+    assert of({}, after, cards_at_start={"cards": begin})["chunks"] == {"sent": 22, "built": 18, "lost": {"late": 2, "card_lost": 2}}
+    assert of({}, after)["chunks"] == {"sent": 20, "built": 18, "lost": {"late": 2}}
+    assert card_losses({}, {"cards": after["cards"][1]}) == {}
+
+
+def router(waits, filled=0, sent=0):
+    return "router", {
+        "links": 2,
+        "chunks": {"sent": sent, "published": sent},
+        "subscribers": [{"name": "r", "waits": waits, "page_slots": 64, "pages_filled": filled}, {"name": "monitor", "waits": 0}],
+    }
+
+
+def test_the_first_cause_of_back_pressure_is_named():
+    def cause(before, after):
+        return limited_by(Moment(1.0, before), Moment(2.0, after))
+
+    well = {"cards": cards(1), "router": router(5), "r": readout()}
+    assert cause(well, well) is None and limited_by(None, Moment(1.0, well)) is None
+    busy = {**well, "cards": cards(1, busy=9)}
+    assert cause(well, busy) == {"process": "cards", "stage": "busy: felix:0"}
+    waits = {**busy, "router": router(6)}
+    assert cause(well, waits) == {"process": "router", "stage": "waits for r"}
+    slow = {**waits, "r": readout(by="recorder")}
+    assert cause(well, slow) == {"process": "r", "stage": "recorder"}
+    assert cause({}, waits) is None, "a counter alone says nothing of now"
+
+
+def test_each_process_has_its_own_numbers():
+    before = Moment(1.0, {"r": readout(100, robs=2), "router": router(0, sent=100), "cards": cards(50)})
+    after = Moment(
+        3.0, {"r": readout(200, robs=2, incomplete=1, fill=0.7), "router": router(0, 32, sent=300), "cards": cards(70), "silent": ("readout", None)}
+    )
+    assert of_process("r", before, after) == {"rate_hz": 50, "events": 200, "incomplete": 1, "fill": 0.7}
+    assert of_process("router", before, after) == {"rate_hz": 50, "events": None, "incomplete": None, "fill": 0.5}
+    assert of_process("cards", before, after) == {"rate_hz": 10, "events": 70, "incomplete": None, "fill": None}
+    nothing = {"rate_hz": None, "events": None, "incomplete": None, "fill": None}
+    assert of_process("silent", before, after) == nothing and of_process("nobody", before, after) == nothing
+
+
+def test_the_worst_links_come_first():
+    links = [{"fid": f"0x{index:02x}", "state": "active", "missing": 0, "bad": 0} for index in range(40)]
+    links[7].update(missing=5)
+    links[9].update(bad=50)
+    links[30].update(state="removed")
+    got = links_of(Moment(1.0, {"r": readout(links=links)}))
+    assert (got["total"], got["active"], got["removed"]) == (40, 39, 1)
+    assert [one["fid"] for one in got["bad"]] == ["0x1e", "0x09", "0x07"] and got["bad"][0]["process"] == "r"
+    for one in links:
+        one["missing"] = 1
+    assert len(links_of(Moment(1.0, {"r": readout(links=links)}))["bad"]) == 16
+    assert links_of(Moment(1.0, {})) == {"total": None, "active": None, "removed": None, "bad": []}

@@ -1,0 +1,71 @@
+"""What the control room sets over configurations: names, files' directories, and the lines of classes and commands."""
+
+from pathlib import Path
+
+from rodeo.control import overrides
+from rodeo.control.disks import Folders
+from rodeo.control.system import ProcessClass
+
+
+def member(kind="readout", count=1, index=0, name="readout", **keys):
+    one = ProcessClass(name, kind, Path("x.toml"), count=count, **keys)
+    return one.members()[index]
+
+
+def test_names_carry_the_system_and_stand_last():
+    settings = overrides.settings_of(member("emulator", 3, 2, "cards"), "lab", "/d", {}, ["emulator.name=x", "emulator.card[0].serial={number}"])
+    assert settings == ["emulator.name=x", "emulator.card[0].serial=3", "emulator.name=lab-cards-3"]
+
+
+def test_a_program_is_given_nothing():
+    assert overrides.settings_of(member("program"), "lab", "/d", {}, []) == []
+
+
+def test_the_only_file_writer_gets_the_folder_and_several_get_one_each():
+    one = {"readout.consumer[0].type": '"processor"', "readout.consumer[1].type": '"file_writer"', "readout.consumer[1].name": '"writer"'}
+    assert overrides.settings_of(member(), "lab", "/d", one, [])[-1] == "readout.consumer[writer].directory=/d"
+    two = {**one, "readout.consumer[0].type": '"file_writer"', "readout.consumer[0].name": '"first"'}
+    assert overrides.settings_of(member(), "lab", "/d", two, [])[-2:] == ["readout.consumer[first].directory=/d/first", "readout.consumer[writer].directory=/d/writer"]
+
+
+def test_lines_of_a_command_are_sorted_by_whom_they_are_for():
+    lines = ["emulator.trigger.rate=1kHz", "cards:emulator.trigger.wait_for=2", "readout-2:readout.builder.timeout=1s", "readout.x=a:b"]
+    assert overrides.split_lines(lines, {"cards", "readout-2"}) == {
+        None: ["emulator.trigger.rate=1kHz", "readout.x=a:b"], "cards": ["emulator.trigger.wait_for=2"], "readout-2": ["readout.builder.timeout=1s"]}
+
+
+def test_sockets_are_named_by_system_process_and_kind():
+    assert overrides.socket_name("lab", member("readout")) == "lab-readout.control"
+    assert overrides.socket_name("lab", member("program")) == ""
+
+
+def test_a_place_leads_to_the_waiting_place_and_then_into_the_run(tmp_path):
+    folders = Folders(tmp_path / "lab")
+    folders.make()
+    folders.hold("readout", ["writer"])
+    place = folders.place("readout")
+    assert place.is_dir() and place.resolve() == folders.waiting / "readout"
+    folders.assign(12, "readout", ["writer"])
+    (place / "a.data").write_text("x")
+    assert (folders.run(12) / "readout" / "a.data").read_text() == "x"
+    folders.hold("readout", ["writer"])
+    assert list(place.iterdir()) == [] and (folders.run(12) / "readout" / "a.data").exists()
+
+
+def test_several_writers_have_a_directory_each_in_every_place(tmp_path):
+    folders = Folders(tmp_path)
+    folders.make()
+    folders.hold("readout", ["a", "b"])
+    assert sorted(each.name for each in folders.place("readout").iterdir()) == ["a", "b"]
+    folders.assign(1, "readout", ["a", "b"])
+    assert sorted(each.name for each in folders.place("readout").iterdir()) == ["a", "b"]
+
+
+def test_a_report_is_moved_once_and_found_again(tmp_path):
+    folders = Folders(tmp_path)
+    folders.make()
+    report = folders.report("readout", 1)
+    report.write_text("{}")
+    assert folders.collect_report(3, "readout", report) == folders.report_of(3, "readout")
+    assert not report.exists()
+    assert folders.collect_report(3, "readout", report) is None and folders.report_of(3, "readout").read_text() == "{}"

@@ -1,0 +1,384 @@
+"""The page in a real browser, over a real system: whole cycles by clicks and by keyboard alone, a killed process, an alarm, a stale page, a phone, axe-core.
+
+One browser, one system and one page for all of it; every test brings the system to where it begins. Nothing here waits for a time: only for what is to be seen."""
+
+import contextlib
+import os
+import re
+import signal
+import threading
+
+import pytest
+from running_room import RunningRoom
+from small_systems import emulator_file, process, readout_file, write
+from test_page_build import build
+
+from rodeo.control.refused import Refused
+
+from conftest import scaled
+
+CHROMIUM = "/usr/bin/chromium"
+LONG_S = 300.0  # only for a test that would never end
+STEADY = {"OFF": "launch", "READY": "start", "PAUSED": "resume", "ERROR": "recover", "RUNNING": None}  # and what brings it nearer to a run
+PAGES = {"r": "Run", "u": "Runs", "a": "Standing alarms", "l": "Logs", "h": "Hosts", "c": "System"}
+
+
+class Served:
+    """A running room with a page: `served.address(role)`; `served.hanging()` is a room that is there and answers nobody."""
+
+    def __init__(self, running):
+        self.running, self.room, self.port = running, None, 0
+
+    def open(self):
+        """Listens on the port that it had before, if it had one; sessions are new."""
+        from rodeo.control.serve import Room
+
+        async def opened():
+            self.room = Room(self.running.controller, self.running.controller.system.name, ("127.0.0.1", self.port))
+            await self.room.open()
+
+        self.running.do(opened())
+        self.port = int(re.search(r":(\d+)/", self.room.addresses["expert"])[1])
+
+    def close(self):
+        if self.room is not None:
+            room, self.room = self.room, None
+            self.running.do(room.close())
+
+    def address(self, role="expert"):
+        return self.room.addresses[role]
+
+    @contextlib.contextmanager
+    def hanging(self):
+        goes_on = threading.Event()
+        self.running.loop.call_soon_threadsafe(goes_on.wait, scaled(LONG_S))
+        try:
+            yield
+        finally:
+            goes_on.set()
+
+
+def two_readouts(directory):
+    """One emulator with two cards, and two readouts that a run cannot do without; both write files."""
+    emulator_file(directory, cards=2)
+    readout_file(directory)
+    other = ['readout.input.cards=["0000:02:00.0"]', "readout.input.connector=1", "readout.rob[0].source_id=0x00610002"]
+    return write(directory, process("cards", "emulator", configuration="emulator.toml"), process("readout", "readout", configuration="readout.toml"),
+                 process("other", "readout", configuration="readout.toml", set=other))
+
+
+@pytest.fixture(scope="module")
+def served(place):
+    with RunningRoom(two_readouts(place)) as running:
+        served = Served(running)
+        try:
+            served.open()
+            yield served
+        finally:
+            served.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=scaled(LONG_S) * 1000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=scaled(LONG_S) * 1000)
+        browser.devices = playwright.devices
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def asked(browser):
+    """Every address that any page of this module has asked for, and everything that went wrong in one."""
+    return {"addresses": [], "errors": []}
+
+
+@pytest.fixture(scope="module")
+def context(browser, asked):
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(scaled(LONG_S) * 1000)
+    context.on("request", lambda request: asked["addresses"].append(request.url))
+    context.on("weberror", lambda error: asked["errors"].append(str(error.error)))
+    context.on("console", lambda message: asked["errors"].append(message.text) if "Content Security Policy" in message.text else None)
+    yield context
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def page(context, served, asked):
+    page = context.new_page()
+    page.on("websocket", lambda socket: asked["addresses"].append(socket.url))
+    page.goto(served.address())
+    return page
+
+
+@pytest.fixture(scope="module")
+def axe():
+    done = build("--packages")
+    assert done.returncode == 0, done.stderr
+    with open(os.path.join(done.stdout.strip(), "axe-core", "axe.min.js"), encoding="utf-8") as file:
+        return file.read()
+
+
+# What is seen and done
+def shows(page, *states):
+    """Waits until the page shows one of these states."""
+    from playwright.sync_api import expect
+
+    expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"))
+
+
+def sees(page, selector, text):
+    """Waits until there is such an element with such a text, a string or a pattern; only what is visible counts."""
+    page.locator(selector, has_text=text).first.wait_for()
+
+
+def button(page, name):
+    return page.locator(f'[data-command="{name}"] button')
+
+
+def brings(page, name, do, *states):
+    """Does what gives the command `name`, and waits until the page shows one of the states. On a machine that is busy the page may be stale at just that
+    moment, and then it does nothing: then once more."""
+    from playwright.sync_api import expect
+
+    tries = 10
+    for left in reversed(range(tries)):
+        expect(page.locator("[data-state]")).not_to_have_attribute("data-state", "STALE")
+        if button(page, name).is_enabled():
+            do()
+        try:
+            return expect(page.locator("[data-state]")).to_have_attribute("data-state", re.compile(f"^({'|'.join(states)})$"), timeout=scaled(LONG_S) / tries * 1000)
+        except AssertionError:
+            if left == 0:
+                raise
+
+
+def start(page):
+    page.keyboard.press("Escape")
+    button(page, "start").click()
+    page.get_by_label("Comment").fill("seen by a test")
+    page.get_by_role("button", name="Start", exact=True).click()
+
+
+def hold(page, name):
+    """Holds a button to the end."""
+    from playwright.sync_api import expect
+
+    at = button(page, name)
+    before = at.get_attribute("data-held")
+    for _ in range(100):
+        at.hover()
+        page.mouse.down()
+        if at.evaluate("(button, before) => button.classList.contains('held') || button.dataset.held !== before", before):
+            break
+        page.mouse.up()  # the page has moved under the pointer
+    expect(at).not_to_have_attribute("data-held", before)
+    page.mouse.up()
+
+
+def hold_enter(page):
+    """The same with the keyboard, on what is next."""
+    from playwright.sync_api import expect
+
+    page.keyboard.press("s")
+    at = page.locator("button:focus")
+    before = at.get_attribute("data-held")
+    page.keyboard.down("Enter")
+    expect(at).not_to_have_attribute("data-held", before)
+    page.keyboard.up("Enter")
+
+
+def enter(page):
+    page.keyboard.press("s")
+    page.keyboard.press("Enter")
+
+
+def at_page(page, served, path="/"):
+    page.goto(f"http://127.0.0.1:{served.port}{path}")
+
+
+def running(page, served):
+    """Brings system and page to a run, from wherever they are."""
+    room = served.running
+    for _ in range(10):
+        state = room.until(lambda document: document["state"] in STEADY and not document["act"] and document["state"], "nothing is under way")
+        if state == "RUNNING":
+            break
+        with contextlib.suppress(Refused):  # a rule was faster
+            room.command(STEADY[state])
+    at_page(page, served)
+    shows(page, "RUNNING")
+
+
+def test_a_whole_cycle_by_clicks(page, served):
+    at_page(page, served)
+    shows(page, "OFF")
+    sees(page, '[data-command="start"] .why', re.compile(r"\w"))  # why it cannot be started
+    brings(page, "launch", button(page, "launch").click, "READY")
+    brings(page, "start", lambda: start(page), "RUNNING")
+    sees(page, '[data-number="trigger rate"]', re.compile(r"[1-9][\d.]* (k?)Hz"))
+    sees(page, '[data-number="events"] dd', re.compile(r"^\s*[1-9]\d"))
+    sees(page, "[data-way]", "cards")
+    assert page.locator("[data-way] [data-class]").count() == 3
+    brings(page, "pause", button(page, "pause").click, "PAUSED")
+    brings(page, "resume", button(page, "resume").click, "RUNNING")
+    number = served.running.document()["run"]["number"]
+    brings(page, "stop", lambda: hold(page, "stop"), "READY")
+    page.get_by_role("link", name="Runs").click()
+    sees(page, "[data-runs] tr", "seen by a test")
+    page.get_by_role("link", name=str(number), exact=True).click()
+    sees(page, f'[data-run="{number}"] h1', served.running.row(number)["condition"])
+    page.get_by_role("link", name=re.compile("^Run( |$)")).first.click()
+    sees(page, "[data-audit] tr", "stop")
+    brings(page, "close", lambda: hold(page, "close"), "OFF")
+
+
+def test_a_whole_cycle_by_the_keyboard_alone(page, served):
+    at_page(page, served)
+    shows(page, "OFF")
+    brings(page, "launch", lambda: enter(page), "READY")
+
+    def starts():
+        page.keyboard.press("Escape")
+        enter(page)
+        page.locator("dialog[open]").wait_for()
+        page.keyboard.press("Enter")
+
+    brings(page, "start", starts, "RUNNING")
+    page.keyboard.press("s")
+    assert "Stop" in page.evaluate("document.activeElement.textContent")
+    page.evaluate("""() => { for (const what of ['keydown', 'keyup']) document.activeElement.dispatchEvent(new KeyboardEvent(what, { key: 'Enter', bubbles: true })) }""")
+    assert page.evaluate("document.activeElement.dataset.held") == "0"  # a moment is not a second
+    brings(page, "stop", lambda: hold_enter(page), "READY")
+    for key, title in PAGES.items():
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.locator(f'section[aria-label="{title}"], h1:text-is("{title}")').first.wait_for(state="attached")
+    page.keyboard.press("?")
+    page.locator("dialog[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("dialog[open]").wait_for(state="hidden")
+
+
+def test_the_state_is_seen_from_afar_and_the_age_of_the_data_always(page, served):
+    running(page, served)
+    word = page.locator("[data-state] .word").bounding_box()
+    assert word["height"] >= 0.06 * 900
+    assert page.locator("[data-state] svg").bounding_box()["height"] >= 0.06 * 900
+    sees(page, "[data-age]", re.compile(r"data [\d.]+ s old"))
+    for path in ("/runs", "/alarms", "/logs", "/hosts", "/config"):
+        at_page(page, served, path)
+        shows(page, "RUNNING")
+        sees(page, "[data-age]", re.compile(r"data [\d.]+ s old"))
+
+
+def test_every_link_has_a_name_and_an_explanation(page, served):
+    running(page, served)
+    page.locator("[data-link]").nth(3).wait_for()  # of both readouts: those that come later may stand before the others
+    fids = [page.locator("[data-link]").nth(i).get_attribute("data-link") for i in range(2)]
+    page.locator("[data-link]").nth(0).hover()
+    sees(page, "[data-about]", fids[0])
+    page.locator("[data-link]").nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    sees(page, "[data-about]", fids[1])
+    sees(page, "[data-about]", "chunks")
+
+
+def test_an_old_page_is_stale_and_heals(page, served):
+    running(page, served)
+    with served.hanging():
+        shows(page, "STALE")
+        sees(page, "[data-stale]", "nothing was heard")
+        sees(page, '[aria-label="Commands"]', "the control room does not answer")
+        assert page.locator('[data-command] button:not([aria-disabled="true"])').count() == 0
+    shows(page, "RUNNING")
+
+
+def test_a_room_that_was_started_anew_tells_where_it_is(page, served):
+    running(page, served)
+    served.close()
+    shows(page, "STALE")
+    served.open()
+    sees(page, '[aria-label="No session"]', "open the address")
+    page.goto(served.address())
+    shows(page, "RUNNING")
+
+
+def test_a_killed_process_is_shown_with_its_cause_and_its_alarm_is_acknowledged(page, served):
+    running(page, served)
+    os.kill(served.running.pid("other"), signal.SIGKILL)
+    sees(page, '[data-process="other"]', re.compile("failed.*signal 9", re.DOTALL))
+    sees(page, '[data-alarm*="other"]', "DO THIS")
+    page.keyboard.press("a")
+    cause = page.evaluate("document.activeElement.closest('[data-alarm]').dataset.alarm")
+    page.keyboard.press("Enter")
+    page.locator(f'[data-alarm="{cause}"]', has_text="acknowledged by").wait_for()
+    alarm = next(each for each in served.running.document()["alarms"] if each["cause"] == cause)
+    assert alarm["acked_by"] == page.evaluate("fetch('/api/session').then(answer => answer.json()).then(session => session.name)")
+    sees(page, ".choice", "other")
+    brings(page, "stop", lambda: hold(page, "stop"), "READY", "ERROR")
+    at_page(page, served, "/runs")
+    sees(page, "[data-runs] tr", "INTERRUPTED")
+
+
+def test_viewers_may_look_only(browser, served, page):
+    running(page, served)
+    context = browser.new_context()
+    context.set_default_timeout(scaled(LONG_S) * 1000)
+    viewer = context.new_page()
+    viewer.goto(served.address("viewer"))
+    sees(viewer, '[aria-label="Commands"]', "you may look only")
+    assert viewer.locator('[data-command] button:not([aria-disabled="true"])').count() == 0
+    context.close()
+
+
+def test_a_phone_reads_without_scrolling_sideways(browser, served, page, asked):
+    running(page, served)
+    context = browser.new_context(**browser.devices["Pixel 5"])
+    context.set_default_timeout(scaled(LONG_S) * 1000)
+    phone = context.new_page()
+    phone.goto(served.address("shifter"))
+    shows(phone, "RUNNING")
+    phone.locator("[data-link]").first.wait_for()
+    for path in ("/", "/runs", "/alarms", "/logs", "/hosts", "/config"):
+        at_page(phone, served, path)
+        shows(phone, "RUNNING")
+        assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    at_page(phone, served)
+    phone.locator("[data-act]").wait_for()
+    assert phone.locator("[data-command] button").first.is_hidden()
+    context.close()
+
+
+def test_axe_finds_nothing(page, served, axe):
+    running(page, served)
+    for path in ("/", "/runs", f"/runs/{served.running.document()['run']['number']}", "/alarms", "/logs", "/hosts", "/config"):
+        at_page(page, served, path)
+        shows(page, "RUNNING")
+        page.locator("main section").first.wait_for()
+        found_nothing(page, axe, path)
+    at_page(page, served)
+    page.keyboard.press("?")
+    page.locator("dialog[open]").wait_for()
+    found_nothing(page, axe, "help")
+    page.keyboard.press("Escape")
+
+
+def found_nothing(page, axe, where):
+    page.evaluate(axe)
+    found = page.evaluate("axe.run().then(done => done.violations.map(each => [each.id, each.nodes.map(node => node.target.join(' ') + ': ' + node.failureSummary)]))")
+    assert found == [], where
+
+
+def test_nothing_was_asked_of_anybody_else(page, served, asked):
+    """Over all that the pages above did, if they were there."""
+    at_page(page, served)
+    page.locator("[data-state]").wait_for()
+    assert len(asked["addresses"]) > 4
+    elsewhere = [address for address in asked["addresses"] if not re.match(rf"(http|ws)://127\.0\.0\.1:{served.port}/|data:|about:", address)]
+    assert elsewhere == []
+    assert asked["errors"] == []

@@ -1,0 +1,109 @@
+"""Which commands may be given in which state, and why the others are refused: one table, and the sentences that people read."""
+
+import random
+
+import pytest
+from looking import row, seen
+from test_derive import OFF, READY, STOPPING, anything
+
+from rodeo.control.alarms import Alarm
+from rodeo.control.derive import derive
+from rodeo.control.looks import Act, Choice, Memory
+from rodeo.control.refusals import COMMANDS, allowed, refusals
+
+RUNNING = ("running", "running", "running")
+NOTHING = ("absent", "absent", "absent")
+ALL_READY = ("ready", "ready", "ready")
+LOST = ("running", "killed", "running")
+CHOICE = Memory("ready", Choice("readout-1", 0.0))
+
+# name: (words, what else, the commands that may be given)
+TABLE = {
+    "OFF": (NOTHING, {}, "launch"),
+    "LAUNCHING": (ALL_READY, {"act": Act("launch")}, "abort"),
+    "LAUNCHING, adopted": (("ready", "launching", "ready"), {"memory": READY}, "abort close"),
+    "READY": (ALL_READY, {"memory": READY}, "start abort close"),
+    "STARTING, no row yet": (ALL_READY, {"act": Act("start")}, "stop abort"),
+    "STARTING": (("running", "running", "ready"), {"run": row(first_event_ns=None), "act": Act("start")}, "stop abort"),
+    "RUNNING": (RUNNING, {"run": row(), "held": False}, "pause stop abort"),
+    "RUNNING, pausing": (RUNNING, {"run": row(), "held": False, "act": Act("pause")}, "stop abort"),
+    "RUNNING, no trigger authority": (RUNNING, {"run": row()}, "stop abort"),
+    "PAUSED": (RUNNING, {"run": row(), "held": True}, "resume stop abort"),
+    "PAUSED, a choice": (LOST, {"run": row(), "held": True, "memory": CHOICE}, "go_on stop abort"),
+    "a choice, and nothing is left": (("running", "killed", "lost"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
+    "every readout failed": (("running", "killed", "killed"), {"run": row(), "held": True, "memory": CHOICE}, "stop abort"),
+    "STOPPING": (("running", "draining", "done"), {"run": STOPPING, "act": Act("stop")}, "abort"),
+    "STOPPING, by nobody": (("running", "draining", "draining"), {"run": row()}, "stop abort"),
+    "CLOSING the books": (("running", "done", "done"), {"run": STOPPING, "act": Act("stop")}, ""),
+    "CLOSING the system": (("draining", "absent", "absent"), {"memory": OFF, "act": Act("close")}, "abort"),
+    "aborting": (RUNNING, {"run": row(), "act": Act("abort")}, ""),
+    "ERROR": (("killed", "ready", "ready"), {"memory": READY}, "abort recover close"),
+    "ERROR with a run": (RUNNING, {"run": row(number=8)}, "stop abort recover"),
+    "ERROR, recovering": (("killed", "ready", "ready"), {"memory": READY, "act": Act("recover")}, "abort"),
+    "a silent host": (("silent", "ready", "ready"), {"memory": READY, "silent_hosts": ("far",)}, "abort close"),
+}
+
+
+def situation(words, *, held=None, run=None, act=None, memory=None, silent_hosts=(), **given):
+    derived = derive(seen(*words, held=held), run, act, memory, silent_hosts=silent_hosts)
+    return refusals(derived, run=run, act=act, memory=memory, **given)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_may_be_given(name):
+    words, given, expected = TABLE[name]
+    answer = situation(words, **given)
+    assert set(allowed(answer)) == set(expected.split()), answer
+    assert all(reason is None or (reason and reason == reason.strip()) for reason in answer.values())
+
+
+def test_reasons_name_what_is_missing():
+    def reason(command, words, **given):
+        return situation(words, **given)[command]
+
+    assert reason("start", ("ready", "failed", "ready"), memory=READY) == "the system is ERROR (readout-1 ended with status 1), not READY"
+    assert "readout-1" in reason("start", ("ready", "absent", "ready"))
+    assert reason("launch", RUNNING, run=row()) == "run 7 is open"
+    assert reason("close", RUNNING, run=row()) == "run 7 is open: stop it first"
+    assert reason("resume", LOST, run=row(), held=True, memory=CHOICE) == "readout-1 is lost: go_on without it, or stop"
+    assert reason("pause", RUNNING, run=row()) == "no trigger authority answers that could hold triggers"
+    assert reason("start", ALL_READY, memory=READY, act=Act("close")) == "`close` is under way"
+    assert reason("start", ("silent", "ready", "ready"), memory=READY, silent_hosts=("far",)) == "host far is silent: nobody knows what runs there"
+
+
+def test_a_start_needs_database_disk_and_alarms_that_somebody_has_seen():
+    def start(**given):
+        return situation(ALL_READY, memory=READY, **given)["start"]
+
+    assert start() is None
+    assert "database" in start(database_good=False)
+    assert "2.0 GB free" in start(disk_free_bytes=2 * 10**9, disk_stop_bytes=3 * 10**9)
+    assert "500 s" in start(disk_free_bytes=9 * 10**9, disk_stop_bytes=3 * 10**9, disk_seconds_left=500, disk_time_s=600)
+    assert start(disk_free_bytes=None, disk_stop_bytes=3 * 10**9) is None
+    stands = Alarm("disk", "alarm", 1, "something burns")
+    assert "something burns" in start(alarms=(stands,))
+    assert start(alarms=(Alarm("disk", "alarm", 1, "x", acked_by="ana", acked_ns=2),)) is None
+    assert start(alarms=(Alarm("disk", "alarm", 1, "x", cleared_ns=2),)) is None
+    assert start(alarms=(Alarm("dead_time", "warning", 1, "x"),)) is None
+
+
+def test_a_run_goes_on_and_stops_without_database_and_disk():
+    answer = situation(
+        RUNNING, run=row(), held=False, database_good=False, disk_free_bytes=0, disk_stop_bytes=1, alarms=(Alarm("a", "alarm", 1, "x"),)
+    )
+    assert {"pause", "stop", "abort"} == set(allowed(answer))
+
+
+def test_there_is_always_a_way_out():
+    random_ = random.Random(16)
+    for _ in range(5_000):
+        looks, run, act, memory, given = anything(random_)
+        derived = derive(looks, run, act, memory, **given)
+        answer = refusals(derived, run=run, act=act, memory=memory, database_good=random_.random() < 0.5)
+        assert list(answer) == list(COMMANDS)
+        if act is None:
+            if run is not None:
+                assert answer["stop"] is None and answer["abort"] is None, (derived, answer)
+            elif not derived.flags:
+                assert allowed(answer), (derived, answer)
+        assert not (answer["start"] is None and (run or act or derived.state != "READY"))
