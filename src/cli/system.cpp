@@ -6,6 +6,7 @@
 
 #include "emulator/configuration.h"
 #include "emulator/settings.h"
+#include "farm/setting_tables.h"
 #include "network/job.h"
 #include "network/tables.h"
 #include "process/control_tables.h"
@@ -80,7 +81,7 @@ std::vector<TableDeclaration> system_tables() {
        .keys = emulator::fault_settings().keys(),
        .form = Form::array},
   };
-  for (auto& more : {router::router_tables(), network::network_tables(), process::control_tables()})
+  for (auto& more : {router::router_tables(), farm::farm_tables(), network::network_tables(), process::control_tables()})
     tables.insert(tables.end(), more.begin(), more.end());
   return tables;
 }

@@ -1,0 +1,21 @@
+#include "farm/setting_tables.h"
+
+#include "farm/supervisor/settings.h"
+#include "process/process_keys.h"
+
+namespace rodeo::farm {
+
+std::vector<settings::TableDeclaration> farm_tables() {
+  return {{.path = "farm",
+           .help = "Whole events: who assigns them, who builds and filters them, who records them.",
+           .optional = true},
+          {.path = "farm.supervisor",
+           .help = "The supervisor of a farm, for `rodeo farm supervise`: it assigns events to nodes and has readouts clear them.",
+           .keys = supervisor_settings().keys(),
+           .optional = true},
+          {.path = "farm.supervisor.metrics",
+           .help = "Metrics of the supervisor in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()}};
+}
+
+}  // namespace rodeo::farm
