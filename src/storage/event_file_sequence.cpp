@@ -313,8 +313,8 @@ void EventFileSequence::write(Job& job) {
     // What is carried was written before, as the end of the block at which this buffer begins.
     const std::uint64_t before = file.digest.bytes() - buffer.carried;
     if (buffer.carried > 0) file.file.go_back_to(before);
-    if (const auto delay = delay_ns_.load(std::memory_order_relaxed); delay > 0)
-      std::this_thread::sleep_for(std::chrono::nanoseconds(delay));
+    for (std::int64_t slept_ms = 0; slept_ms * 1'000'000 < delay_ns_.load(std::memory_order_relaxed); ++slept_ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
     const std::size_t padded = static_cast<std::size_t>(aligned(buffer.used));
     std::memset(buffer.memory + buffer.used, 0, padded - buffer.used);
     const DirectFile::Written written = file.file.write({buffer.memory, padded});
