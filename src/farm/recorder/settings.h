@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "farm/network_keys.h"
 #include "formats/file_marks.h"
 
 namespace rodeo::farm {
@@ -45,10 +46,18 @@ struct TargetKeys {
   std::vector<std::string> checksum_command = {};   ///< prints the SHA-256 of what was copied
   bool remove = true;                               ///< the local file, once the copy is confirmed
   std::chrono::nanoseconds retry_interval = std::chrono::seconds{10};
-  std::chrono::nanoseconds timeout = std::chrono::minutes{30};  ///< of one command
+  std::chrono::nanoseconds timeout = std::chrono::minutes{5};   ///< of one command
   std::chrono::nanoseconds linger = std::chrono::minutes{1};    ///< at the end of a run
 
   bool any() const { return !directory.empty() || !copy_command.empty(); }
+};
+
+struct RecorderSettings {
+  std::string name = "recorder";  ///< of its service on the bus
+  std::uint32_t run_number = 1;   ///< where it is not told
+  FileKeys files = {};
+  TargetKeys target = {};
+  NetworkKeys network = {};
 };
 
 }  // namespace rodeo::farm
