@@ -134,6 +134,33 @@ std::expected<LoadedRouter, ConfigurationErrors> load_router(const Configuration
   return LoadedRouter{std::move(library), std::move(*plan)};
 }
 
+namespace {
+
+/// The configuration of a process of the farm, which has the table [farm.NAME].
+std::expected<settings::Configuration, ConfigurationErrors> load_farm(const ConfigurationSource& source, readout::Library& library,
+                                                                      const std::string& name) {
+  const std::string path = "farm." + name;
+  const std::unexpected nothing(
+      ConfigurationErrors{{"config.missing_key", fmt::format("there is no [{}] in it", path), source.file.string(),
+                           "begin with it: rodeo explain " + path}});
+  const auto raw = read_toml_file(source.file);
+  const bool told = std::ranges::any_of(source.overrides, [&](const auto& one) { return one.starts_with(path); });
+  const auto* const farm = raw ? raw->find("farm") : nullptr;
+  if (raw && (farm == nullptr || farm->find(name) == nullptr) && !told) return nothing;
+  auto configuration = load_configuration(source, tables_for(source.file), library.registry(), library.plugins());
+  if (configuration && configuration->table(path) == nullptr) return nothing;
+  return configuration;
+}
+
+}  // namespace
+
+std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto configuration = load_farm(source, library, "recorder");
+  if (!configuration) return std::unexpected(configuration.error());
+  return farm::plan_recorder(*configuration);
+}
+
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source) {
   const auto nothing = [&](std::string next) {
     return std::unexpected(

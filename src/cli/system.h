@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/emulator.h"
+#include "farm/recorder/plan.h"
 #include "readout/plan.h"
 #include "router/plan.h"
 #include "settings/configuration.h"
@@ -40,6 +41,9 @@ struct LoadedRouter {
 
 /// All errors at once; config.missing_key if there is no [router].
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
+
+/// What `rodeo farm record` runs. All errors at once; config.missing_key if there is no [farm.recorder].
+std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 
 /// What `rodeo net size` and `rodeo net sweep` work on: network::network_job(). config.missing_key if there is no [network].
 std::expected<Json, ConfigurationErrors> load_network(const ConfigurationSource& source);

@@ -1,5 +1,6 @@
 #include "farm/setting_tables.h"
 
+#include "farm/recorder/plan.h"
 #include "farm/supervisor/settings.h"
 #include "process/process_keys.h"
 
@@ -15,6 +16,16 @@ std::vector<settings::TableDeclaration> farm_tables() {
            .optional = true},
           {.path = "farm.supervisor.metrics",
            .help = "Metrics of the supervisor in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()},
+          {.path = "farm.recorder",
+           .help = "A recorder of a farm, for `rodeo farm record`: it writes events to files of their streams and acknowledges what is safe on disk.",
+           .keys = recorder_settings().keys(),
+           .optional = true},
+          {.path = "farm.recorder.target",
+           .help = "Where closed files of the recorder go: copied, checksums compared, and then removed here.",
+           .keys = target_settings().keys()},
+          {.path = "farm.recorder.metrics",
+           .help = "Metrics of the recorder in Prometheus' text format, over HTTP at /metrics.",
            .keys = process::metrics_keys()}};
 }
 
