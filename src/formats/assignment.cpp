@@ -155,6 +155,8 @@ void fields(auto& io, M& m) {
     io.zero();
     io.number("slots", m.slots);
     io.number("instance", m.instance);
+    io.number("session", m.session);
+    io.number("number of the first decision", m.first);
     io.text("name", m.name, kMostNodeName);
     io.records("decisions", m.decisions, kMostEventsHeld);
     io.records("events", m.events, kMostEventsHeld);

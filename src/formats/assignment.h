@@ -80,6 +80,8 @@ struct NodeHello {
   std::uint16_t version = kAssignmentsVersion;
   std::uint64_t instance = 0;  ///< drawn when the process began: a node that was started anew has another, and holds nothing
   std::uint32_t slots = 0;     ///< events that it takes now, besides those that it holds
+  std::uint64_t session = 0;   ///< that it had before; 0: none
+  std::uint64_t first = 0;     ///< number of the first decision here in that session
   std::string name = {};
   std::vector<EventDecision> decisions = {};  ///< that are not safe yet, in their order: numbers 1, 2, ... of this session
   std::vector<AssignedEvent> events = {};     ///< that it was assigned and has not decided

@@ -33,6 +33,8 @@ M read(const std::vector<std::byte>& bytes) {
 
 const NodeHello kHello{.instance = 0x0102030405060708,
                        .slots = 32,
+                       .session = 76,
+                       .first = 5,
                        .name = "node-1",
                        .decisions = {{.id = 5, .bytes = 100, .verdict = Verdict::debug, .flags = EventDecision::kPartial}},
                        .events = {{.id = 0x1'02000003, .lumi_block = 4, .scan_step = 5, .bcid = 6, .trigger_type = 7, .flags = 1}}};

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -191,6 +192,44 @@ TEST_P(TriggerFollowing, ALateOneStartsAtThePresentTrigger) {
   }));
   EXPECT_GT(late.ids.front(), 1000U);
   EXPECT_TRUE(std::equal(late.ids.begin(), late.ids.end(), here.ids.begin() + late.ids.front()));
+}
+
+TEST_P(TriggerFollowing, BlocksAndStepsComeWithTheTriggersAndALateOneIsToldThoseOfBefore) {
+  serve({.rate_hz = 1e5, .spacing = Spacing::periodic, .wait_for = 2, .lumi_block_period = 2ms});
+  Function here(*authority_, "here");
+  TriggerFollower& link = follow_as("b");
+  Function there(link, "there");
+  std::map<std::uint32_t, std::pair<unsigned, unsigned>> heres, theres;
+  const auto work = [](Function& function, auto& marks) {
+    function.work();
+    for (const TriggerRange& range : function.ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) marks[range.l1id_of(i)] = {range.lumi_block, range.scan_step};
+    }
+  };
+  bool asked = false;
+  ASSERT_TRUE(wait_until([&] {
+    work(here, heres);
+    work(there, theres);
+    if (here.ids.size() > 500 && !asked) {
+      asked = true;
+      authority_->advance_marks({.next_scan_step = true}, base::steady_now_ns());
+    }
+    return theres.size() > 2000 && heres.size() > 2000;
+  }));
+  const std::size_t both = std::min(heres.size(), theres.size());
+  EXPECT_TRUE(std::equal(heres.begin(), std::next(heres.begin(), static_cast<std::ptrdiff_t>(both)), theres.begin()));
+  EXPECT_GE(heres.rbegin()->second.first, 10U);
+  EXPECT_EQ(theres.rbegin()->second.second, 1U);
+  TriggerFollower& late = follow_as("late");
+  ASSERT_TRUE(wait_until([&] { return !late.report().marks.empty(); }));
+  const auto told = late.report().marks;
+  ASSERT_GE(told.size(), 10U);
+  for (const TriggerMark& mark : told) {
+    const auto of = theres.find(static_cast<std::uint32_t>(mark.id));
+    if (of == theres.end()) continue;
+    EXPECT_EQ(of->second.first, mark.lumi_block);
+    EXPECT_EQ(of->second.second, mark.scan_step);
+  }
 }
 
 TEST_P(TriggerFollowing, AFunctionThatIsSwitchedOffEndsWithTheTriggerThatTheOthersEndWith) {
