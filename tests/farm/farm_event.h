@@ -6,6 +6,7 @@
 
 #include "formats/encode_event.h"
 #include "formats/event_record.h"
+#include "formats/rod_data.h"
 #include "formats/stream_tags.h"
 
 namespace rodeo::test {
@@ -28,7 +29,8 @@ struct FarmEvent {
     for (const auto& stream : streams) tags.push_back({.name = stream.name, .type = stream.type});
     header.stream_tags = formats::encode_stream_tags(tags);
     const formats::RodHeader rod{.source_id = {0x510000}, .run_number = run_number, .l1id = header.l1id};
-    const std::vector<std::byte> data(data_bytes, static_cast<std::byte>(id));
+    std::vector<std::byte> data;
+    formats::append_chunk_record(data, ChunkHeader{.link_id = 1}, std::vector<std::byte>(data_bytes, static_cast<std::byte>(id)));
     return formats::encode_full_event(header, formats::encode_rob({.source_id = {0x510000}}, formats::encode_rod(rod, {}, data)));
   }
 

@@ -74,7 +74,8 @@ std::vector<ControlMessage> one_of_each() {
           ControlClaim{.name = "detector", .links = {Fid{0x1000000000408000}, Fid{0x1000000000418000}}},
           ControlClaimed{},
           ControlSend{.number = 7, .link = 1, .message = bytes_of({1, 2, 3})},
-          ControlAnswer{.number = 7, .code = "router.front_end_full", .what = "no room", .answer = bytes_of({4})}};
+          ControlAnswer{.number = 7, .code = "router.front_end_full", .what = "no room", .answer = bytes_of({4})},
+          ControlCall{.pages = 64, .requests = 65'536, .name = "node1", .provider = "tcp", .address = bytes_of({5})}};
 }
 
 // Where the fields of a SUBSCRIBE begin in its message.

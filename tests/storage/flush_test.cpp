@@ -27,6 +27,7 @@ using Event = std::vector<std::byte>;
 EventFileSequence::Settings settings_in(const TemporaryDirectory& directory, std::size_t buffer_bytes) {
   EventFileSettings files;
   files.simple_name = "run";
+  files.foreign_events = true;
   return {.directory = directory.path(), .files = files, .disk = {.reserve_step = 0}, .buffer_bytes = buffer_bytes};
 }
 

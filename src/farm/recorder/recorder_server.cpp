@@ -72,7 +72,7 @@ void RecorderServer::answer_have(const Request& request) {
     return;
   }
   std::vector<bool> have(ids->size());
-  std::ranges::transform(*ids, have.begin(), [&](std::uint64_t id) { return recording_->has(id); });
+  for (std::size_t i = 0; i < have.size(); ++i) have[i] = recording_->has((*ids)[i]);
   std::vector<std::byte> answer;
   formats::append_have_answer(answer, have);
   const std::span<const std::byte> part(answer);
