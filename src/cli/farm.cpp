@@ -7,6 +7,7 @@ namespace rodeo::cli {
 
 void add_farm(Command& root) {
   Command& farm = root.verb("farm", "Whole events: build, filter and record them");
+  add_farm_supervise(farm);
   add_farm_record(farm);
 }
 

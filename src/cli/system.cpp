@@ -154,6 +154,13 @@ std::expected<settings::Configuration, ConfigurationErrors> load_farm(const Conf
 
 }  // namespace
 
+std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto configuration = load_farm(source, library, "supervisor");
+  if (!configuration) return std::unexpected(configuration.error());
+  return farm::plan_supervisor(*configuration);
+}
+
 std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
   readout::Library library;
   const auto configuration = load_farm(source, library, "recorder");
