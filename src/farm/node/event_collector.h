@@ -127,7 +127,12 @@ class EventCollector {
   bool answered(AskId ask, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns);
   /// The request ended without an answer, and is to be made again; or, with `for_good`, never.
   void failed(AskId ask, bool for_good, std::uint64_t now_ns);
-  bool asked_for(AskId ask, Slot slot) const { return asks_[ask].open && asks_[ask].slot == slot && asks_[ask].number == events_[slot].number; }
+  /// Whether the event that has the slot now waits for the answer.
+  bool awaited(AskId ask, Slot slot) const {
+    const OpenAsk& one = asks_[ask];
+    return one.open && one.slot == slot && events_[slot].active && one.number == events_[slot].number;
+  }
+  std::span<const RobIndex> robs_of_ask(AskId ask) const { return asks_[ask].robs; }
 
   /// Looks at the time; appends slots whose event has become complete, once each time.
   void poll(std::uint64_t now_ns, std::vector<Slot>& complete);
