@@ -13,6 +13,7 @@ namespace rodeo::cli {
 
 void add_farm_filter(Command& farm);
 void add_farm_record(Command& farm);
+void add_farm_supervise(Command& farm);
 
 /// A process of the farm from its control socket to its report.
 struct FarmAction {

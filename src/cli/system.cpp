@@ -163,6 +163,13 @@ std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSour
   return LoadedNode{std::move(library), std::move(*plan)};
 }
 
+std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
+  readout::Library library;
+  const auto configuration = load_farm(source, library, "supervisor");
+  if (!configuration) return std::unexpected(configuration.error());
+  return farm::plan_supervisor(*configuration);
+}
+
 std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source) {
   readout::Library library;
   const auto configuration = load_farm(source, library, "recorder");

@@ -9,6 +9,7 @@
 #include "emulator/emulator.h"
 #include "farm/node/plan.h"
 #include "farm/recorder/plan.h"
+#include "farm/supervisor/plan.h"
 #include "readout/plan.h"
 #include "router/plan.h"
 #include "settings/configuration.h"
@@ -52,7 +53,8 @@ struct LoadedNode {
 /// All errors at once; config.missing_key if there is no [farm.node].
 std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source);
 
-/// What `rodeo farm record` runs. All errors at once; config.missing_key if there is no [farm.recorder].
+/// What `rodeo farm supervise`, and `rodeo farm record`, run. All errors at once; config.missing_key if there is no such table of [farm].
+std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);
 std::expected<farm::RecorderPlan, ConfigurationErrors> load_recorder(const ConfigurationSource& source);
 
 /// What `rodeo net size` and `rodeo net sweep` work on: network::network_job(). config.missing_key if there is no [network].

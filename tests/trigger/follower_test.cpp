@@ -312,7 +312,7 @@ TEST_P(TriggerFollowing, WhoCannotFollowIsToldWhy) {
   ASSERT_TRUE(wait_until([&] { return link.report().link->connected; }));
   EXPECT_NE(refusal({.name = "b"}).what.find("taken"), std::string::npos);
   TriggerConnection newer = connect();
-  newer.send(protocol::Hello{.version = 2, .name = "newer"});
+  newer.send(protocol::Hello{.version = 9, .name = "newer"});
   const auto told = answer(newer);
   ASSERT_TRUE(told && std::holds_alternative<protocol::Refused>(*told));
   EXPECT_EQ(std::get<protocol::Refused>(*told).reason, protocol::Reason::version);

@@ -21,6 +21,9 @@ struct SupervisorSettings {
   std::vector<std::string> readouts = {};   ///< names of their services
   std::vector<std::string> recorders = {};  ///< the same
   dispatch::Policy assignment = dispatch::Policy::least_loaded;
+  std::uint32_t most_nodes = 4096;
+  std::uint32_t run_number = 1;
+  std::uint32_t run_type = 0xf;
   std::uint32_t events_in_flight = 100'000;  ///< that it has room for, those included whose clears are under way
   std::chrono::nanoseconds event_timeout{std::chrono::seconds{10}};
   std::uint32_t clear_count = 10'000;
@@ -29,6 +32,7 @@ struct SupervisorSettings {
   std::chrono::nanoseconds node_grace{std::chrono::seconds{2}};
   std::chrono::nanoseconds rebuild_time{std::chrono::seconds{5}};
   std::chrono::nanoseconds poll_holdings{std::chrono::milliseconds{50}};
+  std::chrono::nanoseconds drain_time{std::chrono::seconds{30}};
   std::chrono::nanoseconds work_patience{std::chrono::milliseconds{500}};
   std::chrono::nanoseconds lumi_block{0};
   std::filesystem::path decisions = {};
