@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   add_emulate(root);
   add_events(root);
   add_explain(root);
+  add_farm(root);
   add_net(root);
   add_plugin(root);
   add_readout(root);

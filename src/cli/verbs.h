@@ -14,6 +14,7 @@ void add_doctor(Command& root);
 void add_emulate(Command& root);
 void add_events(Command& root);
 void add_explain(Command& root);
+void add_farm(Command& root);
 void add_net(Command& root);
 void add_plugin(Command& root);
 void add_readout(Command& root);

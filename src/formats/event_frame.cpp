@@ -1,10 +1,9 @@
 #include "formats/event_frame.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "formats/checksum.h"
-#include "formats/rod.h"
+#include "formats/rob_frame.h"
 #include "formats/words.h"
 
 namespace rodeo::formats {
@@ -12,27 +11,7 @@ namespace {
 
 using namespace event_word;
 
-constexpr std::size_t kRobHeaderWords = kGenericHeaderWords + 1;
-
 std::span<const std::byte> bytes_of(const FragmentPart& part) { return {part.data, part.size}; }
-
-std::size_t status_words(const Fragment& fragment) {
-  if (fragment.missing == 0 && fragment.removed == 0) return 1;
-  const std::size_t listed = fragment.missing_links.empty() ? 0 : std::min<std::size_t>(fragment.missing, kMissingListed);
-  return 2 + listed + fragment.missing_links.size() + fragment.removed_links.size();
-}
-
-void append_status(const Fragment& fragment, std::vector<std::byte>& out) {
-  append_word(out, fragment.status);
-  if (fragment.missing == 0 && fragment.removed == 0) return;
-  append_word(out, fragment.missing);
-  std::size_t listed = 0;
-  fragment.for_each_link(fragment.missing_links, [&](std::uint32_t link_id) {
-    if (listed++ < kMissingListed) append_word(out, link_id);
-  });
-  append_bytes(out, std::as_bytes(fragment.missing_links));
-  append_bytes(out, std::as_bytes(fragment.removed_links));
-}
 
 }  // namespace
 
@@ -54,52 +33,31 @@ EventFrame::EventFrame(EventFrameSettings settings) : settings_(std::move(settin
 std::size_t EventFrame::bytes_around(const Fragment& fragment) const {
   const std::size_t checksums = (settings_.rob_checksum == ChecksumType::adler32 ? 1 : 0) +
                                 (settings_.event_checksum == ChecksumType::adler32 ? 1 : 0);
-  return (header_.size() + kRobHeaderWords + kRodHeaderWords + status_words(fragment) + kRodTrailerWords + checksums) *
-         kWordBytes;
+  return (header_.size() + kRobHeaderWords + rod_words(fragment, 0) + checksums) * kWordBytes;
 }
 
 // Fills the ends with ROB and ROD, leaving room for the event's header in front. Returns the Adler-32 of all of it with the data in between, if a
 // checksum was asked for.
 std::uint32_t EventFrame::make_ends(const Fragment& fragment, std::size_t data_bytes, EventEnds& ends) const {
   const bool rob_checksum = settings_.rob_checksum == ChecksumType::adler32;
-  const bool status_first = settings_.status_position == StatusPosition::before_data;
-  const std::size_t rod_words = kRodHeaderWords + status_words(fragment) + data_bytes / kWordBytes + kRodTrailerWords;
-  const std::uint32_t status = fragment.status & ~fragment_status::kLinksRemoved;  // that bit has another meaning in a ROB
-  const std::uint32_t rob_header[kRobHeaderWords] = {
-      kRobMarker,
-      static_cast<std::uint32_t>(kRobHeaderWords + rod_words + (rob_checksum ? 1 : 0)),
-      kRobHeaderWords,
-      std::uint32_t{kEventVersion5} << 16,
-      fragment.source_id.value,
-      1,
-      status,
-      static_cast<std::uint32_t>(settings_.rob_checksum)};
-  std::byte rod_header[kRodHeaderWords * kWordBytes];
-  store_rod_header(rod_header, {.minor_version = settings_.rod_minor_version,
-                                .source_id = fragment.source_id,
-                                .run_number = settings_.run_number,
-                                .l1id = fragment.l1id,
-                                .bcid = fragment.bcid,
-                                .trigger_type = fragment.trigger_type,
-                                .detector_event_type = settings_.detector_event_type});
-  std::byte rod_trailer[kRodTrailerWords * kWordBytes];
-  store_rod_trailer(rod_trailer, status_words(fragment), data_bytes / kWordBytes, settings_.status_position);
-
+  const RobFrame rob{.run_number = settings_.run_number,
+                     .checksum = rob_checksum ? ChecksumType::adler32 : ChecksumType::none,
+                     .status_position = settings_.status_position,
+                     .rod_minor_version = settings_.rod_minor_version,
+                     .detector_event_type = settings_.detector_event_type};
   const std::size_t header_bytes = header_.size() * kWordBytes;
+  constexpr std::size_t kRobHeaderBytes = kRobHeaderWords * kWordBytes;
   ends.head.resize(header_bytes);
-  append_bytes(ends.head, std::as_bytes(std::span(rob_header)));
-  append_bytes(ends.head, rod_header);
-  if (status_first) append_status(fragment, ends.head);
+  append_rob_head(ends.head, rob, fragment, data_bytes);
   ends.tail.clear();
-  if (!status_first) append_status(fragment, ends.tail);
-  append_bytes(ends.tail, rod_trailer);
+  append_rob_tail(ends.tail, rob, fragment, data_bytes);
 
   if (!rob_checksum && settings_.event_checksum != ChecksumType::adler32) return kAdler32Start;
-  std::uint32_t rod_adler = adler32(std::span(ends.head).subspan(header_bytes + sizeof rob_header));
+  std::uint32_t rod_adler = adler32(std::span(ends.head).subspan(header_bytes + kRobHeaderBytes));
   for (const FragmentPart& part : fragment.all_parts()) rod_adler = adler32(bytes_of(part), rod_adler);
   rod_adler = adler32(ends.tail, rod_adler);
-  const std::uint32_t rob_adler = adler32(std::as_bytes(std::span(rob_header)));
-  const std::uint32_t adler = adler32_of_both(rob_adler, rod_adler, rod_words * kWordBytes);
+  const std::uint32_t rob_adler = adler32(std::span(ends.head).subspan(header_bytes, kRobHeaderBytes));
+  const std::uint32_t adler = adler32_of_both(rob_adler, rod_adler, rod_words(fragment, data_bytes) * kWordBytes);
   if (!rob_checksum) return adler;
   append_word(ends.tail, rod_adler);
   return adler32(std::span(ends.tail).last(kWordBytes), adler);

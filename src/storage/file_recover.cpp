@@ -182,8 +182,8 @@ class HeaderDoubts {
   };
 
   // `damaged`: it is known that there is damage. Otherwise times and ids may be out of order because events were.
-  // `recovered`: marks of events are from an earlier recovery.
-  HeaderDoubts(bool damaged, bool recovered) : damaged_(damaged), recovered_(recovered) {}
+  // `recovered`: marks of events are from an earlier recovery. `whole`: events of a farm, which have stream tags of their own.
+  HeaderDoubts(bool damaged, bool recovered, bool whole) : damaged_(damaged), recovered_(recovered), whole_(whole) {}
 
   void add(std::uint64_t event, std::uint64_t offset, std::span<const std::byte> bytes) {
     const Decoded<FullEventView> view = decode_full_event(bytes);
@@ -218,7 +218,7 @@ class HeaderDoubts {
     if (event.header.size() != one.header.size() || event.header.size() != other.header.size()) return;
     for (std::size_t word = kVersion; word < event.header.size(); ++word) {
       const bool own = word == kStatus || word == kNanoseconds || word == kGlobalIdLow ||
-                       (word >= kL1Id && word != kCompression && word <= kUncompressedWords) ||
+                       (word >= kL1Id && word != kCompression && word <= kUncompressedWords) || (whole_ && word >= kL1Info) ||
                        (!damaged_ && (word == kSeconds || word == kGlobalIdHigh));
       if (!own && one.header[word] == other.header[word])
         expect(event.event, event.offset, word, event.header[word], one.header[word]);
@@ -234,7 +234,7 @@ class HeaderDoubts {
     if (!rob || rob->words.size() != robs->size()) return;
     const Decoded<RodView> rod = rob->rod();
     if (!rod) return;
-    is(kStatus, rob->status.empty() ? 0 : rob->status[0] & 0xffff);
+    if (!whole_) is(kStatus, rob->status.empty() ? 0 : rob->status[0] & 0xffff);
     is(kRunNumber, rod->header.run_number);
     is(kL1Id, rod->header.l1id.value);
     is(kBcid, rod->header.bcid);
@@ -247,6 +247,7 @@ class HeaderDoubts {
 
   bool damaged_;
   bool recovered_;
+  bool whole_;
   bool judged_first_ = false;
   std::vector<Seen> seen_;  // the last three
   std::vector<Doubt> doubts_;
@@ -322,7 +323,8 @@ Result<RecoverResult> recover_events(std::span<const std::byte> file, const std:
   // The first pass counts and judges, because the new file's header says what was saved.
   std::uint32_t run_number = 0;
   std::uint64_t events = 0;
-  HeaderDoubts doubts(crc == FileCrc::wrong, header && !header->free_string(kRecoveredKey).empty());
+  HeaderDoubts doubts(crc == FileCrc::wrong, header && !header->free_string(kRecoveredKey).empty(),
+                      header && !header->free_string(kWholeEventsKey).empty());
   Result<ScanTotals> scan = scan_events(file, [&](const FoundEvent& event) -> Result<void> {
     run_number = event.run_number;
     if (ours && crc != FileCrc::holds) doubts.add(events, event.offset, event.stored);

@@ -12,6 +12,7 @@
 
 #include "formats/provable.h"
 #include "rodeo/fragment.h"
+#include "rodeo/input.h"
 
 namespace rodeo::test {
 

@@ -1,0 +1,201 @@
+#include "formats/fragment_request.h"
+
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace rodeo::formats {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
+
+using enum DecodeFault;
+
+constexpr std::uint32_t kEnded = 1;
+constexpr std::uint32_t kMore = 1;
+constexpr std::uint32_t kHasNewest = 2;
+
+template <typename T>
+void add(std::vector<std::byte>& to, T number) {
+  static_assert(std::is_integral_v<T>);
+  const auto bytes = std::as_bytes(std::span(&number, 1));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+/// Fields one behind the other, of a message whose size is known to be right.
+class Fields {
+ public:
+  explicit Fields(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  template <typename T>
+  T take() {
+    T number;
+    std::memcpy(&number, bytes_.data() + at_, sizeof number);
+    at_ += sizeof number;
+    return number;
+  }
+  std::size_t at() const { return at_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+Decoded<void> has_bytes(std::span<const std::byte> bytes, std::size_t expected, const char* field) {
+  if (bytes.size() < expected) return decode_error(truncated, bytes.size(), field, bytes.size(), expected);
+  if (bytes.size() > expected) return decode_error(too_large, expected, field, bytes.size(), expected);
+  return {};
+}
+
+}  // namespace
+
+// DESCRIBE: u16 version, u16 flags, u32 run number, u32 n, n times u32 source id
+void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply) {
+  assert(reply.robs.size() <= kMostDescribedRobs);
+  add(to, kFragmentRequestVersion);
+  add(to, static_cast<std::uint16_t>(reply.ended ? kEnded : 0));
+  add(to, reply.run_number);
+  add(to, static_cast<std::uint32_t>(reply.robs.size()));
+  for (const SourceId rob : reply.robs) add(to, rob.value);
+}
+
+Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
+  constexpr std::size_t kFixed = 12;
+  if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "DESCRIBE reply", bytes.size(), kFixed);
+  Fields fields(bytes);
+  const auto version = fields.take<std::uint16_t>();
+  if (version != kFragmentRequestVersion) return decode_error(unknown, 0, "version of fragment requests", version, kFragmentRequestVersion);
+  const auto flags = fields.take<std::uint16_t>();
+  if ((flags & ~kEnded) != 0) return decode_error(unknown, 2, "flags of a DESCRIBE reply", flags);
+  DescribeReply reply{.run_number = fields.take<std::uint32_t>(), .ended = (flags & kEnded) != 0};
+  const auto robs = fields.take<std::uint32_t>();
+  if (robs > kMostDescribedRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostDescribedRobs);
+  if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"); !whole) return std::unexpected(whole.error());
+  for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.take<std::uint32_t>()});
+  return reply;
+}
+
+// FETCH: u32 extended L1 id, u32 wait [us], u32 n, n times u32 source id
+void append_fetch_request(std::vector<std::byte>& to, const FetchRequest& request) {
+  assert(request.robs.size() <= kMostFetchRobs && request.wait_us <= kMostFetchWaitUs);
+  add(to, request.id.value);
+  add(to, request.wait_us);
+  add(to, static_cast<std::uint32_t>(request.robs.size()));
+  for (const SourceId rob : request.robs) add(to, rob.value);
+}
+
+Decoded<void> read_fetch_request(std::span<const std::byte> bytes, FetchRequest& request) {
+  constexpr std::size_t kFixed = 12;
+  if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "FETCH", bytes.size(), kFixed);
+  Fields fields(bytes);
+  request.id = {fields.take<std::uint32_t>()};
+  request.wait_us = fields.take<std::uint32_t>();
+  if (request.wait_us > kMostFetchWaitUs) return decode_error(too_large, 4, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
+  const auto robs = fields.take<std::uint32_t>();
+  if (robs > kMostFetchRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostFetchRobs);
+  if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "FETCH"); !whole) return whole;
+  request.robs.clear();
+  for (std::uint32_t i = 0; i < robs; ++i) request.robs.push_back({fields.take<std::uint32_t>()});
+  return {};
+}
+
+// CLEAR: u64 sequence, u32 r, u32 b, r times (u32 first, u32 count), b times (u32 first, u64 bits)
+void append_clear_request(std::vector<std::byte>& to, const ClearRequest& request) {
+  assert(request.ranges.size() <= kMostClearEntries && request.bitmaps.size() <= kMostClearEntries);
+  add(to, request.sequence);
+  add(to, static_cast<std::uint32_t>(request.ranges.size()));
+  add(to, static_cast<std::uint32_t>(request.bitmaps.size()));
+  for (const L1IdRange& range : request.ranges) {
+    add(to, range.first.value);
+    add(to, range.count);
+  }
+  for (const L1IdBitmap& bitmap : request.bitmaps) {
+    add(to, bitmap.first.value);
+    add(to, bitmap.bits);
+  }
+}
+
+Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest& request) {
+  constexpr std::size_t kFixed = 16;
+  if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "CLEAR", bytes.size(), kFixed);
+  Fields fields(bytes);
+  request.sequence = fields.take<std::uint64_t>();
+  const auto ranges = fields.take<std::uint32_t>();
+  const auto bitmaps = fields.take<std::uint32_t>();
+  if (ranges > kMostClearEntries) return decode_error(too_large, 8, "number of ranges", ranges, kMostClearEntries);
+  if (bitmaps > kMostClearEntries) return decode_error(too_large, 12, "number of bitmaps", bitmaps, kMostClearEntries);
+  if (const auto whole = has_bytes(bytes, kFixed + 8 * std::size_t{ranges} + 12 * std::size_t{bitmaps}, "CLEAR"); !whole) return whole;
+  request.ranges.clear();
+  request.bitmaps.clear();
+  std::uint64_t ids = 0;
+  for (std::uint32_t i = 0; i < ranges; ++i) {
+    const std::size_t at = fields.at();
+    const L1Id first{fields.take<std::uint32_t>()};
+    const auto count = fields.take<std::uint32_t>();
+    ids += count;
+    if (ids > kMostClearIds) return decode_error(too_large, at + 4, "ids in the ranges of a CLEAR", ids, kMostClearIds);
+    request.ranges.push_back({first, count});
+  }
+  for (std::uint32_t i = 0; i < bitmaps; ++i) {
+    const L1Id first{fields.take<std::uint32_t>()};
+    request.bitmaps.push_back({first, fields.take<std::uint64_t>()});
+  }
+  return {};
+}
+
+// HOLDINGS: u64 from, u32 most ranges
+void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& request) {
+  add(to, request.from);
+  add(to, request.most_ranges);
+}
+
+Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes) {
+  if (const auto whole = has_bytes(bytes, 12, "HOLDINGS"); !whole) return std::unexpected(whole.error());
+  Fields fields(bytes);
+  HoldingsRequest request{.from = fields.take<std::uint64_t>()};
+  request.most_ranges = fields.take<std::uint32_t>();
+  if (request.most_ranges == 0) return decode_error(too_small, 8, "ranges of HOLDINGS", 0, 1);
+  return request;
+}
+
+// Its reply: u32 flags, u32 n, u64 newest, n times (u64 first, u32 count)
+void append_holdings_reply(std::vector<std::byte>& to, const HoldingsReply& reply) {
+  assert(reply.ranges.size() <= kMostHoldingsRanges);
+  add(to, (reply.more ? kMore : 0U) | (reply.newest ? kHasNewest : 0U));
+  add(to, static_cast<std::uint32_t>(reply.ranges.size()));
+  add(to, reply.newest.value_or(0));
+  for (const GlobalIdRange& range : reply.ranges) {
+    add(to, range.first);
+    add(to, range.count);
+  }
+}
+
+Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
+  constexpr std::size_t kFixed = 16;
+  if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "HOLDINGS reply", bytes.size(), kFixed);
+  Fields fields(bytes);
+  const auto flags = fields.take<std::uint32_t>();
+  if ((flags & ~(kMore | kHasNewest)) != 0) return decode_error(unknown, 0, "flags of a HOLDINGS reply", flags);
+  const auto ranges = fields.take<std::uint32_t>();
+  if (ranges > kMostHoldingsRanges) return decode_error(too_large, 4, "number of ranges", ranges, kMostHoldingsRanges);
+  HoldingsReply reply{.more = (flags & kMore) != 0};
+  const auto newest = fields.take<std::uint64_t>();
+  if ((flags & kHasNewest) != 0) reply.newest = newest;
+  if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest of none", newest, 0);
+  if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"); !whole) return std::unexpected(whole.error());
+  std::uint64_t end = 0;
+  for (std::uint32_t i = 0; i < ranges; ++i) {
+    const std::size_t at = fields.at();
+    const GlobalIdRange range{fields.take<std::uint64_t>(), fields.take<std::uint32_t>()};
+    if (i != 0 && range.first <= end) return decode_error(too_small, at, "first id of a range", range.first, end + 1);
+    if (range.count == 0) return decode_error(too_small, at + 8, "ids of a range", 0, 1);
+    if (range.count > std::numeric_limits<std::uint64_t>::max() - range.first)
+      return decode_error(too_large, at + 8, "ids of a range", range.count, std::numeric_limits<std::uint64_t>::max() - range.first);
+    end = range.first + range.count;
+    reply.ranges.push_back(range);
+  }
+  return reply;
+}
+
+}  // namespace rodeo::formats

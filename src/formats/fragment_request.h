@@ -1,0 +1,129 @@
+// What is asked of a readout that keeps fragments, and what it answers (docs/formats/fragment-requests.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "formats/decode_error.h"
+#include "rodeo/ids.h"
+
+namespace rodeo::formats {
+
+/// Kinds of requests of the service `fragments`.
+enum class FragmentRequest : std::uint16_t { describe = 1, fetch = 2, clear = 3, holdings = 4 };
+
+/// Statuses with which one is refused.
+enum class FragmentRefusal : std::uint16_t {
+  unreadable = 1,   ///< not as the format has it
+  unknown_kind = 2,
+  unknown_rob = 3,  ///< the readout has no such ROB
+  busy = 4,         ///< as many requests wait as may
+};
+
+/// Bits of the status of an answered FETCH.
+namespace fetch_status {
+inline constexpr std::uint16_t kPending = 1;  ///< of some ROB: not here yet
+inline constexpr std::uint16_t kLost = 2;     ///< of some ROB: not here, and never will be
+}  // namespace fetch_status
+
+/// First status word of a ROB that stands for one that is not there: dummy fragment, and in the detector's half why.
+inline constexpr std::uint32_t kRobPending = 0x40000020;
+inline constexpr std::uint32_t kRobLost = 0x20000020;
+
+inline constexpr std::uint16_t kFragmentRequestVersion = 1;
+inline constexpr std::size_t kMostFetchRobs = 1024;
+inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
+inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
+inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< that its ranges name in all
+inline constexpr std::size_t kMostDescribedRobs = 4096;
+inline constexpr std::size_t kMostHoldingsRanges = 2048;    ///< of one answer
+
+struct DescribeReply {
+  std::uint32_t run_number = 0;
+  bool ended = false;  ///< no fragment comes any more
+  std::vector<SourceId> robs = {};
+  bool operator==(const DescribeReply&) const = default;
+};
+
+struct FetchRequest {
+  L1Id id;
+  std::uint32_t wait_us = 0;        ///< for what is not here yet
+  std::vector<SourceId> robs = {};  ///< empty: all that the readout has
+  bool operator==(const FetchRequest&) const = default;
+};
+
+/// Extended L1 ids: `count` from `first` on, as 32-bit numbers that begin again at 0.
+struct L1IdRange {
+  L1Id first;
+  std::uint32_t count = 0;
+  bool operator==(const L1IdRange&) const = default;
+};
+
+/// Bit i: the id `first` + i.
+struct L1IdBitmap {
+  L1Id first;
+  std::uint64_t bits = 0;
+  bool operator==(const L1IdBitmap&) const = default;
+};
+
+struct ClearRequest {
+  std::uint64_t sequence = 0;  ///< the client's count of them: gaps are counted
+  std::vector<L1IdRange> ranges = {};
+  std::vector<L1IdBitmap> bitmaps = {};
+  bool operator==(const ClearRequest&) const = default;
+
+  /// Calls visit(L1Id) for each.
+  template <typename Visit>
+  void for_each_id(Visit&& visit) const {
+    for (const L1IdRange& range : ranges) {
+      for (std::uint32_t i = 0; i < range.count; ++i) visit(L1Id{range.first.value + i});
+    }
+    for (const L1IdBitmap& bitmap : bitmaps) {
+      for (std::uint64_t bits = bitmap.bits; bits != 0; bits &= bits - 1)
+        visit(L1Id{bitmap.first.value + static_cast<std::uint32_t>(__builtin_ctzll(bits))});
+    }
+  }
+};
+
+/// Global ids: the extended L1 id, continued where its ECR counter wraps.
+struct GlobalIdRange {
+  std::uint64_t first = 0;
+  std::uint32_t count = 0;
+  bool operator==(const GlobalIdRange&) const = default;
+};
+
+struct HoldingsRequest {
+  std::uint64_t from = 0;  ///< lower global ids are of no interest
+  std::uint32_t most_ranges = kMostHoldingsRanges;
+  bool operator==(const HoldingsRequest&) const = default;
+};
+
+struct HoldingsReply {
+  bool more = false;                               ///< behind the last range: ask from there on
+  std::optional<std::uint64_t> newest = {};        ///< global id of the newest event that has come, kept or not
+  std::vector<GlobalIdRange> ranges = {};          ///< kept of at least one ROB; in order, apart from each other
+  bool operator==(const HoldingsReply&) const = default;
+};
+
+// Writing appends; what is written is within its bounds. Reading survives any bytes, and into an object that is used again needs no memory once it has
+// had the largest.
+
+void append_describe_reply(std::vector<std::byte>& to, const DescribeReply& reply);
+Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes);
+
+void append_fetch_request(std::vector<std::byte>& to, const FetchRequest& request);
+Decoded<void> read_fetch_request(std::span<const std::byte> bytes, FetchRequest& request);
+
+void append_clear_request(std::vector<std::byte>& to, const ClearRequest& request);
+Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest& request);
+
+void append_holdings_request(std::vector<std::byte>& to, const HoldingsRequest& request);
+Decoded<HoldingsRequest> read_holdings_request(std::span<const std::byte> bytes);
+
+void append_holdings_reply(std::vector<std::byte>& to, const HoldingsReply& reply);
+Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,149 @@
+#include "readout/retention/fragment_book.h"
+
+#include <algorithm>
+
+namespace rodeo::readout {
+
+FragmentBook::Counts& FragmentBook::Counts::operator+=(const Counts& other) {
+  taken += other.taken;
+  cleared += other.cleared;
+  cleared_early += other.cleared_early;
+  duplicates += other.duplicates;
+  garbage += other.garbage;
+  left_over += other.left_over;
+  late += other.late;
+  cleared_again += other.cleared_again;
+  early_forgotten += other.early_forgotten;
+  return *this;
+}
+
+FragmentBook::FragmentBook(const Settings& settings)
+    : settings_(settings),
+      table_(std::max<std::size_t>(settings.most_fragments, 1)),
+      entries_(std::max<std::size_t>(settings.most_fragments, 1)),
+      recent_(std::size_t{settings.reorder_fragments} + 1),
+      early_table_(std::max<std::size_t>(settings.most_early_clears, 1)),
+      early_(std::max<std::size_t>(settings.most_early_clears, 1)) {
+  for (auto place = static_cast<std::uint32_t>(entries_.size()); place-- > 0;) {
+    entries_[place].newer = free_;
+    free_ = place;
+  }
+}
+
+FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_ns) {
+  const L1Id id = fragment->l1id;
+  const auto let_it_go = [&](std::uint64_t& why) {
+    note_newest(*fragment, now_ns);
+    ++counts_.taken;
+    ++why;
+    fragment.reset();
+    return Taken::let_go;
+  };
+  if (table_.find(id) != IdTable::kNone) return let_it_go(counts_.duplicates);
+  if (early_table_.size() != 0 && early_table_.erase(id)) return let_it_go(counts_.cleared_early);
+  if (free_ == IdTable::kNone) return Taken::full;
+  if (passed(id)) ++counts_.late;
+  note_newest(*fragment, now_ns);
+  ++counts_.taken;
+  keep(fragment, now_ns);
+  return Taken::kept;
+}
+
+FragmentBook::Found FragmentBook::find(L1Id id) const {
+  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone) return {Answer::there, &entries_[place].fragment};
+  if (passed(id)) return {Answer::lost};
+  if (early_table_.size() != 0 && early_table_.find(id) != IdTable::kNone) return {Answer::lost};
+  return {Answer::pending};
+}
+
+void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
+  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone) {
+    cleared_came_ns_ = std::max(cleared_came_ns_, entries_[place].came_ns);
+    ++counts_.cleared;
+    return let_go(place);
+  }
+  if (passed(id) || early_table_.find(id) != IdTable::kNone) {
+    ++counts_.cleared_again;
+    return;
+  }
+  remember_clear(id, now_ns);
+}
+
+void FragmentBook::advance(std::uint64_t now_ns) {
+  // While it is full older ones may wait outside.
+  while (free_ != IdTable::kNone && !recent_.empty() && recent_.front().at_ns + settings_.reorder_ns <= now_ns) move_line();
+  while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget_clear();
+  collect_garbage();
+}
+
+void FragmentBook::let_all_go() {
+  while (oldest_ != IdTable::kNone) {
+    ++counts_.left_over;
+    let_go(oldest_);
+  }
+}
+
+void FragmentBook::keep(FragmentPtr& fragment, std::uint64_t now_ns) {
+  const std::uint32_t place = free_;
+  Entry& entry = entries_[place];
+  free_ = entry.newer;
+  table_.insert(fragment->l1id, place);
+  entry.global_id = fragment->global_id;
+  entry.came_ns = now_ns;
+  entry.bytes = static_cast<std::uint32_t>(fragment->payload_bytes());
+  entry.fragment = std::move(fragment);
+  bytes_ += entry.bytes;
+  entry.older = newest_entry_;
+  entry.newer = IdTable::kNone;
+  (newest_entry_ == IdTable::kNone ? oldest_ : entries_[newest_entry_].newer) = place;
+  newest_entry_ = place;
+}
+
+void FragmentBook::let_go(std::uint32_t place) {
+  Entry& entry = entries_[place];
+  table_.erase(entry.fragment->l1id);
+  entry.fragment.reset();
+  bytes_ -= entry.bytes;
+  (entry.older == IdTable::kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
+  (entry.newer == IdTable::kNone ? newest_entry_ : entries_[entry.newer].older) = entry.older;
+  entry.newer = free_;
+  free_ = place;
+}
+
+void FragmentBook::note_newest(const Fragment& fragment, std::uint64_t now_ns) {
+  if (!has_newest_ || fragment.global_id > newest_) newest_ = fragment.global_id;
+  has_newest_ = true;
+  recent_.push({L1Id{static_cast<std::uint32_t>(newest_)}, now_ns});
+  if (recent_.full()) move_line();
+}
+
+void FragmentBook::move_line() {
+  line_ = recent_.front().id;
+  has_line_ = true;
+  recent_.pop();
+}
+
+void FragmentBook::remember_clear(L1Id id, std::uint64_t now_ns) {
+  if (early_.full()) forget_clear();
+  early_table_.insert(id, early_.next_place());
+  early_.push({id, now_ns});
+}
+
+// One whose fragment has come is in the table no more, or there for another clear.
+void FragmentBook::forget_clear() {
+  const L1Id id = early_.front().id;
+  if (early_table_.find(id) == early_.front_place()) {
+    early_table_.erase(id);
+    ++counts_.early_forgotten;
+  }
+  early_.pop();
+}
+
+void FragmentBook::collect_garbage() {
+  while (oldest_ != IdTable::kNone && entries_[oldest_].came_ns + settings_.garbage_ns < cleared_came_ns_) {
+    ++counts_.garbage;
+    let_go(oldest_);
+  }
+}
+
+}  // namespace rodeo::readout

@@ -1,0 +1,70 @@
+// WaitingRequests: requests for fragments that have not come yet. Pure, as the book is.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "readout/retention/id_table.h"
+
+namespace rodeo::readout {
+
+/// A request as it waits: who asked, for which ROBs of which event, and until when.
+struct WaitingRequest {
+  std::uint64_t client = 0;
+  std::uint64_t number = 0;  ///< the client's
+  L1Id id;
+  std::uint64_t until_ns = 0;
+  std::vector<std::uint32_t> robs = {};  ///< positions among those of the service
+};
+
+/// A bounded number of them, found by id and by time. Takes its memory at once, but for the lists of ROBs. One thread at a time.
+class WaitingRequests {
+ public:
+  explicit WaitingRequests(std::size_t most);
+
+  std::size_t size() const { return size_; }
+  bool full() const { return free_ == IdTable::kNone; }
+
+  /// Not while it is full. `request` gets the memory of another list.
+  void add(WaitingRequest& request);
+
+  /// Calls answered(request) for those of this id; who is answered waits no more. Must not add.
+  template <typename Answered>
+  void of(L1Id id, Answered&& answered) {
+    if (size_ == 0) return;
+    for (std::uint32_t at = table_.find(id); at != IdTable::kNone;) {
+      const std::uint32_t next = places_[at].next;
+      if (answered(places_[at].request)) remove(at);
+      at = next;
+    }
+  }
+
+  /// The same for all of them.
+  template <typename Answered>
+  void all(Answered&& answered) {
+    for (std::uint32_t at = 0; size_ != 0 && at < used_; ++at) {
+      if (places_[at].waits && answered(places_[at].request)) remove(at);
+    }
+  }
+
+  /// False: it does not wait.
+  bool drop(std::uint64_t client, std::uint64_t number);
+
+ private:
+  struct Place {
+    WaitingRequest request;
+    std::uint32_t next = IdTable::kNone;  ///< of the same id, or free
+    bool waits = false;
+  };
+
+  void remove(std::uint32_t place);
+
+  IdTable table_;  // the first of each id
+  std::vector<Place> places_;
+  std::uint32_t free_ = IdTable::kNone;
+  std::uint32_t used_ = 0;  // places below it have been used
+  std::size_t size_ = 0;
+};
+
+}  // namespace rodeo::readout

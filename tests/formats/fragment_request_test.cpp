@@ -1,0 +1,97 @@
+// Requests of the service `fragments`: both ways, by the bytes of the specification, and what is refused.
+#include "formats/fragment_request.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace rodeo::formats {
+namespace {
+
+std::vector<std::byte> bytes(std::initializer_list<unsigned> values) {
+  std::vector<std::byte> out;
+  for (const unsigned value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+template <typename T, typename Append>
+std::vector<std::byte> written(Append&& append, const T& message) {
+  std::vector<std::byte> out;
+  append(out, message);
+  return out;
+}
+
+TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
+  const FetchRequest request{.id = L1Id{0x02000107}, .wait_us = 20'000, .robs = {{0x00610001}, {0x00610002}}};
+  const auto raw = written(append_fetch_request, request);
+  EXPECT_EQ(raw, bytes({0x07, 0x01, 0x00, 0x02, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
+  FetchRequest read{.robs = {{1}, {2}, {3}}};
+  ASSERT_TRUE(read_fetch_request(raw, read));
+  EXPECT_EQ(read, request);
+}
+
+TEST(FragmentRequest, ClearIsWhatTheSpecificationShows) {
+  const ClearRequest request{.sequence = 5, .ranges = {{L1Id{0x00ffffff}, 3}}, .bitmaps = {{L1Id{0x02000010}, 0x8000000000000005}}};
+  const auto raw = written(append_clear_request, request);
+  EXPECT_EQ(raw, bytes({5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0, 3, 0, 0, 0,
+                        0x10, 0, 0, 2, 5, 0, 0, 0, 0, 0, 0, 0x80}));
+  ClearRequest read;
+  ASSERT_TRUE(read_clear_request(raw, read));
+  EXPECT_EQ(read, request);
+  std::vector<std::uint32_t> ids;
+  read.for_each_id([&](L1Id id) { ids.push_back(id.value); });
+  EXPECT_EQ(ids, (std::vector<std::uint32_t>{0x00ffffff, 0x01000000, 0x01000001, 0x02000010, 0x02000012, 0x0200004f}));
+}
+
+TEST(FragmentRequest, AnswersAreReadAsTheyWereWritten) {
+  const DescribeReply description{.run_number = 77, .ended = true, .robs = {{0x610001}, {0x620000}}};
+  EXPECT_EQ(read_describe_reply(written(append_describe_reply, description)), description);
+  const HoldingsRequest asked{.from = 1ULL << 40, .most_ranges = 7};
+  EXPECT_EQ(read_holdings_request(written(append_holdings_request, asked)), asked);
+  const HoldingsReply held{.more = true, .newest = 99, .ranges = {{3, 4}, {8, 1}, {1ULL << 33, 5}}};
+  EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, held)), held);
+  EXPECT_EQ(read_holdings_reply(written(append_holdings_reply, HoldingsReply{})), HoldingsReply{});
+}
+
+TEST(FragmentRequest, WhatIsCutOrTooLongIsRefusedAtEveryLength) {
+  ClearRequest clear;
+  FetchRequest fetch;
+  const auto check = [](std::vector<std::byte> raw, auto&& read) {
+    for (std::size_t n = 0; n < raw.size(); ++n) EXPECT_FALSE(read(std::span(raw).first(n))) << n;
+    EXPECT_TRUE(read(std::span(raw)));
+    raw.push_back({});
+    EXPECT_FALSE(read(std::span(raw)));
+  };
+  check(written(append_fetch_request, FetchRequest{.id = {}, .robs = {{1}, {2}}}), [&](auto raw) { return bool(read_fetch_request(raw, fetch)); });
+  check(written(append_clear_request, ClearRequest{.ranges = {{L1Id{1}, 2}}, .bitmaps = {{L1Id{3}, 4}}}),
+        [&](auto raw) { return bool(read_clear_request(raw, clear)); });
+  check(written(append_describe_reply, DescribeReply{.robs = {{1}}}), [](auto raw) { return bool(read_describe_reply(raw)); });
+  check(written(append_holdings_request, HoldingsRequest{}), [](auto raw) { return bool(read_holdings_request(raw)); });
+  check(written(append_holdings_reply, HoldingsReply{.newest = 1, .ranges = {{1, 1}}}), [](auto raw) { return bool(read_holdings_reply(raw)); });
+}
+
+TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
+  ClearRequest clear;
+  FetchRequest fetch;
+  const std::uint32_t most = static_cast<std::uint32_t>(kMostClearIds);
+  EXPECT_TRUE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}}}), clear));
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}, {L1Id{0}, 1}}}), clear));
+  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, ~0U}, {L1Id{0}, ~0U}}}), clear));
+  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
+  EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch)) << "of too many ROBs";
+  EXPECT_FALSE(read_holdings_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))) << "no room for an answer";
+}
+
+TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {
+  const auto read = [](std::vector<GlobalIdRange> ranges) {
+    return bool(read_holdings_reply(written(append_holdings_reply, HoldingsReply{.newest = 9, .ranges = std::move(ranges)})));
+  };
+  EXPECT_TRUE(read({{0, 1}, {2, 1}}));
+  EXPECT_FALSE(read({{0, 2}, {2, 1}})) << "one range";
+  EXPECT_FALSE(read({{5, 1}, {2, 1}}));
+  EXPECT_FALSE(read({{5, 0}}));
+  EXPECT_FALSE(read({{~0ULL, 2}})) << "ids wrap";
+}
+
+}  // namespace
+}  // namespace rodeo::formats

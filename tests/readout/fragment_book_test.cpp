@@ -1,0 +1,384 @@
+// The rules of the book of kept fragments, one by one, and then all of them against a slow twin.
+#include "readout/retention/fragment_book.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "readout/fragment_pool.h"
+
+namespace rodeo::readout {
+namespace {
+
+using Answer = FragmentBook::Answer;
+using Taken = FragmentBook::Taken;
+constexpr std::uint64_t kMs = 1'000'000;
+
+class FragmentBookTest : public testing::Test {
+ protected:
+  FragmentPtr make(std::uint64_t id) const {
+    FragmentPtr fragment = pool_.make(id);
+    fragment->global_id = id;
+    return fragment;
+  }
+  Taken take(std::uint64_t id, std::uint64_t now_ns = 0) {
+    FragmentPtr fragment = make(id);
+    return book_.take(fragment, now_ns);
+  }
+  Answer ask(std::uint32_t id) const { return book_.find(L1Id{id}).answer; }
+  void clear(std::uint32_t id, std::uint64_t now_ns = 0) { book_.clear(L1Id{id}, now_ns); }
+  const FragmentBook::Counts& counts() const { return book_.counts(); }
+
+  test::FragmentPool pool_;
+  FragmentBook book_{{.most_fragments = 8,
+                      .reorder_fragments = 4,
+                      .reorder_ns = 100 * kMs,
+                      .garbage_ns = 1000 * kMs,
+                      .most_early_clears = 3}};
+};
+
+TEST_F(FragmentBookTest, WhatComesIsThereUntilItIsCleared) {
+  EXPECT_EQ(take(100), Taken::kept);
+  ASSERT_EQ(ask(100), Answer::there);
+  EXPECT_EQ((*book_.find(L1Id{100}).fragment)->l1id, L1Id{100});
+  EXPECT_EQ(book_.bytes(), (*book_.find(L1Id{100}).fragment)->payload_bytes());
+  EXPECT_EQ(pool_.out(), 1u);
+  clear(100);
+  EXPECT_EQ(pool_.out(), 0u);
+  EXPECT_EQ(book_.size(), 0u);
+  EXPECT_EQ(book_.bytes(), 0u);
+  EXPECT_EQ(counts().cleared, 1u);
+}
+
+TEST_F(FragmentBookTest, BeforeAnythingHasComeEverythingIsPending) {
+  EXPECT_EQ(ask(0), Answer::pending);
+  EXPECT_EQ(ask(0xffffffff), Answer::pending);
+}
+
+TEST_F(FragmentBookTest, TheSameFragmentAgainIsLetGo) {
+  take(5);
+  EXPECT_EQ(take(5), Taken::let_go);
+  EXPECT_EQ(counts().duplicates, 1u);
+  EXPECT_EQ(pool_.out(), 1u);
+  EXPECT_EQ(counts().taken, 2u);
+}
+
+TEST_F(FragmentBookTest, AFullBookLeavesTheFragmentWithItsCaller) {
+  for (std::uint64_t id = 0; id < 8; ++id) take(id);
+  FragmentPtr more = make(8);
+  EXPECT_EQ(book_.take(more, 0), Taken::full);
+  ASSERT_TRUE(more);
+  EXPECT_EQ(ask(8), Answer::pending);
+  clear(3);
+  EXPECT_EQ(book_.take(more, 0), Taken::kept);
+  EXPECT_FALSE(more);
+}
+
+TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
+  clear(7);
+  EXPECT_EQ(ask(7), Answer::lost);
+  EXPECT_EQ(take(7), Taken::let_go);
+  EXPECT_EQ(counts().cleared_early, 1u);
+  EXPECT_EQ(pool_.out(), 0u);
+  EXPECT_EQ(take(7), Taken::kept) << "one clear is for one fragment";
+}
+
+TEST_F(FragmentBookTest, WhatIsClearedEarlyComesEvenIntoAFullBook) {
+  clear(8);
+  for (std::uint64_t id = 0; id < 8; ++id) take(id);
+  EXPECT_EQ(take(8), Taken::let_go);
+}
+
+TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
+  take(1);
+  take(9);
+  clear(1);
+  clear(20);
+  clear(20);
+  EXPECT_EQ(counts().cleared_again, 1u);
+  for (std::uint64_t id = 10; id < 15; ++id) take(id);
+  clear(1);
+  EXPECT_EQ(counts().cleared_again, 2u) << "behind the line: it is not waited for";
+  EXPECT_EQ(counts().cleared, 1u);
+}
+
+TEST_F(FragmentBookTest, OfTooManyEarlyClearsTheOldestIsForgotten) {
+  for (std::uint32_t id = 101; id <= 104; ++id) clear(id);
+  EXPECT_EQ(counts().early_forgotten, 1u);
+  EXPECT_EQ(take(101), Taken::kept);
+  EXPECT_EQ(take(102), Taken::let_go);
+}
+
+TEST_F(FragmentBookTest, AMissingIdIsPendingUntilEnoughHaveOvertakenIt) {
+  take(10);
+  take(12);  // 11 is not there
+  for (std::uint64_t id = 13; id < 16; ++id) {
+    EXPECT_EQ(ask(11), Answer::pending) << id;
+    take(id);
+  }
+  EXPECT_EQ(ask(11), Answer::pending) << "the line is at 10: 12 to 15 are the last four";
+  take(16);
+  EXPECT_EQ(ask(11), Answer::lost);
+  EXPECT_EQ(ask(17), Answer::pending);
+}
+
+TEST_F(FragmentBookTest, AMissingIdIsPendingUntilTimeHasGoneBy) {
+  take(10, 1 * kMs);
+  take(12, 2 * kMs);
+  book_.advance(101 * kMs);
+  EXPECT_EQ(ask(11), Answer::pending);
+  EXPECT_EQ(ask(9), Answer::lost);
+  book_.advance(102 * kMs);
+  EXPECT_EQ(ask(11), Answer::lost);
+  EXPECT_EQ(ask(13), Answer::pending);
+}
+
+TEST_F(FragmentBookTest, WhileItIsFullTimeMakesNothingLost) {
+  for (std::uint64_t id = 1; id <= 8; ++id) take(id == 8 ? 9 : id, 0);
+  book_.advance(5000 * kMs);
+  EXPECT_EQ(ask(8), Answer::pending) << "it may wait outside";
+  clear(1);
+  book_.advance(5000 * kMs);
+  EXPECT_EQ(ask(8), Answer::lost);
+}
+
+TEST_F(FragmentBookTest, TheLineIsAtTheNewestHoweverTheyAreReordered) {
+  take(20);
+  for (const std::uint64_t id : {15, 14, 13, 12}) take(id);
+  EXPECT_EQ(ask(19), Answer::lost) << "four have come behind 20";
+  EXPECT_EQ(ask(12), Answer::there);
+}
+
+TEST_F(FragmentBookTest, WhatComesBehindTheLineIsKeptAndCounted) {
+  for (std::uint64_t id = 10; id < 16; ++id) take(id);
+  EXPECT_EQ(ask(9), Answer::lost);
+  EXPECT_EQ(take(9), Taken::kept);
+  EXPECT_EQ(counts().late, 1u);
+  EXPECT_EQ(ask(9), Answer::there);
+}
+
+TEST_F(FragmentBookTest, AnEventCounterResetIsNoGap) {
+  take(0x01000fff, 0);
+  take(0x02000000, 0);
+  EXPECT_EQ(ask(0x01001000), Answer::pending) << "it may still be overtaken";
+  EXPECT_EQ(ask(0x02000001), Answer::pending);
+  book_.advance(100 * kMs);
+  EXPECT_EQ(ask(0x01001000), Answer::lost);
+  EXPECT_EQ(ask(0x02000001), Answer::pending);
+}
+
+TEST_F(FragmentBookTest, TheEcrCounterWraps) {
+  take(0xff000005, 0);
+  book_.advance(100 * kMs);
+  EXPECT_EQ(ask(0xff000004), Answer::lost);
+  EXPECT_EQ(ask(0x00000000), Answer::pending) << "the next epoch";
+  take(0x100000000, 100 * kMs);
+  book_.advance(200 * kMs);
+  EXPECT_EQ(ask(0xff000006), Answer::lost);
+  EXPECT_EQ(ask(0x00000000), Answer::there);
+  EXPECT_EQ(ask(0x00000001), Answer::pending);
+}
+
+TEST_F(FragmentBookTest, WhenAllHaveComeTheRestIsLost) {
+  take(1);
+  book_.end();
+  EXPECT_EQ(ask(1), Answer::there);
+  EXPECT_EQ(ask(2), Answer::lost);
+  clear(2);
+  EXPECT_EQ(counts().cleared_again, 1u) << "nothing to wait for";
+}
+
+TEST_F(FragmentBookTest, WhatNoClearNamesIsGarbageWhenMuchYoungerOnesAreCleared) {
+  take(1, 0);
+  take(2, 500 * kMs);
+  take(3, 1001 * kMs);
+  book_.advance(100'000 * kMs);
+  EXPECT_EQ(counts().garbage, 0u) << "time alone is no reason: nobody may be there to clear";
+  clear(3, 100'000 * kMs);
+  book_.advance(100'000 * kMs);
+  EXPECT_EQ(counts().garbage, 1u);
+  EXPECT_EQ(ask(1), Answer::lost);
+  EXPECT_EQ(ask(2), Answer::there);
+}
+
+TEST_F(FragmentBookTest, AnEarlyClearIsForgottenAfterAWhileForIdsComeAgain) {
+  clear(9, 0);
+  book_.advance(999 * kMs);
+  EXPECT_EQ(ask(9), Answer::lost);
+  book_.advance(1000 * kMs);
+  EXPECT_EQ(ask(9), Answer::pending);
+  EXPECT_EQ(counts().early_forgotten, 1u);
+  EXPECT_EQ(take(9, 1000 * kMs), Taken::kept);
+}
+
+TEST_F(FragmentBookTest, WhatIsLeftOverIsLetGoAndCounted) {
+  for (std::uint64_t id = 0; id < 5; ++id) take(id);
+  clear(2);
+  book_.let_all_go();
+  EXPECT_EQ(counts().left_over, 4u);
+  EXPECT_EQ(pool_.out(), 0u);
+}
+
+TEST_F(FragmentBookTest, IdsAreShownInTheOrderInWhichTheyCame) {
+  for (const std::uint64_t id : {5, 3, 9, 4}) take(id);
+  clear(9);
+  std::vector<std::uint64_t> ids;
+  book_.for_each_id([&](std::uint64_t id) { ids.push_back(id); });
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{5, 3, 4}));
+}
+
+/// The same rules, written down as they are read: lists that are searched from end to end.
+class SlowBook {
+ public:
+  explicit SlowBook(const FragmentBook::Settings& settings) : settings_(settings) {}
+
+  Taken take(std::uint64_t global_id, std::uint64_t now_ns) {
+    const auto id = static_cast<std::uint32_t>(global_id);
+    const bool again = kept_.contains(id);
+    const auto early = std::ranges::find(early_, id, &Early::id);
+    const bool cleared = !again && early != early_.end();
+    if (!again && !cleared && kept_.size() == settings_.most_fragments) return Taken::full;
+    if (!again && !cleared && behind(id)) ++counts.late;
+    newest_ = came_.empty() ? global_id : std::max(newest_, global_id);
+    came_.push_back({static_cast<std::uint32_t>(newest_), now_ns});
+    ++counts.taken;
+    if (again) return ++counts.duplicates, Taken::let_go;
+    if (cleared) {
+      // The ring's place stays taken.
+      early->used = true;
+      early->id = kUsed;
+      return ++counts.cleared_early, Taken::let_go;
+    }
+    kept_[id] = {now_ns, ++arrivals_};
+    return Taken::kept;
+  }
+
+  Answer find(std::uint32_t id) const {
+    if (kept_.contains(id)) return Answer::there;
+    if (behind(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) return Answer::lost;
+    return Answer::pending;
+  }
+
+  void clear(std::uint32_t id, std::uint64_t now_ns) {
+    if (const auto found = kept_.find(id); found != kept_.end()) {
+      cleared_came_ns_ = std::max(cleared_came_ns_, found->second.came_ns);
+      kept_.erase(found);
+      ++counts.cleared;
+    } else if (behind(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) {
+      ++counts.cleared_again;
+    } else {
+      if (early_.size() == settings_.most_early_clears) forget();
+      early_.push_back({id, now_ns, false});
+    }
+  }
+
+  void advance(std::uint64_t now_ns) {
+    if (kept_.size() < settings_.most_fragments) {
+      while (line_ < came_.size() && came_[line_].at_ns + settings_.reorder_ns <= now_ns) ++line_;
+    }
+    while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget();
+    for (;;) {
+      const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& one) { return one.second.arrival; });
+      if (oldest == kept_.end() || oldest->second.came_ns + settings_.garbage_ns >= cleared_came_ns_) return;
+      kept_.erase(oldest);
+      ++counts.garbage;
+    }
+  }
+
+  std::size_t size() const { return kept_.size(); }
+  FragmentBook::Counts counts;
+
+ private:
+  static constexpr std::uint64_t kUsed = ~std::uint64_t{0};
+  struct Kept {
+    std::uint64_t came_ns;
+    std::uint64_t arrival;
+  };
+  struct Came {
+    std::uint32_t newest;
+    std::uint64_t at_ns;
+  };
+  struct Early {
+    std::uint64_t id;
+    std::uint64_t at_ns;
+    bool used;
+  };
+
+  bool behind(std::uint32_t id) const {
+    std::size_t line = line_;
+    if (came_.size() > settings_.reorder_fragments) line = std::max(line, came_.size() - settings_.reorder_fragments);
+    return line > 0 && static_cast<std::int32_t>(came_[line - 1].newest - id) >= 0;
+  }
+  void forget() {
+    if (!early_.front().used) ++counts.early_forgotten;
+    early_.pop_front();
+  }
+
+  const FragmentBook::Settings settings_;
+  std::map<std::uint32_t, Kept> kept_;
+  std::vector<Came> came_;
+  std::deque<Early> early_;
+  std::size_t line_ = 0;
+  std::uint64_t newest_ = 0;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t cleared_came_ns_ = 0;
+};
+
+TEST_F(FragmentBookTest, AgreesWithItsSlowTwin) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    const FragmentBook::Settings settings{.most_fragments = 1 + below(40),
+                                          .reorder_fragments = static_cast<std::uint32_t>(below(12)),
+                                          .reorder_ns = 1 + below(200),
+                                          .garbage_ns = 1 + below(2000),
+                                          .most_early_clears = 1 + below(20)};
+    FragmentBook book(settings);
+    SlowBook twin(settings);
+    std::uint64_t next = (seed % 3 == 0 ? 0xfffffff0 : 0) + below(100);
+    std::uint64_t now = 0;
+    const auto some_id = [&] { return next + below(30) - std::min<std::uint64_t>(next, 20 + below(20)); };
+    for (int step = 0; step < 2000; ++step) {
+      now += below(4) == 0 ? below(100) : 0;
+      switch (below(6)) {
+        case 0:
+        case 1: {
+          const std::uint64_t id = below(8) == 0 ? some_id() : next;
+          next = id == next ? next + 1 + (below(20) == 0 ? below(5) : 0) : next;
+          if (below(200) == 0) next = ((next >> 24) + 1) << 24;
+          FragmentPtr fragment = make(id);
+          ASSERT_EQ(book.take(fragment, now), twin.take(id, now)) << step;
+          break;
+        }
+        case 2:
+        case 3: {
+          const auto id = static_cast<std::uint32_t>(some_id());
+          book.clear(L1Id{id}, now);
+          twin.clear(id, now);
+          break;
+        }
+        case 4:
+          book.advance(now);
+          twin.advance(now);
+          break;
+        default: {
+          const auto id = static_cast<std::uint32_t>(below(50) == 0 ? random() : some_id());
+          ASSERT_EQ(book.find(L1Id{id}).answer, twin.find(id)) << step << " " << id;
+        }
+      }
+      ASSERT_EQ(book.size(), twin.size()) << step;
+      ASSERT_EQ(pool_.out(), book.size());
+    }
+    const FragmentBook::Counts& counts = book.counts();
+    EXPECT_EQ(counts.taken, book.size() + counts.cleared + counts.cleared_early + counts.duplicates + counts.garbage);
+    EXPECT_EQ(counts, twin.counts);
+  }
+}
+
+}  // namespace
+}  // namespace rodeo::readout
