@@ -87,6 +87,8 @@ class EventCollector {
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
   std::uint32_t readouts() const { return static_cast<std::uint32_t>(readouts_.size()); }
   std::size_t robs() const { return robs_.size(); }
+  /// All ROBs, in the order of readouts and of their descriptions: each node has the same.
+  std::span<const RobIndex> in_order() const { return order_; }
   SourceId source_id(RobIndex rob) const { return robs_[rob].source_id; }
   /// Nothing: no readout has it.
   std::optional<RobIndex> find(SourceId source_id) const;
@@ -199,6 +201,7 @@ class EventCollector {
   const CollectorSettings settings_;
   std::vector<Readout> readouts_;
   std::vector<Rob> robs_;
+  std::vector<RobIndex> order_;
   std::vector<Event> events_;
   std::vector<Slot> free_;
   std::deque<Item> ready_;

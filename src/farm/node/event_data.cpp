@@ -109,9 +109,9 @@ WholeEvent EventData::view(const EventContext& context, const EventCollector& co
   view_pieces_.clear();
   view_robs_.clear();
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
-  for (RobIndex rob = 0; rob < parts_.size(); ++rob) {
+  for (const RobIndex rob : collector.in_order()) {
+    if (rob >= parts_.size() || !parts_[rob].here) continue;
     const Part& part = parts_[rob];
-    if (!part.here) continue;
     const std::size_t first = view_pieces_.size();
     // Each ROB has pieces of its own, also where the next lies right behind it.
     std::vector<std::span<const std::byte>> pieces;
@@ -143,8 +143,8 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
   stubs_.clear();
   const formats::RobFrame frame{.run_number = context.run_number};
   bool partial = making.partial;
-  for (RobIndex rob = 0; rob < parts_.size(); ++rob) {
-    if (parts_[rob].here) continue;
+  for (const RobIndex rob : collector.in_order()) {
+    if (rob >= parts_.size() || parts_[rob].here) continue;
     partial = true;
     std::uint32_t status = formats::kRobLost | parts_[rob].why_not;
     if (collector.loss(slot, rob) == RobLoss::timed_out) status |= fragment_status::kTimeout;
@@ -180,8 +180,10 @@ void EventData::make(const Making& making, EventCollector::Slot slot, const Even
   formats::append_whole_event_header(front_, header, rob_bytes);
 
   view_pieces_.clear();
-  for (const Part& part : parts_) {
-    if (part.here) formats::Pieces(messages_[part.message].pieces()).append(part.offset, part.bytes, view_pieces_);
+  for (const RobIndex rob : collector.in_order()) {
+    if (rob >= parts_.size() || !parts_[rob].here) continue;
+    const Part& part = parts_[rob];
+    formats::Pieces(messages_[part.message].pieces()).append(part.offset, part.bytes, view_pieces_);
   }
   record_.clear();
   record_.emplace_back(front_);
