@@ -51,6 +51,12 @@ std::string python_interpreter() {
   return "python3";
 }
 
+Result<std::vector<std::string>> python_words() {
+  auto command = RODEO_TRY(python_command("", {}));
+  command.pop_back();
+  return command;
+}
+
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments) {
   const auto command = RODEO_TRY(python_command(module, arguments));
   const auto ended = run_program(command);

@@ -15,6 +15,9 @@ std::string python_interpreter();
 /// Ctrl-C). Errors: cli.python (no interpreter, no package).
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments);
 
+/// The words before the name of a module in such a command; what Python needs to find our package is in our environment from then on. Error cli.python.
+Result<std::vector<std::string>> python_words();
+
 /// Becomes `python -B -m MODULE ARGUMENTS...`: the same process, so that signals and exit status are Python's. Comes back only with an error: cli.python.
 Error become_python(const std::string& module, const std::vector<std::string>& arguments);
 

@@ -154,6 +154,15 @@ std::expected<settings::Configuration, ConfigurationErrors> load_farm(const Conf
 
 }  // namespace
 
+std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source) {
+  auto library = std::make_unique<readout::Library>();
+  const auto configuration = load_farm(source, *library, "node");
+  if (!configuration) return std::unexpected(configuration.error());
+  auto plan = farm::plan_node(*configuration);
+  if (!plan) return std::unexpected(std::move(plan).error());
+  return LoadedNode{std::move(library), std::move(*plan)};
+}
+
 std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source) {
   readout::Library library;
   const auto configuration = load_farm(source, library, "supervisor");

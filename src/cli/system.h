@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/emulator.h"
+#include "farm/node/plan.h"
 #include "farm/recorder/plan.h"
 #include "farm/supervisor/plan.h"
 #include "readout/plan.h"
@@ -42,6 +43,15 @@ struct LoadedRouter {
 
 /// All errors at once; config.missing_key if there is no [router].
 std::expected<LoadedRouter, ConfigurationErrors> load_router(const ConfigurationSource& source);
+
+/// What `rodeo farm filter` runs, with the library that its selection comes from.
+struct LoadedNode {
+  std::unique_ptr<readout::Library> library;
+  farm::NodePlan plan;
+};
+
+/// All errors at once; config.missing_key if there is no [farm.node].
+std::expected<LoadedNode, ConfigurationErrors> load_node(const ConfigurationSource& source);
 
 /// What `rodeo farm supervise`, and `rodeo farm record`, run. All errors at once; config.missing_key if there is no such table of [farm].
 std::expected<farm::SupervisorPlan, ConfigurationErrors> load_supervisor(const ConfigurationSource& source);

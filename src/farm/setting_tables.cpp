@@ -1,5 +1,6 @@
 #include "farm/setting_tables.h"
 
+#include "farm/node/plan.h"
 #include "farm/recorder/plan.h"
 #include "farm/supervisor/settings.h"
 #include "process/process_keys.h"
@@ -16,6 +17,17 @@ std::vector<settings::TableDeclaration> farm_tables() {
            .optional = true},
           {.path = "farm.supervisor.metrics",
            .help = "Metrics of the supervisor in Prometheus' text format, over HTTP at /metrics.",
+           .keys = process::metrics_keys()},
+          {.path = "farm.node",
+           .help = "A filter node of a farm, for `rodeo farm filter`: it builds whole events, selects them, and sends what is kept to a recorder.",
+           .keys = node_settings().keys(),
+           .optional = true},
+          {.path = "farm.node.selection",
+           .help = "What decides which events are kept. Made once for each worker.",
+           .component = settings::ComponentKind::selection,
+           .default_type = "accept"},
+          {.path = "farm.node.metrics",
+           .help = "Metrics of the node in Prometheus' text format, over HTTP at /metrics.",
            .keys = process::metrics_keys()},
           {.path = "farm.recorder",
            .help = "A recorder of a farm, for `rodeo farm record`: it writes events to files of their streams and acknowledges what is safe on disk.",

@@ -196,7 +196,7 @@ Result<std::optional<MessageConnection::Incoming>> MessageConnection::take_page(
 }
 
 void MessageConnection::replenish(ControlSocket& socket) {
-  if (closed_) return;
+  if (!connected_) return;
   std::vector<std::uint32_t>& free = pages_->free();
   for (; !free.empty() && port_.receive(connection_, free.back()); free.pop_back()) ++posted_;
   const std::uint64_t untold = posted_ - told_;

@@ -133,8 +133,9 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
   const MessageConnection::Settings memory{
       .page_bytes = settings.page_bytes, .pages = settings.pages, .most_bytes = settings.most_request_bytes};
   auto connection = RODEO_TRY(MessageConnection::open(*port, memory));
+  const FabricAddress where_listened = port->listens_at();
   const formats::ControlAccept accept{.token = random_bytes<16>(),
-                                      .address = port->listens_at(),
+                                      .address = where_listened.empty() ? port->address(connection->number()) : where_listened,
                                       .page_bytes = settings.page_bytes,
                                       .pages = settings.pages};
   RODEO_TRY(port->accept(connection->number(), accept.token, call.address));

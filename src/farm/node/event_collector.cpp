@@ -21,6 +21,12 @@ void EventCollector::describe(std::uint32_t readout, std::span<const SourceId> r
     one.robs.push_back(static_cast<RobIndex>(same - robs_.begin()));
     if (same == robs_.end()) robs_.push_back({.source_id = source_id, .readout = readout});
   }
+  order_.clear();
+  for (const Readout& each : readouts_) order_.insert(order_.end(), each.robs.begin(), each.robs.end());
+  // Those that a readout does not have any more.
+  for (RobIndex rob = 0; rob < robs_.size(); ++rob) {
+    if (std::ranges::find(order_, rob) == order_.end()) order_.push_back(rob);
+  }
 }
 
 std::optional<EventCollector::RobIndex> EventCollector::find(SourceId source_id) const {

@@ -87,6 +87,8 @@ class EventCollector {
   std::span<const RobIndex> robs_of(std::uint32_t readout) const { return readouts_[readout].robs; }
   std::uint32_t readouts() const { return static_cast<std::uint32_t>(readouts_.size()); }
   std::size_t robs() const { return robs_.size(); }
+  /// All ROBs, in the order of readouts and of their descriptions: each node has the same.
+  std::span<const RobIndex> in_order() const { return order_; }
   SourceId source_id(RobIndex rob) const { return robs_[rob].source_id; }
   /// Nothing: no readout has it.
   std::optional<RobIndex> find(SourceId source_id) const;
@@ -127,7 +129,12 @@ class EventCollector {
   bool answered(AskId ask, std::span<const Result> results, std::uint64_t bytes, std::uint64_t now_ns);
   /// The request ended without an answer, and is to be made again; or, with `for_good`, never.
   void failed(AskId ask, bool for_good, std::uint64_t now_ns);
-  bool asked_for(AskId ask, Slot slot) const { return asks_[ask].open && asks_[ask].slot == slot && asks_[ask].number == events_[slot].number; }
+  /// Whether the event that has the slot now waits for the answer.
+  bool awaited(AskId ask, Slot slot) const {
+    const OpenAsk& one = asks_[ask];
+    return one.open && one.slot == slot && events_[slot].active && one.number == events_[slot].number;
+  }
+  std::span<const RobIndex> robs_of_ask(AskId ask) const { return asks_[ask].robs; }
 
   /// Looks at the time; appends slots whose event has become complete, once each time.
   void poll(std::uint64_t now_ns, std::vector<Slot>& complete);
@@ -194,6 +201,7 @@ class EventCollector {
   const CollectorSettings settings_;
   std::vector<Readout> readouts_;
   std::vector<Rob> robs_;
+  std::vector<RobIndex> order_;
   std::vector<Event> events_;
   std::vector<Slot> free_;
   std::deque<Item> ready_;

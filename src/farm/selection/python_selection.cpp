@@ -25,12 +25,20 @@ namespace {
 constexpr std::size_t kFirstMemory = std::size_t{1} << 20;
 constexpr std::size_t kMostAnswer = std::size_t{1} << 20;
 
-// As python/rodeo/selection/worker.py reads it: "<QIIHHHBxIIQ".
-template <typename T>
-void add(std::vector<std::byte>& to, T value) {
-  const auto bytes = std::as_bytes(std::span(&value, 1));
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
+// As python/rodeo/selection/event.py reads it: "<QIIHHHBxIIQ".
+class RequestWriter {
+ public:
+  explicit RequestWriter(std::span<std::byte> to) : to_(to) {}
+  template <typename T>
+  RequestWriter& add(T value) {
+    std::memcpy(to_.data(), &value, sizeof value);
+    to_ = to_.subspan(sizeof value);
+    return *this;
+  }
+
+ private:
+  std::span<std::byte> to_;
+};
 
 std::vector<SourceId> source_ids(const Json& list) {
   std::vector<SourceId> ids;
@@ -174,18 +182,18 @@ void PythonSelection::put_event(const WholeEvent& event) {
       at += part.size();
     }
   }
-  request_.clear();
-  add(request_, event.global_id);
-  add(request_, event.l1id.value);
-  add(request_, event.run_number);
-  add(request_, event.lumi_block);
-  add(request_, event.scan_step);
-  add(request_, event.bcid);
-  add(request_, event.trigger_type);
-  add(request_, std::uint8_t{0});
-  add(request_, event.step);
-  add(request_, static_cast<std::uint32_t>(event.robs.size()));
-  add(request_, static_cast<std::uint64_t>(mapped_bytes_));
+  RequestWriter(request_)
+      .add(event.global_id)
+      .add(event.l1id.value)
+      .add(event.run_number)
+      .add(event.lumi_block)
+      .add(event.scan_step)
+      .add(event.bcid)
+      .add(event.trigger_type)
+      .add(std::uint8_t{0})
+      .add(event.step)
+      .add(static_cast<std::uint32_t>(event.robs.size()))
+      .add(static_cast<std::uint64_t>(mapped_bytes_));
 }
 
 void PythonSelection::start_again(const std::string& why) {

@@ -6,6 +6,7 @@
 //                      ◄────────── JSON: verdict, streams ◄──────────────── what it returned, or raised
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -50,7 +51,7 @@ class PythonSelection final : public EventSelection {
   std::byte* mapped_ = nullptr;
   std::size_t mapped_bytes_ = 0;
   std::string received_;
-  std::vector<std::byte> request_;
+  std::array<std::byte, 40> request_{};
   std::vector<SourceId> first_robs_;
   struct Counts;
   std::unique_ptr<Counts> counts_;
