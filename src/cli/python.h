@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.h"
 #include "cli/command.h"
 
 namespace rodeo::cli {
@@ -14,6 +15,11 @@ std::string python_interpreter();
 /// Runs `python -B -m MODULE ARGUMENTS...` to its end, with our package found, our stdout and stderr; its exit status is ours (130 after
 /// Ctrl-C). Errors: cli.python (no interpreter, no package).
 Result<ExitCode> run_python(const std::string& module, const std::vector<std::string>& arguments);
+
+/// Starts `python -B -m MODULE ARGUMENTS...` beside us, with these descriptors as its stdin and stdout (-1: ours). It ends with us at the latest. Errors:
+/// cli.python.
+Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
+                                        int out);
 
 /// Becomes `python -B -m MODULE ARGUMENTS...`: the same process, so that signals and exit status are Python's. Comes back only with an error: cli.python.
 Error become_python(const std::string& module, const std::vector<std::string>& arguments);

@@ -1,0 +1,53 @@
+#include "formats/event_filter.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "formats/stream_tags.h"
+
+namespace rodeo::formats {
+namespace {
+
+// The value of an attribute in the tag that begins `text`.
+std::string_view attribute(std::string_view tag, std::string_view name) {
+  const std::string key = std::string(name) + "=\"";
+  const std::size_t at = tag.find(key);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = at + key.size();
+  return tag.substr(begin, tag.find('"', begin) - begin);
+}
+
+bool within(L1Id id, const std::pair<L1Id, L1Id>& range) {
+  const auto [first, last] = range;
+  return first <= last ? first <= id && id <= last : first <= id || id <= last;
+}
+
+}  // namespace
+
+std::vector<std::string> streams_of(const FullEventView& event) {
+  constexpr std::string_view kTag = "<Tag ";
+  const std::string text = stream_tag_text(event.stream_tags);
+  std::vector<std::string> streams;
+  for (std::size_t at = text.find(kTag); at < text.size(); at = text.find(kTag, at + 1)) {
+    const std::string_view tag = std::string_view(text).substr(at, text.find('>', at) - at);
+    streams.push_back(std::string(attribute(tag, "type")) + "_" + std::string(attribute(tag, "name")));
+  }
+  return streams;
+}
+
+FilterVerdict EventFilter::judge(const FullEventView& event) const {
+  using enum FilterVerdict;
+  const std::uint32_t bits = event.status.empty() ? 0 : event.status[0];
+  if (status == Status::good && bits != 0) return other_status;
+  if (status == Status::flagged && bits == 0) return other_status;
+  if (status_bits != 0 && (bits & status_bits) == 0) return other_status;
+  if (!streams.empty()) {
+    const auto has = [&](const std::string& stream) { return streams.contains(stream); };
+    if (!std::ranges::any_of(streams_of(event), has)) return other_stream;
+  }
+  if (!trigger_types.empty() && !trigger_types.contains(event.trigger_type)) return other_trigger_type;
+  if (l1ids && !within(event.l1id, *l1ids)) return other_l1id;
+  return kept;
+}
+
+}  // namespace rodeo::formats
