@@ -14,6 +14,7 @@ NAME = "{}.00431493.physics_Main.daq.RAW._lb0012._sample._{:04}.data"
 READOUT = """
 [run]
 number = 7
+type = "test"
 [readout]
 name = "{name}"
 [readout.input]
@@ -79,7 +80,7 @@ def test_memory_is_flat(rodeo):
     """Files many times larger than what a merge may take, under a limit of anonymous memory that the files would break."""
     files = readout(rodeo, "one", "0x00610001", links=96, events=20000) + readout(rodeo, "two", "0x00610002", links=96, events=20000)
     assert sum((rodeo.directory / file).stat().st_size for file in files) > 180e6
-    limit = 120 << 20
+    limit = 80 << 20
     done = rodeo("data", "merge", *files, "--output", "merged", "-o", "json", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
     assert json.loads(done.stdout)["complete_events"] == 20000
 
