@@ -17,6 +17,7 @@
 #include "cli/python.h"
 #include "formats/event_file_records.h"
 #include "formats/words.h"
+#include "process/stop_signals.h"
 #include "storage/derived_files.h"
 #include "storage/event_file_walk.h"
 
@@ -98,8 +99,13 @@ Result<std::vector<FragmentConsumer::File>> write_events(const std::string& file
   EventFileSettings settings = settings_like(*header);
   std::erase_if(settings.free_strings, [](const std::string& text) { return text.starts_with("Compression="); });
   auto files = RODEO_TRY(DerivedFiles::create(DerivedTarget::of(output), settings));
+  const process::StopSignals signals;
   while (true) {
     const auto size = blocks.size();
+    if (signals.stop_requested()) {
+      return std::unexpected(Error{"data.interrupted", "interrupted: what was written was removed again", output,
+                                   "the file that was read is as it was"});
+    }
     if (!size) return ended_early(file);
     if (*size == Blocks::kEnd) return files.keep();
     if (*size > kLargestEventBytes) return ended_early(file);

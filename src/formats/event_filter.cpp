@@ -8,15 +8,6 @@
 namespace rodeo::formats {
 namespace {
 
-// The value of an attribute in the tag that begins `text`.
-std::string_view attribute(std::string_view tag, std::string_view name) {
-  const std::string key = std::string(name) + "=\"";
-  const std::size_t at = tag.find(key);
-  if (at == std::string_view::npos) return {};
-  const std::size_t begin = at + key.size();
-  return tag.substr(begin, tag.find('"', begin) - begin);
-}
-
 bool within(L1Id id, const std::pair<L1Id, L1Id>& range) {
   const auto [first, last] = range;
   return first <= last ? first <= id && id <= last : first <= id || id <= last;
@@ -25,13 +16,9 @@ bool within(L1Id id, const std::pair<L1Id, L1Id>& range) {
 }  // namespace
 
 std::vector<std::string> streams_of(const FullEventView& event) {
-  constexpr std::string_view kTag = "<Tag ";
-  const std::string text = stream_tag_text(event.stream_tags);
   std::vector<std::string> streams;
-  for (std::size_t at = text.find(kTag); at < text.size(); at = text.find(kTag, at + 1)) {
-    const std::string_view tag = std::string_view(text).substr(at, text.find('>', at) - at);
-    streams.push_back(std::string(attribute(tag, "type")) + "_" + std::string(attribute(tag, "name")));
-  }
+  for (const StreamTag& tag : decode_stream_tags(stream_tag_text(event.stream_tags)))
+    streams.push_back(tag.type + "_" + tag.name);
   return streams;
 }
 

@@ -1,8 +1,6 @@
 #include "formats/event_merge.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string>
 #include <utility>
 
 #include "formats/checksum.h"
@@ -29,22 +27,17 @@ bool same_bytes(WordView a, WordView b) { return std::ranges::equal(a.bytes(), b
 
 // Every tag that some piece has, once.
 std::vector<std::uint32_t> joined_tags(std::span<const EventPiece> pieces) {
-  constexpr std::string_view kTag = "<Tag ";
-  const std::string first = stream_tag_text(pieces.front().event.stream_tags);
-  std::string all = first;
-  for (const EventPiece& piece : pieces.subspan(1)) {
-    const std::string text = stream_tag_text(piece.event.stream_tags);
-    for (std::size_t at = text.find(kTag); at < text.size();) {
-      const std::size_t next = std::min(text.find(kTag, at + 1), text.size());
-      const std::string tag = text.substr(at, next - at);
-      if (!all.contains(tag)) all += tag;
-      at = next;
+  const auto same = [&](const EventPiece& piece) {
+    return same_bytes(piece.event.stream_tags, pieces.front().event.stream_tags);
+  };
+  if (std::ranges::all_of(pieces, same)) return pieces.front().event.stream_tags.to_vector();
+  std::vector<StreamTag> all;
+  for (const EventPiece& piece : pieces) {
+    for (StreamTag& tag : decode_stream_tags(stream_tag_text(piece.event.stream_tags))) {
+      if (std::ranges::find(all, tag) == all.end()) all.push_back(std::move(tag));
     }
   }
-  if (all == first) return pieces.front().event.stream_tags.to_vector();
-  std::vector<std::uint32_t> words(padded_to_word(all.size()) / kWordBytes);
-  std::memcpy(words.data(), all.data(), all.size());
-  return words;
+  return encode_stream_tags(all);
 }
 
 // A list that only some pieces have is that of the first of them.

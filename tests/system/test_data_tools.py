@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import resource
 import subprocess
 
 import pytest
 from conftest import BUILD, scaled
 from event_files import prove, read_event_file
+from terminal import on_a_terminal, screen
 
 NAME = "{}.00431493.physics_Main.daq.RAW._lb0012._sample._{:04}.data"
 
@@ -154,7 +156,7 @@ def test_a_readout_plays_what_another_has_written(rodeo):
         (after,) = report["files"]
         compared = json.loads(rodeo("data", "diff", before, after, "--ignore-times", "--all", "-o", "json", exit_code=7).stdout)
         assert {(one["where"], one["field"]) for one in compared["differences"] if one["where"] != "file"} <= {
-            ("event", "run number"), ("ROB 0x00610001", "ROD run number")}
+            ("event", "run number"), ("event", "run type"), ("ROB 0x00610001", "ROD run number")}  # a generator's is simulation
         assert compared["events_a"] == compared["events_b"] == 1000 and compared["only_in_a"] == compared["only_in_b"] == 0
     looped = json.loads(rodeo("readout", "again.toml", "--set", "readout.input.loop=true", "--set", "readout.input.timing=fast", "--set", "run.number=0", "--seconds",
                               0.5, "--json", "-").stdout)
@@ -166,3 +168,10 @@ def test_verify_shows_no_progress_of_short_work_and_takes_threads(rodeo, samples
     one = rodeo("data", "verify", *names, "--threads", 1)
     assert one.stderr == "" and one.stdout == rodeo("data", "verify", *names, "--threads", 5).stdout
     rodeo("data", "verify", names[0], "--threads", 0, exit_code=2)
+
+
+def test_long_work_says_how_far_it_is(rodeo):
+    """The generator takes its time: what is recorded cannot be there before the first line is due."""
+    text = on_a_terminal(rodeo, "data", "record", "slow.felix", "--links", 12, "--events", 1800, "--set", "rate=1kHz")
+    assert re.search(r"recording slow.felix: \d+(\.\d+)? ?.?B, .*B/s", text)
+    assert not any("recording slow.felix:" in line for line in screen(text)), "it is taken off the screen"

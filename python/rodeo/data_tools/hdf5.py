@@ -1,5 +1,7 @@
 """Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL FILE... | --back FILE"""
 
+import contextlib
+import io
 import json
 import os
 import struct
@@ -9,11 +11,64 @@ import numpy as np
 
 from rodeo.data_tools import layout
 from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, raw_pieces
-from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, needed, new_file, run, say
+from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, needed, new_file, run, say
 
 FORMAT, VERSION = "rodeo-events", 1
 END = 0xffffffff  # in the place of an event's size
 SLAB = 1 << 20  # bytes of a chunk of the dataset of bytes, and what is read at once
+
+
+class Written(io.RawIOBase):
+    """The file beneath HDF5. The library crashes where a disk is full: what fails is kept from it, and told to whoever asks with check()."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.file, self.error = path, open(path, "w+b", buffering=0), None
+
+    def check(self):
+        if self.error is not None:
+            raise OSError(self.error.errno, self.error.strerror, self.path)
+
+    def _tried(self, work, otherwise):
+        if self.error is None:
+            try:
+                return work()
+            except OSError as error:
+                self.error = error
+        return otherwise
+
+    def write(self, data):
+        left, wanted = memoryview(data).cast("B"), len(data)
+        while len(left):
+            left = left[self._tried(lambda: self.file.write(left), len(left)):]
+        return wanted
+
+    def readinto(self, buffer):
+        view = memoryview(buffer).cast("B")
+        read = self._tried(lambda: self.file.readinto(view), 0)
+        view[read:] = bytes(len(view) - read)
+        return len(view)
+
+    def truncate(self, size=None):
+        return self._tried(lambda: self.file.truncate(size), size)
+
+    def seek(self, offset, whence=0):
+        return self.file.seek(offset, whence)
+
+    def tell(self):
+        return self.file.tell()
+
+    def flush(self):
+        pass  # nothing is held back
+
+    def readable(self):
+        return True
+
+    writable = seekable = readable
+
+    def close(self):
+        self.file.close()
+        super().close()
 
 
 class Columns:
@@ -39,12 +94,13 @@ def convert(paths, output, level=4):
     events = open_files(paths)
     chunks = holds_chunk_records(events)
     progress = Progress(f"converting to {output}", len(events))
-    with new_file(output) as part:
-        with h5py.File(part, "w", libver="v110") as file:
+    with new_file(output) as part, contextlib.closing(Written(part)) as written:
+        with h5py.File(written, "w", libver="v110") as file:
             describe(file, events, paths)
-            fill(Columns(file, level), events, paths, chunks, progress)
+            fill(Columns(file, level), events, paths, chunks, progress, written.check)
             file.attrs["events"] = file["event/l1_id"].shape[0] if "event/l1_id" in file else 0
             file.attrs["left_out_events"] = events.error_count
+        written.check()
     progress.finish()
     return told(events)
 
@@ -78,7 +134,7 @@ def describe(file, events, paths):
         dataset.attrs["name"] = os.fsencode(os.path.basename(path)).decode("utf-8", "backslashreplace")
 
 
-def fill(out, events, paths, chunks, progress):
+def fill(out, events, paths, chunks, progress, check):
     totals = {"event.byte": 0, "event.fragment": 0, "event.chunk": 0, "fragment.chunk": 0}
     for name in ("event/byte_offsets", "event/fragment_offsets", "event/chunk_offsets", "fragment/chunk_offsets"):
         if chunks or "chunk" not in name:
@@ -108,6 +164,7 @@ def fill(out, events, paths, chunks, progress):
         out.append("bytes", piece.bytes)
         done += piece.events
         progress(done)
+        check()
 
 
 def back(path):
@@ -147,5 +204,5 @@ def back(path):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--back":
-        sys.exit(run(back, sys.argv[2]))
-    sys.exit(run(convert, sys.argv[3:], sys.argv[1], int(sys.argv[2])))
+        end(run(back, sys.argv[2]))
+    end(run(convert, sys.argv[3:], sys.argv[1], int(sys.argv[2])))

@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 
-from rodeo.data_tools.running import Refused, run
+from rodeo.data_tools.running import Refused, end, run
 
 
 def function_of(text):
@@ -57,4 +57,4 @@ def judge(text, paths):
 
 
 if __name__ == "__main__":
-    sys.exit(run(judge, sys.argv[1], sys.argv[2:]))
+    end(run(judge, sys.argv[1], sys.argv[2:]))

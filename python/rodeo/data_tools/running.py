@@ -47,6 +47,8 @@ def needed(module, wanted_by):
 def run(work, *arguments):
     """The exit status of work(*arguments), and its error on stderr. No traceback without `--log debug`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get("RODEO_LOG") != "debug":
+        sys.unraisablehook = sys.excepthook = lambda *_: None  # of libraries that clean up behind an error, which is told of
     try:
         return work(*arguments) or DONE
     except KeyboardInterrupt:
@@ -62,6 +64,14 @@ def run(work, *arguments):
         text, code = _said(error)
         say(text)
         return _STATUS.get(code, FAILED)
+
+
+def end(status):
+    """Ends the process without what libraries do at their end: of a file that could not be written, they would try once more."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _said(error):
