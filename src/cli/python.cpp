@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
 #include "cli/program.h"
 #include "cli/revision.h"
 
@@ -38,6 +39,7 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   setenv("PYTHONPATH", path.c_str(), 1);
   setenv("RODEO", (command_directory() / "rodeo").c_str(), 1);
   setenv("RODEO_REVISION", RODEO_REVISION, 1);
+  if (base::log_level() == base::LogLevel::debug) setenv("RODEO_LOG", "debug", 1);
   std::vector<std::string> command{python_interpreter(), "-B", "-m", module};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
@@ -64,6 +66,14 @@ Result<ExitCode> run_python(const std::string& module, const std::vector<std::st
   if (*ended >= 0 && *ended <= 7) return static_cast<ExitCode>(*ended);
   if (*ended == 130) return ExitCode::failed;  // it has said so
   return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, kNext});
+}
+
+Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
+                                        int out) {
+  const auto command = RODEO_TRY(python_command(module, arguments));
+  auto started = base::ChildProcess::start({.command = command, .in = in, .out = out});
+  if (!started) return std::unexpected(Error{"cli.python", started.error().what, "", kNext});
+  return started;
 }
 
 Error become_python(const std::string& module, const std::vector<std::string>& arguments) {

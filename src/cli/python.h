@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.h"
 #include "cli/command.h"
 
 namespace rodeo::cli {
@@ -17,6 +18,11 @@ Result<ExitCode> run_python(const std::string& module, const std::vector<std::st
 
 /// The words before the name of a module in such a command; what Python needs to find our package is in our environment from then on. Error cli.python.
 Result<std::vector<std::string>> python_words();
+
+/// Starts `python -B -m MODULE ARGUMENTS...` beside us, with these descriptors as its stdin and stdout (-1: ours). It ends with us at the latest. Errors:
+/// cli.python.
+Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
+                                        int out);
 
 /// Becomes `python -B -m MODULE ARGUMENTS...`: the same process, so that signals and exit status are Python's. Comes back only with an error: cli.python.
 Error become_python(const std::string& module, const std::vector<std::string>& arguments);

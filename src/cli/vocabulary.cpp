@@ -14,6 +14,8 @@
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
 #include "router/router_status.h"
+#include "storage/file_filter.h"
+#include "storage/file_merge.h"
 #include "transport/publisher.h"
 
 namespace rodeo::cli {
@@ -77,6 +79,8 @@ std::vector<Word> vocabulary() {
   add(router::kFrontEndCounters, "counter of a router's way to front-ends");
   add(transport::kPublisherCounters, "counter of a publisher");
   add(emulator::kServerCounters, "counter of an emulated card");
+  add(storage::kMergeCounters, "counter of `rodeo data merge`");
+  add(storage::kFilterCounters, "counter of `rodeo data filter`");
   return words;
 }
 
