@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -191,6 +193,20 @@ def test_the_tutorial_of_a_front_end_goes_from_an_empty_folder_to_verified_event
     assert counters["datagrams"] + lost == 1000 and counters["sent"] == report["chunks"]["sent"] == report["chunks"]["built"] == 8000 - 8 * lost
     assert report["fragments"]["built"] == 2000 and report["run"]["condition"] == ("INCOMPLETE" if lost else "GOOD"), report
     assert (counters["foreign"], counters["late"], counters["repeated"], counters["restarts"], counters["unwanted"]) == (0, 0, 0, 0, 0)
+
+    # What is garbled, or somebody else's, is no data: it is told apart, and the run is not good.
+    with rodeo.start("readout", toml, "--json", "-") as readout, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as front_end:
+        readout_answers(rodeo, readout)
+        garbled = struct.pack("<IHHIH", 0x31504655, 0, 2, 0, 9)  # two chunks, it says
+        for datagram in (garbled, b"hello"):
+            front_end.sendto(datagram, ("127.0.0.1", port))
+        deadline = time.monotonic() + scaled(30)
+        while (told := json.loads(rodeo("readout", "status", "-o", "json").stdout)["input"])["foreign"] == 0:
+            assert time.monotonic() < deadline, told
+            time.sleep(0.02)
+        readout.send_signal(signal.SIGINT)
+        report = json.loads(readout.communicate(timeout=scaled(60))[0])
+    assert report["input"]["lost_garbled"] == 1 and report["run"]["condition"] == "INCOMPLETE"
 
 
 def plugin_test(rodeo, library, recording, *options, exit_code=0):
