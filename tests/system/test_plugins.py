@@ -72,7 +72,9 @@ def test_a_new_plugin_builds_and_passes_its_test_against_the_installed_package(r
         "CMakeLists.txt", "README.md", "my_detector.h", "my_detector.cpp", "my_detector_test.cpp",
         "my_detector_recording.cpp", "my_detector.toml", "my_detector_decoder.py", "my_detector_decoder_test.py"}
     assert not any("__NAME__" in path.read_text() for path in source.iterdir())
-    build_and_test(source)
+    tested = build_and_test(source)
+    if list((BUILD / "python" / "rodeo").glob("_data*.so")):
+        assert re.search("my_detector_decoder_test .*Passed", tested), tested
     assert ("extractor", "my_detector") in components(rodeo, source / "build" / "libmy_detector.so")
 
     # On to a recording, as docs/plugin-tutorial.md does.
@@ -134,7 +136,7 @@ def test_a_new_consumer_sends_all_fragments_of_a_run_to_whoever_connects(rodeo):
 def build_and_test(source):
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={INSTALLED}", f"-DPython3_EXECUTABLE={sys.executable}", "-DCMAKE_BUILD_TYPE=Debug", cwd=source)
     run("cmake", "--build", "build", "--parallel", "2", cwd=source)
-    run("ctest", "--test-dir", "build", "--output-on-failure", cwd=source)
+    return run("ctest", "--test-dir", "build", "--output-on-failure", cwd=source)
 
 
 def free_port(kind):

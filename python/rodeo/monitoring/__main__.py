@@ -62,11 +62,11 @@ def _watch(monitors, page, terminal, stop, most):
     drawn = 0.0
     while not monitors.ended and not stop.asked and not (most and monitors.events >= most):
         monitors.poll(_LOOK_S)
-        if not monitors.counts:
+        if not monitors.histograms:
             continue
-        terminal.begin()
         if page is not None:
             page.show(_state(monitors), _blocks(monitors), terminal.messages)
+        terminal.begin()
         if time.monotonic() - drawn >= _DRAW_S:
             drawn = time.monotonic()
             terminal.show(_state(monitors), _blocks(monitors))

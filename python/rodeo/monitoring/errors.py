@@ -11,6 +11,13 @@ class MonitorError(Exception):
         super().__init__(f"error[{code}]: {what}" + (f"\n  {next}" if next else ""))
         self.code, self.status = code, status
 
+    @classmethod
+    def of(cls, text, status):
+        """One that has its text already."""
+        error = cls("", "", status=status)
+        error.args = (text,)
+        return error
+
 
 def needs(package):
     """A package that is no requirement of Rodeo, imported where it is used."""

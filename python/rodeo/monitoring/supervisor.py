@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from rodeo.monitoring import worker
-from rodeo.monitoring.errors import FAILED, MonitorError
+from rodeo.monitoring.errors import FAILED, UNREACHABLE, MonitorError
 from rodeo.monitoring.loading import code_at, is_same
 
 _MOST_HANGS = 3  # after which a monitor of a running readout is left out; one of files at once, for it would meet the same event again
@@ -110,9 +110,11 @@ class Supervisor:
         elif what == "left out":
             self._leave_out(*rest)
         elif what == "failed":
-            error = MonitorError("", "", status=rest[1])
-            error.args = (rest[0],)
-            raise error
+            text, status = rest
+            if status == UNREACHABLE and self.histograms:  # the run ended while a process was begun anew
+                self.ended = True
+                return
+            raise MonitorError.of(text, status)
 
     def _threw(self, count, name, times, where, error):
         count.threw += times

@@ -4,6 +4,7 @@ import ctypes
 import faulthandler
 import itertools
 import os
+import resource
 import signal
 import time
 import traceback
@@ -19,12 +20,14 @@ NOBODY = -1
 _SNAPSHOT_S = 0.5
 _PATIENCE_S = 0.1
 _PR_SET_PDEATHSIG = 1
+_MOST_MEMORY = 2 << 30
 
 
 def work(path, source, carry_on, state, connection, trace, output, debug):
     """`carry_on` is what an earlier worker had: histograms by monitor and name, events, and monitors to leave out."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is there to ask for an end any more
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor's
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))  # a single value may make a histogram grow without end
     os.dup2(output.fileno(), 1)
     os.dup2(output.fileno(), 2)
     faulthandler.register(signal.SIGUSR1, file=open(trace, "w"), all_threads=False)
@@ -51,6 +54,7 @@ class _Worker:
     def run(self):
         events = self._open()
         self.connection.send(("began", [one.name for one in self.monitors]))
+        self._send_snapshot()
         while not self.connection.poll():
             try:
                 event = next(events)
@@ -77,9 +81,7 @@ class _Worker:
             return self.samples
         except ValueError as error:
             status = 1 if self.source["files"] else UNREACHABLE
-            failure = MonitorError("", "", status=status)
-            failure.args = (str(error),)
-            raise failure from error
+            raise MonitorError.of(str(error), status) from error
 
     def _show(self, event):
         for number, one in enumerate(self.monitors):
@@ -98,9 +100,10 @@ class _Worker:
     def _threw(self, one, error):
         if self.debug:
             traceback.print_exception(error)
-        if isinstance(error, TooLarge):
+        if isinstance(error, MemoryError):
             self.left_out.add(one.name)
-            return self.connection.send(("left out", one.name, str(error)))
+            why = str(error) if isinstance(error, TooLarge) else f"it needs more memory than the {_MOST_MEMORY >> 30} GiB that monitors have together"
+            return self.connection.send(("left out", one.name, why))
         times = self.threw.get(one.name, (0,))[0]
         self.threw[one.name] = (times + 1, where(error, self.path), said(error))
 
