@@ -14,7 +14,7 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rodeo)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/rodeoConfig.cmake.in ${CMAKE_BINARY_DIR}/package/rodeoConfig.cmake
-  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+  INSTALL_DESTINATION ${package_dir} PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_DATADIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/rodeoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/package/rodeoConfig.cmake ${CMAKE_BINARY_DIR}/package/rodeoConfigVersion.cmake
   DESTINATION ${package_dir})

@@ -12,6 +12,7 @@ import importlib
 _SELECTION = "rodeo.selection.decorator"
 _HOMES = {
     "card": "", "data": "", "events": "", "network": "", "decoder": "rodeo.data.decoder",
+    "monitor": "rodeo.monitoring.monitor",
     "select": _SELECTION, "accept": _SELECTION, "reject": _SELECTION, "more": _SELECTION, "Stream": _SELECTION,
 }
 
