@@ -8,6 +8,11 @@
 
 import importlib
 
+try:
+    from rodeo._version import VERSION as __version__
+except ImportError:  # the sources by themselves: CMake writes the version beside them
+    __version__ = "unknown"
+
 # Imported when they are used: a name, and the module that has it ("": a module itself).
 _SELECTION = "rodeo.selection.decorator"
 _HOMES = {

@@ -23,13 +23,17 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* kNext =
-    "run tools/setup in a clone and build it, or name an interpreter: RODEO_PYTHON=/path/to/python3";
+    "in a clone run tools/setup and build it, of a package sudo rodeo-python-packages, or name an interpreter: "
+    "RODEO_PYTHON=/path/to/python3";
+
+std::optional<std::filesystem::path> package_init() {
+  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
+  return find_beside({"python/rodeo/__init__.py", RODEO_PYTHON_FROM_COMMAND "/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+}
 
 /// The words of the command line, and in our environment what Python needs to find us.
 Result<std::vector<std::string>> python_command(const std::string& module, const std::vector<std::string>& arguments) {
-  // With the extension modules in a build folder and where it is installed; the sources alone say what is missing.
-  const auto package =
-      find_beside({"python/rodeo/__init__.py", "../share/rodeo/python/rodeo/__init__.py", "../python/rodeo/__init__.py"});
+  const auto package = package_init();
   if (!package) {
     return std::unexpected(
         Error{"cli.python", "Rodeo's Python package is not beside the command", command_directory().string(), kNext});
@@ -47,9 +51,14 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
 
 }  // namespace
 
+std::optional<std::filesystem::path> python_package() {
+  const auto init = package_init();
+  return init ? std::optional(init->parent_path()) : std::nullopt;
+}
+
 std::string python_interpreter() {
   if (const std::string named = environment("RODEO_PYTHON"); !named.empty()) return named;
-  if (const auto found = find_beside({"../.venv/bin/python3"})) return found->string();
+  if (const auto found = find_beside({"../.venv/bin/python3", RODEO_VENV "/bin/python3"})) return found->string();
   return "python3";
 }
 

@@ -1,6 +1,8 @@
 // The Python side of Rodeo, as the command runs it: which interpreter, where our package is.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +11,11 @@
 
 namespace rodeo::cli {
 
-/// RODEO_PYTHON, else the interpreter of .venv beside the build folder, else python3.
+/// The folder of our Python package, beside the command: in a build folder, or where it is installed. Nothing if there is none.
+std::optional<std::filesystem::path> python_package();
+
+/// RODEO_PYTHON, else the interpreter of .venv beside the build folder, else that which `rodeo-python-packages` made for an installed
+/// package, else python3.
 std::string python_interpreter();
 
 /// Runs `python -B -m MODULE ARGUMENTS...` to its end, with our package found, our stdout and stderr; its exit status is ours (130 after
