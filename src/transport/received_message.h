@@ -1,4 +1,4 @@
-// A request or a reply that has come: bytes in pages of its connection, uncopied.
+// A request or a reply that has come: its bytes, in pages of the connection where there is room to leave them there.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ class PageHome {
   virtual void give_back(std::uint32_t slot) noexcept = 0;
 };
 
-/// Owns its pages and gives them back when it goes: until then the other side has so much less room to send into. All of one connection belong to the
-/// thread of its Requester or Replier; other threads may read the bytes while that thread keeps the message. It may outlive the connection.
+/// Owns its pages and gives them back when it goes: until then the other side has so much less room to send into. Messages that are kept never stop others:
+/// what comes when most pages are kept, and what would need most of them, is copied to memory of its own. All of one connection belong to the thread of
+/// its Requester or Replier; other threads may read the bytes while that thread keeps the message. It may outlive the connection.
 class ReceivedMessage {
  public:
   ReceivedMessage() = default;
@@ -29,6 +30,7 @@ class ReceivedMessage {
     std::swap(home_, other.home_);
     std::swap(slots_, other.slots_);
     std::swap(pieces_, other.pieces_);
+    std::swap(own_, other.own_);
     return *this;
   }
   ReceivedMessage(const ReceivedMessage&) = delete;
@@ -62,16 +64,24 @@ class ReceivedMessage {
     return scratch;
   }
 
-  /// For whoever receives.
+  // For whoever receives.
+
+  /// The piece stays where it is.
   void add(std::uint32_t slot, std::span<const std::byte> piece) {
     slots_.push_back(slot);
     if (!piece.empty()) pieces_.push_back(piece);
+  }
+  /// The piece is copied; whether all of a message's are, or none.
+  void add_copy(std::span<const std::byte> piece) {
+    own_.insert(own_.end(), piece.begin(), piece.end());
+    pieces_.assign(own_.empty() ? 0 : 1, std::span<const std::byte>(own_));
   }
 
  private:
   std::shared_ptr<PageHome> home_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::span<const std::byte>> pieces_;
+  std::vector<std::byte> own_;
 };
 
 }  // namespace rodeo::transport

@@ -13,6 +13,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "rodeo/input.h"
 #include "transport/received_message.h"
 #include "transport/requester.h"
 
@@ -40,7 +41,7 @@ inline constexpr std::array<base::CounterInfo, 7> kReplierCounters{{
     {"clients", "clients", "Clients that connected, those that came again included."},
     {"refused_peers", "peers", "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
     {"reply_bytes", "bytes", "Bytes of replies sent."},
-    {"copied_bytes", "bytes", "Of these, copied before they went: their parts were too many, or the network needs registered memory."},
+    {"copied_bytes", "bytes", "Of these, copied before they went: small parts, or all where the network needs registered memory."},
 }};
 
 /// Told when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.

@@ -14,6 +14,7 @@
 
 #include "base/counters.h"
 #include "base/error.h"
+#include "rodeo/input.h"
 #include "transport/received_message.h"
 
 namespace rodeo::transport {
@@ -44,7 +45,7 @@ inline constexpr std::array<base::CounterInfo, 9> kRequesterCounters{{
     {"reply_bytes", "bytes", "Bytes of the replies that were taken."},
 }};
 
-/// All functions by one thread, but for counters(). Nothing blocks, but a look at the bus.
+/// All functions by one thread, but for counters(). Nothing blocks, but a look at the bus. Where it ends, all requests do, untold.
 ///
 ///     const auto readout = requester.add("readout1.hlt");
 ///     requester.ask(readout, kFetch, bytes, 100ms);
