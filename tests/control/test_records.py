@@ -176,3 +176,11 @@ def test_python_goes_on_when_the_file_cannot_be_written(tmp_path, capsys):
     made.addHandler(handler)
     made.warning("said")
     assert handler.lost == 1 and capsys.readouterr().err == ""
+
+
+def test_one_that_repeats_itself_hides_nobody(tmp_path):
+    (tmp_path / "p.jsonl").write_text("".join(line(1000 + number, f"event {number} built") + "\n" for number in range(500)))
+    (tmp_path / "q.jsonl").write_text(line(5, "the disk is full") + "\n")
+    logs = {name: (tmp_path / f"{name}.log", ((), ())) for name in "pq"}
+    assert [(each["process"], each["repeats"]) for each in records.newest(logs, Wanted(lines=60, fold=True), 10**7)] == [("q", 0), ("p", 499)]
+    assert {each["process"] for each in records.newest(logs, Wanted(lines=60), 10**7)} == {"p"}

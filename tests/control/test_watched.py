@@ -192,7 +192,7 @@ def test_what_all_processes_said_is_in_one_place(served):
         client.wait(events=20, timeout=scaled(120))
         client.stop()
         client.wait(state="READY", timeout=scaled(120))
-        of_run = client.logs(run=run, lines=1000, fold=False)
+        of_run = client.logs(run=run, audience="expert", lines=1000, fold=False)
         names = {one["process"] for one in of_run}
         assert "control" in names and "readout" in names, names
         assert {one["run"] for one in of_run if one["process"] == "readout"} >= {run}

@@ -169,7 +169,7 @@ class Agent:
             with contextlib.suppress(Refused):
                 log = self.children.log_of(name)
                 logs[name] = (log, self.children.marks.get(log, records.Marks()).known())
-        return await asyncio.to_thread(records_of, logs, wanted)
+        return await asyncio.to_thread(records.newest, logs, wanted, LONGEST_READ_OF_LOGS)
 
     async def do_forget(self, name):
         self.children.forget(name)
@@ -199,13 +199,6 @@ def bound_all(paths):
     """Blocks while one is copied."""
     for path in paths:
         agent_logs.bound(path)
-
-
-def records_of(logs, wanted):
-    """The newest records of all of them together, oldest first; each gets its share of what is read. Blocks."""
-    budget = max(1024 * 1024, LONGEST_READ_OF_LOGS // max(1, len(logs)))
-    found = [record for name, (log, marks) in logs.items() for record in records.found_in(log, name, wanted, marks, budget)]
-    return records.in_order(found)[-wanted.lines :]
 
 
 def socket_of(system, host):

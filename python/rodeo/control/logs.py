@@ -10,6 +10,7 @@ from rodeo.control.refused import Refused
 
 OWN = "control"  # the control room itself
 AGENT = "agent"  # of this host; that of host X is agent@X
+BEFORE_NS = 5 * 10**9  # before its row is made somebody asks for it
 AFTER_NS = 10 * 10**9  # after the end of a run lines without its number still belong to it
 MOST_BYTES = 512 * 1024  # of messages in one answer
 
@@ -30,7 +31,7 @@ class Logs:
         """Records, oldest first. Refused: control.no_process, control.no_run_number."""
         if process and process not in self.names():
             raise Refused("control.no_process", f"there is no process `{process}`", f"one of: {', '.join(self.names())[:300]}")
-        wanted = records.Wanted(search=search, level=level, audience=audience, since_ns=since_ns, lines=lines * (4 if fold else 1))
+        wanted = records.Wanted(search=search, level=level, audience=audience, since_ns=since_ns, lines=lines, fold=fold)
         if run is not None:
             wanted = replace(wanted, **await self._span_of(run))
         found = await asyncio.gather(*(self._of_host(name, host, process, wanted) for name, host in self.c.hosts.items()), self._own(process, wanted))
@@ -41,9 +42,9 @@ class Logs:
     async def _span_of(self, run):
         """From when to when lines without a number belong to a run."""
         if self.c.run is not None and self.c.run.number == run:
-            return {"run": run, "since_ns": self.c.run.asked_ns, "until_ns": time.time_ns() + AFTER_NS}
+            return {"run": run, "since_ns": self.c.run.asked_ns - BEFORE_NS, "until_ns": time.time_ns() + AFTER_NS}
         row = await self.c.reads.run(run)
-        return {"run": run, "since_ns": row["asked_ns"], "until_ns": (row.get("closed_ns") or row.get("stopped_ns") or time.time_ns()) + AFTER_NS}
+        return {"run": run, "since_ns": row["asked_ns"] - BEFORE_NS, "until_ns": (row.get("closed_ns") or row.get("stopped_ns") or time.time_ns()) + AFTER_NS}
 
     async def _of_host(self, name, host, process, wanted):
         """A host that is silent has nothing to say now; the alarm says that it is."""
@@ -56,7 +57,7 @@ class Logs:
         return [{**each, "process": agent} if each.get("process") == AGENT else each for each in found]
 
     async def _own(self, process, wanted):
-        return await asyncio.to_thread(records.found_in, self.file, OWN, wanted) if process in (None, "", OWN) else []
+        return await asyncio.to_thread(records.newest, {OWN: (self.file, ((), ()))}, wanted, records.LONGEST_SEARCH) if process in (None, "", OWN) else []
 
 
 def bounded(found):

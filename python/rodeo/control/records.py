@@ -5,7 +5,7 @@ import json
 import os
 import re
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -14,6 +14,7 @@ LONGEST_SEARCH = 32 * 1024 * 1024  # bytes of one process that are looked at, ne
 LONGEST_MESSAGE = 4096  # characters
 MOST_RECORDS = 10_000
 BLOCK = 256 * 1024
+FOLDED_OF = 10  # so many times the lines that are wanted are looked at, where repeats are folded
 DISORDER_NS = 60 * 10**9  # of lines in a file: threads, and clocks that are set
 # What the human lines look like whose JSON is in the other file: they would be there twice.
 SAID_IN_JSON = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]\d+ (trace|debug|info|warning|error|critical|[DIWEC]) |\d\d:\d\d:\d\d [DIWEC] |error\[[a-z_.]+\]: |  rodeo explain \S+ says more$")
@@ -25,7 +26,8 @@ NUMBERS = re.compile(r"\d+(\.\d+)?")
 @dataclass(frozen=True)
 class Wanted:
     """What is looked for. `level`: so bad or worse; `audience`: whose lines, of the audiences before it too; `since_ns`, `until_ns`: UTC, None: no end.
-    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`."""
+    `run`: lines that say this number, and those that say none from `since_ns` to `until_ns`. `fold`: repeats of a process are
+    folded before so many `lines` are taken, so that one that repeats itself hides nobody."""
 
     search: str = ""
     level: str = "debug"
@@ -34,6 +36,7 @@ class Wanted:
     since_ns: int | None = None
     until_ns: int | None = None
     lines: int = 100
+    fold: bool = False
 
     def as_json(self):
         return {one.name: getattr(self, one.name) for one in fields(self)}
@@ -47,7 +50,7 @@ class Wanted:
         return Wanted(
             search=str(value.get("search") or "")[:200], level=value.get("level") if value.get("level") in LEVELS else "debug",
             audience=value.get("audience") if value.get("audience") in AUDIENCES else "developer",
-            lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100, **numbers)
+            lines=max(1, min(lines, MOST_RECORDS)) if type(lines) is int else 100, fold=value.get("fold") is True, **numbers)
 
     def takes(self, record):
         """Whether a record is looked for."""
@@ -142,6 +145,18 @@ def lines_backwards(path, most):
                 yield rest, len(rest)
     except OSError:
         return
+
+
+def newest(logs, wanted, budget):
+    """The newest `wanted.lines` records of several processes together, oldest first. `logs`: {name: (path, Marks.known())}. Blocks; reads at most `budget`
+    bytes, of which each process gets its share."""
+    share = max(1024 * 1024, budget // max(1, len(logs)))
+    each_wanted = replace(wanted, lines=min(FOLDED_OF * wanted.lines, MOST_RECORDS)) if wanted.fold else wanted
+    together = []
+    for name, (log, marks) in logs.items():
+        found = found_in(log, name, each_wanted, marks, share)
+        together += folded(found) if wanted.fold else found
+    return in_order(together)[-wanted.lines :]
 
 
 def found_in(log, process, wanted, marks=((), ()), budget=LONGEST_SEARCH):
