@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   add_readout(root);
   add_route(root);
   add_runs(root);
+  add_top(root);
   add_version(root);
   return run_command(root, argc, argv);
 }

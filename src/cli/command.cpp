@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/log_file.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cli/wrapped.h"
@@ -535,6 +536,10 @@ void print_error(const Error& error) {
     text = styled(word, Style::bad, colours_on_stderr()) + text.substr(word.size());
   }
   fmt::print(stderr, "{}\n", text);
+  base::log_to_file({base::LogLevel::error,
+                     base::Audience::shift,
+                     error.where.empty() ? error.what : error.where + ": " + error.what,
+                     {{"code", error.code}, {"next", error.next}}});
   // Every code has a text of its own: nobody is left with a message that leads nowhere.
   if (error.next.empty() && find_error_code(error.code) != nullptr)
     fmt::print(stderr, "  rodeo explain {} says more\n", error.code);

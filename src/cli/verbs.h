@@ -22,6 +22,7 @@ void add_plugin(Command& root);
 void add_readout(Command& root);
 void add_route(Command& root);
 void add_runs(Command& root);
+void add_top(Command& root);
 void add_version(Command& root);
 
 // Verbs of `rodeo plugin` that have a file of their own.
