@@ -80,7 +80,7 @@ class Soak:
         for name in self.farm.parts:
             if name != "emulator":
                 self.farm.start(name)
-        ready = lambda: self._status("emulator").get("trigger", {}).get("awaited") == 0
+        ready = lambda: self._status("emulator").get("trigger", {}).get("awaited_functions") == 0
         if not wait_until(ready, 60):
             raise RuntimeError("not all are ready:\n" + "\n".join(f"{name}: {self.farm.last_words(name)}" for name in self.farm.parts))
         self._release()
