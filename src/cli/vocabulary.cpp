@@ -13,8 +13,10 @@
 #include "input/faults.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
+#include "readout/consumer/hlt_request_handler.h"
 #include "router/router_status.h"
 #include "transport/publisher.h"
+#include "transport/replier.h"
 
 namespace rodeo::cli {
 
@@ -76,6 +78,9 @@ std::vector<Word> vocabulary() {
   add(router::kLinkCounters, "counter of a router's link");
   add(router::kFrontEndCounters, "counter of a router's way to front-ends");
   add(transport::kPublisherCounters, "counter of a publisher");
+  add(readout::kRetentionInfo, "counter of an hlt_request_handler");
+  add(readout::kServiceInfo, "counter of an hlt_request_handler");
+  add(transport::kReplierCounters, "counter of a service");
   add(emulator::kServerCounters, "counter of an emulated card");
   return words;
 }
