@@ -133,7 +133,7 @@ class HltApplicationTest : public testing::Test {
 };
 
 TEST_F(HltApplicationTest, EveryEventIsFetchedProvedAndCleared) {
-  constexpr std::uint64_t kEvents = 1000;  // far more than are kept
+  constexpr std::uint64_t kEvents = 700;  // far more than are kept
   start(configuration(bus_.path(), kEvents, "type = \"gbt\"\nchunk_size = 40\nwindow = 256\nworkers = 2"));
   FragmentsClient node(bus_.path(), "readout1.hlt");
   EXPECT_EQ(take_all(node, kEvents, 8), 16 * kEvents);
@@ -180,7 +180,7 @@ TEST_F(HltApplicationTest, SeveralHandlersServeTheirOwnRobsFromOneReadout) {
 }
 
 TEST_F(HltApplicationTest, ARunThatNobodyClearsIsHeldBackByTheHandlerAndEndsIncomplete) {
-  start(configuration(bus_.path(), 0, "type = \"gbt\"\nchunk_size = 40\nwindow = 256"));
+  start(configuration(bus_.path(), 2000, "type = \"gbt\"\nchunk_size = 40\nwindow = 256"));
   while (application_->limited_by() != "hlt") std::this_thread::sleep_for(1ms);
   application_->stop();
   const RunReport report = ended();

@@ -274,9 +274,10 @@ std::unique_ptr<FragmentConsumer> HltRequestHandler::create(const Parameters& pa
                            .most_early_clears = keys.early_clears};
   FragmentBook::Settings book = settings.service.book;
   book.most_fragments = settings.retention.most_fragments();
-  check_memory(static_cast<double>(settings.service.robs.size()) * FragmentBook::memory_bytes(book), 0,
-               "books of the fragments that are kept",
-               "make `retention`, `max_fragments` or `early_clears` of the hlt_request_handler smaller, or end other programs");
+  check_memory(
+      static_cast<double>(settings.service.robs.size()) * FragmentBook::memory_bytes(book), 0,
+      "books of the fragments that are kept",
+      "make `retention`, `max_fragments` or `early_clears` of the hlt_request_handler smaller, or end other programs");
   settings.service.most_waiting = keys.waiting;
   settings.service.patience_ns = static_cast<std::uint64_t>(keys.patience.count());
   settings.service.frame.run_number = run.run_number;
