@@ -7,6 +7,8 @@
 #include "card/dma/channel.h"
 #include "cli/texts.h"
 #include "emulator/session.h"
+#include "farm/node/filter_node.h"
+#include "farm/recorder/recording.h"
 #include "formats/block_counters.h"
 #include "formats/rdh_frame_decoder.h"
 #include "formats/superpage_check.h"
@@ -76,6 +78,10 @@ std::vector<Word> vocabulary() {
   add(router::kLinkCounters, "counter of a router's link");
   add(router::kFrontEndCounters, "counter of a router's way to front-ends");
   add(transport::kPublisherCounters, "counter of a publisher");
+  add(farm::kNodeCounters, "counter of a filter node");
+  add(farm::kCollectorCounters, "counter of a filter node's requests");
+  add(farm::kDataCounters, "counter of a filter node's fragments");
+  add(farm::kRecorderCounters, "counter of a recorder");
   add(emulator::kServerCounters, "counter of an emulated card");
   return words;
 }
