@@ -15,8 +15,10 @@
 #include "input/faults.h"
 #include "readout/builder/assembler.h"
 #include "readout/builder/worker_counters.h"
+#include "readout/consumer/hlt_request_handler.h"
 #include "router/router_status.h"
 #include "transport/publisher.h"
+#include "transport/replier.h"
 
 namespace rodeo::cli {
 
@@ -82,6 +84,9 @@ std::vector<Word> vocabulary() {
   add(farm::kCollectorCounters, "counter of a filter node's requests");
   add(farm::kDataCounters, "counter of a filter node's fragments");
   add(farm::kRecorderCounters, "counter of a recorder");
+  add(readout::kRetentionInfo, "counter of an hlt_request_handler");
+  add(readout::kServiceInfo, "counter of an hlt_request_handler");
+  add(transport::kReplierCounters, "counter of a service");
   add(emulator::kServerCounters, "counter of an emulated card");
   return words;
 }

@@ -20,6 +20,7 @@
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/fragment_publisher.h"
+#include "readout/consumer/hlt_request_handler.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -134,8 +135,9 @@ void check_file_sizes(const ReadoutSettings& settings, const std::optional<input
 /// The secret of what is reached from other hosts.
 void check_publishers(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   for (const ComponentSettings& consumer : settings.consumers) {
-    if (consumer.type != "publish") continue;
-    const auto sound = FragmentPublisher::check(consumer.parameters);
+    if (consumer.type != "publish" && consumer.type != "hlt_request_handler") continue;
+    const auto sound = consumer.type == "publish" ? FragmentPublisher::check(consumer.parameters)
+                                                  : HltRequestHandler::check(consumer.parameters);
     if (!sound) add(SetupError(sound.error()), consumer.where, errors);
   }
 }
@@ -161,6 +163,19 @@ void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors)
   }
 }
 
+/// Fragments that a handler keeps are not worked on any more: what it serves is what comes out at the end of the list.
+void check_order(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const ComponentSettings* handler = nullptr;
+  for (const ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type == "hlt_request_handler") handler = &consumer;
+    if (consumer.type != "processor" || handler == nullptr) continue;
+    errors.push_back(
+        {"readout.handler_order",
+         fmt::format("consumer `{}` works on fragments that `{}` before it keeps and serves", consumer.name, handler->name),
+         consumer.where, "put every processor before the first hlt_request_handler"});
+  }
+}
+
 void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, int> names;
   for (const ComponentSettings& consumer : settings.consumers) {
@@ -182,6 +197,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
     }
   }
   check_outputs(settings, errors);
+  check_order(settings, errors);
   check_publishers(settings, errors);
   const std::size_t before = errors.size();
   const auto generator = generator_of(settings, errors);

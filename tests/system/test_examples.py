@@ -18,8 +18,8 @@ EMULATED = [path for path in ALL if "[[emulator.card]]" in path.read_text()]
 
 
 def may_be_incomplete(text):
-    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event."""
-    return "fault_" in text or "loop = true" in text
+    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event; nobody is there who clears what is kept."""
+    return "fault_" in text or "loop = true" in text or "hlt_request_handler" in text
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in NETWORK], ids=lambda path: path.stem)
