@@ -40,8 +40,7 @@ transport::ReplierSettings replier_settings(const SupervisorSettings& settings) 
           .secret = *secret,
           .page_bytes = settings.network.page_bytes,
           .pages = settings.network.pages,
-          .most_clients = settings.most_nodes,
-          .most_requests = 16};
+          .most_clients = settings.most_nodes};
 }
 
 }  // namespace

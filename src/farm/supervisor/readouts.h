@@ -78,6 +78,7 @@ class Readouts {
     std::optional<std::uint64_t> from = {};   // to be asked for what it holds, from this id on
     bool asked = false;                       // a survey is under way
     std::uint64_t next_ask_ns = 0;
+    std::uint64_t next_describe_ns = 0;
     std::uint64_t newest = 0;
     unsigned clears = 0;  // under way
     std::uint64_t told_again_ns = 0;  // when a refused clear is told again; 0: none was

@@ -35,6 +35,7 @@ enum class Stage : std::uint8_t {
 const char* stage_name(Stage stage);
 
 struct SupervisorStatus {
+  std::uint64_t at_ns = 0;  ///< steady clock: at most 50 ms ago
   Stage stage = Stage::idle;
   std::uint32_t run_number = 0;
   double seconds = 0;                   ///< of the run
