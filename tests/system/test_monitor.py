@@ -1,6 +1,7 @@
 """`rodeo events monitor`: histograms that a user's Python fills, from a readout that never waits for it, and from files."""
 
 import json
+import re
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ from running_readout import CONFIGURATION, adds_up, running, write_configuration
 from terminal import on_a_terminal
 
 if not list((BUILD / "python" / "rodeo").glob("_data*.so")):
-    pytest.skip("host: this build has no Python modules", allow_module_level=True)
+    pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)", allow_module_level=True)
 
 sys.path.insert(0, str(BUILD / "python"))
 from rodeo.monitoring import saving  # noqa: E402
@@ -195,7 +196,7 @@ def test_what_cannot_work_is_told_before_anything_runs(rodeo):
     (rodeo.directory / "lacks" / "uproot.py").write_text("raise ImportError('No module named uproot')")
     rodeo.environment["PYTHONPATH"] = str(rodeo.directory / "lacks")
     done = rodeo("events", "monitor", name, exit_code=1)
-    assert "error[python.package]" in done.stderr and "pip install uproot" in done.stderr
+    assert "error[monitor.package]" in done.stderr and "pip install uproot" in done.stderr
 
 
 def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp_path):
@@ -225,3 +226,12 @@ def test_every_histogram_can_be_drawn_and_what_root_does_not_know_is_told_of(tmp
 
     with uproot.open(tmp_path / "a.root") as file:
         assert file["m/fine"].to_hist().values()[17] == 1 and file["m/plane"].to_hist().sum() == 2
+
+
+def test_every_error_of_the_monitors_is_explained():
+    explained = dict(re.findall(r"(?m)^### (\S+) \(exit (\d)\)$", (ROOT / "src" / "cli" / "explain" / "error_codes.md").read_text()))
+    used = set()
+    for file in (ROOT / "python" / "rodeo" / "monitoring").glob("*.py"):
+        used |= set(re.findall(r'MonitorError\(\s*"([a-z_]+\.[a-z_]+)"', file.read_text()))
+    assert {"monitor.file", "monitor.save_name", "monitor.package"} <= used and used <= set(explained)
+    assert [explained[code] for code in ("monitor.file", "monitor.none", "monitor.save_name")] == ["3", "3", "2"]

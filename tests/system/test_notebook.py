@@ -23,7 +23,7 @@ for number, cell in enumerate(json.load(sys.stdin)):
 
 def test_the_notebook_goes_from_a_file_to_histograms(rodeo):
     if not list((BUILD / "python" / "rodeo").glob("_data.*")):
-        pytest.skip("host: this build has no Python modules")
+        pytest.skip("this build has no Python modules (sanitizers, or python3-dev or nanobind is missing)")
     report = json.loads(rodeo("readout", write_configuration(rodeo, CONFIGURATION.replace("files", ".")), "--events", 200, "--json", "-").stdout)
     notebook = nbformat.read(ROOT / "examples" / "from_file_to_histogram.ipynb", as_version=4)
     nbformat.validate(notebook)

@@ -120,7 +120,7 @@ def number(value):
 
 def screen(blocks, columns, rows, height=6):
     """Blocks beside and below each other, as many as there is room for; and how many there was none for."""
-    across = max(1, columns // 76)
+    across = max(1, columns // 66)
     width = columns // across - 2
     each = height + 4
     most = max(1, rows // each) * across

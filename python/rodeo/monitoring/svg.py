@@ -9,6 +9,7 @@ from rodeo.monitoring.drawing import category_text, edge_text, flat, is_category
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 460, 250, 56, 12, 12, 42
 _MOST_STEPS = 400
+_MOST_BARS = 60
 _CHARACTER = 6.5
 
 
@@ -31,9 +32,12 @@ def _steps(histogram):
     ticks = nice_ticks(0, float(values.max()) or 1, 4)
     top = max(ticks[-1], float(values.max()))
     wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    gap = 0.1 if is_category(histogram.axes[0]) and len(values) <= _MOST_BARS else 0.0
     path = [f"M{_LEFT} {_TOP + high}"]
-    for number_of, value in enumerate(values):
-        path.append(f"V{_TOP + high * (1 - value / top):.1f}H{_LEFT + wide * (number_of + 1) / len(values):.1f}")
+    for i, value in enumerate(values):
+        left, right = (_LEFT + wide * (i + one) / len(values) for one in (gap, 1 - gap))
+        down = f"V{_TOP + high}" if gap else ""
+        path.append(f"H{left:.1f}V{_TOP + high * (1 - value / top):.1f}H{right:.1f}{down}")
     path.append(f"V{_TOP + high}Z")
     return _vertical([(tick / top, number(tick)) for tick in ticks]) + f'<path class="fill" d="{"".join(path)}"/>' + _horizontal(histogram.axes[0])
 
