@@ -77,7 +77,10 @@ if(TARGET rodeo_command)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "figures" EXCLUDE PATTERN "*.png" EXCLUDE)
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Debian has its own places and names for these.
+if(NOT RODEO_PACKAGE STREQUAL "debian")
+  install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rodeo)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/rodeoConfig.cmake.in ${CMAKE_BINARY_DIR}/package/rodeoConfig.cmake

@@ -1,5 +1,5 @@
 """Rodeo for Python: data files (rodeo.data), events of a running readout (rodeo.events), event selections of the farm
-(rodeo.select), cards (rodeo.card), sizing of event-building networks (rodeo.network). Run with PYTHONPATH=build/python.
+(rodeo.select), cards (rodeo.card), sizing of event-building networks (rodeo.network). In a clone run with PYTHONPATH=build/python.
 
     import rodeo
     for event in rodeo.data.open("*.data"):
