@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import sys
 
 import pytest
 
@@ -176,6 +177,14 @@ def test_python_goes_on_when_the_file_cannot_be_written(tmp_path, capsys):
     made.addHandler(handler)
     made.warning("said")
     assert handler.lost == 1 and capsys.readouterr().err == ""
+
+
+def test_python_talks_on_without_the_library_that_writes_json(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "structlog.stdlib", None)
+    root = logging.getLogger()
+    before = list(root.handlers)
+    talk.begin("agent", tmp_path / "agent.jsonl")
+    assert not [handler for handler in root.handlers if isinstance(handler, talk.Records) and handler not in before]
 
 
 def test_one_that_repeats_itself_hides_nobody(tmp_path):

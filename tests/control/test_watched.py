@@ -214,5 +214,7 @@ def test_a_program_that_talks_much_is_searched_folded_and_bounded(served):
         folded = client.logs("chatter", search="line 2", lines=2000)
         assert len(folded) == 1 and folded[0]["repeats"] > 500 and folded[0]["first_ns"] < folded[0]["time_ns"]
         assert len(client.logs("chatter", search="line", lines=2000, fold=False)) == 2000
+        page = client.logs(lines=150)
+        assert len(json.dumps(page)) < 60_000 and len(page) <= 150, "what the page asks for at once, however much was said"
         said = served.shell("logs", "chatter", "--search", "line 2999", "--level", "debug").stdout
         assert "debug" in said and "line 2999" in said

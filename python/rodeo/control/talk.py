@@ -7,6 +7,7 @@ import sys
 import time
 
 from rodeo.control.place import needed
+from rodeo.control.refused import Refused
 
 LONGEST_FILE = 16 * 1024 * 1024  # bytes; then it is renamed to NAME.jsonl.1
 LINES_PER_S, BURST = 2000.0, 4000.0
@@ -23,7 +24,10 @@ def set_run(number):
 def begin(name, file, *, level=logging.INFO, human="%(asctime)s %(levelname).1s %(message)s", datefmt=None):
     """Of a process, once. A file that cannot be written is no reason not to talk on stderr."""
     logging.basicConfig(stream=sys.stderr, level=level, format=human, datefmt=datefmt)
-    logging.getLogger().addHandler(Records(name, file))
+    try:
+        logging.getLogger().addHandler(Records(name, file))
+    except (Refused, OSError) as error:  # what is only watched never keeps anybody from working
+        logging.getLogger("rodeo").warning("no lines of JSON: %s", error)
 
 
 class Bounded(logging.Filter):
