@@ -34,7 +34,8 @@ constexpr std::array<std::size_t, std::variant_size_v<ControlMessage>> kMost{
     2 + kMostControlName + 2 + 8 * kMostControlLinks,
     0,
     8 + 2 + 2 + kMostControlBytesToFrontEnd,
-    8 + 2 + kMostControlCode + 2 + kMostControlWhat + 2 + kMostControlBytesToFrontEnd};
+    8 + 2 + kMostControlCode + 2 + kMostControlWhat + 2 + kMostControlBytesToFrontEnd,
+    4 + 4 + 2 + kMostControlName + 2 + kMostControlProvider + 2 + kMostControlAddress};
 static_assert(*std::max_element(kMost.begin(), kMost.end()) <= kMostControlBytes);
 
 constexpr bool printable(char letter) { return letter >= ' ' && letter <= '~'; }
@@ -145,6 +146,14 @@ void add_fields(std::vector<std::byte>& to, const ControlAnswer& answer) {
   add_text(to, answer.code, kMostControlCode);
   add_text(to, answer.what, kMostControlWhat);
   add_message(to, answer.answer);
+}
+
+void add_fields(std::vector<std::byte>& to, const ControlCall& call) {
+  add(to, call.pages);
+  add(to, call.requests);
+  add_text(to, call.name, kMostControlName);
+  add_text(to, call.provider, kMostControlProvider);
+  add_address(to, call.address);
 }
 
 // ---- reading
@@ -355,10 +364,21 @@ Decoded<ControlMessage> read_answer(std::span<const std::byte> body) {
   return fields.end(std::move(answer));
 }
 
+Decoded<ControlMessage> read_call(std::span<const std::byte> body) {
+  Fields fields(body);
+  ControlCall call;
+  call.pages = fields.number("number of pages", kMostControlPages);
+  call.requests = fields.number("number of requests", kMostControlRequests);
+  call.name = fields.text("name", kMostControlName);
+  call.provider = fields.text("provider", kMostControlProvider);
+  call.address = fields.bytes("address", kMostControlAddress);
+  return fields.end(std::move(call));
+}
+
 // In the order of the variant.
 constexpr std::array<Decoded<ControlMessage> (*)(std::span<const std::byte>), std::variant_size_v<ControlMessage>> kRead{
     read_hello, read_proof, read_subscribe, read_accept,  read_refuse, read_credit, read_want,
-    read_end,   read_leave, read_claim,     read_claimed, read_send,   read_answer};
+    read_end,   read_leave, read_claim,     read_claimed, read_send,   read_answer, read_call};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What subscribers and publishers, senders and front-ends' routers say to each other over TCP (docs/formats/network-control.md).
+// What subscribers and publishers, senders and front-ends' routers, requesters and repliers say to each other over TCP (docs/formats/network-control.md).
 #pragma once
 
 #include <array>
@@ -30,6 +30,7 @@ inline constexpr std::size_t kMostControlAddress = 256;
 inline constexpr std::size_t kMostControlLinks = 65'535;
 inline constexpr std::uint32_t kMostControlPageBytes = 1U << 20;
 inline constexpr std::uint32_t kMostControlPages = 65'535;
+inline constexpr std::uint32_t kMostControlRequests = 65'536;
 inline constexpr std::size_t kMostControlBytesToFrontEnd = 65'535;
 
 /// Of both sides, first. Of another version nothing is read but the version.
@@ -135,10 +136,20 @@ struct ControlAnswer {
   bool operator==(const ControlAnswer&) const = default;
 };
 
+/// Requester: wants to ask a service; an ACCEPT or a REFUSE answers it.
+struct ControlCall {
+  std::uint32_t pages = 0;     ///< that it has for replies
+  std::uint32_t requests = 0;  ///< that it may have under way
+  std::string name = {};
+  std::string provider = {};
+  std::vector<std::byte> address = {};
+  bool operator==(const ControlCall&) const = default;
+};
+
 /// In the order of their types, from 1.
 using ControlMessage =
     std::variant<ControlHello, ControlProof, ControlSubscribe, ControlAccept, ControlRefuse, ControlCredit, ControlWant,
-                 ControlEnd, ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer>;
+                 ControlEnd, ControlLeave, ControlClaim, ControlClaimed, ControlSend, ControlAnswer, ControlCall>;
 
 /// Texts are cut to their bounds, and what is not printable in them becomes `?`. The rest is within its bounds.
 void append_control(std::vector<std::byte>& to, const ControlMessage& message);

@@ -187,7 +187,7 @@ bool ends_at_itself(int socket) {
 }  // namespace
 
 std::string bus_entry_text(const BusEntry& entry) {
-  return Json::object({{"name", entry.name},
+  Json json = Json::object({{"name", entry.name},
                        {"instance", fmt::format("{:#018x}", entry.instance)},
                        {"host", entry.host},
                        {"pid", entry.pid},
@@ -198,9 +198,9 @@ std::string bus_entry_text(const BusEntry& entry) {
                        {"program", entry.program},
                        {"unix_time", entry.unix_time},
                        {"trigger_list", entry.trigger_list},
-                       {"links", runs_of(entry.links)}})
-             .dump() +
-         "\n";
+                       {"links", runs_of(entry.links)}});
+  if (!entry.service.empty()) json["service"] = entry.service;
+  return json.dump() + "\n";
 }
 
 Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::path& file) {
@@ -223,6 +223,7 @@ Result<BusEntry> parse_bus_entry(std::string_view text, const std::filesystem::p
   entry.program = members.text("program");
   entry.unix_time = members.real("unix_time");
   entry.trigger_list = members.boolean("trigger_list");
+  if (json->find("service") != nullptr) entry.service = members.text("service", kMostName);
   entry.links = members.fids("links");
   if (!is_name(entry.name)) {
     members.wrong(fmt::format("`{}` is no name: letters, digits, `.`, `_` and `-`, at most {}", entry.name, kMostName));
@@ -297,6 +298,16 @@ Result<BusReading> read_bus(const std::filesystem::path& bus) {
   }
   std::ranges::sort(reading.entries, {}, &BusEntry::name);
   return reading;
+}
+
+Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const std::string& name) {
+  RODEO_TRY(check_runtime_directory(bus));
+  if (!is_name(name)) return std::nullopt;
+  const std::filesystem::path file = bus / (name + std::string(kExtension));
+  auto entry = read_entry(file);
+  std::error_code gone;
+  if (!entry && !std::filesystem::exists(file, gone)) return std::nullopt;
+  return entry;
 }
 
 bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience) {

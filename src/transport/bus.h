@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ struct BusEntry {
   std::string program = {};
   double unix_time = 0;  ///< when it began
   bool trigger_list = false;
+  std::string service = {};  ///< what it does for who asks ("fragments"); empty: it publishes links
   std::vector<Fid> links = {};
 
   bool operator==(const BusEntry&) const = default;
@@ -74,6 +76,9 @@ struct BusReading {
 
 /// No directory: no entries. Error transport.bus: it cannot be read. An entry is no proof that its publisher lives: connecting decides.
 Result<BusReading> read_bus(const std::filesystem::path& bus);
+
+/// The entry of this name; nothing: there is none. Errors transport.bus, transport.bus_entry.
+Result<std::optional<BusEntry>> look_up(const std::filesystem::path& bus, const std::string& name);
 
 /// Whether somebody accepts connections at this numerical address. Blocks for up to `patience`.
 bool somebody_answers(const std::string& address, std::uint16_t port, std::chrono::milliseconds patience);

@@ -18,7 +18,7 @@ using FabricAddress = std::vector<std::byte>;   ///< as the provider writes it
 using FabricToken = std::array<std::byte, 16>;  ///< drawn by the publisher for one connection
 
 /// What one thread has of one provider. A connection has memory of its own, cut into slots of one size; a slot is the network's from send() or
-/// receive() until its event.
+/// receive() until its event. Both ends may send and receive.
 class FabricPort {
  public:
   using Connection = std::uint32_t;  ///< from 0; a number is used again after close()
@@ -56,6 +56,11 @@ class FabricPort {
   /// False: not now; poll() first.
   virtual bool send(Connection end, std::uint32_t slot, std::size_t bytes) = 0;
   virtual bool receive(Connection end, std::uint32_t slot) = 0;
+
+  /// The same for bytes that lie anywhere: the slot is only a name for them until its event. At most most_parts(), none empty.
+  virtual bool send(Connection end, std::uint32_t slot, std::span<const std::span<const std::byte>> parts) = 0;
+  /// 1: only memory of the connection can be sent, from one place.
+  virtual std::size_t most_parts() const = 0;
 
   /// What has happened, at most as many as there is room for. Moves the network on.
   virtual std::size_t poll(std::span<Event> events) = 0;

@@ -74,7 +74,8 @@ std::vector<ControlMessage> one_of_each() {
           ControlClaim{.name = "detector", .links = {Fid{0x1000000000408000}, Fid{0x1000000000418000}}},
           ControlClaimed{},
           ControlSend{.number = 7, .link = 1, .message = bytes_of({1, 2, 3})},
-          ControlAnswer{.number = 7, .code = "router.front_end_full", .what = "no room", .answer = bytes_of({4})}};
+          ControlAnswer{.number = 7, .code = "router.front_end_full", .what = "no room", .answer = bytes_of({4})},
+          ControlCall{.pages = 64, .requests = 65'536, .name = "node1", .provider = "tcp", .address = bytes_of({5})}};
 }
 
 // Where the fields of a SUBSCRIBE begin in its message.
@@ -146,7 +147,7 @@ TEST(NetworkControl, AHeaderThatCannotBeIsRefusedAtOnce) {
   EXPECT_EQ(refusal(header(kMostControlBytes + 1, 3, 0)),
             "byte 0: size of a message is 1048577, at most 1048576 is possible");
   EXPECT_NE(refusal(header(0, 0, 0)).find("type of a message"), std::string::npos);
-  EXPECT_NE(refusal(header(0, 14, 0)).find("type of a message"), std::string::npos);
+  EXPECT_NE(refusal(header(0, 15, 0)).find("type of a message"), std::string::npos);
   EXPECT_NE(refusal(header(0, 9, 1)).find("reserved"), std::string::npos);
   // The most of each type, and one more.
   const std::vector<std::uint32_t> most{4096, 32, 372 + 8 * 65535 - 2, 284, 580, 16, 4, 8, 0};

@@ -10,6 +10,7 @@ namespace rodeo::transport::fabric {
 namespace {
 
 constexpr std::size_t kCompletions = 8192;
+constexpr std::size_t kMostParts = 8;
 constexpr std::uint32_t kPollsBetweenLooks = 256;  // at connections, which takes a system call
 
 }  // namespace
@@ -78,6 +79,24 @@ bool LibfabricPort::send(Connection number, std::uint32_t slot, std::size_t byte
   return begun(of, operation, true,
                fi_send(of.endpoint.get(), of.memory.data() + slot * of.slot_bytes, bytes, of.descriptor(), of.peer,
                        &operation.context));
+}
+
+std::size_t LibfabricPort::most_parts() const {
+  const bool registered = (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  return registered ? 1 : std::clamp<std::size_t>(info_->tx_attr->iov_limit, 1, kMostParts);
+}
+
+bool LibfabricPort::send(Connection number, std::uint32_t slot, std::span<const std::span<const std::byte>> parts) {
+  End& of = end(number);
+  if (!of.connected || of.broken) return false;
+  std::array<iovec, kMostParts> vectors;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    vectors[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};  // libfabric's type; it only reads
+  std::array<void*, kMostParts> descriptors;
+  descriptors.fill(of.descriptor());
+  Operation& operation = of.operations[slot];
+  return begun(of, operation, true,
+               fi_sendv(of.endpoint.get(), vectors.data(), descriptors.data(), parts.size(), of.peer, &operation.context));
 }
 
 bool LibfabricPort::receive(Connection number, std::uint32_t slot) {

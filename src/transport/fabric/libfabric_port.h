@@ -47,6 +47,8 @@ class LibfabricPort : public FabricPort {
  public:
   Result<Connection> open(std::span<std::byte> memory, std::size_t slot_bytes) override;
   bool send(Connection end, std::uint32_t slot, std::size_t bytes) override;
+  bool send(Connection end, std::uint32_t slot, std::span<const std::span<const std::byte>> parts) override;
+  std::size_t most_parts() const override;
   bool receive(Connection end, std::uint32_t slot) override;
   std::size_t poll(std::span<Event> events) override;
   void close(Connection end) override;

@@ -51,25 +51,29 @@ class RdmPort final : public LibfabricPort {
   FabricAddress listens_at() const override { return {}; }
 
   Result<void> accept(Connection number, const FabricToken& /*token*/, const FabricAddress& peer) override {
-    End& of = end(number);
-    // The provider reads a text from it.
-    FabricAddress ended = peer;
-    ended.push_back(std::byte{0});
-    if (fi_av_insert(of.peers.get(), ended.data(), 1, &of.peer, 0, nullptr) != 1)
-      return std::unexpected(Error{"transport.endpoint", "cannot reach a subscriber's shared memory"});
-    of.connected = true;
-    happened(Event::What::connected, of);
+    RODEO_TRY(reach(end(number), peer));
+    end(number).connected = true;
+    happened(Event::What::connected, end(number));
     return {};
   }
 
-  Result<void> connect(Connection number, const FabricAddress& /*publisher*/, const FabricToken& /*token*/) override {
+  // A publisher to which nothing is sent need not say where it is.
+  Result<void> connect(Connection number, const FabricAddress& publisher, const FabricToken& /*token*/) override {
     End& of = end(number);
+    if (!publisher.empty()) RODEO_TRY(reach(of, publisher));
     of.connected = true;
     happened(Event::What::connected, of);
     return {};
   }
 
  private:
+  static Result<void> reach(End& of, FabricAddress peer) {
+    peer.push_back(std::byte{0});  // the provider reads a text from it
+    if (fi_av_insert(of.peers.get(), peer.data(), 1, &of.peer, 0, nullptr) != 1)
+      return std::unexpected(Error{"transport.endpoint", "cannot reach the other side's shared memory"});
+    return {};
+  }
+
   Result<void> prepare(End& end) override {
     end.endpoint = RODEO_TRY(made<fid_ep>(
         "open an endpoint", [&](fid_ep** object) { return fi_endpoint(domain_.get(), info_.get(), object, &end); }));

@@ -1,0 +1,43 @@
+// Requests and replies on the wire: messages in pieces of at most one page (docs/formats/request-reply.md).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "formats/decode_error.h"
+
+namespace rodeo::formats {
+
+inline constexpr std::size_t kPieceHeadBytes = 24;
+
+enum class MessageType : std::uint8_t {
+  request = 1,
+  reply = 2,
+  refusal = 3,  ///< a reply with nothing but a status
+  cancel = 4,   ///< the requester does not wait for the reply any more
+};
+
+/// What is before the bytes of each piece.
+struct PieceHead {
+  std::uint64_t number = 0;  ///< of the request, the requester's
+  MessageType type = MessageType::request;
+  std::uint16_t code = 0;           ///< of a request its kind, of a reply or refusal its status
+  std::uint32_t message_bytes = 0;  ///< of the whole message
+  std::uint32_t offset = 0;         ///< of this piece's bytes in it
+  std::uint32_t credit = 0;         ///< pages that the other side may have sent in all on this connection, the low 32 bits
+  bool operator==(const PieceHead&) const = default;
+};
+
+std::array<std::byte, kPieceHeadBytes> encode_piece_head(const PieceHead& head);
+
+struct Piece {
+  PieceHead head;
+  std::span<const std::byte> bytes;
+};
+
+/// A page that has come. Survives any bytes.
+Decoded<Piece> decode_piece(std::span<const std::byte> page);
+
+}  // namespace rodeo::formats

@@ -1,0 +1,354 @@
+#include "transport/replier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/log.h"
+#include "base/named_counters.h"
+#include "transport/bus.h"
+#include "transport/connection_table.h"
+#include "transport/control_socket.h"
+#include "transport/message_connection.h"
+#include "transport/provider_choice.h"
+#include "transport/publisher.h"
+#include "transport/random.h"
+#include "transport/reception.h"
+#include "transport/subscriber.h"
+
+namespace rodeo::transport {
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;             // between two looks at sockets
+constexpr std::uint64_t kConnectingNs = 10'000'000'000;  // that a client may take until its requests can come
+constexpr std::uint16_t kCancelled = 0xffff;             // status of its refusal
+constexpr int kMostMessages = 64;                        // of one client at a time: who talks much keeps nobody else waiting
+
+/// In the order of kReplierCounters.
+enum class Counter : std::uint8_t { requests, replies, unwanted_replies, clients, refused_peers, reply_bytes, copied_bytes, count };
+static_assert(kReplierCounters.size() == static_cast<std::size_t>(Counter::count));
+
+template <typename T>
+T need(Result<T> result) {
+  if (!result) throw SetupError(std::move(result.error()));
+  return std::move(*result);
+}
+
+}  // namespace
+
+/// A connection, and what came on it and has no answer.
+struct AskingClient {
+  enum class State : std::uint8_t { connecting, flowing, gone };
+  struct Open {
+    bool asked = false;  ///< reply() is to come
+    std::uint64_t number = 0;
+  };
+
+  Replier::Client id = 0;
+  std::string name;
+  std::string peer;
+  ControlSocket socket;
+  std::unique_ptr<MessageConnection> connection;
+  State state = State::connecting;
+  std::uint64_t since_ns = 0;
+  std::vector<Open> open = {};     // by place
+  std::uint64_t copied_bytes = 0;  // counted
+  std::uint64_t sent_bytes = 0;
+};
+
+struct Replier::Inside {
+  using Open = AskingClient::Open;
+  using State = AskingClient::State;
+
+  explicit Inside(ReplierSettings of) : settings(std::move(of)), ports(settings.address) {
+    const Here here = Here::look();
+    if (settings.bus.empty()) settings.bus = default_bus();
+    if (settings.providers.empty()) settings.providers = offered_providers(here);
+    const PublisherSettings reached{.name = settings.name, .bus = {}, .address = settings.address, .secret = settings.secret};
+    if (auto refused = refuse_open_address(reached); !refused) throw SetupError(refused.error());
+    reception.emplace(need(ControlListener::open(settings.address)), instance, settings.secret, settings.name);
+    advertisement = need(Advertisement::put(
+        settings.bus,
+        {.name = settings.name,
+         .instance = instance,
+         .host = here.host,
+         .pid = here.pid,
+         .address = settings.address,
+         .port = reception->port(),
+         .providers = settings.providers,
+         .page_bytes = settings.page_bytes,
+         .program = "rodeo",
+         .unix_time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
+         .service = settings.service}));
+  }
+
+  Result<void> admit(ControlSocket& guest, const formats::ControlCall& call);
+  void take_events(std::vector<Request>& requests);
+  Result<void> take(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests);
+  Result<void> take_cancel(AskingClient& client, std::uint64_t number);
+  Result<void> listen(AskingClient& client);
+  void look(AskingClient& client, bool all);
+  void move_on(AskingClient& client);
+  void end(AskingClient& client, const Error& why);
+  void answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status, MessageParts parts,
+              ReplyOwner* owner, std::uint64_t tag);
+  AskingClient* asked_by(Client client, std::uint64_t number);
+  void take_done(AskingClient& client);
+
+  ReplierSettings settings;
+  const std::uint64_t instance = random_number();
+  std::optional<Reception> reception;
+  std::optional<Advertisement> advertisement;
+  FabricPorts ports;
+  ConnectionTable<AskingClient> connections;
+  std::unordered_map<Client, std::unique_ptr<AskingClient>> clients;  // their connections end before the ports
+  std::vector<Client> ending;
+  std::vector<Dropped> dropped;  // that poll() has not returned
+  Client drawn = 0;
+  std::uint64_t now_ns = 0;
+  std::uint64_t looked_ns = 0;
+  base::CounterBlock<Counter> counters;
+};
+
+// ---- clients
+
+Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::ControlCall& call) {
+  if (clients.size() >= settings.most_clients) {
+    return std::unexpected(
+        Error{"transport.too_many", fmt::format("{} has {} clients, and takes no more", settings.name, clients.size())});
+  }
+  if (call.pages == 0 || call.requests == 0 || call.requests > settings.most_requests) {
+    return std::unexpected(Error{"transport.too_many", fmt::format("{} takes 1 to {} requests at a time from one client, not {}",
+                                                                   settings.name, settings.most_requests, call.requests)});
+  }
+  if (std::ranges::find(settings.providers, call.provider) == settings.providers.end()) {
+    return std::unexpected(
+        Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings.name, call.provider)});
+  }
+  FabricPort* const port = RODEO_TRY(ports.of(call.provider));
+  const MessageConnection::Settings memory{
+      .page_bytes = settings.page_bytes, .pages = settings.pages, .most_bytes = settings.most_request_bytes};
+  auto connection = RODEO_TRY(MessageConnection::open(*port, memory));
+  const FabricAddress where_listened = port->listens_at();
+  const formats::ControlAccept accept{.token = random_bytes<16>(),
+                                      .address = where_listened.empty() ? port->address(connection->number()) : where_listened,
+                                      .page_bytes = settings.page_bytes,
+                                      .pages = settings.pages};
+  RODEO_TRY(port->accept(connection->number(), accept.token, call.address));
+  auto client = std::make_unique<AskingClient>(AskingClient{.id = ++drawn,
+                                                            .name = call.name,
+                                                            .peer = guest.peer(),
+                                                            .socket = std::move(guest),
+                                                            .connection = std::move(connection),
+                                                            .since_ns = now_ns});
+  client->open.resize(call.requests);
+  client->socket.say(accept);
+  connections.put(*port, client->connection->number(), client.get());
+  clients.emplace(client->id, std::move(client));
+  counters.add(Counter::clients);
+  return {};
+}
+
+void Replier::Inside::take_events(std::vector<Request>& requests) {
+  ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
+    AskingClient* const client = connections.find(port, event.connection);
+    if (client == nullptr || client->state == State::gone) return;
+    auto incoming = client->connection->take(event);
+    if (!incoming) return end(*client, incoming.error());
+    if (event.what == FabricPort::Event::What::connected) client->state = State::flowing;
+    if (!*incoming) return;
+    if (const auto taken = take(*client, *std::move(*incoming), requests); !taken) end(*client, taken.error());
+  });
+}
+
+Result<void> Replier::Inside::listen(AskingClient& client) {
+  client.socket.flush();
+  for (int i = 0; i < kMostMessages; ++i) {
+    const auto message = RODEO_TRY(client.socket.next());
+    if (!message) break;
+    const auto* const credit = std::get_if<formats::ControlCredit>(&*message);
+    if (credit == nullptr) return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+    client.connection->credit(credit->pages);
+  }
+  if (client.state == State::connecting && now_ns - client.since_ns > kConnectingNs)
+    return std::unexpected(Error{"transport.closed", "it did not connect"});
+  return {};
+}
+
+void Replier::Inside::look(AskingClient& client, bool all) {
+  if (client.state == State::gone) return;
+  if (all || client.connection->short_of_credit()) {
+    if (const auto heard = listen(client); !heard) return end(client, heard.error());
+  }
+  move_on(client);
+}
+
+void Replier::Inside::move_on(AskingClient& client) {
+  client.connection->replenish(client.socket);
+  client.connection->send();
+  take_done(client);
+}
+
+void Replier::Inside::end(AskingClient& client, const Error& why) {
+  if (client.state == State::gone) return;
+  if (why.code != "transport.closed") {
+    counters.add(Counter::refused_peers);
+    base::log_warning("{}: client {} at {} is cut off: {}", settings.name, client.name, client.peer, why.what);
+  }
+  client.state = State::gone;
+  connections.remove(client.connection->port(), client.connection->number());
+  client.connection->close();
+  take_done(client);
+  for (Open& open : client.open) {
+    if (open.asked) {
+      dropped.push_back({client.id, open.number});
+      counters.add(Counter::unwanted_replies);
+    }
+    open = {};
+  }
+  client.socket.close();
+  ending.push_back(client.id);
+}
+
+// ---- requests
+
+Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests) {
+  const std::uint64_t number = incoming.head.number;
+  const std::size_t place = static_cast<std::uint16_t>(number);
+  if (place >= client.open.size()) return std::unexpected(Error{"transport.protocol", "it asks in a place that it does not have"});
+  if (incoming.head.type == formats::MessageType::cancel) return take_cancel(client, number);
+  if (incoming.head.type != formats::MessageType::request)
+    return std::unexpected(Error{"transport.protocol", "it answered, and was not asked"});
+  if (client.open[place].asked)
+    return std::unexpected(Error{"transport.protocol", "it asks in a place that is taken"});
+  client.open[place] = {true, number};
+  counters.add(Counter::requests);
+  requests.push_back({client.id, number, incoming.head.code, std::move(incoming.message)});
+  return {};
+}
+
+Result<void> Replier::Inside::take_cancel(AskingClient& client, std::uint64_t number) {
+  Open& open = client.open[static_cast<std::uint16_t>(number)];
+  if (!open.asked || open.number != number) return {};  // its reply is on the way
+  open = {};
+  dropped.push_back({client.id, number});
+  counters.add(Counter::unwanted_replies);
+  answer(client, number, formats::MessageType::refusal, kCancelled, {}, nullptr, 0);
+  return {};
+}
+
+AskingClient* Replier::Inside::asked_by(Client id, std::uint64_t number) {
+  const auto client = clients.find(id);
+  if (client == clients.end() || client->second->state == State::gone) return nullptr;
+  const std::size_t place = static_cast<std::uint16_t>(number);
+  if (place >= client->second->open.size()) return nullptr;
+  const Open& open = client->second->open[place];
+  return open.asked && open.number == number ? client->second.get() : nullptr;
+}
+
+void Replier::Inside::answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status,
+                             MessageParts parts, ReplyOwner* owner, std::uint64_t tag) {
+  OutgoingMessage& out = client.connection->make();
+  std::size_t bytes = 0;
+  for (const auto part : parts) bytes += part.size();
+  if (owner == nullptr) {
+    out.own.reserve(bytes);
+    for (const auto part : parts) out.own.insert(out.own.end(), part.begin(), part.end());
+    out.parts.emplace_back(out.own);
+  } else {
+    out.parts.assign(parts.begin(), parts.end());
+    out.owner = owner;
+    out.tag = tag;
+  }
+  out.head = {.number = number, .type = type, .code = status, .message_bytes = static_cast<std::uint32_t>(bytes)};
+  client.connection->queue(out);
+  client.connection->send();
+  take_done(client);
+}
+
+// Replies whose memory the network has no more of.
+void Replier::Inside::take_done(AskingClient& client) {
+  client.connection->take_done([&](OutgoingMessage& out) {
+    const bool whole = out.head.offset == out.head.message_bytes && out.begun;
+    const bool cancelled = out.head.type == formats::MessageType::refusal && out.head.code == kCancelled;
+    if (!cancelled) counters.add(whole ? Counter::replies : Counter::unwanted_replies);
+    if (out.owner != nullptr) out.owner->sent(out.tag);
+  });
+  counters.add(Counter::reply_bytes, client.connection->sent_bytes() - client.sent_bytes);
+  counters.add(Counter::copied_bytes, client.connection->copied_bytes() - client.copied_bytes);
+  client.sent_bytes = client.connection->sent_bytes();
+  client.copied_bytes = client.connection->copied_bytes();
+}
+
+// ---- what others call
+
+Replier::Replier(ReplierSettings settings) : inside_(std::make_unique<Inside>(std::move(settings))) {}
+
+Replier::~Replier() {
+  for (const auto& [id, client] : inside_->clients) inside_->end(*client, {"transport.closed", "the service ends"});
+}
+
+void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped) {
+  Inside& in = *inside_;
+  in.now_ns = now_ns;
+  in.take_events(requests);
+  const bool all = now_ns - in.looked_ns >= kLookNs;
+  for (const auto& [id, client] : in.clients) in.look(*client, all);
+  if (all) {
+    in.looked_ns = now_ns;
+    in.counters.add(Counter::refused_peers,
+                    in.reception->greet(now_ns, [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
+                      const auto* const call = std::get_if<formats::ControlCall>(&said);
+                      if (call == nullptr) {
+                        return std::unexpected(
+                            Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
+                      }
+                      return in.admit(guest, *call);
+                    }));
+  }
+  for (const Client id : in.ending) in.clients.erase(id);
+  in.ending.clear();
+  dropped.insert(dropped.end(), in.dropped.begin(), in.dropped.end());
+  in.dropped.clear();
+}
+
+void Replier::reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner,
+                    std::uint64_t tag) {
+  AskingClient* const asked = inside_->asked_by(client, number);
+  if (asked == nullptr) {
+    if (owner != nullptr) owner->sent(tag);
+    return;
+  }
+  asked->open[static_cast<std::uint16_t>(number)] = {};
+  inside_->answer(*asked, number, formats::MessageType::reply, status, parts, owner, tag);
+}
+
+void Replier::refuse(Client client, std::uint64_t number, std::uint16_t status) {
+  AskingClient* const asked = inside_->asked_by(client, number);
+  if (asked == nullptr) return;
+  asked->open[static_cast<std::uint16_t>(number)] = {};
+  inside_->answer(*asked, number, formats::MessageType::refusal, status, {}, nullptr, 0);
+}
+
+std::string_view Replier::client_name(Client client) const {
+  const auto found = inside_->clients.find(client);
+  return found == inside_->clients.end() ? std::string_view{} : found->second->name;
+}
+
+std::vector<Replier::Client> Replier::clients() const {
+  std::vector<Client> all;
+  for (const auto& [id, client] : inside_->clients) {
+    if (client->state == AskingClient::State::flowing) all.push_back(id);
+  }
+  return all;
+}
+
+std::vector<NamedCounter> Replier::counters() const {
+  return base::named_counters(inside_->counters, kReplierCounters, [](Counter) { return true; });
+}
+
+}  // namespace rodeo::transport

@@ -1,0 +1,101 @@
+// Replier: a service on the network, for anybody who asks; replies go out from where they lie.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/error.h"
+#include "rodeo/input.h"
+#include "transport/received_message.h"
+#include "transport/requester.h"
+
+namespace rodeo::transport {
+
+struct ReplierSettings {
+  std::string name;                         ///< on the bus, where no other living service has it: "readout1.hlt"
+  std::string service;                      ///< what it does, for who looks at the bus: "fragments"
+  std::filesystem::path bus;                ///< the directory
+  std::string address = "127.0.0.1";        ///< numerical, at which it listens
+  std::vector<std::string> providers = {};  ///< that it offers; empty: all there are
+  std::string secret = {};                  ///< required where `address` is no loopback
+  std::uint32_t page_bytes = 64U << 10;     ///< of both directions
+  std::uint32_t pages = 64;                 ///< of each connection and direction
+  std::size_t most_clients = 1024;          ///< at a time
+  std::uint32_t most_requests = 1024;       ///< of one client that are not answered yet; who asks more is cut off
+  std::size_t most_request_bytes = std::size_t{64} << 20;
+};
+
+/// What counters() has.
+inline constexpr std::array<base::CounterInfo, 7> kReplierCounters{{
+    {"requests", "requests", "Requests that came whole."},
+    {"replies", "requests", "Of these, answered or refused, and sent whole."},
+    {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
+    {"clients", "clients", "Clients that connected, those that came again included."},
+    {"refused_peers", "peers", "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
+    {"reply_bytes", "bytes", "Bytes of replies sent."},
+    {"copied_bytes", "bytes", "Of these, copied before they went: small parts, or all where the network needs registered memory."},
+}};
+
+/// Told when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.
+class ReplyOwner {
+ public:
+  virtual void sent(std::uint64_t tag) noexcept = 0;
+
+ protected:
+  ~ReplyOwner() = default;
+};
+
+/// All functions by one thread, but for counters(). Nothing blocks.
+class Replier {
+ public:
+  /// Listens, and puts itself on the bus. Throws SetupError: an address that is not ours, no secret, a name that is taken.
+  explicit Replier(ReplierSettings settings);
+  ~Replier();
+  Replier(const Replier&) = delete;
+  Replier& operator=(const Replier&) = delete;
+
+  /// One connection of a client; a number is never used again.
+  using Client = std::uint64_t;
+
+  struct Request {
+    Client client = 0;
+    std::uint64_t number = 0;  ///< the client's; both are needed to answer it
+    std::uint16_t kind = 0;
+    ReceivedMessage message = {};
+  };
+
+  /// Moves the network on; appends the requests that have come, and those that need no reply any more: cancelled, or the client is gone. A request MUST be
+  /// answered once unless it is in `dropped`; a reply to one that was dropped is let go.
+  struct Dropped {
+    Client client = 0;
+    std::uint64_t number = 0;
+  };
+  void poll(std::uint64_t now_ns, std::vector<Request>& requests, std::vector<Dropped>& dropped);
+
+  /// Answers it, from the memory of the parts (not the list of them), which stays until owner->sent(tag). `owner` null: at most 32 KiB, copied.
+  void reply(Client client, std::uint64_t number, std::uint16_t status, MessageParts parts, ReplyOwner* owner = nullptr,
+             std::uint64_t tag = 0);
+  /// Nothing but a status; the requester sees `refused`.
+  void refuse(Client client, std::uint64_t number, std::uint16_t status);
+
+  /// As the client calls itself; empty: it is gone.
+  std::string_view client_name(Client client) const;
+  std::vector<Client> clients() const;
+
+  /// kReplierCounters, by name. Any thread.
+  std::vector<NamedCounter> counters() const;
+
+ private:
+  struct Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace rodeo::transport

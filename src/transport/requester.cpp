@@ -1,0 +1,477 @@
+#include "transport/requester.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/named_counters.h"
+#include "base/sentence.h"
+#include "transport/bus.h"
+#include "transport/connection_table.h"
+#include "transport/handshake.h"
+#include "transport/message_connection.h"
+#include "transport/provider_choice.h"
+#include "transport/random.h"
+#include "transport/subscriber.h"
+
+namespace rodeo::transport {
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000;          // between two looks at sockets and time-outs
+constexpr std::uint64_t kCallNs = 200'000'000;        // between two looks at the bus
+constexpr std::uint64_t kGreetingNs = 5'000'000'000;  // that a service may take until requests can go
+constexpr std::size_t kMostCopied = 32U << 10;
+
+/// In the order of kRequesterCounters.
+enum class Counter : std::uint8_t {
+  requests,
+  replies,
+  refused,
+  timed_out,
+  cancelled,
+  lost,
+  late_replies,
+  connections,
+  reply_bytes,
+  count
+};
+static_assert(kRequesterCounters.size() == static_cast<std::size_t>(Counter::count));
+
+constexpr std::uint16_t place_of(Requester::Request request) { return static_cast<std::uint16_t>(request); }
+constexpr Requester::Service service_of(Requester::Request request) { return static_cast<Requester::Service>(request >> 48U); }
+
+}  // namespace
+
+/// A service, and what it was asked.
+struct AskedService {
+  enum class State : std::uint8_t {
+    away,        ///< looked for on the bus
+    greeting,    ///< both show who they are
+    called,      ///< waits for ACCEPT
+    connecting,  ///< the fabric's connection
+    flowing,
+    removed,
+  };
+  /// A place of a request that is under way.
+  struct Pending {
+    enum class State : std::uint8_t {
+      free,
+      waiting,    ///< for its reply
+      ended,      ///< and is told once its memory is not the network's any more
+      abandoned,  ///< nobody waits; the service has not answered yet. Told, or will be once its memory is free: `end`
+    };
+    State state = State::free;
+    bool keeps_memory = false;  // uncopied: its memory is the caller's
+    Requester::Request request = 0;
+    std::uint64_t deadline_ns = 0;
+    OutgoingMessage* out = nullptr;  // until the network has no more of it
+    Requester::Reply end = {};
+  };
+
+  std::string name;
+  State state = State::away;
+  std::uint64_t called_ns = 0;
+  ControlSocket socket = {};
+  std::optional<Handshake> handshake = {};
+  std::optional<BusEntry> entry = {};
+  std::string provider = {};
+  std::size_t failures = 0;  // of providers: the next attempt is with the next
+  std::unique_ptr<MessageConnection> connection = {};
+  std::uint64_t instance = 0;
+  std::uint64_t connections = 0;
+  std::string trouble = {};
+  std::string said = {};  // code of the trouble that the log has
+
+  std::vector<Pending> pending = {};
+  std::vector<std::uint16_t> places = {};  // that are free
+  std::uint32_t drawn = 0;                 // requests so far, the low 32 bits
+  std::size_t under_way = 0;
+};
+
+struct Requester::Inside {
+  using State = AskedService::State;
+  using Pending = AskedService::Pending;
+
+  explicit Inside(RequesterSettings of) : settings(std::move(of)) {
+    settings.most_requests = std::clamp<std::uint32_t>(settings.most_requests, 1, formats::kMostControlRequests);
+    if (settings.bus.empty()) settings.bus = default_bus();
+  }
+
+  // ---- a connection
+  void call(AskedService& service);
+  void talk(AskedService& service);
+  Result<void> take(AskedService& service, const formats::ControlMessage& message);
+  Result<void> say_call(AskedService& service);
+  void broken(AskedService& service, const Error& why);
+  void flows(AskedService& service);
+  void take_events();
+  void look();
+
+  // ---- requests
+  std::optional<Request> ask(Service number, std::uint16_t kind, MessageParts parts, bool copy, std::chrono::nanoseconds patience);
+  Result<void> take_reply(AskedService& service, MessageConnection::Incoming incoming);
+  void stop(AskedService& service, Pending& pending, Outcome outcome);
+  void end(AskedService& service, Pending& pending, Reply reply);
+  void tell(AskedService& service, Pending& pending);
+  void free(AskedService& service, Pending& pending);
+  void take_done(AskedService& service);
+
+  RequesterSettings settings;
+  const Here here = Here::look();
+  const std::uint64_t instance = random_number();
+  FabricPorts ports;
+  ConnectionTable<AskedService> connections;
+  std::vector<std::unique_ptr<AskedService>> services;  // their connections end before the ports
+  std::vector<Reply> ended;                             // that poll() has not returned
+  std::uint64_t now_ns = base::steady_now_ns();
+  std::uint64_t looked_ns = 0;
+  base::CounterBlock<Counter> counters;
+};
+
+// ---- a connection
+
+// Whoever has the name on the bus, if he answers.
+void Requester::Inside::call(AskedService& service) {
+  service.called_ns = now_ns;
+  const auto entry = look_up(settings.bus, service.name);
+  if (!entry) {
+    service.trouble = base::in_a_line(entry.error());
+    return;
+  }
+  service.trouble = fmt::format("nobody on the bus {} is {}", settings.bus.string(), service.name);
+  if (!*entry) return;
+  const std::vector<std::string> choice = provider_choice(settings.provider, **entry, here);
+  if (choice.empty()) {
+    service.trouble = fmt::format("{} offers no network that can be had here", service.name);
+    return;
+  }
+  service.provider = choice[service.failures % choice.size()];
+  auto socket = ControlSocket::call((*entry)->address, (*entry)->port);
+  if (!socket) {
+    service.trouble = base::in_a_line(socket.error());
+    return;
+  }
+  service.socket = std::move(*socket);
+  service.entry = **entry;
+  service.handshake.emplace(Handshake::Side::subscriber,
+                            formats::ControlHello{.secret_required = !settings.secret.empty(),
+                                                  .nonce = random_bytes<32>(),
+                                                  .instance = instance,
+                                                  .program = "rodeo"},
+                            settings.secret);
+  std::vector<std::byte> hello;
+  service.handshake->begin(hello);
+  service.socket.say(hello);
+  service.state = State::greeting;
+  service.trouble = fmt::format("{} does not answer", service.name);
+}
+
+void Requester::Inside::talk(AskedService& service) {
+  service.socket.flush();
+  while (service.state != State::away && service.state != State::removed) {
+    auto message = service.socket.next();
+    if (!message) return broken(service, message.error());
+    if (!*message) break;
+    if (const auto taken = take(service, **message); !taken) return broken(service, taken.error());
+  }
+  if (service.state != State::away && service.state != State::flowing && now_ns - service.called_ns > kGreetingNs)
+    broken(service, {"transport.closed", fmt::format("{} does not answer", service.name)});
+}
+
+Result<void> Requester::Inside::take(AskedService& service, const formats::ControlMessage& message) {
+  if (const auto* refused = std::get_if<formats::ControlRefuse>(&message))
+    return std::unexpected(Error{refused->code, refused->what});
+  if (service.state == State::greeting) {
+    std::vector<std::byte> reply;
+    const auto taken = service.handshake->take(message, reply);
+    service.socket.say(reply);
+    RODEO_TRY(taken);
+    return service.handshake->done() ? say_call(service) : Result<void>{};
+  }
+  if (const auto* accept = std::get_if<formats::ControlAccept>(&message); accept != nullptr && service.state == State::called) {
+    if (accept->page_bytes != service.entry->page_bytes)
+      return std::unexpected(Error{"transport.page_bytes", "its pages have another size than it said on the bus"});
+    service.state = State::connecting;
+    return service.connection->port().connect(service.connection->number(), accept->address, accept->token);
+  }
+  if (const auto* credit = std::get_if<formats::ControlCredit>(&message); credit != nullptr && service.connection) {
+    service.connection->credit(credit->pages);
+    return {};
+  }
+  return std::unexpected(Error{"transport.protocol", "it sent a message that has no place here"});
+}
+
+Result<void> Requester::Inside::say_call(AskedService& service) {
+  const std::uint32_t page_bytes = service.entry->page_bytes;
+  if (page_bytes <= formats::kPieceHeadBytes)
+    return std::unexpected(Error{"transport.page_bytes", "its pages are too small for a request"});
+  FabricPort* const port = RODEO_TRY(ports.of(service.provider));
+  const MessageConnection::Settings memory{
+      .page_bytes = page_bytes, .pages = settings.pages, .most_bytes = settings.most_reply_bytes};
+  service.connection = RODEO_TRY(MessageConnection::open(*port, memory));
+  connections.put(*port, service.connection->number(), &service);
+  service.state = State::called;
+  service.socket.say(formats::ControlCall{.pages = settings.pages,
+                                          .requests = settings.most_requests,
+                                          .name = settings.name,
+                                          .provider = service.provider,
+                                          .address = port->address(service.connection->number())});
+  return {};
+}
+
+void Requester::Inside::broken(AskedService& service, const Error& why) {
+  if (service.state == State::called || service.state == State::connecting) ++service.failures;
+  const bool flowed = service.state == State::flowing;
+  service.trouble = base::in_a_line(why);
+  if (flowed || service.said != why.code) {  // it may go on like this
+    base::log_warning("{} {} ({}); it is looked for", service.name, flowed ? "is gone" : "cannot be asked", service.trouble);
+    service.said = why.code;
+  }
+  service.socket.close();
+  service.state = State::away;
+  if (!service.connection) return;
+  connections.remove(service.connection->port(), service.connection->number());
+  service.connection->close();
+  take_done(service);
+  for (Pending& pending : service.pending) {
+    if (pending.state == Pending::State::waiting) {
+      end(service, pending, {.request = pending.request, .service = service_of(pending.request), .outcome = Outcome::lost});
+    }
+    if (pending.state == Pending::State::abandoned) free(service, pending);
+  }
+  service.connection.reset();
+}
+
+void Requester::Inside::flows(AskedService& service) {
+  service.state = State::flowing;
+  service.instance = service.entry->instance;
+  ++service.connections;
+  counters.add(Counter::connections);
+  if (!service.said.empty()) base::log_info("{} is there again", service.name);
+  service.said.clear();
+  service.trouble.clear();
+}
+
+void Requester::Inside::take_events() {
+  ports.poll([&](FabricPort& port, const FabricPort::Event& event) {
+    AskedService* const service = connections.find(port, event.connection);
+    if (service == nullptr) return;
+    auto incoming = service->connection->take(event);
+    if (!incoming) return broken(*service, incoming.error());
+    if (event.what == FabricPort::Event::What::connected) flows(*service);
+    if (!*incoming) return;
+    if (const auto taken = take_reply(*service, *std::move(*incoming)); !taken) broken(*service, taken.error());
+  });
+}
+
+void Requester::Inside::look() {
+  const bool all = now_ns - looked_ns >= kLookNs;
+  if (all) looked_ns = now_ns;
+  for (const auto& one : services) {
+    AskedService& service = *one;
+    if (service.state == State::removed) continue;
+    if (service.state == State::away) {
+      if (service.called_ns == 0 || now_ns - service.called_ns >= kCallNs) call(service);
+      continue;
+    }
+    if (all || (service.connection && service.connection->short_of_credit())) talk(service);
+    if (!service.connection) continue;
+    service.connection->replenish(service.socket);
+    service.connection->send();
+    take_done(service);
+    if (!all) continue;
+    for (Pending& pending : service.pending) {
+      if (pending.state == Pending::State::waiting && now_ns >= pending.deadline_ns) stop(service, pending, Outcome::timed_out);
+    }
+  }
+}
+
+// ---- requests
+
+std::optional<Requester::Request> Requester::Inside::ask(Service number, std::uint16_t kind, MessageParts parts, bool copy,
+                                                         std::chrono::nanoseconds patience) {
+  AskedService& service = *services[number];
+  if (service.state != State::flowing || service.places.empty()) return std::nullopt;
+  const std::uint16_t place = service.places.back();
+  service.places.pop_back();
+  Pending& pending = service.pending[place];
+  pending = {.state = Pending::State::waiting,
+             .keeps_memory = !copy,
+             .request = static_cast<Request>(number) << 48U | static_cast<Request>(++service.drawn) << 16U | place,
+             .deadline_ns = base::steady_now_ns() + static_cast<std::uint64_t>(std::max<std::int64_t>(patience.count(), 0))};
+  OutgoingMessage& out = service.connection->make();
+  std::size_t bytes = 0;
+  for (const auto part : parts) bytes += part.size();
+  if (copy) {
+    out.own.reserve(bytes);
+    for (const auto part : parts) out.own.insert(out.own.end(), part.begin(), part.end());
+    out.parts.emplace_back(out.own);
+  } else {
+    out.parts.assign(parts.begin(), parts.end());
+  }
+  out.head = {.number = pending.request,
+              .type = formats::MessageType::request,
+              .code = kind,
+              .message_bytes = static_cast<std::uint32_t>(bytes)};
+  out.tag = pending.request;
+  pending.out = &out;
+  ++service.under_way;
+  counters.add(Counter::requests);
+  service.connection->queue(out);
+  service.connection->send();
+  return pending.request;
+}
+
+Result<void> Requester::Inside::take_reply(AskedService& service, MessageConnection::Incoming incoming) {
+  using formats::MessageType;
+  const std::uint16_t place = place_of(incoming.head.number);
+  const bool answers = incoming.head.type == MessageType::reply || incoming.head.type == MessageType::refusal;
+  if (!answers || place >= service.pending.size() || service.pending[place].request != incoming.head.number ||
+      service.pending[place].state == Pending::State::free || service.pending[place].state == Pending::State::ended)
+    return std::unexpected(Error{"transport.protocol", "it answered what it was not asked"});
+  Pending& pending = service.pending[place];
+  if (pending.out != nullptr && !pending.out->given)
+    return std::unexpected(Error{"transport.protocol", "it answered before it had the request"});
+  if (pending.state == Pending::State::abandoned) {
+    if (incoming.head.type == MessageType::reply) counters.add(Counter::late_replies);
+    free(service, pending);
+    return {};
+  }
+  Reply reply{.request = pending.request,
+              .service = service_of(pending.request),
+              .outcome = incoming.head.type == MessageType::reply ? Outcome::answered : Outcome::refused,
+              .status = incoming.head.code,
+              .message = std::move(incoming.message)};
+  counters.add(Counter::reply_bytes, incoming.head.message_bytes);
+  end(service, pending, std::move(reply));
+  return {};
+}
+
+// Nobody waits for it any more. The service is told, if it has the request, and answers all the same: until then the place is taken.
+void Requester::Inside::stop(AskedService& service, Pending& pending, Outcome outcome) {
+  Reply reply{.request = pending.request, .service = service_of(pending.request), .outcome = outcome};
+  if (pending.out != nullptr && !pending.out->given) {
+    service.connection->give_up(*pending.out);
+    end(service, pending, std::move(reply));
+    return take_done(service);
+  }
+  OutgoingMessage& cancel = service.connection->make();
+  cancel.head = {.number = pending.request, .type = formats::MessageType::cancel};
+  service.connection->queue(cancel);
+  counters.add(outcome == Outcome::timed_out ? Counter::timed_out : Counter::cancelled);
+  pending.state = Pending::State::abandoned;
+  pending.end = std::move(reply);
+  if (pending.out == nullptr || !pending.keeps_memory) ended.push_back(std::exchange(pending.end, {}));
+}
+
+void Requester::Inside::end(AskedService& service, Pending& pending, Reply reply) {
+  switch (reply.outcome) {
+    case Outcome::answered: counters.add(Counter::replies); break;
+    case Outcome::refused: counters.add(Counter::refused); break;
+    case Outcome::timed_out: counters.add(Counter::timed_out); break;
+    case Outcome::cancelled: counters.add(Counter::cancelled); break;
+    case Outcome::lost: counters.add(Counter::lost); break;
+  }
+  pending.end = std::move(reply);
+  pending.state = Pending::State::ended;
+  if (pending.out == nullptr || !pending.keeps_memory) tell(service, pending);
+}
+
+void Requester::Inside::tell(AskedService& service, Pending& pending) {
+  ended.push_back(std::move(pending.end));
+  free(service, pending);
+}
+
+void Requester::Inside::free(AskedService& service, Pending& pending) {
+  if (pending.state == Pending::State::abandoned && pending.end.request != 0) ended.push_back(std::move(pending.end));
+  const std::uint16_t place = place_of(pending.request);
+  pending = {};
+  service.places.push_back(place);
+  --service.under_way;
+}
+
+// Requests whose memory the network has no more of.
+void Requester::Inside::take_done(AskedService& service) {
+  service.connection->take_done([&](OutgoingMessage& out) {
+    if (out.head.type != formats::MessageType::request) return;
+    Pending& pending = service.pending[place_of(out.tag)];
+    if (pending.request != out.tag) return;  // it was copied, and has been answered already
+    pending.out = nullptr;
+    if (pending.state == Pending::State::ended) {
+      tell(service, pending);
+    } else if (pending.state == Pending::State::abandoned && pending.end.request != 0) {
+      ended.push_back(std::exchange(pending.end, {}));
+    }
+  });
+}
+
+// ---- what others call
+
+Requester::Requester(RequesterSettings settings) : inside_(std::make_unique<Inside>(std::move(settings))) {}
+
+Requester::~Requester() = default;
+
+Requester::Service Requester::add(std::string name) {
+  auto service = std::make_unique<AskedService>();
+  service->name = std::move(name);
+  service->pending.resize(inside_->settings.most_requests);
+  for (std::uint32_t place = inside_->settings.most_requests; place-- > 0;)
+    service->places.push_back(static_cast<std::uint16_t>(place));
+  inside_->services.push_back(std::move(service));
+  return static_cast<Service>(inside_->services.size() - 1);
+}
+
+void Requester::remove(Service service) {
+  AskedService& of = *inside_->services[service];
+  if (of.state == AskedService::State::removed) return;
+  if (of.state != AskedService::State::away) {
+    of.said = "transport.closed";  // nothing is to be said
+    of.state = AskedService::State::called;
+    inside_->broken(of, {"transport.closed", "it is not asked any more"});
+  }
+  of.state = AskedService::State::removed;
+}
+
+bool Requester::connected(Service service) const { return inside_->services[service]->state == AskedService::State::flowing; }
+std::uint64_t Requester::instance(Service service) const { return inside_->services[service]->instance; }
+std::uint64_t Requester::connections(Service service) const { return inside_->services[service]->connections; }
+const std::string& Requester::trouble(Service service) const { return inside_->services[service]->trouble; }
+std::size_t Requester::under_way(Service service) const { return inside_->services[service]->under_way; }
+
+std::optional<Requester::Request> Requester::ask(Service service, std::uint16_t kind, std::span<const std::byte> request,
+                                                 std::chrono::nanoseconds patience) {
+  if (request.size() > kMostCopied) return std::nullopt;
+  return inside_->ask(service, kind, {&request, 1}, true, patience);
+}
+
+std::optional<Requester::Request> Requester::ask(Service service, std::uint16_t kind, MessageParts parts,
+                                                 std::chrono::nanoseconds patience) {
+  return inside_->ask(service, kind, parts, false, patience);
+}
+
+void Requester::cancel(Request request) {
+  const Service number = service_of(request);
+  if (number >= inside_->services.size()) return;
+  AskedService& service = *inside_->services[number];
+  if (place_of(request) >= service.pending.size()) return;
+  AskedService::Pending& pending = service.pending[place_of(request)];
+  if (pending.request != request || pending.state != AskedService::Pending::State::waiting) return;
+  inside_->stop(service, pending, Outcome::cancelled);
+}
+
+void Requester::poll(std::uint64_t now_ns, std::vector<Reply>& ended) {
+  inside_->now_ns = now_ns;
+  inside_->take_events();
+  inside_->look();
+  std::ranges::move(inside_->ended, std::back_inserter(ended));
+  inside_->ended.clear();
+}
+
+std::vector<NamedCounter> Requester::counters() const {
+  return base::named_counters(inside_->counters, kRequesterCounters, [](Counter) { return true; });
+}
+
+}  // namespace rodeo::transport

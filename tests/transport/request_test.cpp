@@ -1,0 +1,324 @@
+// Requests and replies between a Requester and a Replier, over tcp, in one thread.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/named_counters.h"
+#include "formats/temporary_directory.h"
+#include "transport/replier.h"
+#include "transport/requester.h"
+
+namespace rodeo::transport {
+namespace {
+
+using namespace std::chrono_literals;
+using Bytes = std::vector<std::byte>;
+
+Bytes pattern(std::size_t bytes, unsigned seed) {
+  Bytes made(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<std::byte>(i * 31 + seed + i / 251);
+  return made;
+}
+
+Bytes whole(const ReceivedMessage& message) {
+  Bytes bytes(message.bytes());
+  message.copy_to(bytes.data());
+  return bytes;
+}
+
+/// Remembers which memory was let go.
+class Owner final : public ReplyOwner {
+ public:
+  void sent(std::uint64_t tag) noexcept override { tags.push_back(tag); }
+  std::vector<std::uint64_t> tags;
+};
+
+class Requests : public testing::Test {
+ protected:
+  Requests() { start(); }
+
+  void start(ReplierSettings settings = {}) {
+    settings.name = "echo";
+    settings.service = "test";
+    settings.bus = bus_.file("bus");
+    if (settings.page_bytes == 64U << 10) settings.page_bytes = 4096;
+    settings.pages = 8;
+    replier_.emplace(std::move(settings));
+  }
+
+  Requester::Service connect(RequesterSettings settings = {}) {
+    settings.name = "asker";
+    settings.bus = bus_.file("bus");
+    settings.pages = 8;
+    requester_.emplace(std::move(settings));
+    const auto service = requester_->add("echo");
+    EXPECT_TRUE(until([&] { return requester_->connected(service); })) << requester_->trouble(service);
+    return service;
+  }
+
+  void poll() {
+    const std::uint64_t now = base::steady_now_ns() + skipped_ns_;
+    if (requester_) requester_->poll(now, ended_);
+    if (!replier_) return;
+    const std::size_t had = asked_.size();
+    replier_->poll(now, asked_, dropped_);
+    if (!answers_) return;
+    for (std::size_t i = had; i < asked_.size(); ++i) echo(asked_[i]);
+    asked_.clear();
+  }
+  void echo(const Replier::Request& request) {
+    const Bytes bytes = whole(request.message);
+    const std::span<const std::byte> part = bytes;
+    replier_->reply(request.client, request.number, request.kind, {&part, 1});
+  }
+  bool until(const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      poll();
+    }
+    return true;
+  }
+  std::uint64_t counter(const std::vector<NamedCounter>& counters, std::string_view name) {
+    return base::counter_value(counters, name, 999'999);
+  }
+  void expect_books() {
+    const auto asked = requester_->counters();
+    EXPECT_EQ(counter(asked, "requests"), counter(asked, "replies") + counter(asked, "refused") + counter(asked, "timed_out") +
+                                              counter(asked, "cancelled") + counter(asked, "lost"));
+  }
+
+  test::TemporaryDirectory bus_;
+  std::optional<Replier> replier_;
+  std::optional<Requester> requester_;
+  std::vector<Requester::Reply> ended_;
+  std::vector<Replier::Request> asked_;
+  std::vector<Replier::Dropped> dropped_;
+  bool answers_ = true;
+  std::uint64_t skipped_ns_ = 0;
+};
+
+TEST_F(Requests, EachIsAnsweredOnceWithWhatItSaid) {
+  const auto service = connect();
+  std::vector<Bytes> sent;
+  std::size_t next = 0;
+  constexpr std::size_t kAll = 3000;
+  std::vector<std::size_t> of_request;
+  ASSERT_TRUE(until([&] {
+    for (; next < kAll && ended_.size() + 100 > next; ++next) {
+      sent.push_back(pattern(next % 900, static_cast<unsigned>(next)));
+      if (!requester_->ask(service, static_cast<std::uint16_t>(next), sent.back(), 60s)) {
+        sent.pop_back();
+        break;
+      }
+    }
+    return ended_.size() == kAll;
+  })) << ended_.size();
+  for (std::size_t i = 0; i < kAll; ++i) {
+    ASSERT_EQ(ended_[i].outcome, Requester::Outcome::answered);
+    ASSERT_EQ(ended_[i].status, static_cast<std::uint16_t>(i));
+    ASSERT_EQ(whole(ended_[i].message), sent[i]) << i;
+  }
+  expect_books();
+  ended_.clear();
+}
+
+TEST_F(Requests, MessagesOfManyPartsAndPagesArriveAsTheyWere) {
+  const auto service = connect();
+  for (const std::size_t part_bytes : {1UL, 255UL, 256UL, 300UL, 4072UL, 5000UL, 100'000UL}) {
+    std::vector<Bytes> parts;
+    std::vector<std::span<const std::byte>> list;
+    Bytes expected;
+    for (unsigned i = 0; i < 9; ++i) {
+      parts.push_back(pattern(i % 3 == 1 ? 40 : i == 5 ? 0 : part_bytes, i));
+      expected.insert(expected.end(), parts.back().begin(), parts.back().end());
+    }
+    for (const Bytes& part : parts) list.emplace_back(part);
+    ASSERT_TRUE(requester_->ask(service, 1, MessageParts(list), 60s));
+    ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+    ASSERT_EQ(ended_[0].outcome, Requester::Outcome::answered);
+    EXPECT_EQ(whole(ended_[0].message), expected) << part_bytes;
+    ended_.clear();
+  }
+  expect_books();
+}
+
+TEST_F(Requests, MemoryOfAReplyIsLetGoOnceItHasGone) {
+  const auto service = connect();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 7, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  Owner owner;
+  const Bytes memory = pattern(50'000, 3);
+  const std::array<std::span<const std::byte>, 2> parts{std::span(memory).first(20'000), std::span(memory).subspan(20'000)};
+  replier_->reply(asked_[0].client, asked_[0].number, 0, parts, &owner, 42);
+  ASSERT_TRUE(until([&] { return !ended_.empty() && !owner.tags.empty(); }));
+  EXPECT_EQ(owner.tags, std::vector<std::uint64_t>{42});
+  EXPECT_EQ(whole(ended_[0].message), memory);
+  // A reply that nobody waits for lets go at once.
+  replier_->reply(asked_[0].client, asked_[0].number, 0, parts, &owner, 43);
+  EXPECT_EQ(owner.tags, (std::vector<std::uint64_t>{42, 43}));
+  EXPECT_EQ(counter(replier_->counters(), "copied_bytes"), 0U);
+}
+
+TEST_F(Requests, WhatIsKeptStopsNothing) {
+  const auto service = connect();
+  std::vector<Requester::Reply> kept;
+  for (unsigned i = 0; i < 40; ++i) {  // eight pages there are
+    ASSERT_TRUE(requester_->ask(service, 1, pattern(3000, i), 60s));
+    ASSERT_TRUE(until([&] { return !ended_.empty(); })) << i;
+    kept.push_back(std::move(ended_[0]));
+    ended_.clear();
+  }
+  for (unsigned i = 0; i < 40; ++i) EXPECT_EQ(whole(kept[i].message), pattern(3000, i)) << i;
+}
+
+TEST_F(Requests, WhoDoesNotAnswerInTimeIsNotWaitedForAndAnswersLate) {
+  const auto service = connect();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 10s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  skipped_ns_ = 20'000'000'000;
+  ASSERT_TRUE(until([&] { return !ended_.empty() && !dropped_.empty(); }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::timed_out);
+  EXPECT_EQ(dropped_[0].number, asked_[0].number);
+  ASSERT_TRUE(until([&] { return requester_->under_way(service) == 0; }));
+  echo(asked_[0]);  // harmless
+  EXPECT_EQ(counter(replier_->counters(), "unwanted_replies"), 1U);
+  expect_books();
+  EXPECT_EQ(ended_.size(), 1U);
+}
+
+TEST_F(Requests, ACancelledOneEndsOnce) {
+  const auto service = connect();
+  answers_ = false;
+  const auto request = requester_->ask(service, 1, pattern(10, 0), 60s);
+  ASSERT_TRUE(request);
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  echo(asked_[0]);  // at the same time
+  requester_->cancel(*request);
+  ASSERT_TRUE(until([&] { return requester_->under_way(service) == 0; }));
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::cancelled);
+  EXPECT_EQ(counter(requester_->counters(), "late_replies"), 1U);
+  requester_->cancel(*request);
+  poll();
+  EXPECT_EQ(ended_.size(), 1U);
+  expect_books();
+}
+
+TEST_F(Requests, ThoseOfAServiceThatGoesAreLostAndTheNextIsFound) {
+  const auto service = connect();
+  const std::uint64_t instance = requester_->instance(service);
+  answers_ = false;
+  const Bytes large = pattern(60'000, 1);
+  const std::span<const std::byte> part = large;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(requester_->ask(service, 2, MessageParts(&part, 1), 60s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  asked_.clear();
+  replier_.reset();
+  ASSERT_TRUE(until([&] { return ended_.size() == 2; }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::lost);
+  EXPECT_EQ(ended_[1].outcome, Requester::Outcome::lost);
+  EXPECT_FALSE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ended_.clear();
+  start();
+  answers_ = true;
+  ASSERT_TRUE(until([&] { return requester_->connected(service); }));
+  EXPECT_NE(requester_->instance(service), instance);
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 5), 60s));
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_EQ(whole(ended_[0].message), pattern(10, 5));
+  expect_books();
+}
+
+TEST_F(Requests, ThoseOfARequesterThatGoesAreDropped) {
+  const auto service = connect();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  requester_.reset();
+  ASSERT_TRUE(until([&] { return !dropped_.empty(); }));
+  EXPECT_EQ(dropped_[0].client, asked_[0].client);
+  EXPECT_TRUE(replier_->client_name(asked_[0].client).empty());
+  Owner owner;
+  const Bytes bytes = pattern(10, 0);
+  const std::span<const std::byte> part = bytes;
+  replier_->reply(asked_[0].client, asked_[0].number, 0, {&part, 1}, &owner, 1);
+  EXPECT_EQ(owner.tags.size(), 1U);
+}
+
+TEST_F(Requests, ARefusalIsNoReply) {
+  const auto service = connect();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  replier_->refuse(asked_[0].client, asked_[0].number, 17);
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::refused);
+  EXPECT_EQ(ended_[0].status, 17);
+}
+
+TEST_F(Requests, NoMoreAreUnderWayThanMayBe) {
+  const auto service = connect({.name = {}, .most_requests = 3});
+  answers_ = false;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  EXPECT_FALSE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return asked_.size() == 3; }));
+  echo(asked_[0]);
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+}
+
+TEST_F(Requests, WhoAsksMoreThanAServiceTakesIsRefusedByName) {
+  replier_.reset();
+  start({.name = {}, .service = {}, .bus = {}, .most_requests = 10});
+  RequesterSettings settings;
+  settings.name = "greedy";
+  settings.bus = bus_.file("bus");
+  requester_.emplace(settings);
+  const auto service = requester_->add("echo");
+  ASSERT_TRUE(until([&] { return requester_->trouble(service).find("takes 1 to 10 requests") != std::string::npos; }))
+      << requester_->trouble(service);
+}
+
+TEST_F(Requests, AMessageThatIsTooLargeEndsTheConnectionAndHarmsNobodyElse) {
+  replier_.reset();
+  start({.name = {}, .service = {}, .bus = {}, .most_request_bytes = 1000});
+  const auto service = connect();
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(1001, 0), 60s));
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::lost);
+  EXPECT_EQ(counter(replier_->counters(), "refused_peers"), 1U);
+  ended_.clear();
+  ASSERT_TRUE(until([&] { return requester_->connected(service); }));
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(1000, 0), 60s));
+  ASSERT_TRUE(until([&] { return !ended_.empty(); }));
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::answered);
+}
+
+TEST_F(Requests, OneThatIsNotAskedAnyMoreIsNotCalledAgain) {
+  const auto service = connect();
+  answers_ = false;
+  ASSERT_TRUE(requester_->ask(service, 1, pattern(10, 0), 60s));
+  ASSERT_TRUE(until([&] { return !asked_.empty(); }));
+  requester_->remove(service);
+  poll();
+  ASSERT_EQ(ended_.size(), 1U);
+  EXPECT_EQ(ended_[0].outcome, Requester::Outcome::lost);
+  ASSERT_TRUE(until([&] { return !dropped_.empty(); }));
+  EXPECT_FALSE(requester_->connected(service));
+}
+
+}  // namespace
+}  // namespace rodeo::transport
