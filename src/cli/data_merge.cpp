@@ -24,14 +24,14 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-// "events in 600 = merged_in 598 + duplicate_events 1 + damaged_events 1"
+// "events_in 600 = merged_in 598 + duplicate_events 1 + contradicting_events 0 + damaged_events 1"
 std::string sum_text(const MergeReport& report) {
   const auto text = [&](MergeCounter counter) {
     return fmt::format("{} {}", kMergeCounters[static_cast<std::size_t>(counter)].name, grouped(report.count(counter)));
   };
-  return fmt::format("{} = {} + {} + {}{}", text(MergeCounter::events_in), text(MergeCounter::merged_in),
-                     text(MergeCounter::duplicate_events), text(MergeCounter::damaged_events),
-                     report.adds_up() ? "" : ": this does NOT add up");
+  return fmt::format("{} = {} + {} + {} + {}{}", text(MergeCounter::events_in), text(MergeCounter::merged_in),
+                     text(MergeCounter::duplicate_events), text(MergeCounter::contradicting_events),
+                     text(MergeCounter::damaged_events), report.adds_up() ? "" : ": this does NOT add up");
 }
 
 Json json_of(const MergeReport& report) {
@@ -91,6 +91,8 @@ Result<ExitCode> merge(const Options& options) {
       print_note(fmt::format("{}: file {} of its sequence was not named", writer.name, number));
   }
   for (const std::string& text : report->named) print_note(text);
+  if (report->named_total > report->named.size())
+    print_note(fmt::format("… and {} more", grouped(report->named_total - report->named.size())));
   if (options.format == OutputFormat::table) print_for_people(*report);
   if (options.format == OutputFormat::json) print(json_of(*report).dump() + "\n");
   if (options.format == OutputFormat::csv) print_csv({json_of(*report)});
