@@ -74,7 +74,8 @@ Result<ExitCode> merge(const Options& options) {
     return value_error("--window is 1 to 10 000 000 events", "leave it out: 1000");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
     return value_error("--max-events is at least 1", "leave it out: no limit");
-  MergeSettings settings{.files = options.files,
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  MergeSettings settings{.files = files,
                          .output = DerivedTarget::of(options.output),
                          .window = options.window,
                          .max_bytes = options.max_size.value_or(0),
@@ -127,7 +128,8 @@ void add_data_merge(Command& data) {
                "makes merged._0001.data: fragments of one event in one event");
   verb.example("rodeo data merge *.data --output merged --max-size 2GB -o json",
                "in files of at most 2 GB, with every count");
-  verb.option("FILE", options->files, "Closed event files of one run, in any order").required();
+  verb.option("FILE", options->files, "Closed event files of one run, in any order; patterns too, in quotation marks")
+      .required();
   verb.option("--output", options->output, "The new files: NAME._0001.data and so on; must not exist")
       .value_name("NAME")
       .required();
