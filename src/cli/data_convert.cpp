@@ -147,18 +147,17 @@ Result<ExitCode> convert(const Options& options) {
                        "end it with .h5 or .root, or say --to hdf5|root");
   if (to == "data") return back(options);
   if (options.compression > 9) return value_error("--compression is 0 to 9", "leave it out: 4");
-  RODEO_TRY(refuse_other_files(options.files));
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  RODEO_TRY(refuse_other_files(files));
   std::vector<std::string> arguments{options.output};
   if (to == "hdf5") arguments.push_back(std::to_string(options.compression));
-  arguments.insert(arguments.end(), options.files.begin(), options.files.end());
-  return run_python(to == "hdf5" ? "rodeo.data_tools.hdf5" : "rodeo.data_tools.root", arguments);
+  return run_python_on(files, to == "hdf5" ? "rodeo.data_tools.hdf5" : "rodeo.data_tools.root", arguments);
 }
 
 Result<ExitCode> plot(const Options& options) {
-  RODEO_TRY(refuse_other_files(options.files));
-  std::vector<std::string> arguments{options.output};
-  arguments.insert(arguments.end(), options.files.begin(), options.files.end());
-  return run_python("rodeo.data_tools.plot", arguments);
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  RODEO_TRY(refuse_other_files(files));
+  return run_python_on(files, "rodeo.data_tools.plot", {options.output});
 }
 
 }  // namespace

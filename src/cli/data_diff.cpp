@@ -25,8 +25,8 @@ struct Options {
 constexpr std::uint64_t kListedByDefault = 20;
 
 Cell number_or_nothing(std::optional<std::uint32_t> number) { return number ? Cell(*number) : Cell(Json(), "-"); }
-Cell offset_or_nothing(std::optional<std::uint32_t> number, std::uint64_t event, std::uint64_t within) {
-  return number ? Cell(event + within) : Cell(Json(), "-");
+Cell offset_or_nothing(const std::string& what, std::uint64_t event, std::uint64_t within) {
+  return what.empty() ? Cell(Json(), "-") : Cell(event + within);
 }
 
 Table difference_table() {
@@ -52,8 +52,8 @@ void add(Table& table, const FileDifference& one) {
   table.add_row({one.l1id ? Cell(one.l1id->value, fmt::format("{:#010x}", one.l1id->value)) : Cell(Json(), "-"),
                  number_or_nothing(one.left_number), number_or_nothing(one.right_number), one.what.where, one.what.field,
                  text_or_nothing(one.what.left), text_or_nothing(one.what.right),
-                 offset_or_nothing(one.left_number, one.left_offset, one.what.left_offset),
-                 offset_or_nothing(one.right_number, one.right_offset, one.what.right_offset)});
+                 offset_or_nothing(one.left_number ? one.what.left : "", one.left_offset, one.what.left_offset),
+                 offset_or_nothing(one.right_number ? one.what.right : "", one.right_offset, one.what.right_offset)});
 }
 
 Result<ExitCode> diff(const Options& options) {

@@ -115,8 +115,9 @@ void print_for_people(const FilterReport& report) {
 Result<ExitCode> filter(const Options& options) {
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
     return value_error("--max-events is at least 1", "leave it out: no limit");
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
   const EventFilter conditions = RODEO_TRY(filter_of(options));
-  FilterSettings settings{.files = options.files,
+  FilterSettings settings{.files = files,
                           .filter = conditions,
                           .output = DerivedTarget::of(options.output),
                           .by_stream = options.split == "stream",
@@ -124,11 +125,11 @@ Result<ExitCode> filter(const Options& options) {
                           .max_events = static_cast<std::uint32_t>(options.max_events.value_or(0)),
                           .says = words_of(options)};
   std::uint64_t bytes = 0;
-  for (const std::string& path : options.files) bytes += RODEO_TRY(EventFileWalk::open(path)).bytes();
+  for (const std::string& path : files) bytes += RODEO_TRY(EventFileWalk::open(path)).bytes();
   const process::StopSignals signals;
   std::optional<PythonJudge> judge;
   if (options.python) {
-    judge = RODEO_TRY(PythonJudge::start(*options.python, options.files));
+    judge = RODEO_TRY(PythonJudge::start(*options.python, files));
     settings.wants = [&](const WalkedEvent&) { return judge->next(); };
   }
   std::optional<ProgressLine> line(std::in_place, "filtering", bytes);

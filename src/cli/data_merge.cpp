@@ -24,14 +24,14 @@ struct Options {
   OutputFormat format = OutputFormat::table;
 };
 
-// "events in 600 = merged_in 598 + duplicate_events 1 + damaged_events 1"
+// "events_in 600 = merged_in 598 + duplicate_events 1 + contradicting_events 0 + damaged_events 1"
 std::string sum_text(const MergeReport& report) {
   const auto text = [&](MergeCounter counter) {
     return fmt::format("{} {}", kMergeCounters[static_cast<std::size_t>(counter)].name, grouped(report.count(counter)));
   };
-  return fmt::format("{} = {} + {} + {}{}", text(MergeCounter::events_in), text(MergeCounter::merged_in),
-                     text(MergeCounter::duplicate_events), text(MergeCounter::damaged_events),
-                     report.adds_up() ? "" : ": this does NOT add up");
+  return fmt::format("{} = {} + {} + {} + {}{}", text(MergeCounter::events_in), text(MergeCounter::merged_in),
+                     text(MergeCounter::duplicate_events), text(MergeCounter::contradicting_events),
+                     text(MergeCounter::damaged_events), report.adds_up() ? "" : ": this does NOT add up");
 }
 
 Json json_of(const MergeReport& report) {
@@ -74,7 +74,8 @@ Result<ExitCode> merge(const Options& options) {
     return value_error("--window is 1 to 10 000 000 events", "leave it out: 1000");
   if (options.max_events.value_or(1) < 1 || options.max_events.value_or(1) > 0xffffffffU)
     return value_error("--max-events is at least 1", "leave it out: no limit");
-  MergeSettings settings{.files = options.files,
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  MergeSettings settings{.files = files,
                          .output = DerivedTarget::of(options.output),
                          .window = options.window,
                          .max_bytes = options.max_size.value_or(0),
@@ -91,6 +92,8 @@ Result<ExitCode> merge(const Options& options) {
       print_note(fmt::format("{}: file {} of its sequence was not named", writer.name, number));
   }
   for (const std::string& text : report->named) print_note(text);
+  if (report->named_total > report->named.size())
+    print_note(fmt::format("… and {} more", grouped(report->named_total - report->named.size())));
   if (options.format == OutputFormat::table) print_for_people(*report);
   if (options.format == OutputFormat::json) print(json_of(*report).dump() + "\n");
   if (options.format == OutputFormat::csv) print_csv({json_of(*report)});
@@ -125,7 +128,8 @@ void add_data_merge(Command& data) {
                "makes merged._0001.data: fragments of one event in one event");
   verb.example("rodeo data merge *.data --output merged --max-size 2GB -o json",
                "in files of at most 2 GB, with every count");
-  verb.option("FILE", options->files, "Closed event files of one run, in any order").required();
+  verb.option("FILE", options->files, "Closed event files of one run, in any order; patterns too, in quotation marks")
+      .required();
   verb.option("--output", options->output, "The new files: NAME._0001.data and so on; must not exist")
       .value_name("NAME")
       .required();

@@ -33,6 +33,11 @@ void ProgressLine::advance(std::uint64_t bytes) {
       [&] { return line(seconds, done); });
 }
 
+void ProgressLine::clear() {
+  const std::lock_guard lock(mutex_);
+  view_.finish();
+}
+
 void ProgressLine::say(std::string also) {
   const std::lock_guard lock(mutex_);
   also_ = std::move(also);

@@ -25,6 +25,9 @@ class ProgressLine {
     return [this](std::uint64_t bytes) { advance(bytes); };
   }
 
+  /// Takes the line off the screen, before something else is printed; advance() brings it back.
+  void clear();
+
   /// What else there is to say, behind the bytes: "12 000 events".
   void say(std::string also);
 

@@ -55,7 +55,7 @@ std::vector<std::pair<std::string, std::uint64_t>> oddities_of(const RecordingIn
   return oddities;
 }
 
-Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads) {
+Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
   outcome.path = file.path;
@@ -63,8 +63,7 @@ Outcome check(const DataFile& file, std::uint64_t seed, unsigned threads) {
   outcome.bytes = file.bytes().size();
   if (file.kind == FileKind::event_file) {
     outcome.kind = "event_file";
-    ProgressLine line("verifying " + file.path, file.bytes().size(), 2);  // its bytes, and its events
-    outcome.events = verify_event_file(file.bytes(), {.threads = threads, .progress = line.told()});
+    outcome.events = verify_event_file(file.bytes(), {.threads = threads, .progress = progress});
     outcome.findings = outcome.events->findings;
     outcome.unprotected = outcome.events->unprotected();
   } else if (file.kind == FileKind::block_recording) {
@@ -265,14 +264,20 @@ Result<ExitCode> verify(const Options& options) {
   Json list = Json::array();
   std::size_t sound = 0;
   std::size_t passed_over = 0;
-  auto outcome = for_each_file(options.files, [&](const std::string& path) -> Result<ExitCode> {
+  const std::vector<std::string> files = RODEO_TRY(expanded(options.files));
+  ProgressLine line("verifying", bytes_of(files), 2);  // their bytes, and their events
+  auto outcome = for_each_file(files, [&](const std::string& path) -> Result<ExitCode> {
+    line.clear();
     if (readout::is_run_record(path)) {
       print_note(path + " is the record of a run, which has no checksum: passed over");
       ++passed_over;
       return ExitCode::done;
     }
     const auto file = RODEO_TRY(open_any_file(path));
-    const Outcome one = check(file, options.seed, threads);
+    line.say(path);
+    const Outcome one = check(file, options.seed, threads, line.told());
+    if (file.kind != FileKind::event_file) line.advance(2 * one.bytes);
+    line.clear();
     RODEO_TRY(file.mapped.check());
     sound += one.sound ? 1 : 0;
     Json json = json_of(one);
@@ -288,8 +293,8 @@ Result<ExitCode> verify(const Options& options) {
   });
   if (options.format == OutputFormat::json) print(list.dump() + "\n");
   if (options.format == OutputFormat::csv) table.print(OutputFormat::csv);
-  if (options.format == OutputFormat::table && options.files.size() > 1) {
-    print(fmt::format("{} of {} sound\n", sound, counted(options.files.size() - passed_over, "file")));
+  if (options.format == OutputFormat::table && files.size() > 1) {
+    print(fmt::format("{} of {} sound\n", sound, counted(files.size() - passed_over, "file")));
   }
   return outcome;
 }

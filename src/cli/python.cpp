@@ -1,17 +1,23 @@
 #include "cli/python.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/log.h"
 #include "cli/program.h"
 #include "cli/revision.h"
+#include "process/stop_signals.h"
 
 namespace rodeo::cli {
 
@@ -49,6 +55,12 @@ Result<std::vector<std::string>> python_command(const std::string& module, const
   return command;
 }
 
+Result<ExitCode> status_of(int ended, const std::string& module) {
+  if (ended >= 0 && ended <= 7) return static_cast<ExitCode>(ended);
+  if (ended == 130) return ExitCode::failed;  // it has said so
+  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", python_interpreter(), ended), module, kNext});
+}
+
 }  // namespace
 
 std::optional<std::filesystem::path> python_package() {
@@ -72,9 +84,33 @@ Result<ExitCode> run_python(const std::string& module, const std::vector<std::st
   const auto command = RODEO_TRY(python_command(module, arguments));
   const auto ended = run_program(command);
   if (!ended) return std::unexpected(Error{"cli.python", ended.error().what, "", kNext});
-  if (*ended >= 0 && *ended <= 7) return static_cast<ExitCode>(*ended);
-  if (*ended == 130) return ExitCode::failed;  // it has said so
-  return std::unexpected(Error{"cli.python", fmt::format("{} ended with {}", command[0], *ended), module, kNext});
+  return status_of(*ended, module);
+}
+
+Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names) {
+  base::UniqueFd memory(::memfd_create("names", MFD_CLOEXEC));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : std::string(1, '\0')) + name;
+  for (std::size_t at = 0; memory && at < text.size();) {
+    const ssize_t n = ::write(memory.get(), text.data() + at, text.size() - at);
+    if (n <= 0) memory = base::UniqueFd();
+    at += static_cast<std::size_t>(std::max<ssize_t>(n, 0));
+  }
+  if (memory && ::lseek(memory.get(), 0, SEEK_SET) == 0) return memory;
+  return std::unexpected(Error{"cli.python", fmt::format("cannot keep names in memory: {}", std::strerror(errno))});
+}
+
+Result<ExitCode> run_python_on(const std::vector<std::string>& names, const std::string& module,
+                               const std::vector<std::string>& arguments) {
+  const base::UniqueFd memory = RODEO_TRY(names_in_memory(names));
+  // On a terminal, Ctrl-C is the child's, too: it tidies up, and its end is ours.
+  const process::StopSignals signals;
+  auto child = RODEO_TRY(start_python(module, arguments, memory.get(), -1));
+  bool told = false;
+  while (true) {
+    if (const auto ended = child.wait(std::chrono::milliseconds(100))) return status_of(*ended, module);
+    if (signals.stop_requested() && !std::exchange(told, true)) child.signal(SIGTERM);
+  }
 }
 
 Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,

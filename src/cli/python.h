@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/child_process.h"
+#include "base/fd_socket.h"
 #include "cli/command.h"
 
 namespace rodeo::cli {
@@ -29,6 +30,13 @@ Result<std::vector<std::string>> python_words();
 /// cli.python.
 Result<base::ChildProcess> start_python(const std::string& module, const std::vector<std::string>& arguments, int in,
                                         int out);
+
+/// Names as the stdin of a Python process, each behind a NUL but the first: there may be more of them than a command line takes. Error cli.python.
+Result<base::UniqueFd> names_in_memory(const std::vector<std::string>& names);
+
+/// run_python() with such a stdin.
+Result<ExitCode> run_python_on(const std::vector<std::string>& names, const std::string& module,
+                               const std::vector<std::string>& arguments);
 
 /// Becomes `python -B -m MODULE ARGUMENTS...`: the same process, so that signals and exit status are Python's. Comes back only with an error: cli.python.
 Error become_python(const std::string& module, const std::vector<std::string>& arguments);

@@ -23,9 +23,8 @@ Result<PythonJudge> PythonJudge::start(const std::string& function, const std::v
     return std::unexpected(Error{"cli.python", std::string("cannot make a pipe: ") + std::strerror(errno)});
   base::UniqueFd answers(ends[0]);
   const base::UniqueFd said(ends[1]);
-  std::vector<std::string> arguments{function};
-  arguments.insert(arguments.end(), files.begin(), files.end());
-  auto process = RODEO_TRY(start_python("rodeo.data_tools.judge", arguments, -1, said.get()));
+  const base::UniqueFd names = RODEO_TRY(names_in_memory(files));
+  auto process = RODEO_TRY(start_python("rodeo.data_tools.judge", {function}, names.get(), said.get()));
   return PythonJudge(std::move(process), std::move(answers));
 }
 

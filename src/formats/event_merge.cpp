@@ -75,8 +75,9 @@ MergedPieces EventMerger::merge(std::span<const EventPiece> pieces, bool whole) 
   for (const Rob& rob : robs_) wanted.erase(rob.source_id);
   merged.missing.assign(wanted.begin(), wanted.end());
   const std::vector<std::uint32_t> status = status_words(pieces, merged, whole);
-  const bool as_it_is = pieces.size() - merged.repeated.size() == 1 && merged.repeated_robs.empty() &&
-                        merged.contradicting_robs.empty() && status == pieces.front().event.status.to_vector();
+  const bool as_it_is = pieces.size() == 1 + merged.repeated.size() + merged.contradicting.size() &&
+                        merged.repeated_robs.empty() && merged.contradicting_robs.empty() &&
+                        status == pieces.front().event.status.to_vector();
   if (as_it_is) {
     merged.bytes = pieces.front().event.words.bytes();
     return merged;
@@ -91,6 +92,7 @@ void EventMerger::collect(std::span<const EventPiece> pieces, MergedPieces& merg
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     std::size_t brought = 0;
     std::size_t had = 0;
+    const std::size_t contradicted = merged.contradicting_robs.size();
     (void)for_each_rob(pieces[i].robs, [&](const RobView& rob, std::size_t) {
       ++had;
       const auto same = std::ranges::find(robs_, rob.source_id, &Rob::source_id);
@@ -101,7 +103,8 @@ void EventMerger::collect(std::span<const EventPiece> pieces, MergedPieces& merg
         (same_bytes(same->words, rob.words) ? merged.repeated_robs : merged.contradicting_robs).push_back(rob.source_id);
       }
     });
-    if (i > 0 && brought == 0 && had > 0) merged.repeated.push_back(i);
+    if (i == 0 || brought > 0 || had == 0) continue;
+    (contradicted == merged.contradicting_robs.size() ? merged.repeated : merged.contradicting).push_back(i);
   }
   std::ranges::stable_sort(robs_, {}, &Rob::source_id);
 }

@@ -22,7 +22,8 @@ struct EventPiece {
 /// What became of the pieces of one event.
 struct MergedPieces {
   std::span<const std::byte> bytes;          ///< the event; valid until the next
-  std::vector<std::size_t> repeated;         ///< pieces of which every ROB was there already
+  std::vector<std::size_t> repeated;         ///< pieces of which every ROB was there already, with the same bytes
+  std::vector<std::size_t> contradicting;    ///< likewise, some of them with other bytes
   std::vector<SourceId> repeated_robs;       ///< ROBs that were there already, with the same bytes
   std::vector<SourceId> contradicting_robs;  ///< with others: the first was kept
   std::vector<SourceId> missing;             ///< expected, and in no piece

@@ -82,6 +82,7 @@ class Merging {
  private:
   void count(MergeCounter counter, std::uint64_t n = 1) { report_.counts[static_cast<std::size_t>(counter)] += n; }
   void name(std::string what) {
+    ++report_.named_total;
     if (report_.named.size() < kNamed) report_.named.push_back(std::move(what));
   }
 
@@ -129,7 +130,8 @@ class Merging {
   void account(std::span<MergePlan<WalkedEvent>::Member> together, const MergedPieces& merged, bool whole) {
     count(MergeCounter::events_out);
     count(MergeCounter::duplicate_events, merged.repeated.size());
-    count(MergeCounter::merged_in, together.size() - merged.repeated.size());
+    count(MergeCounter::contradicting_events, merged.contradicting.size());
+    count(MergeCounter::merged_in, together.size() - merged.repeated.size() - merged.contradicting.size());
     count(MergeCounter::duplicate_robs, merged.repeated_robs.size());
     count(MergeCounter::contradicting_robs, merged.contradicting_robs.size());
     count(MergeCounter::missing_robs, merged.missing.size());

@@ -24,6 +24,7 @@ enum class MergeCounter : std::uint8_t {
   events_out,
   merged_in,
   duplicate_events,
+  contradicting_events,
   damaged_events,
   complete_events,
   incomplete_events,
@@ -39,7 +40,9 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(MergeCou
     {"events_in", "events", "Events that were read."},
     {"events_out", "events", "Events that were written."},
     {"merged_in", "events", "Events that were read and are, whole or in part, in one that was written."},
-    {"duplicate_events", "events", "Events that brought nothing: each of their ROBs was there already. Not in."},
+    {"duplicate_events", "events",
+     "Events that brought nothing: each of their ROBs was there already, byte for byte. Not in."},
+    {"contradicting_events", "events", "Events whose ROBs were all there already, some with other bytes. Not in."},
     {"damaged_events", "events", "Events that do not decode, or whose checksum does not hold. Not in."},
     {"complete_events", "events", "Events written that have every ROB."},
     {"incomplete_events", "events", "Events written that lack some ROB: flagged, with the ROBs that are missing."},
@@ -61,14 +64,16 @@ struct MergeSettings {
 struct MergeReport {
   std::vector<WriterFiles> writers;
   std::array<std::uint64_t, static_cast<std::size_t>(MergeCounter::count)> counts = {};
+  std::uint64_t named_total = 0;
   std::vector<std::string> named;  ///< the first events that did not go in as they should, and why
   std::size_t most_held = 0;       ///< events that were held at once
   std::vector<FragmentConsumer::File> files;
 
   std::uint64_t count(MergeCounter counter) const { return counts[static_cast<std::size_t>(counter)]; }
   bool adds_up() const {
-    return count(MergeCounter::events_in) ==
-           count(MergeCounter::merged_in) + count(MergeCounter::duplicate_events) + count(MergeCounter::damaged_events);
+    return count(MergeCounter::events_in) == count(MergeCounter::merged_in) + count(MergeCounter::duplicate_events) +
+                                                 count(MergeCounter::contradicting_events) +
+                                                 count(MergeCounter::damaged_events);
   }
 };
 

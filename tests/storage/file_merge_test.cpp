@@ -160,6 +160,8 @@ TEST(FileMerge, AFragmentThatContradictsIsNamed) {
   const auto report = merge(directory, joined(one, two));
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->count(MergeCounter::contradicting_robs), 1u);
+  EXPECT_EQ(report->count(MergeCounter::contradicting_events), 1u);
+  EXPECT_EQ(report->count(MergeCounter::duplicate_events), 0u);
   EXPECT_EQ(report->count(MergeCounter::bcid_differs), 1u);
   EXPECT_TRUE(report->adds_up());
 }

@@ -175,3 +175,16 @@ def test_long_work_says_how_far_it_is(rodeo):
     text = on_a_terminal(rodeo, "data", "record", "slow.felix", "--links", 12, "--events", 1800, "--set", "rate=1kHz")
     assert re.search(r"recording slow.felix: \d+(\.\d+)? ?.?B, .*B/s", text)
     assert not any("recording slow.felix:" in line for line in screen(text)), "it is taken off the screen"
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files(rodeo, samples):
+    """More names than a command line takes: a pattern means them."""
+    many = samples / "many"
+    many.mkdir()
+    for number in range(100_000):
+        os.symlink(samples / NAME.format("sound", 3), many / f"a_name_of_some_length_{number:06}.data")
+    report = rodeo("data", "verify", "many/*.data", timeout=120).stdout
+    assert report.endswith("100000 of 100 000 files sound\n") and report.count(": sound\n") == 100_000
+    assert "data.same_file" in rodeo("data", "merge", "many/*.data", "--output", "new", exit_code=2, timeout=120).stderr
+    assert "data.no_files" in rodeo("data", "merge", "many/*.other", "--output", "new", exit_code=1).stderr

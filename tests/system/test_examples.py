@@ -7,6 +7,7 @@ import time
 
 import pytest
 from conftest import BUILD, ROOT, scaled
+from event_files import write_event_file
 from running_emulator import emulated
 from running_readout import adds_up
 
@@ -22,16 +23,6 @@ def may_be_incomplete(text):
     return "fault_" in text or "loop = true" in text or "hlt_request_handler" in text
 
 
-def make_event_file(rodeo):
-    """What another readout has written."""
-    (rodeo.directory / "before.toml").write_text(
-        '[readout]\nname = "before"\n[readout.input]\ntype = "generator"\nlinks = 24\nrate = "20kHz"\nevents = 3000\n[readout.builder]\ntype = "gbt"\n'
-        '[readout.extractor]\ntype = "rodeo"\n[[readout.rob]]\nsource_id = "0x00610001"\n'
-        '[[readout.consumer]]\ntype = "file_writer"\ndirectory = "."\nfull_queue = "wait"\n')
-    (file,) = json.loads(rodeo("readout", "before.toml", "--json", "-").stdout)["files"]
-    (rodeo.directory / file).rename(rodeo.directory / "before._0001.data")
-
-
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in NETWORK], ids=lambda path: path.stem)
 def test_an_example_runs(rodeo, example):
     text = example.read_text()
@@ -40,7 +31,7 @@ def test_an_example_runs(rodeo, example):
     if "recording.felix" in text:
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 3000)
     if "before._0001.data" in text:
-        make_event_file(rodeo)
+        write_event_file(rodeo, "before._0001.data")
     shutil.copy(example, rodeo.directory)
     with emulated(rodeo, example.name) if "[[emulator.card]]" in text else contextlib.nullcontext():
         done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")

@@ -1,4 +1,4 @@
-"""Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL FILE... | --back FILE"""
+"""Event files to HDF5, and back: columns, and the bytes of every event (docs/formats/hdf5.md). usage: hdf5.py OUT LEVEL < NAMES | --back FILE"""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import numpy as np
 
 from rodeo.data_tools import layout
 from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, raw_pieces
-from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, needed, new_file, run, say
+from rodeo.data_tools.running import NOT_VERIFIED, Progress, Refused, end, names, needed, new_file, run, say
 
 FORMAT, VERSION = "rodeo-events", 1
 END = 0xffffffff  # in the place of an event's size
@@ -205,4 +205,4 @@ def back(path):
 if __name__ == "__main__":
     if sys.argv[1] == "--back":
         end(run(back, sys.argv[2]))
-    end(run(convert, sys.argv[3:], sys.argv[1], int(sys.argv[2])))
+    end(run(lambda: convert(names(), sys.argv[1], int(sys.argv[2]))))

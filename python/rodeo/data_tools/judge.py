@@ -1,10 +1,10 @@
-"""A user's function that says of each event whether it is wanted: 1 or 0 for every event on stdout, in order. usage: judge.py FILE.py[:FUNCTION] FILE..."""
+"""A user's function that says of each event whether it is wanted: 1 or 0 for every event on stdout, in order. usage: judge.py FILE.py[:FUNCTION] < NAMES"""
 
 import importlib.util
 import os
 import sys
 
-from rodeo.data_tools.running import Refused, end, run
+from rodeo.data_tools.running import Refused, end, names, run
 
 
 def function_of(text):
@@ -57,4 +57,4 @@ def judge(text, paths):
 
 
 if __name__ == "__main__":
-    end(run(judge, sys.argv[1], sys.argv[2:]))
+    end(run(lambda: judge(sys.argv[1], names())))

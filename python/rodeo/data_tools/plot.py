@@ -1,4 +1,4 @@
-"""A picture of event files: sizes, rate over time, missing links, BCID structure. usage: plot.py OUT.png|OUT.svg|OUT.pdf FILE..."""
+"""A picture of event files: sizes, rate over time, missing links, BCID structure. usage: plot.py OUT.png|OUT.svg|OUT.pdf < NAMES"""
 
 import os
 import re
@@ -9,7 +9,7 @@ import numpy as np
 
 from rodeo.data_tools.hdf5 import holds_chunk_records, told
 from rodeo.data_tools.pieces import open_files, piece_of
-from rodeo.data_tools.running import Progress, Refused, end, needed, new_file, run
+from rodeo.data_tools.running import Progress, Refused, end, names, needed, new_file, run
 
 BCIDS = 3564  # of an LHC orbit
 TIME_BINS = 200
@@ -200,4 +200,4 @@ def draw_bcids(ax, totals):
 
 
 if __name__ == "__main__":
-    end(run(plot, sys.argv[1], sys.argv[2:]))
+    end(run(lambda: plot(sys.argv[1], names())))

@@ -1,10 +1,10 @@
-"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT FILE..."""
+"""Event files to ROOT: a tree `events`, an entry for each event, with the columns of its fragments and chunks. usage: root.py OUT < NAMES"""
 
 import sys
 
 from rodeo.data_tools.hdf5 import holds_chunk_records, told
 from rodeo.data_tools.pieces import CHUNK_FIELDS, EVENT_FIELDS, FRAGMENT_FIELDS, open_files, piece_of
-from rodeo.data_tools.running import Progress, end, needed, new_file, run
+from rodeo.data_tools.running import Progress, end, names, needed, new_file, run
 
 
 def convert(paths, output):
@@ -33,4 +33,4 @@ def convert(paths, output):
 
 
 if __name__ == "__main__":
-    end(run(convert, sys.argv[2:], sys.argv[1]))
+    end(run(lambda: convert(names(), sys.argv[1])))

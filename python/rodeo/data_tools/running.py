@@ -33,6 +33,11 @@ def say(text):
     print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
+def names():
+    """The files that the command names, on stdin with NULs between them: there may be more than a command line takes."""
+    return [os.fsdecode(name) for name in sys.stdin.buffer.read().split(b"\0")]
+
+
 def needed(module, wanted_by):
     """A package that is imported on use."""
     import importlib
