@@ -17,6 +17,7 @@ void add_bench_farm(cli::Command& bench);
 void add_bench_latency(cli::Command& bench);
 void add_bench_route(cli::Command& bench);
 void add_bench_scaling(cli::Command& bench);
+void add_bench_serve(cli::Command& bench);
 void add_bench_statistics(cli::Command& bench);
 void add_bench_transport(cli::Command& bench);
 void add_bench_figures(cli::Command& bench);

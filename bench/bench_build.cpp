@@ -1,6 +1,9 @@
 // `rodeo bench`: how fast the product is here, by its own components, against a ceiling measured in the same run.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/sentence.h"
 #include "bench/bench.h"
 #include "bench/readout/build_bench.h"
@@ -13,39 +16,55 @@ using namespace cli;
 
 namespace {
 
-Json json_of(const BuildBenchSettings& settings, const BuildBenchResult& result) {
+/// Beside a run that keeps nothing, right before it.
+struct Retained {
+  double seconds = 0;  ///< 0: it was not asked for
+  double rate_hz = 100'000;
+  double chunks_per_core_second_without = 0;
+};
+
+double per_core(const BuildBenchResult& result) { return static_cast<double>(result.chunks) / result.cpu_seconds; }
+
+Json json_of(const BuildBenchSettings& settings, const Retained& retained, const BuildBenchResult& result) {
   const double chunks = static_cast<double>(result.chunks);
-  return Json::object({{"mode", settings.mode},
-                       {"source", settings.source},
-                       {"run_length", settings.run_length},
-                       {"links", settings.links},
-                       {"groups", settings.groups},
-                       {"chunk_bytes", settings.chunk_bytes},
-                       {"robs", settings.robs},
-                       {"workers", settings.workers},
-                       {"checker", settings.checker.empty() ? "none" : settings.checker},
-                       {"extractor", settings.extractor},
-                       {"seconds", result.seconds},
-                       {"chunks_per_second", chunks / result.seconds},
-                       {"chunks_per_core_second", chunks / result.cpu_seconds},
-                       {"cpu_seconds", result.cpu_seconds},
-                       {"input_bytes", result.input_bytes},
-                       {"fragments_per_second", static_cast<double>(result.fragments) / result.seconds},
-                       {"fragments_per_core_second", static_cast<double>(result.fragments) / result.cpu_seconds},
-                       {"payload_bytes_per_second", static_cast<double>(result.payload_bytes) / result.seconds},
-                       {"payload_bytes_per_core_second", static_cast<double>(result.payload_bytes) / result.cpu_seconds},
-                       {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second},
-                       {"read_ceiling_bytes_per_second", result.read_ceiling_bytes_per_second},
-                       {"window_events", result.window_events},
-                       {"incomplete", result.incomplete},
-                       {"lost", result.lost},
-                       {"unaccounted", result.unaccounted},
-                       {"verified_fragments", result.verified_fragments},
-                       {"mismatches", result.mismatches}});
+  Json json =
+      Json::object({{"mode", settings.mode},
+                    {"source", settings.source},
+                    {"run_length", settings.run_length},
+                    {"links", settings.links},
+                    {"groups", settings.groups},
+                    {"chunk_bytes", settings.chunk_bytes},
+                    {"robs", settings.robs},
+                    {"workers", settings.workers},
+                    {"checker", settings.checker.empty() ? "none" : settings.checker},
+                    {"extractor", settings.extractor},
+                    {"seconds", result.seconds},
+                    {"chunks_per_second", chunks / result.seconds},
+                    {"chunks_per_core_second", chunks / result.cpu_seconds},
+                    {"cpu_seconds", result.cpu_seconds},
+                    {"input_bytes", result.input_bytes},
+                    {"fragments_per_second", static_cast<double>(result.fragments) / result.seconds},
+                    {"fragments_per_core_second", static_cast<double>(result.fragments) / result.cpu_seconds},
+                    {"payload_bytes_per_second", static_cast<double>(result.payload_bytes) / result.seconds},
+                    {"payload_bytes_per_core_second", static_cast<double>(result.payload_bytes) / result.cpu_seconds},
+                    {"copy_ceiling_bytes_per_second", result.copy_ceiling_bytes_per_second},
+                    {"read_ceiling_bytes_per_second", result.read_ceiling_bytes_per_second},
+                    {"window_events", result.window_events},
+                    {"incomplete", result.incomplete},
+                    {"lost", result.lost},
+                    {"unaccounted", result.unaccounted},
+                    {"verified_fragments", result.verified_fragments},
+                    {"mismatches", result.mismatches}});
+  if (retained.seconds > 0) {
+    json["retain_s"] = retained.seconds;
+    json["retained_fragments"] = settings.retained;
+    json["chunks_per_core_second_without_retain"] = retained.chunks_per_core_second_without;
+    json["of_without_retain"] = per_core(result) / retained.chunks_per_core_second_without;
+  }
+  return json;
 }
 
-void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
-  const double per_core = static_cast<double>(result.chunks) / result.cpu_seconds;
+void print(const BuildBenchSettings& settings, const Retained& retained, const BuildBenchResult& result) {
   const std::string robs = settings.robs == 1 ? "" : fmt::format("{} ROBs of ", settings.robs);
   const bool full = settings.mode == "full";
   const double ceiling = full ? result.read_ceiling_bytes_per_second : result.copy_ceiling_bytes_per_second;
@@ -56,11 +75,16 @@ void print(const BuildBenchSettings& settings, const BuildBenchResult& result) {
              settings.chunk_bytes, shape, base::counted(settings.workers, "worker"),
              settings.checker.empty() ? "" : ", " + settings.checker);
   fmt::print("  chunks     {:8.1f} M/s      {:8.1f} M per core-second\n",
-             static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core * 1e-6);
+             static_cast<double>(result.chunks) / result.seconds * 1e-6, per_core(result) * 1e-6);
   fmt::print("  fragments  {:8.3f} M/s\n", static_cast<double>(result.fragments) / result.seconds * 1e-6);
   fmt::print("  payload    {:8.2f} GB/s     {:8.2f} of the {} ceiling ({:.1f} GB/s)\n",
-             static_cast<double>(result.payload_bytes) / result.seconds * 1e-9, per_core * settings.chunk_bytes / ceiling,
-             full ? "read" : "copy", ceiling * 1e-9);
+             static_cast<double>(result.payload_bytes) / result.seconds * 1e-9,
+             per_core(result) * settings.chunk_bytes / ceiling, full ? "read" : "copy", ceiling * 1e-9);
+  if (retained.seconds > 0) {
+    fmt::print("  retained   {}, {:.2f} of the chunks per core-second without ({:.1f} M)\n",
+               base::counted(settings.retained, "fragment"), per_core(result) / retained.chunks_per_core_second_without,
+               retained.chunks_per_core_second_without * 1e-6);
+  }
   fmt::print("  verified   {}; {} wrong, {} incomplete, {} lost\n", base::counted(result.verified_fragments, "fragment"),
              result.mismatches, result.incomplete, base::counted(result.lost + result.unaccounted, "chunk"));
 }
@@ -69,6 +93,8 @@ void add_build(Command& bench) {
   struct Options {
     BuildBenchSettings settings;
     std::optional<std::uint32_t> chunk_bytes;
+    Retained retained;
+    std::chrono::nanoseconds retain{0};
     std::string json;
     bool not_pinned = false;
   };
@@ -79,7 +105,8 @@ void add_build(Command& bench) {
   build.example("rodeo bench build", "192 links x 40 B, runs of 24, one worker")
       .example("rodeo bench build --run-length 1", "links interleaved chunk by chunk")
       .example("rodeo bench build --source blocks", "from raw FELIX blocks, decoded in the worker")
-      .example("rodeo bench build --mode full --links 24 --groups 1", "one FULL-mode stream, 24 links in turn");
+      .example("rodeo bench build --mode full --links 24 --groups 1", "one FULL-mode stream, 24 links in turn")
+      .example("rodeo bench build --retain 1s", "fragments that are kept for a second at 100 kHz: 100,000 of them");
   build.choice("--mode", settings.mode, {"gbt", "full"}, "Builder");
   build.choice("--source", settings.source, {"runs", "blocks"}, "What the input hands over");
   build.option("--run-length", settings.run_length, "Chunks in a run");
@@ -92,6 +119,9 @@ void add_build(Command& bench) {
   build.option("--window", settings.window, "Events that may be open at once");
   build.option("--checker", settings.checker, "Integrity check per chunk: crc32");
   build.option("--extractor", settings.extractor, "Trigger-information extraction");
+  build.duration("--retain", options->retain,
+                 "Keep each fragment so long, at --retain-rate, before it goes; beside the same without");
+  build.rate("--retain-rate", options->retained.rate_hz, "Events a second that --retain is meant at");
   build.flag("--not-pinned", options->not_pinned, "Leave the workers to the scheduler");
   build.json_file(options->json);
   build.run([options]() -> Result<ExitCode> {
@@ -107,11 +137,23 @@ void add_build(Command& bench) {
          {"--workers", static_cast<double>(given.workers), 1, kMostBenchWorkers},
          {"--seconds", given.seconds, 0.001, kLongestBench},
          {"--window", static_cast<double>(given.window), 1, 1 << 24}}));
+    Retained retained = options->retained;
+    retained.seconds = std::chrono::duration<double>(options->retain).count();
+    if (retained.seconds > 0 && given.mode != "gbt")
+      return value_error(
+          "--retain is for --mode gbt: what is kept of a FULL-mode stream is copied, which is the consumer's business",
+          "rodeo bench build --help");
+    RODEO_TRY(check_numbers({{"--retain x --retain-rate", retained.seconds * retained.rate_hz, 0, 1 << 22}}));
     base::ComponentRegistry registry;
     RODEO_TRY(registry.add_library("built in", readout::register_defaults));
+    if (retained.seconds > 0) {
+      retained.chunks_per_core_second_without = per_core(run_proven_build_bench(given, registry));
+      options->settings.retained =
+          std::max<std::uint64_t>(1, static_cast<std::uint64_t>(retained.seconds * retained.rate_hz));
+    }
     const BuildBenchResult result = run_build_bench(options->settings, registry);
-    if (options->json != "-") print(options->settings, result);
-    if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(options->settings, result)));
+    if (options->json != "-") print(options->settings, retained, result);
+    if (!options->json.empty()) RODEO_TRY(write_json(options->json, json_of(options->settings, retained, result)));
     if (result.proven()) return ExitCode::done;
     return std::unexpected(not_proven(result.mismatches, result.incomplete, result.lost + result.unaccounted));
   });
@@ -136,6 +178,7 @@ void add_bench(Command& root) {
   add_bench_transport(bench);
   add_bench_farm(bench);
   add_bench_route(bench);
+  add_bench_serve(bench);
   add_bench_statistics(bench);
   add_bench_figures(bench);
 }

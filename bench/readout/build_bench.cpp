@@ -86,6 +86,49 @@ class Counter final : public FragmentConsumer {
   std::vector<Lane> lanes_;
 };
 
+/// Keeps so many fragments, as a handler does whose farm clears each after the same time: memory comes back long after it was last looked at.
+class Keeper final : public FragmentConsumer {
+ public:
+  Keeper(std::uint64_t fragments, std::size_t threads) {
+    for (std::size_t i = 0; i < threads && fragments > 0; ++i)
+      lanes_.push_back(std::make_unique<Lane>((fragments + threads - 1) / threads));
+  }
+
+  void insert(FragmentPtr fragment) override {
+    if (!lanes_.empty()) {
+      Lane& lane = *lanes_[lane_of_this_thread()];
+      std::swap(fragment, lane.kept[lane.next]);
+      if (++lane.next == lane.kept.size()) {
+        lane.next = 0;
+        full_.store(true, std::memory_order_relaxed);
+      }
+      if (!fragment) return;
+    }
+    next_->insert(std::move(fragment));
+  }
+  Status status() const override { return {}; }
+
+  /// As many as wanted are kept, by one thread at least.
+  bool full() const { return lanes_.empty() || full_.load(std::memory_order_relaxed); }
+  void let_all_go() { lanes_.clear(); }
+
+ private:
+  struct alignas(base::kCacheLine) Lane {
+    explicit Lane(std::size_t fragments) : kept(fragments) {}
+    std::vector<FragmentPtr> kept;
+    std::size_t next = 0;
+  };
+
+  std::size_t lane_of_this_thread() {
+    thread_local const std::size_t lane = next_lane_.fetch_add(1) % lanes_.size();
+    return lane;
+  }
+
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::atomic<std::size_t> next_lane_{0};
+  std::atomic<bool> full_{false};
+};
+
 [[gnu::noinline]] void read_plainly(std::span<const std::byte> piece) {
   std::uint64_t sums[8] = {};
   for (std::size_t i = 0; i + sizeof sums <= piece.size(); i += sizeof sums) {
@@ -174,7 +217,9 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   consumer_parameters.set("work", std::string(full ? "read" : "release"));
   const auto consumer = made(registry.make_consumer("processor", consumer_parameters));
   Counter counter(inputs, full ? 1 : settings.links, std::size_t{settings.robs} * settings.workers);
-  counter.link(consumer.get());
+  Keeper keeper(settings.retained * settings.robs, std::size_t{settings.robs} * settings.workers);
+  counter.link(&keeper);
+  keeper.link(consumer.get());
 
   std::vector<BuilderLink> links;
   for (std::size_t i = 0; i < input.links().size(); ++i) {
@@ -200,7 +245,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   builder_parameters.set("window", static_cast<std::int64_t>(settings.window));
   if (!full) {
     builder_parameters.set("chunk_size", static_cast<std::int64_t>(settings.chunk_bytes));
-    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window) + kSpareBuffers);
+    builder_parameters.set("buffers", static_cast<std::int64_t>(settings.window + settings.retained) + kSpareBuffers);
   }
   std::vector<std::unique_ptr<FragmentBuilder>> builders;
   // Ids are as narrow as the prepared pages make them: what builders warn of there is meant.
@@ -243,6 +288,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   consumer->start();
   for (const auto& builder : builders) builder->start();
   sleep(kWarmUpSeconds);
+  for (int i = 0; i < 6000 && !keeper.full(); ++i) sleep(0.01);
   const std::uint64_t chunks_before = counter.read(Counter::Count::chunks);
   const std::uint64_t fragments_before = counter.read(Counter::Count::fragments);
   const double cpu_before = base::process_cpu_seconds();
@@ -258,6 +304,7 @@ BuildBenchResult run_build_bench(const BuildBenchSettings& settings, const base:
   counter.end();
   for (const auto& each : inputs) each->stop();
   for (const auto& builder : builders) builder->join();
+  keeper.let_all_go();
   consumer->stop();
 
   const FragmentBuilder::Status ended = status();

@@ -24,6 +24,8 @@ struct BuildBenchSettings {
   std::string extractor = "rodeo";
   std::uint64_t window = 16384;
   bool pinned = true;  ///< worker i on CPU i
+  std::uint64_t retained =
+      0;  ///< fragments of a ROB that are kept before they go on: the oldest goes when one comes; gbt only
 };
 
 struct BuildBenchResult {

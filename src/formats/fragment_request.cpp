@@ -65,13 +65,15 @@ Decoded<DescribeReply> read_describe_reply(std::span<const std::byte> bytes) {
   if (bytes.size() < kFixed) return decode_error(truncated, bytes.size(), "DESCRIBE reply", bytes.size(), kFixed);
   Fields fields(bytes);
   const auto version = fields.take<std::uint16_t>();
-  if (version != kFragmentRequestVersion) return decode_error(unknown, 0, "version of fragment requests", version, kFragmentRequestVersion);
+  if (version != kFragmentRequestVersion)
+    return decode_error(unknown, 0, "version of fragment requests", version, kFragmentRequestVersion);
   const auto flags = fields.take<std::uint16_t>();
   if ((flags & ~kEnded) != 0) return decode_error(unknown, 2, "flags of a DESCRIBE reply", flags);
   DescribeReply reply{.run_number = fields.take<std::uint32_t>(), .ended = (flags & kEnded) != 0};
   const auto robs = fields.take<std::uint32_t>();
   if (robs > kMostDescribedRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostDescribedRobs);
-  if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"); !whole) return std::unexpected(whole.error());
+  if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "DESCRIBE reply"); !whole)
+    return std::unexpected(whole.error());
   for (std::uint32_t i = 0; i < robs; ++i) reply.robs.push_back({fields.take<std::uint32_t>()});
   return reply;
 }
@@ -91,7 +93,8 @@ Decoded<void> read_fetch_request(std::span<const std::byte> bytes, FetchRequest&
   Fields fields(bytes);
   request.id = {fields.take<std::uint32_t>()};
   request.wait_us = fields.take<std::uint32_t>();
-  if (request.wait_us > kMostFetchWaitUs) return decode_error(too_large, 4, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
+  if (request.wait_us > kMostFetchWaitUs)
+    return decode_error(too_large, 4, "wait of a FETCH [us]", request.wait_us, kMostFetchWaitUs);
   const auto robs = fields.take<std::uint32_t>();
   if (robs > kMostFetchRobs) return decode_error(too_large, 8, "number of ROBs", robs, kMostFetchRobs);
   if (const auto whole = has_bytes(bytes, kFixed + 4 * std::size_t{robs}, "FETCH"); !whole) return whole;
@@ -125,7 +128,8 @@ Decoded<void> read_clear_request(std::span<const std::byte> bytes, ClearRequest&
   const auto bitmaps = fields.take<std::uint32_t>();
   if (ranges > kMostClearEntries) return decode_error(too_large, 8, "number of ranges", ranges, kMostClearEntries);
   if (bitmaps > kMostClearEntries) return decode_error(too_large, 12, "number of bitmaps", bitmaps, kMostClearEntries);
-  if (const auto whole = has_bytes(bytes, kFixed + 8 * std::size_t{ranges} + 12 * std::size_t{bitmaps}, "CLEAR"); !whole) return whole;
+  if (const auto whole = has_bytes(bytes, kFixed + 8 * std::size_t{ranges} + 12 * std::size_t{bitmaps}, "CLEAR"); !whole)
+    return whole;
   request.ranges.clear();
   request.bitmaps.clear();
   std::uint64_t ids = 0;
@@ -183,7 +187,8 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
   const auto newest = fields.take<std::uint64_t>();
   if ((flags & kHasNewest) != 0) reply.newest = newest;
   if (!reply.newest && newest != 0) return decode_error(wrong_value, 8, "newest of none", newest, 0);
-  if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"); !whole) return std::unexpected(whole.error());
+  if (const auto whole = has_bytes(bytes, kFixed + 12 * std::size_t{ranges}, "HOLDINGS reply"); !whole)
+    return std::unexpected(whole.error());
   std::uint64_t end = 0;
   for (std::uint32_t i = 0; i < ranges; ++i) {
     const std::size_t at = fields.at();
@@ -191,7 +196,8 @@ Decoded<HoldingsReply> read_holdings_reply(std::span<const std::byte> bytes) {
     if (i != 0 && range.first <= end) return decode_error(too_small, at, "first id of a range", range.first, end + 1);
     if (range.count == 0) return decode_error(too_small, at + 8, "ids of a range", 0, 1);
     if (range.count > std::numeric_limits<std::uint64_t>::max() - range.first)
-      return decode_error(too_large, at + 8, "ids of a range", range.count, std::numeric_limits<std::uint64_t>::max() - range.first);
+      return decode_error(too_large, at + 8, "ids of a range", range.count,
+                          std::numeric_limits<std::uint64_t>::max() - range.first);
     end = range.first + range.count;
     reply.ranges.push_back(range);
   }

@@ -17,7 +17,7 @@ enum class FragmentRequest : std::uint16_t { describe = 1, fetch = 2, clear = 3,
 
 /// Statuses with which one is refused.
 enum class FragmentRefusal : std::uint16_t {
-  unreadable = 1,   ///< not as the format has it
+  unreadable = 1,  ///< not as the format has it
   unknown_kind = 2,
   unknown_rob = 3,  ///< the readout has no such ROB
   busy = 4,         ///< as many requests wait as may
@@ -39,7 +39,7 @@ inline constexpr std::uint32_t kMostFetchWaitUs = 60'000'000;
 inline constexpr std::size_t kMostClearEntries = 1U << 16;  ///< ranges, and bitmaps, of one CLEAR
 inline constexpr std::uint64_t kMostClearIds = 1U << 20;    ///< that its ranges name in all
 inline constexpr std::size_t kMostDescribedRobs = 4096;
-inline constexpr std::size_t kMostHoldingsRanges = 2048;    ///< of one answer
+inline constexpr std::size_t kMostHoldingsRanges = 2048;  ///< of one answer
 
 struct DescribeReply {
   std::uint32_t run_number = 0;
@@ -49,7 +49,7 @@ struct DescribeReply {
 };
 
 struct FetchRequest {
-  L1Id id;
+  L1Id id = {};
   std::uint32_t wait_us = 0;        ///< for what is not here yet
   std::vector<SourceId> robs = {};  ///< empty: all that the readout has
   bool operator==(const FetchRequest&) const = default;
@@ -102,9 +102,9 @@ struct HoldingsRequest {
 };
 
 struct HoldingsReply {
-  bool more = false;                               ///< behind the last range: ask from there on
-  std::optional<std::uint64_t> newest = {};        ///< global id of the newest event that has come, kept or not
-  std::vector<GlobalIdRange> ranges = {};          ///< kept of at least one ROB; in order, apart from each other
+  bool more = false;                         ///< behind the last range: ask from there on
+  std::optional<std::uint64_t> newest = {};  ///< global id of the newest event that has come, kept or not
+  std::vector<GlobalIdRange> ranges = {};    ///< kept of at least one ROB; in order, apart from each other
   bool operator==(const HoldingsReply&) const = default;
 };
 

@@ -20,7 +20,8 @@ void append_status(const Fragment& fragment, std::vector<std::byte>& out) {
   append_bytes(out, std::as_bytes(fragment.removed_links));
 }
 
-void append_headers(std::vector<std::byte>& out, const RobFrame& frame, std::size_t rod_words, std::uint32_t status, const RodHeader& rod) {
+void append_headers(std::vector<std::byte>& out, const RobFrame& frame, std::size_t rod_words, std::uint32_t status,
+                    const RodHeader& rod) {
   const std::size_t words = kRobHeaderWords + rod_words + (frame.checksum == ChecksumType::none ? 0 : 1);
   const std::uint32_t header[kRobHeaderWords] = {kRobMarker,
                                                  static_cast<std::uint32_t>(words),
@@ -72,7 +73,8 @@ void append_rob_tail(std::vector<std::byte>& out, const RobFrame& frame, const F
   append_trailer(out, rod_status_words(fragment), data_bytes / kWordBytes, frame.status_position);
 }
 
-void append_absent_rob(std::vector<std::byte>& out, const RobFrame& frame, SourceId source_id, L1Id l1id, std::uint32_t status) {
+void append_absent_rob(std::vector<std::byte>& out, const RobFrame& frame, SourceId source_id, L1Id l1id,
+                       std::uint32_t status) {
   append_headers(out, frame, kRodHeaderWords + 1 + kRodTrailerWords, status,
                  {.minor_version = frame.rod_minor_version,
                   .source_id = source_id,

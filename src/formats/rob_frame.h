@@ -34,6 +34,7 @@ void append_rob_head(std::vector<std::byte>& out, const RobFrame& frame, const F
 void append_rob_tail(std::vector<std::byte>& out, const RobFrame& frame, const Fragment& fragment, std::size_t data_bytes);
 
 /// A whole ROB, of 21 words, that stands for one that is not there: no data, and `status` in ROB and ROD.
-void append_absent_rob(std::vector<std::byte>& out, const RobFrame& frame, SourceId source_id, L1Id l1id, std::uint32_t status);
+void append_absent_rob(std::vector<std::byte>& out, const RobFrame& frame, SourceId source_id, L1Id l1id,
+                       std::uint32_t status);
 
 }  // namespace rodeo::formats

@@ -25,8 +25,14 @@ std::string first_cause(const ReadoutStatus& before, const ReadoutStatus& now) {
     const FragmentConsumer::Status& consumer = now.consumers[i];
     if (stalls_of(now, i) > stalls_of(before, i) || consumer.queue_fill >= kFull) return consumer.name;
   }
-  const bool vetoed = counter_value(now.input, "vetoed") > counter_value(before.input, "vetoed");
   const bool pool_full = std::ranges::any_of(now.robs, [](const RobStatus& rob) { return rob.builder.pool_fill >= kFull; });
+  // Buffers that a consumer keeps by design are not there for the builder; more chunks than expected may lie in each.
+  const auto keeper = std::ranges::find_if(now.consumers, [](const FragmentConsumer::Status& consumer) {
+    const std::uint64_t limit = counter_value(consumer.counters, "kept_limit");
+    return limit != 0 && 2 * counter_value(consumer.counters, "kept") >= limit;
+  });
+  if (pool_full && keeper != now.consumers.end()) return keeper->name;
+  const bool vetoed = counter_value(now.input, "vetoed") > counter_value(before.input, "vetoed");
   return vetoed || pool_full ? "builder" : kLimitedByNothing;
 }
 

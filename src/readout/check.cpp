@@ -15,11 +15,13 @@
 #include "formats/fid.h"
 #include "formats/recording_info.h"
 #include "input/card_input.h"
+#include "input/event_file_input.h"
 #include "input/file_input.h"
 #include "input/generator_settings.h"
 #include "readout/builder/builder_common.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/consumer/fragment_publisher.h"
+#include "readout/consumer/hlt_request_handler.h"
 #include "readout/rob_links.h"
 
 namespace rodeo::readout {
@@ -134,8 +136,9 @@ void check_file_sizes(const ReadoutSettings& settings, const std::optional<input
 /// The secret of what is reached from other hosts.
 void check_publishers(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   for (const ComponentSettings& consumer : settings.consumers) {
-    if (consumer.type != "publish") continue;
-    const auto sound = FragmentPublisher::check(consumer.parameters);
+    if (consumer.type != "publish" && consumer.type != "hlt_request_handler") continue;
+    const auto sound = consumer.type == "publish" ? FragmentPublisher::check(consumer.parameters)
+                                                  : HltRequestHandler::check(consumer.parameters);
     if (!sound) add(SetupError(sound.error()), consumer.where, errors);
   }
 }
@@ -161,6 +164,19 @@ void check_outputs(const ReadoutSettings& settings, ConfigurationErrors& errors)
   }
 }
 
+/// Fragments that a handler keeps are not worked on any more: what it serves is what comes out at the end of the list.
+void check_order(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const ComponentSettings* handler = nullptr;
+  for (const ComponentSettings& consumer : settings.consumers) {
+    if (consumer.type == "hlt_request_handler") handler = &consumer;
+    if (consumer.type != "processor" || handler == nullptr) continue;
+    errors.push_back(
+        {"readout.handler_order",
+         fmt::format("consumer `{}` works on fragments that `{}` before it keeps and serves", consumer.name, handler->name),
+         consumer.where, "put every processor before the first hlt_request_handler"});
+  }
+}
+
 void check_names(const ReadoutSettings& settings, ConfigurationErrors& errors) {
   std::map<std::string, int> names;
   for (const ComponentSettings& consumer : settings.consumers) {
@@ -182,6 +198,7 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
     }
   }
   check_outputs(settings, errors);
+  check_order(settings, errors);
   check_publishers(settings, errors);
   const std::size_t before = errors.size();
   const auto generator = generator_of(settings, errors);
@@ -192,7 +209,27 @@ void refuse_what_cannot_run(const ReadoutSettings& settings, ConfigurationErrors
   check_robs(settings, links, generator, errors);
 }
 
+namespace {
+
+void refuse_bad_event_file(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  const auto input = input::EventFileInputSettings::from(settings.input.parameters);
+  try {
+    const input::PlayedFiles files(input.file, input.sequence);
+    std::vector<Fid> links;
+    for (const std::uint32_t link_id : files.link_ids()) links.push_back(input::fid_of_link_id(input.detector, link_id));
+    check_robs(settings, links, std::nullopt, errors);
+  } catch (const SetupError& refused) {
+    Error error = refused.error();
+    error.what = fmt::format("the event file of the input: {}: {}", error.where, error.what);
+    error.where = settings.input.where;
+    errors.push_back(std::move(error));
+  }
+}
+
+}  // namespace
+
 void refuse_what_is_not_there(const ReadoutSettings& settings, ConfigurationErrors& errors) {
+  if (settings.input.type == "event_file") return refuse_bad_event_file(settings, errors);
   if (settings.input.type != "file") return;
   const auto input = input::FileInputSettings::from(settings.input.parameters);
   const std::string name = input.file.string();

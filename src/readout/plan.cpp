@@ -14,6 +14,7 @@
 #include "process/process_keys.h"
 #include "readout/builder/gbt_builder.h"
 #include "readout/check.h"
+#include "readout/retention_need.h"
 #include "readout/run/run_record.h"
 #include "readout/setting_tables.h"
 #include "settings/effective.h"
@@ -231,6 +232,7 @@ ReadoutSettings settings_of(const Configuration& configuration, ConfigurationErr
   refuse_other_ids(readout, out, errors);
   refuse_untold_resets(out, errors);
   refuse_small_slices(out, errors);
+  follow_retention(*readout.table("builder"), out, errors);
   refuse_hasty_timeout(configuration, out, errors);
   if (out.input.parameters.has("fids")) refuse_empty_list(*readout.table("input"), "fids", errors);
   for (const Table& table : readout.tables("rob")) refuse_empty_list(table, "links", errors);

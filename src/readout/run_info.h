@@ -24,6 +24,7 @@ struct RunInfo {
   std::optional<formats::ProvableMark> provable =
       {};                                      ///< the payload proves itself: files say so, `rodeo data verify` uses it
   std::vector<std::string> free_strings = {};  ///< what else files say of the run
+  std::vector<SourceId> robs = {};             ///< of the fragments that come: in FULL mode of each group of links
 };
 
 /// Replaces the process-wide description. Before any component is created; not while a run is under way.

@@ -101,8 +101,8 @@ constexpr std::string_view kCutOff = "unwritten_aborted";
 constexpr std::string_view kUnprocessed = "unprocessed_aborted";
 
 /// Counters of consumers, besides those of what was not written, that say that a fragment did not come through them whole.
-constexpr std::array<std::string_view, 5> kConsumerLosses{"exceptions", "work_threw", "not_taken", "undelivered",
-                                                          kUnprocessed};
+constexpr std::array<std::string_view, 6> kConsumerLosses{"exceptions",  "work_threw", "not_taken",
+                                                          "undelivered", "uncleared",  kUnprocessed};
 
 /// Counters of works that say what did not match.
 constexpr std::array<std::string_view, 6> kMismatches{"mismatches",     "wrong_chunks",     "duplicate_links",

@@ -29,7 +29,16 @@ constexpr std::uint16_t kCancelled = 0xffff;             // status of its refusa
 constexpr int kMostMessages = 64;                        // of one client at a time: who talks much keeps nobody else waiting
 
 /// In the order of kReplierCounters.
-enum class Counter : std::uint8_t { requests, replies, unwanted_replies, clients, refused_peers, reply_bytes, copied_bytes, count };
+enum class Counter : std::uint8_t {
+  requests,
+  replies,
+  unwanted_replies,
+  clients,
+  refused_peers,
+  reply_bytes,
+  copied_bytes,
+  count
+};
 static_assert(kReplierCounters.size() == static_cast<std::size_t>(Counter::count));
 
 template <typename T>
@@ -68,7 +77,8 @@ struct Replier::Inside {
     const Here here = Here::look();
     if (settings.bus.empty()) settings.bus = default_bus();
     if (settings.providers.empty()) settings.providers = offered_providers(here);
-    const PublisherSettings reached{.name = settings.name, .bus = {}, .address = settings.address, .secret = settings.secret};
+    const PublisherSettings reached{
+        .name = settings.name, .bus = {}, .address = settings.address, .secret = settings.secret};
     if (auto refused = refuse_open_address(reached); !refused) throw SetupError(refused.error());
     reception.emplace(need(ControlListener::open(settings.address)), instance, settings.secret, settings.name);
     advertisement = need(Advertisement::put(
@@ -94,8 +104,8 @@ struct Replier::Inside {
   void look(AskingClient& client, bool all);
   void move_on(AskingClient& client);
   void end(AskingClient& client, const Error& why);
-  void answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status, MessageParts parts,
-              ReplyOwner* owner, std::uint64_t tag);
+  void answer(AskingClient& client, std::uint64_t number, formats::MessageType type, std::uint16_t status,
+              MessageParts parts, ReplyOwner* owner, std::uint64_t tag);
   AskingClient* asked_by(Client client, std::uint64_t number);
   void take_done(AskingClient& client);
 
@@ -121,10 +131,9 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
     return std::unexpected(
         Error{"transport.too_many", fmt::format("{} has {} clients, and takes no more", settings.name, clients.size())});
   }
-  if (call.pages == 0 || call.requests == 0 || call.requests > settings.most_requests) {
-    return std::unexpected(Error{"transport.too_many", fmt::format("{} takes 1 to {} requests at a time from one client, not {}",
-                                                                   settings.name, settings.most_requests, call.requests)});
-  }
+  if (call.pages == 0 || call.requests == 0)
+    return std::unexpected(Error{"transport.protocol", "it has no room for a reply"});
+  const std::uint32_t most_requests = std::min(call.requests, settings.most_requests);
   if (std::ranges::find(settings.providers, call.provider) == settings.providers.end()) {
     return std::unexpected(
         Error{"transport.provider", fmt::format("{} does not offer the provider `{}`", settings.name, call.provider)});
@@ -134,10 +143,11 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
       .page_bytes = settings.page_bytes, .pages = settings.pages, .most_bytes = settings.most_request_bytes};
   auto connection = RODEO_TRY(MessageConnection::open(*port, memory));
   const FabricAddress where_listened = port->listens_at();
-  const formats::ControlAccept accept{.token = random_bytes<16>(),
-                                      .address = where_listened.empty() ? port->address(connection->number()) : where_listened,
-                                      .page_bytes = settings.page_bytes,
-                                      .pages = settings.pages};
+  const formats::ControlAccept accept{
+      .token = random_bytes<16>(),
+      .address = where_listened.empty() ? port->address(connection->number()) : where_listened,
+      .page_bytes = settings.page_bytes,
+      .pages = most_requests};
   RODEO_TRY(port->accept(connection->number(), accept.token, call.address));
   auto client = std::make_unique<AskingClient>(AskingClient{.id = ++drawn,
                                                             .name = call.name,
@@ -145,7 +155,7 @@ Result<void> Replier::Inside::admit(ControlSocket& guest, const formats::Control
                                                             .socket = std::move(guest),
                                                             .connection = std::move(connection),
                                                             .since_ns = now_ns});
-  client->open.resize(call.requests);
+  client->open.resize(most_requests);
   client->socket.say(accept);
   connections.put(*port, client->connection->number(), client.get());
   clients.emplace(client->id, std::move(client));
@@ -216,15 +226,16 @@ void Replier::Inside::end(AskingClient& client, const Error& why) {
 
 // ---- requests
 
-Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Incoming incoming, std::vector<Request>& requests) {
+Result<void> Replier::Inside::take(AskingClient& client, MessageConnection::Incoming incoming,
+                                   std::vector<Request>& requests) {
   const std::uint64_t number = incoming.head.number;
   const std::size_t place = static_cast<std::uint16_t>(number);
-  if (place >= client.open.size()) return std::unexpected(Error{"transport.protocol", "it asks in a place that it does not have"});
+  if (place >= client.open.size())
+    return std::unexpected(Error{"transport.protocol", "it asks in a place that it does not have"});
   if (incoming.head.type == formats::MessageType::cancel) return take_cancel(client, number);
   if (incoming.head.type != formats::MessageType::request)
     return std::unexpected(Error{"transport.protocol", "it answered, and was not asked"});
-  if (client.open[place].asked)
-    return std::unexpected(Error{"transport.protocol", "it asks in a place that is taken"});
+  if (client.open[place].asked) return std::unexpected(Error{"transport.protocol", "it asks in a place that is taken"});
   client.open[place] = {true, number};
   counters.add(Counter::requests);
   requests.push_back({client.id, number, incoming.head.code, std::move(incoming.message)});
@@ -304,8 +315,8 @@ void Replier::poll(std::uint64_t now_ns, std::vector<Request>& requests, std::ve
                     in.reception->greet(now_ns, [&](ControlSocket& guest, formats::ControlMessage said) -> Result<void> {
                       const auto* const call = std::get_if<formats::ControlCall>(&said);
                       if (call == nullptr) {
-                        return std::unexpected(
-                            Error{"transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
+                        return std::unexpected(Error{
+                            "transport.protocol", fmt::format("{} is a service, and publishes no links", in.settings.name)});
                       }
                       return in.admit(guest, *call);
                     }));
@@ -332,6 +343,11 @@ void Replier::refuse(Client client, std::uint64_t number, std::uint16_t status) 
   if (asked == nullptr) return;
   asked->open[static_cast<std::uint16_t>(number)] = {};
   inside_->answer(*asked, number, formats::MessageType::refusal, status, {}, nullptr, 0);
+}
+
+void Replier::cut_off(Client client, const std::string& why) {
+  const auto found = inside_->clients.find(client);
+  if (found != inside_->clients.end()) inside_->end(*found->second, {"transport.too_slow", why});
 }
 
 std::string_view Replier::client_name(Client client) const {

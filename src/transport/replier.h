@@ -29,7 +29,7 @@ struct ReplierSettings {
   std::uint32_t page_bytes = 64U << 10;     ///< of both directions
   std::uint32_t pages = 64;                 ///< of each connection and direction
   std::size_t most_clients = 1024;          ///< at a time
-  std::uint32_t most_requests = 1024;       ///< of one client that are not answered yet; who asks more is cut off
+  std::uint32_t most_requests = 1024;       ///< of one client that are not answered yet: it is told, and cut off if it asks more
   std::size_t most_request_bytes = std::size_t{64} << 20;
 };
 
@@ -39,9 +39,11 @@ inline constexpr std::array<base::CounterInfo, 7> kReplierCounters{{
     {"replies", "requests", "Of these, answered or refused, and sent whole."},
     {"unwanted_replies", "requests", "Of these, whose client had gone, or had cancelled, before the reply was sent whole."},
     {"clients", "clients", "Clients that connected, those that came again included."},
-    {"refused_peers", "peers", "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
+    {"refused_peers", "peers",
+     "Peers whose connection was closed: no secret, another version, messages that cannot be read, too many requests."},
     {"reply_bytes", "bytes", "Bytes of replies sent."},
-    {"copied_bytes", "bytes", "Of these, copied before they went: small parts, or all where the network needs registered memory."},
+    {"copied_bytes", "bytes",
+     "Of these, copied before they went: small parts, or all where the network needs registered memory."},
 }};
 
 /// Told when the memory of a reply is not needed any more, by the thread of the Replier, in poll(), reply() or its destructor. Must not call it back.
@@ -85,6 +87,9 @@ class Replier {
              std::uint64_t tag = 0);
   /// Nothing but a status; the requester sees `refused`.
   void refuse(Client client, std::uint64_t number, std::uint16_t status);
+
+  /// Ends the connection of a client, for example one that takes no replies; what it has asked comes as dropped. It may connect again.
+  void cut_off(Client client, const std::string& why);
 
   /// As the client calls itself; empty: it is gone.
   std::string_view client_name(Client client) const;

@@ -231,5 +231,41 @@ TEST(ReadoutSettings, NamesOfProcessesAreWords) {
   }
 }
 
+std::string with_handler(const std::string& handler, const std::string& builder = "", const std::string& behind = "") {
+  const std::string input = builder.find("full") == std::string::npos ? "" : "groups = 1\n";
+  return configuration("chunk_bytes = 100\n" + input, builder) +
+         "[[readout.consumer]]\ntype = \"hlt_request_handler\"\nqueue = 32\nsending = 64\n" + handler + behind;
+}
+
+TEST(ReadoutSettings, TheBuilderHasBuffersForAllFragmentsThatAHandlerMayHold) {
+  const auto buffers = [](const std::string& text, const char* key = "buffers") {
+    const auto plan = load(text);
+    EXPECT_TRUE(plan) << plan.error().front().message();
+    return plan ? plan->settings.builder.parameters.integer(key) : 0;
+  };
+  constexpr std::int64_t kHeld = 1000 + 32 + 64 + 1;
+  const std::string thousand = "rate = \"10kHz\"\nretention = \"100ms\"\n";
+  EXPECT_EQ(buffers(configuration("")), 0) << "nothing is kept";
+  EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 100\nwindow = 1024\n")), 1024 + 256 + kHeld);
+  EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 64\nwindow = 1024\n")), 1024 + 256 + kHeld)
+      << "a buffer has 1 KiB at least";
+  EXPECT_EQ(buffers(with_handler(thousand, "chunk_size = 100\nbuffers = 5000\n")), 5000) << "enough, and what was wanted";
+  EXPECT_EQ(buffers(with_handler("max_fragments = 10\n", "type = \"full\"\n"), "fragments"), 4096 + 107);
+  EXPECT_EQ(buffers(with_handler("max_fragments = 10\n", "type = \"full\"\n"), "copies"), 256 + 107);
+}
+
+TEST(ReadoutSettings, FewerBuffersThanAHandlerMayHoldAreRefusedByName) {
+  EXPECT_EQ(first_code(with_handler("max_fragments = 1000\n", "buffers = 1000\n")), "readout.few_buffers");
+  EXPECT_EQ(first_code(with_handler("max_fragments = 10\n", "type = \"full\"\nfragments = 100\n")), "readout.few_buffers");
+  EXPECT_EQ(first_code(with_handler("max_fragments = 16777216\n")), "readout.few_buffers") << "more than a builder can have";
+  EXPECT_EQ(first_code(with_handler("max_fragments = 1000\n", "buffers = 2000\n")), "");
+}
+
+TEST(ReadoutSettings, AProcessorBehindAHandlerIsRefused) {
+  EXPECT_EQ(first_code(with_handler("max_fragments = 10\n", "",
+                                    "[[readout.consumer]]\ntype = \"processor\"\nname = \"late\"\nwork = \"read\"\n")),
+            "readout.handler_order");
+}
+
 }  // namespace
 }  // namespace rodeo::cli

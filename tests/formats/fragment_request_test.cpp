@@ -25,16 +25,18 @@ TEST(FragmentRequest, FetchIsWhatTheSpecificationShows) {
   const FetchRequest request{.id = L1Id{0x02000107}, .wait_us = 20'000, .robs = {{0x00610001}, {0x00610002}}};
   const auto raw = written(append_fetch_request, request);
   EXPECT_EQ(raw, bytes({0x07, 0x01, 0x00, 0x02, 0x20, 0x4e, 0, 0, 2, 0, 0, 0, 0x01, 0, 0x61, 0, 0x02, 0, 0x61, 0}));
-  FetchRequest read{.robs = {{1}, {2}, {3}}};
+  FetchRequest read;
+  read.robs = {{1}, {2}, {3}};  // is used again
   ASSERT_TRUE(read_fetch_request(raw, read));
   EXPECT_EQ(read, request);
 }
 
 TEST(FragmentRequest, ClearIsWhatTheSpecificationShows) {
-  const ClearRequest request{.sequence = 5, .ranges = {{L1Id{0x00ffffff}, 3}}, .bitmaps = {{L1Id{0x02000010}, 0x8000000000000005}}};
+  const ClearRequest request{
+      .sequence = 5, .ranges = {{L1Id{0x00ffffff}, 3}}, .bitmaps = {{L1Id{0x02000010}, 0x8000000000000005}}};
   const auto raw = written(append_clear_request, request);
-  EXPECT_EQ(raw, bytes({5, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0, 3, 0, 0, 0,
-                        0x10, 0, 0, 2, 5, 0, 0, 0, 0, 0, 0, 0x80}));
+  EXPECT_EQ(raw, bytes({5,    0, 0, 0, 0, 0, 0,    0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff,
+                        0xff, 0, 3, 0, 0, 0, 0x10, 0, 0, 2, 5, 0, 0, 0, 0, 0, 0,    0x80}));
   ClearRequest read;
   ASSERT_TRUE(read_clear_request(raw, read));
   EXPECT_EQ(read, request);
@@ -62,12 +64,15 @@ TEST(FragmentRequest, WhatIsCutOrTooLongIsRefusedAtEveryLength) {
     raw.push_back({});
     EXPECT_FALSE(read(std::span(raw)));
   };
-  check(written(append_fetch_request, FetchRequest{.id = {}, .robs = {{1}, {2}}}), [&](auto raw) { return bool(read_fetch_request(raw, fetch)); });
+  check(written(append_fetch_request, FetchRequest{.id = {}, .robs = {{1}, {2}}}),
+        [&](auto raw) { return bool(read_fetch_request(raw, fetch)); });
   check(written(append_clear_request, ClearRequest{.ranges = {{L1Id{1}, 2}}, .bitmaps = {{L1Id{3}, 4}}}),
         [&](auto raw) { return bool(read_clear_request(raw, clear)); });
-  check(written(append_describe_reply, DescribeReply{.robs = {{1}}}), [](auto raw) { return bool(read_describe_reply(raw)); });
+  check(written(append_describe_reply, DescribeReply{.robs = {{1}}}),
+        [](auto raw) { return bool(read_describe_reply(raw)); });
   check(written(append_holdings_request, HoldingsRequest{}), [](auto raw) { return bool(read_holdings_request(raw)); });
-  check(written(append_holdings_reply, HoldingsReply{.newest = 1, .ranges = {{1, 1}}}), [](auto raw) { return bool(read_holdings_reply(raw)); });
+  check(written(append_holdings_reply, HoldingsReply{.newest = 1, .ranges = {{1, 1}}}),
+        [](auto raw) { return bool(read_holdings_reply(raw)); });
 }
 
 TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
@@ -75,8 +80,10 @@ TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
   FetchRequest fetch;
   const std::uint32_t most = static_cast<std::uint32_t>(kMostClearIds);
   EXPECT_TRUE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}}}), clear));
-  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}, {L1Id{0}, 1}}}), clear));
-  EXPECT_FALSE(read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, ~0U}, {L1Id{0}, ~0U}}}), clear));
+  EXPECT_FALSE(
+      read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, most}, {L1Id{0}, 1}}}), clear));
+  EXPECT_FALSE(
+      read_clear_request(written(append_clear_request, ClearRequest{.ranges = {{L1Id{5}, ~0U}, {L1Id{0}, ~0U}}}), clear));
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0}), fetch)) << "waits too long";
   EXPECT_FALSE(read_fetch_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), fetch)) << "of too many ROBs";
   EXPECT_FALSE(read_holdings_request(bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))) << "no room for an answer";
@@ -84,7 +91,8 @@ TEST(FragmentRequest, NumbersBeyondTheirBoundsAreRefused) {
 
 TEST(FragmentRequest, RangesOfHoldingsAreApartAndInOrder) {
   const auto read = [](std::vector<GlobalIdRange> ranges) {
-    return bool(read_holdings_reply(written(append_holdings_reply, HoldingsReply{.newest = 9, .ranges = std::move(ranges)})));
+    return bool(
+        read_holdings_reply(written(append_holdings_reply, HoldingsReply{.newest = 9, .ranges = std::move(ranges)})));
   };
   EXPECT_TRUE(read({{0, 1}, {2, 1}}));
   EXPECT_FALSE(read({{0, 2}, {2, 1}})) << "one range";

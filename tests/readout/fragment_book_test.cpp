@@ -84,7 +84,9 @@ TEST_F(FragmentBookTest, WhatIsClearedBeforeItComesIsLetGoWhenItComes) {
   EXPECT_EQ(take(7), Taken::let_go);
   EXPECT_EQ(counts().cleared_early, 1u);
   EXPECT_EQ(pool_.out(), 0u);
-  EXPECT_EQ(take(7), Taken::kept) << "one clear is for one fragment";
+  EXPECT_EQ(take(7), Taken::let_go) << "a second copy";
+  EXPECT_EQ(counts().duplicates, 1u);
+  EXPECT_EQ(ask(7), Answer::lost);
 }
 
 TEST_F(FragmentBookTest, WhatIsClearedEarlyComesEvenIntoAFullBook) {
@@ -97,12 +99,15 @@ TEST_F(FragmentBookTest, AClearThatComesTwiceDoesNothingMore) {
   take(1);
   take(9);
   clear(1);
+  clear(1);
+  EXPECT_EQ(counts().cleared_again, 1u) << "it is known that it was here";
+  EXPECT_EQ(ask(1), Answer::lost);
   clear(20);
   clear(20);
-  EXPECT_EQ(counts().cleared_again, 1u);
+  EXPECT_EQ(counts().cleared_again, 2u);
   for (std::uint64_t id = 10; id < 15; ++id) take(id);
   clear(1);
-  EXPECT_EQ(counts().cleared_again, 2u) << "behind the line: it is not waited for";
+  EXPECT_EQ(counts().cleared_again, 3u) << "behind the line: it is not waited for";
   EXPECT_EQ(counts().cleared, 1u);
 }
 
@@ -238,7 +243,7 @@ class SlowBook {
 
   Taken take(std::uint64_t global_id, std::uint64_t now_ns) {
     const auto id = static_cast<std::uint32_t>(global_id);
-    const bool again = kept_.contains(id);
+    const bool again = kept_.contains(id) || is_gone(id);
     const auto early = std::ranges::find(early_, id, &Early::id);
     const bool cleared = !again && early != early_.end();
     if (!again && !cleared && kept_.size() == settings_.most_fragments) return Taken::full;
@@ -251,6 +256,7 @@ class SlowBook {
       // The ring's place stays taken.
       early->used = true;
       early->id = kUsed;
+      note_gone(id, now_ns);
       return ++counts.cleared_early, Taken::let_go;
     }
     kept_[id] = {now_ns, ++arrivals_};
@@ -259,7 +265,7 @@ class SlowBook {
 
   Answer find(std::uint32_t id) const {
     if (kept_.contains(id)) return Answer::there;
-    if (behind(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) return Answer::lost;
+    if (behind(id) || is_gone(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) return Answer::lost;
     return Answer::pending;
   }
 
@@ -268,7 +274,8 @@ class SlowBook {
       cleared_came_ns_ = std::max(cleared_came_ns_, found->second.came_ns);
       kept_.erase(found);
       ++counts.cleared;
-    } else if (behind(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) {
+      note_gone(id, now_ns);
+    } else if (behind(id) || is_gone(id) || std::ranges::find(early_, id, &Early::id) != early_.end()) {
       ++counts.cleared_again;
     } else {
       if (early_.size() == settings_.most_early_clears) forget();
@@ -280,6 +287,7 @@ class SlowBook {
     if (kept_.size() < settings_.most_fragments) {
       while (line_ < came_.size() && came_[line_].at_ns + settings_.reorder_ns <= now_ns) ++line_;
     }
+    while (!gone_.empty() && gone_.front().at_ns + settings_.reorder_ns <= now_ns) gone_.pop_front();
     while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget();
     for (;;) {
       const auto oldest = std::ranges::min_element(kept_, {}, [](const auto& one) { return one.second.arrival; });
@@ -313,6 +321,12 @@ class SlowBook {
     if (came_.size() > settings_.reorder_fragments) line = std::max(line, came_.size() - settings_.reorder_fragments);
     return line > 0 && static_cast<std::int32_t>(came_[line - 1].newest - id) >= 0;
   }
+  bool is_gone(std::uint32_t id) const { return std::ranges::find(gone_, id, &Early::id) != gone_.end(); }
+  void note_gone(std::uint32_t id, std::uint64_t now_ns) {
+    if (behind(id)) return;
+    if (gone_.size() == std::max(settings_.reorder_fragments, 1U)) gone_.pop_front();
+    gone_.push_back({id, now_ns, false});
+  }
   void forget() {
     if (!early_.front().used) ++counts.early_forgotten;
     early_.pop_front();
@@ -322,6 +336,7 @@ class SlowBook {
   std::map<std::uint32_t, Kept> kept_;
   std::vector<Came> came_;
   std::deque<Early> early_;
+  std::deque<Early> gone_;
   std::size_t line_ = 0;
   std::uint64_t newest_ = 0;
   std::uint64_t arrivals_ = 0;

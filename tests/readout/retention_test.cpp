@@ -70,7 +70,8 @@ TEST(IdTable, IsASetOfIdsWhateverTheyAre) {
   std::map<std::uint32_t, std::uint32_t> twin;
   for (std::uint32_t step = 0; step < 20'000; ++step) {
     // Few low halves and epochs: they get into each other's way.
-    const L1Id id = L1Id::of(random() % 4, 0xfffff0 + random() % 40);
+    const auto below = [&](unsigned n) { return static_cast<std::uint32_t>(random() % n); };
+    const L1Id id = L1Id::of(below(4), 0xfffff0 + below(40));
     if (twin.contains(id.value)) {
       ASSERT_EQ(table.find(id), twin[id.value]);
       if (random() % 2 == 0) continue;
@@ -140,7 +141,7 @@ TEST_F(WaitingRequestsTest, AgreeWithAListOfThem) {
   std::mt19937 random(7);
   std::vector<std::pair<std::uint32_t, std::uint64_t>> twin;  // id, number
   for (std::uint64_t step = 0; step < 5000; ++step) {
-    const std::uint32_t id = random() % 3;
+    const auto id = static_cast<std::uint32_t>(random() % 3);
     switch (random() % 3) {
       case 0:
         ASSERT_EQ(waiting_.full(), twin.size() == 4);
@@ -151,8 +152,11 @@ TEST_F(WaitingRequestsTest, AgreeWithAListOfThem) {
       case 1: {
         const std::uint64_t bit = random() % 2;
         std::set<std::uint64_t> expected, found;
-        std::erase_if(twin, [&](const auto& one) { return one.first == id && one.second % 2 == bit && expected.insert(one.second).second; });
-        waiting_.of(L1Id{id}, [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
+        std::erase_if(twin, [&](const auto& one) {
+          return one.first == id && one.second % 2 == bit && expected.insert(one.second).second;
+        });
+        waiting_.of(L1Id{id},
+                    [&](const WaitingRequest& one) { return one.number % 2 == bit && found.insert(one.number).second; });
         ASSERT_EQ(found, expected);
         break;
       }

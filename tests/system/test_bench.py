@@ -15,6 +15,8 @@ BUILDS = {
     "gbt, two ROBs": ["--robs", 2],
     "gbt, plain function per chunk": ["--extractor", "rodeo_per_chunk"],
     "gbt, checked": ["--checker", "crc32"],
+    "gbt, fragments kept": ["--retain", "10ms"],
+    "gbt, fragments kept, two workers": ["--retain", "5ms", "--retain-rate", "200kHz", "--workers", 2],
     "full, a stream of each link": ["--mode", "full", "--chunk-bytes", 1000],
     "full, one stream": ["--mode", "full", "--groups", 1],
     "full, turns of five": ["--mode", "full", "--links", 15, "--groups", 3, "--workers", 2, "--chunk-bytes", 1000],
@@ -34,7 +36,7 @@ def verbs_of(rodeo, *command):
 
 def test_every_benchmark_has_its_proof_tested(rodeo):
     """Beside those here: test_figures.py, and test_card_bench.py for cards."""
-    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "statistics", "figures"}
+    assert verbs_of(rodeo, "bench") == {"build", "latency", "scaling", "transport", "route", "serve", "statistics", "figures"}
     assert verbs_of(rodeo, "card", "bench") == {"dma", "bar"}
     assert "bench" not in verbs_of(rodeo, "net")
     said = rodeo("bench", "build", "--help").stdout
@@ -64,6 +66,8 @@ def test_a_bench_whose_fragments_are_not_whole_is_no_measurement(rodeo):
     ("transport", "--links", 0), ("transport", "--chunk-bytes", 7), ("transport", "--run-length", 0), ("transport", "--page-bytes", 100),
     ("transport", "--seconds", "nan"), ("route", "--links", 4000), ("route", "--subscribed", 193), ("route", "--chunk-bytes", 4096),
     ("statistics", "--threads", 0), ("statistics", "--links", 2049), ("statistics", "--rounds", 0), ("statistics", "--seconds", "nan"),
+    ("serve", "--fragment-bytes", 7701), ("serve", "--fragment-bytes", 8), ("serve", "--readouts", 0), ("serve", "--nodes", 0), ("serve", "--kept", 100),
+    ("serve", "--seconds", "nan"), ("build", "--retain", "1000s"),
     ("scaling", "--repeat", 0), ("scaling", "--seconds", "nan"), ("scaling", "--links", 0)])
 def test_numbers_that_cannot_be_measured_are_refused_by_their_option(rodeo, verb, option, value):
     done = rodeo("bench", verb, option, value, exit_code=2)
@@ -97,6 +101,28 @@ def test_what_the_route_bench_publishes_arrives(rodeo, options):
     assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_chunks"] > 0, result
     assert result["input_bytes"] >= 96 << 20 and result["copy_ceiling_bytes_per_second"] > 0 and result["chunks_per_second"] > 0
     assert ("unwanted_link_cost" in result) == ("--subscribed" in options)
+
+
+@pytest.mark.parametrize("options", [
+    [],
+    ["--readouts", 3, "--nodes", 2, "--kept", 2000],
+    ["--fragment-bytes", 16],
+    ["--fragment-bytes", 200000, "--page-bytes", 8192, "--kept", 300, "--events", 3],
+    ["--provider", "shm", "--readouts", 2],
+], ids=lambda options: " ".join(map(str, options)) or "as by default")
+def test_what_the_serve_bench_fetches_is_what_was_kept(rodeo, options):
+    result = bench(rodeo, "serve", *options)
+    assert [result[proof] for proof in ("mismatches", "lost")] == [0, 0] and result["verified_fragments"] > 0, result
+    assert result["bytes_per_second"] == pytest.approx(result["fragment_bytes"] * result["fragments_per_second"])
+    assert result["events_per_second"] == pytest.approx(result["fragments_per_second"] / result["readouts"])
+    assert result["bare_bytes_per_second"] > 0 and result["fragments_per_core_second"] > 0
+    assert 0 < result["latency_p50_us"] <= result["latency_p99_us"]
+
+
+def test_what_keeping_fragments_costs_stands_beside_a_run_without(rodeo):
+    result = bench(rodeo, "build", "--links", 24, "--retain", "10ms")
+    assert result["retain_s"] == 0.01 and result["retained_fragments"] == 1000
+    assert result["of_without_retain"] == pytest.approx(result["chunks_per_core_second"] / result["chunks_per_core_second_without_retain"])
 
 
 @pytest.mark.parametrize("count", ["run", "chunk"])

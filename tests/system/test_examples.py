@@ -7,6 +7,7 @@ import time
 
 import pytest
 from conftest import BUILD, ROOT, scaled
+from event_files import write_event_file
 from running_emulator import emulated
 from running_readout import adds_up
 
@@ -18,8 +19,8 @@ EMULATED = [path for path in ALL if "[[emulator.card]]" in path.read_text()]
 
 
 def may_be_incomplete(text):
-    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event."""
-    return "fault_" in text or "loop = true" in text
+    """Faults on demand make events incomplete; a recording in a loop is stopped in the middle of an event; nobody is there who clears what is kept."""
+    return "fault_" in text or "loop = true" in text or "hlt_request_handler" in text
 
 
 @pytest.mark.parametrize("example", [path for path in EXAMPLES if path not in NETWORK], ids=lambda path: path.stem)
@@ -29,6 +30,8 @@ def test_an_example_runs(rodeo, example):
         pytest.skip("this build has no plug-ins")
     if "recording.felix" in text:
         rodeo("data", "record", "recording.felix", "--links", 24, "--events", 3000)
+    if "before._0001.data" in text:
+        write_event_file(rodeo, "before._0001.data")
     shutil.copy(example, rodeo.directory)
     with emulated(rodeo, example.name) if "[[emulator.card]]" in text else contextlib.nullcontext():
         done = rodeo("readout", example.name, "--seconds", 1, "--json", "-")

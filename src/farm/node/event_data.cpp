@@ -136,7 +136,7 @@ WholeEvent EventData::view(const EventContext& context, const EventCollector& co
 void EventData::make(const Making& making, EventCollector::Slot slot, const EventCollector& collector,
                      const EventContext& context, base::CounterBlock<DataCounter>& counters) {
   if (trigger_differs_) {
-    counters.add(bcid_mismatch);
+    counters.add(trigger_mismatch);
     status_ |= fragment_status::kBcidMismatch;
   }
   // What stands for fragments that are missing.

@@ -26,7 +26,7 @@ enum class DataCounter : std::uint8_t {
   wrong_run,
   too_large,
   unreadable_replies,
-  bcid_mismatch,
+  trigger_mismatch,
   count
 };
 inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DataCounter::count)> kDataCounters{{
@@ -37,7 +37,7 @@ inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(DataCoun
     {"wrong_run", "fragments", "Fragments of another run: not taken, the event is partial."},
     {"too_large", "fragments", "Fragments that would make the event larger than farm.node.max_event_size: not taken."},
     {"unreadable_replies", "replies", "Answers that are no ROBs from some place on: what stands before is taken."},
-    {"bcid_mismatch", "events", "Events whose fragments do not agree on BCID or trigger type: flagged."},
+    {"trigger_mismatch", "events", "Events whose fragments do not agree on BCID or trigger type: flagged."},
 }};
 
 /// What is the same for all events of a run.

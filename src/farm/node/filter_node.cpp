@@ -637,7 +637,7 @@ void FilterNode::show(std::uint64_t now_ns, bool last) {
   }
   append(base::named_counters(data_counters_, kDataCounters, [](DataCounter) { return true; }));
   append(pool_.counters());
-  append(requester_.counters());
+  for (const NamedCounter& counter : requester_.counters()) status.counters.push_back({"network_" + counter.name, counter.value});
   for (const Event& event : events_) {
     status.fetching += event.state == State::fetching || event.state == State::completing ? 1 : 0;
     status.selecting += event.state == State::selecting ? 1 : 0;

@@ -165,7 +165,7 @@ std::string prometheus_text(const NodeStatus& status) {
   const auto counters = [&](std::span<const base::CounterInfo> infos, std::string_view prefix) {
     for (const base::CounterInfo& info : infos) {
       out.metric(fmt::format("rodeo_node_{}{}_total", prefix, info.name), "counter", process::help_of(info));
-      out.sample(status[info.name]);
+      out.sample(status[fmt::format("{}{}", prefix, info.name)]);
     }
   };
   counters(kNodeCounters, "");

@@ -167,8 +167,7 @@ void RecorderServer::show(std::uint64_t now_ns, bool last) {
     status.trouble = recording_->trouble();
     status.files = files_;
   }
-  const auto network = replier_->counters();
-  status.counters.insert(status.counters.end(), network.begin(), network.end());
+  for (const NamedCounter& counter : replier_->counters()) status.counters.push_back({"network_" + counter.name, counter.value});
   const std::lock_guard lock(mutex_);
   if (next_ != nullptr) recording_ = std::move(next_);
   shown_ = std::move(status);

@@ -30,12 +30,13 @@ FullBuilder::FullBuilder(const FullSettings& settings, const BuilderContext& con
     : window_(std::max<std::uint64_t>(64, std::bit_ceil(settings.window))) {
   check_links(context, settings.workers);
   const double workers = settings.workers;
-  check_memory(workers * static_cast<double>(settings.fragments * sizeof(FullFragment)),
-               workers * static_cast<double>(std::min(settings.copies, settings.fragments)) *
-                   static_cast<double>(settings.copy_bytes),
-               "fragments of a FULL-mode builder and their copies",
-               "make readout.builder.fragments, readout.builder.copies or readout.builder.copy_size smaller, or end other "
-               "programs");
+  check_memory(
+      workers * static_cast<double>(settings.fragments * sizeof(FullFragment)),
+      workers * static_cast<double>(std::min(settings.copies, settings.fragments)) *
+          static_cast<double>(settings.copy_bytes),
+      "fragments of a FULL-mode builder and their copies",
+      "make readout.builder.fragments, readout.builder.copies, readout.builder.copy_size or the retention of a handler "
+      "smaller, or end other programs");
   std::map<std::uint32_t, std::vector<BuilderLink>> groups;
   for (const BuilderLink& link : context.links) groups[link.group].push_back(link);
   if (settings.workers > groups.size()) {

@@ -31,7 +31,9 @@ std::uint64_t buffers_of(const GbtSettings& settings) {
 }
 
 constexpr std::string_view kSmaller =
-    "make readout.builder.window, readout.builder.buffers or readout.builder.chunk_size smaller, or end other programs";
+    "make readout.builder.window, readout.builder.buffers, readout.builder.chunk_size or the retention of a handler "
+    "smaller, or end "
+    "other programs";
 
 const Settings<GbtSettings>& gbt_settings() {
   using S = GbtSettings;
@@ -45,10 +47,11 @@ const Settings<GbtSettings>& gbt_settings() {
       setting(&S::chunk_bytes, "chunk_size",
               "Size of a typical chunk: an event's first buffer has room for one from each link.",
               {.minimum = 1, .maximum = 1 << 20, .unit = Unit::bytes}),
-      setting(
-          &S::buffers, "buffers",
-          "Slice buffers of each worker; 0 takes the window and a quarter more. Fragments that consumers keep hold theirs.",
-          {.maximum = 1 << 24}),
+      setting(&S::buffers, "buffers",
+              "Slice buffers of each worker; 0 takes the window and a quarter more, and as many as an hlt_request_handler "
+              "may hold. "
+              "Fragments that consumers keep hold theirs.",
+              {.maximum = 1 << 24}),
       setting(&S::max_extensions, "max_extensions",
               "Buffers that a slice may take besides its first; what does not fit is cut, flagged and counted.",
               {.maximum = 64}),

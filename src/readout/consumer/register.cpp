@@ -4,6 +4,7 @@
 #include "readout/consumer/file_writer.h"
 #include "readout/consumer/fragment_processor.h"
 #include "readout/consumer/fragment_publisher.h"
+#include "readout/consumer/hlt_request_handler.h"
 #include "readout/consumer/verify_rdh_work.h"
 #include "readout/consumer/works.h"
 
@@ -24,6 +25,10 @@ void register_consumers(Registry& registry) {
                          .help = "Sends fragments, all or a share, over the network to whoever subscribes.",
                          .keys = FragmentPublisher::keys()},
                         [](const Parameters& parameters) { return FragmentPublisher::create(parameters, run_info()); });
+  registry.add_consumer({.name = "hlt_request_handler",
+                         .help = "Keeps fragments until the farm clears them, and serves them to it over the network.",
+                         .keys = HltRequestHandler::keys()},
+                        [](const Parameters& parameters) { return HltRequestHandler::create(parameters, run_info()); });
 }
 
 void register_works(Registry& registry) {

@@ -23,11 +23,20 @@ FragmentBook::FragmentBook(const Settings& settings)
       entries_(std::max<std::size_t>(settings.most_fragments, 1)),
       recent_(std::size_t{settings.reorder_fragments} + 1),
       early_table_(std::max<std::size_t>(settings.most_early_clears, 1)),
-      early_(std::max<std::size_t>(settings.most_early_clears, 1)) {
+      early_(std::max<std::size_t>(settings.most_early_clears, 1)),
+      gone_table_(std::max<std::size_t>(settings.reorder_fragments, 1)),
+      gone_(std::max<std::size_t>(settings.reorder_fragments, 1)) {
   for (auto place = static_cast<std::uint32_t>(entries_.size()); place-- > 0;) {
     entries_[place].newer = free_;
     free_ = place;
   }
+}
+
+double FragmentBook::memory_bytes(const Settings& settings) {
+  constexpr double kOfTable = 4 * sizeof(std::uint64_t);  // at most a quarter full
+  return static_cast<double>(settings.most_fragments) * (sizeof(Entry) + kOfTable) +
+         static_cast<double>(settings.most_early_clears) * (sizeof(Moment) + kOfTable) +
+         static_cast<double>(settings.reorder_fragments) * sizeof(Moment);
 }
 
 FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_ns) {
@@ -39,8 +48,12 @@ FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_
     fragment.reset();
     return Taken::let_go;
   };
-  if (table_.find(id) != IdTable::kNone) return let_it_go(counts_.duplicates);
-  if (early_table_.size() != 0 && early_table_.erase(id)) return let_it_go(counts_.cleared_early);
+  if (table_.find(id) != IdTable::kNone || is_gone(id)) return let_it_go(counts_.duplicates);
+  if (early_table_.size() != 0 && early_table_.erase(id)) {
+    let_it_go(counts_.cleared_early);
+    note_gone(id, now_ns);
+    return Taken::let_go;
+  }
   if (free_ == IdTable::kNone) return Taken::full;
   if (passed(id)) ++counts_.late;
   note_newest(*fragment, now_ns);
@@ -50,8 +63,9 @@ FragmentBook::Taken FragmentBook::take(FragmentPtr& fragment, std::uint64_t now_
 }
 
 FragmentBook::Found FragmentBook::find(L1Id id) const {
-  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone) return {Answer::there, &entries_[place].fragment};
-  if (passed(id)) return {Answer::lost};
+  if (const std::uint32_t place = table_.find(id); place != IdTable::kNone)
+    return {Answer::there, &entries_[place].fragment};
+  if (passed(id) || is_gone(id)) return {Answer::lost};
   if (early_table_.size() != 0 && early_table_.find(id) != IdTable::kNone) return {Answer::lost};
   return {Answer::pending};
 }
@@ -60,9 +74,10 @@ void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
   if (const std::uint32_t place = table_.find(id); place != IdTable::kNone) {
     cleared_came_ns_ = std::max(cleared_came_ns_, entries_[place].came_ns);
     ++counts_.cleared;
-    return let_go(place);
+    let_go(place);
+    return note_gone(id, now_ns);
   }
-  if (passed(id) || early_table_.find(id) != IdTable::kNone) {
+  if (passed(id) || is_gone(id) || early_table_.find(id) != IdTable::kNone) {
     ++counts_.cleared_again;
     return;
   }
@@ -72,6 +87,7 @@ void FragmentBook::clear(L1Id id, std::uint64_t now_ns) {
 void FragmentBook::advance(std::uint64_t now_ns) {
   // While it is full older ones may wait outside.
   while (free_ != IdTable::kNone && !recent_.empty() && recent_.front().at_ns + settings_.reorder_ns <= now_ns) move_line();
+  while (!gone_.empty() && gone_.front().at_ns + settings_.reorder_ns <= now_ns) forget_gone();
   while (!early_.empty() && early_.front().at_ns + settings_.garbage_ns <= now_ns) forget_clear();
   collect_garbage();
 }
@@ -137,6 +153,18 @@ void FragmentBook::forget_clear() {
     ++counts_.early_forgotten;
   }
   early_.pop();
+}
+
+void FragmentBook::note_gone(L1Id id, std::uint64_t now_ns) {
+  if (passed(id)) return;
+  if (gone_.full()) forget_gone();
+  gone_table_.insert(id, gone_.next_place());
+  gone_.push({id, now_ns});
+}
+
+void FragmentBook::forget_gone() {
+  gone_table_.erase(gone_.front().id);
+  gone_.pop();
 }
 
 void FragmentBook::collect_garbage() {

@@ -4,21 +4,23 @@
 // Its rules. "The line" is an id that the builder has passed: it was the newest of all when `reorder_fragments` have come behind it, or
 // `reorder_ns` have gone by; what is at or behind the line and is not here is not expected any more.
 //
-//   a fragment comes         kept already                  ─► let go, duplicates
-//                            cleared before it came        ─► let go, cleared_early
-//                            as many as may be are kept    ─► stays with the caller, who waits
-//                            behind the line               ─► kept, late: whoever asked before was told that it is lost
-//                            else                          ─► kept
-//   an id is asked for       kept                          ─► there
-//                            cleared before it comes       ─► lost
-//                            behind the line, or all over  ─► lost
-//                            else                          ─► pending
-//   an id is cleared         kept                          ─► let go, cleared
-//                            remembered already            ─► nothing, cleared_again
-//                            behind the line, or all over  ─► nothing, cleared_again: it was cleared before, or never came
-//                            else                          ─► remembered; of too many the oldest is forgotten, early_forgotten
+//   a fragment comes         kept already, or let go already   ─► let go, duplicates
+//                            cleared before it came            ─► let go, cleared_early
+//                            as many as may be are kept        ─► stays with the caller, who waits
+//                            behind the line                   ─► kept, late: whoever asked before was told that it is lost
+//                            else                              ─► kept
+//   an id is asked for       kept                              ─► there
+//                            let go, or cleared early          ─► lost
+//                            behind the line, or all over      ─► lost
+//                            else                              ─► pending
+//   an id is cleared         kept                              ─► let go, cleared
+//                            let go, or cleared early          ─► nothing, cleared_again
+//                            behind the line, or all over      ─► nothing, cleared_again: it was cleared before, or never came
+//                            else                              ─► remembered; of too many the oldest is forgotten, early_forgotten
 //   time goes by             a fragment came `garbage_ns` before one that has been cleared ─► let go, garbage: no clear names it
 //                            a clear was remembered for `garbage_ns`                       ─► forgotten, early_forgotten: ids come again
+//
+// What was let go is remembered only until it is behind the line.
 #pragma once
 
 #include <cstddef>
@@ -60,6 +62,9 @@ class FragmentBook {
   enum class Answer : std::uint8_t { there, pending, lost };
 
   explicit FragmentBook(const Settings& settings);
+
+  /// What a book of these settings takes, without the fragments.
+  static double memory_bytes(const Settings& settings);
 
   /// Empties `fragment`, unless the book is full. Times are of one clock and never fall.
   Taken take(FragmentPtr& fragment, std::uint64_t now_ns);
@@ -135,9 +140,7 @@ class FragmentBook {
     std::size_t count_ = 0;
   };
 
-  bool passed(L1Id id) const {
-    return ended_ || (has_line_ && static_cast<std::int32_t>(line_.value - id.value) >= 0);
-  }
+  bool passed(L1Id id) const { return ended_ || (has_line_ && static_cast<std::int32_t>(line_.value - id.value) >= 0); }
   void keep(FragmentPtr& fragment, std::uint64_t now_ns);
   void let_go(std::uint32_t place);
   void note_newest(const Fragment& fragment, std::uint64_t now_ns);
@@ -145,6 +148,9 @@ class FragmentBook {
   void remember_clear(L1Id id, std::uint64_t now_ns);
   void forget_clear();
   void collect_garbage();
+  bool is_gone(L1Id id) const { return gone_table_.size() != 0 && gone_table_.find(id) != IdTable::kNone; }
+  void note_gone(L1Id id, std::uint64_t now_ns);
+  void forget_gone();
 
   const Settings settings_;
   IdTable table_;
@@ -164,6 +170,9 @@ class FragmentBook {
 
   IdTable early_table_;  // places in early_
   Moments early_;        // clears before their fragments; those that were used since are not in the table
+
+  IdTable gone_table_;
+  Moments gone_;  // let go, and not behind the line when that was
   Counts counts_;
 };
 

@@ -17,7 +17,10 @@ class IdTable {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   explicit IdTable(std::size_t most)
-      : mask_(static_cast<std::uint32_t>(std::bit_ceil(2 * most + 2) - 1)), shift_(32 - std::popcount(mask_)), cells_(std::size_t{mask_} + 1), most_(most) {}
+      : mask_(static_cast<std::uint32_t>(std::bit_ceil(2 * most + 2) - 1)),
+        shift_(32 - std::popcount(mask_)),
+        cells_(std::size_t{mask_} + 1),
+        most_(most) {}
 
   std::size_t size() const { return size_; }
 

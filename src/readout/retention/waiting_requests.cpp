@@ -4,7 +4,8 @@
 
 namespace rodeo::readout {
 
-WaitingRequests::WaitingRequests(std::size_t most) : table_(std::max<std::size_t>(most, 1)), places_(std::max<std::size_t>(most, 1)) {
+WaitingRequests::WaitingRequests(std::size_t most)
+    : table_(std::max<std::size_t>(most, 1)), places_(std::max<std::size_t>(most, 1)) {
   for (auto place = static_cast<std::uint32_t>(places_.size()); place-- > 0;) {
     places_[place].next = free_;
     free_ = place;

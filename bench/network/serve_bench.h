@@ -1,0 +1,48 @@
+// The benchmark of serving fragments: readouts' own handlers full of fragments, nodes that fetch and clear events, and every byte proved.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace rodeo::bench {
+
+struct ServeBenchSettings {
+  std::string provider = "tcp";
+  std::uint32_t fragment_bytes = 7700;
+  std::uint32_t readouts = 1;
+  std::uint32_t nodes = 1;
+  std::uint32_t events = 32;    ///< that a node has under way
+  std::uint32_t kept = 16'384;  ///< fragments of a readout
+  std::uint32_t page_bytes = 64U << 10;
+  double seconds = 3;  ///< of each of the measurements, in rounds
+};
+
+struct ServeBenchResult {
+  double seconds = 0;
+  double fragments_per_second = 0;
+  double fragments_per_core_second =
+      0;                        ///< of the CPU of the readouts' process, in which what stands for their builders runs, too
+  double bytes_per_second = 0;  ///< of ROD data
+  double bytes_per_core_second = 0;
+  double bare_bytes_per_second = 0;  ///< pages of this size over the same network, medians of the same rounds
+  double bare_bytes_per_core_second = 0;
+  double filled_bytes_per_second = 0;  ///< the same, each copied before it goes
+  double of_bare = 0;
+  double of_bare_per_core = 0;
+  double of_filled = 0;
+  double events_per_second = 0;
+  double latency_p50_us = 0;  ///< from the first request for an event to its last fragment
+  double latency_p99_us = 0;
+
+  // The proof
+  std::uint64_t verified_fragments = 0;
+  std::uint64_t mismatches = 0;
+  std::uint64_t lost = 0;
+};
+
+/// Readouts are threads of one process, nodes of another. Throws SetupError.
+ServeBenchResult run_serve_bench(const ServeBenchSettings& settings);
+
+}  // namespace rodeo::bench

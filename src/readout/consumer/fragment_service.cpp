@@ -1,0 +1,239 @@
+#include "readout/consumer/fragment_service.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rodeo::readout {
+namespace {
+
+using formats::FragmentRefusal;
+using formats::FragmentRequest;
+using Answer = FragmentBook::Answer;
+using ClientNumber = transport::Replier::Client;
+
+// How often requests that wait are looked at: for what time has made lost, and for those that have waited long enough.
+constexpr std::uint64_t kLookNs = 1'000'000;
+constexpr std::uint64_t kShareOfClient = 8;
+
+}  // namespace
+
+FragmentService::FragmentService(FragmentServiceSettings settings)
+    : settings_(std::move(settings)),
+      retention_(settings_.robs, settings_.book),
+      waiting_(settings_.most_waiting),
+      replier_(std::make_unique<transport::Replier>(settings_.replier)) {
+  // A reply has a fragment at least.
+  replies_.reserve(settings_.most_sending + settings_.robs.size());
+  free_replies_.reserve(replies_.capacity());
+}
+
+FragmentService::~FragmentService() { replier_.reset(); }
+
+FragmentBook::Taken FragmentService::take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns) {
+  const L1Id id = fragment->l1id;
+  const FragmentBook::Taken taken = retention_.book(rob).take(fragment, now_ns);
+  if (taken != FragmentBook::Taken::full && waiting_.size() != 0)
+    waiting_.of(id, [&](const WaitingRequest& request) { return may_send(request.client) && answer(request, false); });
+  return taken;
+}
+
+bool FragmentService::serve(std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  retention_.advance(now_ns);
+  requests_.clear();
+  dropped_.clear();
+  replier_->poll(now_ns, requests_, dropped_);
+  for (const auto& one : dropped_) drop(one);
+  const bool moved = !requests_.empty() || room_again_;
+  if (std::exchange(room_again_, false) && !held_back_.empty()) {
+    // In their order; those of a client that has enough under way wait on.
+    std::deque<Request> held = std::exchange(held_back_, {});
+    for (Request& request : held) {
+      if (may_send(request.client)) {
+        fetch(request, now_ns);
+      } else {
+        held_back_.push_back(std::move(request));
+      }
+    }
+  }
+  for (Request& request : requests_) handle(request, now_ns);
+  if (!requests_.empty()) asked_ns_ = now_ns;
+  requests_.clear();
+  if (now_ns >= look_ns_) look(now_ns);
+  return moved;
+}
+
+void FragmentService::end() {
+  if (std::exchange(ended_, true)) return;
+  retention_.end();
+  look_ns_ = 0;
+}
+
+void FragmentService::handle(Request& request, std::uint64_t now_ns) {
+  switch (static_cast<FragmentRequest>(request.kind)) {
+    case FragmentRequest::describe: return describe(request);
+    case FragmentRequest::clear: return clear(request, now_ns);
+    case FragmentRequest::holdings: return holdings(request);
+    case FragmentRequest::fetch:
+      if (may_send(request.client)) return fetch(request, now_ns);
+      // It keeps its pages, so who asks without taking the answers comes to an end.
+      counters_.add(ServiceCounter::held_back);
+      held_back_.push_back(std::move(request));
+      return;
+  }
+  refuse(request, FragmentRefusal::unknown_kind, ServiceCounter::unknown_kind);
+}
+
+bool FragmentService::may_send(ClientNumber client) const {
+  if (sending_ == 0) return true;
+  if (sending_ + retention_.robs().size() > settings_.most_sending) return false;
+  const auto found = clients_.find(client);
+  return found == clients_.end() || found->second.sending == 0 ||
+         found->second.sending + retention_.robs().size() <= settings_.most_sending / kShareOfClient;
+}
+
+void FragmentService::fetch(Request& request, std::uint64_t now_ns) {
+  if (!formats::read_fetch_request(request.message.in_one_piece(scratch_), fetch_request_))
+    return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
+  asked_.client = request.client;
+  asked_.number = request.number;
+  asked_.id = fetch_request_.id;
+  asked_.until_ns = now_ns + std::uint64_t{fetch_request_.wait_us} * 1000;
+  asked_.robs.clear();
+  if (fetch_request_.robs.empty()) {
+    for (std::uint32_t rob = 0; rob < retention_.robs().size(); ++rob) asked_.robs.push_back(rob);
+  }
+  for (const SourceId id : fetch_request_.robs) {
+    const auto rob = retention_.rob(id);
+    if (!rob || asked_.robs.size() == retention_.robs().size())  // or one of them twice
+      return refuse(request, FragmentRefusal::unknown_rob, ServiceCounter::unknown_rob);
+    asked_.robs.push_back(static_cast<std::uint32_t>(*rob));
+  }
+  if (answer(asked_, fetch_request_.wait_us == 0)) return;
+  if (waiting_.full()) return refuse(request, FragmentRefusal::busy, ServiceCounter::busy);
+  waiting_.add(asked_);
+}
+
+// Not if some of it may still come, unless it has to be answered `now`.
+bool FragmentService::answer(const WaitingRequest& request, bool now) {
+  bool data = false;
+  std::uint16_t status = 0;
+  for (const std::uint32_t rob : request.robs) {
+    const Answer answer = retention_.book(rob).find(request.id).answer;
+    if (answer == Answer::pending && !now) return false;
+    data = data || answer == Answer::there;
+    if (answer == Answer::pending) status |= formats::fetch_status::kPending;
+    if (answer == Answer::lost) status |= formats::fetch_status::kLost;
+  }
+  if (free_replies_.empty()) {
+    free_replies_.push_back(replies_.size());
+    replies_.push_back(std::make_unique<Sending>());
+  }
+  const std::uint64_t tag = free_replies_.back();
+  free_replies_.pop_back();
+  Sending& sending = *replies_[tag];
+  sending.client = request.client;
+  for (const std::uint32_t rob : request.robs) {
+    const FragmentBook::Found found = retention_.book(rob).find(request.id);
+    if (found.fragment != nullptr) {
+      sending.reply.add(*found.fragment, settings_.frame);
+      continue;
+    }
+    const bool pending = found.answer == Answer::pending;
+    sending.reply.add_absent(retention_.robs()[rob], request.id, pending ? formats::kRobPending : formats::kRobLost,
+                             settings_.frame);
+    counters_.add(pending ? ServiceCounter::pending : ServiceCounter::lost);
+  }
+  counters_.add(ServiceCounter::fetches);
+  counters_.add(ServiceCounter::fetched, sending.reply.fragments());
+  sending_ += sending.reply.fragments();
+  Client& client = clients_[request.client];
+  if (client.sending == 0) client.moved_ns = now_ns_;
+  client.sending += sending.reply.fragments();
+  replier_->reply(request.client, request.number, status, sending.reply.parts(list_), this, tag);
+  return true;
+}
+
+void FragmentService::sent(std::uint64_t tag) noexcept {
+  Sending& sending = *replies_[tag];
+  sending_ -= sending.reply.fragments();
+  if (const auto client = clients_.find(sending.client); client != clients_.end()) {
+    client->second.sending -= sending.reply.fragments();
+    client->second.moved_ns = now_ns_;
+  }
+  sending.reply.clear();
+  free_replies_.push_back(tag);
+  room_again_ = true;
+}
+
+void FragmentService::clear(const Request& request, std::uint64_t now_ns) {
+  if (!formats::read_clear_request(request.message.in_one_piece(scratch_), clear_request_))
+    return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
+  counters_.add(ServiceCounter::clears);
+  auto& last = clients_[request.client].clear_sequence;
+  if (last && clear_request_.sequence > *last + 1)
+    counters_.add(ServiceCounter::clear_gaps, clear_request_.sequence - *last - 1);
+  last = last ? std::max(*last, clear_request_.sequence) : clear_request_.sequence;
+  retention_.clear(clear_request_, now_ns);
+  replier_->reply(request.client, request.number, 0, {});
+  look_ns_ = 0;  // who waits for what is cleared waits for nothing
+}
+
+void FragmentService::describe(const Request& request) {
+  if (request.message.bytes() != 0) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
+  answer_.clear();
+  formats::append_describe_reply(answer_,
+                                 {.run_number = settings_.frame.run_number, .ended = ended_, .robs = retention_.robs()});
+  const std::span<const std::byte> part(answer_);
+  replier_->reply(request.client, request.number, 0, {&part, 1});
+}
+
+void FragmentService::holdings(const Request& request) {
+  const auto asked = formats::read_holdings_request(request.message.in_one_piece(scratch_));
+  if (!asked) return refuse(request, FragmentRefusal::unreadable, ServiceCounter::unreadable);
+  answer_.clear();
+  const std::size_t most = std::min<std::size_t>(asked->most_ranges, formats::kMostHoldingsRanges);
+  formats::append_holdings_reply(answer_, retention_.holdings(asked->from, most));
+  const std::span<const std::byte> part(answer_);
+  replier_->reply(request.client, request.number, 0, {&part, 1});
+}
+
+void FragmentService::refuse(const Request& request, FragmentRefusal why, ServiceCounter counter) {
+  counters_.add(counter);
+  if (why != FragmentRefusal::busy) {
+    if (const auto turn = unreadable_log_.turn())
+      base::log_warning("{}: a request of {} is refused: {}{}", settings_.replier.name,
+                        replier_->client_name(request.client), kServiceInfo[static_cast<std::size_t>(counter)].help,
+                        turn.suffix());
+  }
+  replier_->refuse(request.client, request.number, static_cast<std::uint16_t>(why));
+}
+
+void FragmentService::look(std::uint64_t now_ns) {
+  look_ns_ = now_ns + kLookNs;
+  waiting_.all([&](const WaitingRequest& request) {
+    return may_send(request.client) && answer(request, now_ns >= request.until_ns);
+  });
+  for (const auto& [number, client] : clients_) {
+    if (client.sending == 0 || now_ns - client.moved_ns < settings_.patience_ns) continue;
+    counters_.add(ServiceCounter::cut_off);
+    replier_->cut_off(number, "it takes nothing of its replies");
+    break;  // what that lets go of may change the list
+  }
+  const std::vector<ClientNumber> here = replier_->clients();
+  if (clients_.size() <= 2 * here.size()) return;
+  std::erase_if(clients_, [&](const auto& one) {
+    return one.second.sending == 0 && std::ranges::find(here, one.first) == here.end();
+  });
+}
+
+void FragmentService::drop(const transport::Replier::Dropped& dropped) {
+  bool waited = waiting_.size() != 0 && waiting_.drop(dropped.client, dropped.number);
+  waited =
+      std::erase_if(held_back_,
+                    [&](const Request& one) { return one.client == dropped.client && one.number == dropped.number; }) != 0 ||
+      waited;
+  if (waited) counters_.add(ServiceCounter::dropped);
+}
+
+}  // namespace rodeo::readout

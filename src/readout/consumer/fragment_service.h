@@ -1,0 +1,154 @@
+// FragmentService: keeps fragments until they are cleared, and answers who asks for them (docs/formats/fragment-requests.md).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "formats/fragment_request.h"
+#include "readout/consumer/fragment_reply.h"
+#include "readout/retention/retention.h"
+#include "readout/retention/waiting_requests.h"
+#include "transport/replier.h"
+
+namespace rodeo::readout {
+
+struct FragmentServiceSettings {
+  transport::ReplierSettings replier = {};
+  std::vector<SourceId> robs = {};
+  FragmentBook::Settings book = {};
+  std::size_t most_waiting = 4096;  ///< requests for what has not come
+  std::size_t most_sending = 1024;  ///< fragments in replies that are not sent yet; a client has an eighth of them
+  std::uint64_t patience_ns = 10'000'000'000;  ///< a client that takes nothing of its replies for so long is cut off
+  formats::RobFrame frame = {};
+};
+
+enum class ServiceCounter : std::size_t {
+  fetches,
+  fetched,
+  pending,
+  lost,
+  clears,
+  clear_gaps,
+  held_back,
+  dropped,
+  cut_off,
+  unreadable,
+  unknown_kind,
+  unknown_rob,
+  busy,
+  count
+};
+
+inline constexpr base::CounterInfo kServiceInfo[] = {
+    {"fetches", "requests", "Requests for fragments that were answered."},
+    {"fragments_fetched", "fragments", "Fragments in these answers."},
+    {"robs_pending", "ROBs", "ROBs in these answers that had not come yet."},
+    {"robs_lost", "ROBs", "ROBs in these answers that had gone, or never came."},
+    {"clears", "requests", "Requests that cleared ids."},
+    {"clear_gaps", "requests", "Clears that a client counted and that did not come from it."},
+    {"requests_held_back", "requests", "Requests that waited until enough of what was under way had been sent."},
+    {"requests_dropped", "requests", "Requests that waited when their client cancelled them or went away."},
+    {"clients_cut_off", "clients", "Clients that took nothing of their replies for `patience`."},
+    {"refused_unreadable", "requests", "Refused: not as the format has it."},
+    {"refused_unknown_kind", "requests", "Refused: of a kind that there is not."},
+    {"refused_unknown_rob", "requests", "Refused: for a ROB that the readout does not have."},
+    {"refused_busy", "requests", "Refused: as many requests were waiting as may."},
+};
+static_assert(std::size(kServiceInfo) == static_cast<std::size_t>(ServiceCounter::count));
+
+/// All functions by one thread, but for counters(). Nothing blocks.
+class FragmentService final : private transport::ReplyOwner {
+ public:
+  /// Listens, and is on the bus. Throws SetupError, as transport::Replier does.
+  explicit FragmentService(FragmentServiceSettings settings);
+  /// Lets go of all fragments.
+  ~FragmentService();
+  FragmentService(const FragmentService&) = delete;
+  FragmentService& operator=(const FragmentService&) = delete;
+
+  /// What replies say of the run; before any fragment.
+  void set_run(std::uint32_t run_number) { settings_.frame.run_number = run_number; }
+
+  /// As FragmentBook::take(); answers those who wait for it.
+  FragmentBook::Taken take(std::size_t rob, FragmentPtr& fragment, std::uint64_t now_ns);
+
+  /// Moves the network and time on. True: somebody asked something, or something has been sent.
+  bool serve(std::uint64_t now_ns);
+
+  /// No fragment comes any more: what is not here is lost.
+  void end();
+
+  Retention& retention() { return retention_; }
+  const Retention& retention() const { return retention_; }
+  /// Somebody has asked something, ever.
+  bool was_asked() const { return asked_ns_ != 0; }
+  /// When somebody last asked; 0: never.
+  std::uint64_t asked_ns() const { return asked_ns_; }
+  std::size_t sending() const { return sending_; }
+  std::size_t waiting() const { return waiting_.size(); }
+
+  const base::CounterBlock<ServiceCounter>& counters() const { return counters_; }
+  std::vector<NamedCounter> network_counters() const { return replier_->counters(); }
+
+ private:
+  using Request = transport::Replier::Request;
+  struct Client {
+    std::size_t sending = 0;                        ///< fragments
+    std::uint64_t moved_ns = 0;                     ///< when it last had none of them, or some were sent
+    std::optional<std::uint64_t> clear_sequence{};  ///< of its last
+  };
+  struct Sending {
+    FragmentReply reply;
+    transport::Replier::Client client = 0;
+  };
+
+  void sent(std::uint64_t tag) noexcept override;
+  void handle(Request& request, std::uint64_t now_ns);
+  bool may_send(transport::Replier::Client client) const;
+  void fetch(Request& request, std::uint64_t now_ns);
+  bool answer(const WaitingRequest& request, bool now);
+  void clear(const Request& request, std::uint64_t now_ns);
+  void describe(const Request& request);
+  void holdings(const Request& request);
+  void refuse(const Request& request, formats::FragmentRefusal why, ServiceCounter counter);
+  void look(std::uint64_t now_ns);
+  void drop(const transport::Replier::Dropped& dropped);
+
+  FragmentServiceSettings settings_;
+  Retention retention_;
+  WaitingRequests waiting_;
+  std::unordered_map<transport::Replier::Client, Client> clients_;
+  std::deque<Request> held_back_;
+  std::vector<std::unique_ptr<Sending>> replies_;  // by tag
+  std::vector<std::uint64_t> free_replies_;
+  std::size_t sending_ = 0;
+  bool room_again_ = false;  // something has been sent since
+  bool ended_ = false;
+  std::uint64_t asked_ns_ = 0;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t look_ns_ = 0;
+  base::CounterBlock<ServiceCounter> counters_;
+  base::LogThrottle unreadable_log_;
+
+  // Used again and again
+  std::vector<Request> requests_;
+  std::vector<transport::Replier::Dropped> dropped_;
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> answer_;
+  std::vector<std::span<const std::byte>> list_;
+  formats::FetchRequest fetch_request_;
+  formats::ClearRequest clear_request_;
+  WaitingRequest asked_;
+
+  std::unique_ptr<transport::Replier> replier_;  // ended first: it tells what is not needed any more
+};
+
+}  // namespace rodeo::readout

@@ -1,0 +1,134 @@
+// HltRequestHandler: keeps fragments for the farm, which fetches and clears them over the network (software ROD paper, section VI.C).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bounded_queue.h"
+#include "base/thread.h"
+#include "readout/consumer/fragment_service.h"
+#include "readout/run_info.h"
+#include "rodeo/consumer.h"
+#include "rodeo/parameters.h"
+#include "rodeo/settings.h"
+
+namespace rodeo::readout {
+
+/// How much is kept, and what that means for the memory behind it.
+struct RetentionSettings {
+  double rate_hz = 100'000;  ///< of fragments of a ROB
+  std::chrono::nanoseconds retention = std::chrono::seconds{1};
+  std::uint64_t max_fragments = 0;  ///< of a ROB; 0: rate x retention
+  std::size_t queue = 1024;         ///< of a ROB, before the book
+  std::size_t sending = 1024;
+
+  std::uint64_t most_fragments() const;
+  /// Fragments of one ROB that may be out of their builder's hands at a time because of this handler.
+  std::uint64_t most_held() const { return most_fragments() + queue + sending + 1; }
+};
+
+struct HltRequestHandlerSettings {
+  std::string name = "hlt_request_handler";
+  RetentionSettings retention = {};
+  FragmentServiceSettings service = {};  ///< its sizes are those of `retention`
+  std::chrono::nanoseconds linger = std::chrono::seconds{5};
+  base::IdlePolicy idle = base::IdlePolicy::sleep;
+  int cpu = -1;  ///< -1: not pinned
+};
+
+/// What its thread tells of its books.
+enum class RetentionCounter : std::uint8_t {
+  kept,
+  kept_bytes,
+  kept_limit,
+  fill,
+  cleared,
+  cleared_early,
+  repeated,
+  garbage,
+  uncleared,
+  late,
+  cleared_again,
+  early_forgotten,
+  waiting,
+  sending,
+  other_robs,
+  count
+};
+
+inline constexpr std::array<base::CounterInfo, static_cast<std::size_t>(RetentionCounter::count)> kRetentionInfo{{
+    {"kept", "fragments",
+     "Fragments that are kept now: consumed = kept + cleared + cleared_early + repeated_fragments + garbage + uncleared."},
+    {"kept_bytes", "bytes", "ROD data of the fragments that are kept now."},
+    {"kept_limit", "fragments", "Fragments that may be kept, of all ROBs."},
+    {"retention_fill_percent", "%", "Fragments kept of those that may be, of the ROB that has most."},
+    {"cleared", "fragments", "Fragments that were kept and cleared."},
+    {"cleared_early", "fragments", "Fragments that had been cleared before they came."},
+    {"repeated_fragments", "fragments", "Fragments of an event and a ROB that had one already."},
+    {"garbage", "fragments", "Fragments let go because no clear named them for `garbage_age`."},
+    {"uncleared", "fragments", "Fragments that nobody had cleared when the run was over and nobody asked any more."},
+    {"late_fragments", "fragments", "Fragments that came when others had been told that they are lost; they are kept."},
+    {"cleared_again", "ids", "Ids cleared of which nothing was kept any more, or never came."},
+    {"early_forgotten", "ids", "Clears of ids that had not come, and were forgotten: too many, or for too long."},
+    {"requests_waiting", "requests", "Requests that wait now for fragments which have not come."},
+    {"fragments_sending", "fragments", "Fragments in replies that are on their way now."},
+    {"other_robs", "fragments", "Fragments of ROBs that are not in `robs`; they go on."},
+}};
+
+/// insert() keeps a shared reference and passes the fragment on at once; those behind it must not write to it, which Fragment::writable tells them.
+/// A book that is full leaves fragments in the queue of their ROB, and a full queue holds back who inserts. Everything else is one thread's.
+class HltRequestHandler final : public FragmentConsumer, public RunAware {
+ public:
+  /// Listens, and is on the bus. Throws SetupError.
+  explicit HltRequestHandler(HltRequestHandlerSettings settings);
+  ~HltRequestHandler() override;
+
+  void insert(FragmentPtr fragment) override;
+  void take_run(const RunInfo& run) override;
+  void start() override;
+  /// What is kept is served until it is cleared, or until nobody has asked anything for `linger`.
+  void run_ends() override { ends_.store(true, std::memory_order_relaxed); }
+  void stop() override;
+  void link(FragmentConsumer* next) override;
+  Status status() const override;
+
+  static std::vector<Key> keys();
+  static std::unique_ptr<FragmentConsumer> create(const Parameters& parameters, const RunInfo& run);
+  /// What create() would find wrong before it listens.
+  static Result<void> check(const Parameters& parameters);
+  static RetentionSettings retention_of(const Parameters& parameters);
+
+ private:
+  using Queue = base::BoundedQueue<FragmentPtr>;
+
+  void run();
+  bool take_fragments(std::uint64_t now_ns);
+  bool may_go(std::uint64_t now_ns);
+  void tell();
+
+  const HltRequestHandlerSettings settings_;
+  FragmentService service_;
+  std::vector<std::unique_ptr<Queue>> queues_;  // of each ROB
+  std::vector<FragmentPtr> first_;              // of each ROB: taken from its queue, and the book was full
+
+  std::atomic<bool> ends_{false};    // the run
+  std::atomic<bool> ending_{false};  // no fragment comes any more
+  bool given_up_ = false;            // on clients, while the run ends
+  std::uint64_t waits_since_ns_ = 0;
+  std::uint64_t not_kept_ = 0;
+  std::array<base::Gauge<std::uint64_t>, kRetentionInfo.size()> told_{};
+  base::Gauge<std::uint64_t> taken_;
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> stalls_{0};
+  std::atomic<std::uint64_t> other_robs_{0};
+  base::ThreadCpu cpu_;
+  std::thread thread_;
+};
+
+}  // namespace rodeo::readout
