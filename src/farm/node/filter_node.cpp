@@ -349,6 +349,7 @@ void FilterNode::take_description(std::uint32_t number, Requester::Reply& reply,
   if (reply.outcome != Outcome::answered) return;
   const auto description = formats::read_describe_reply(reply.message.in_one_piece(scratch_));
   if (!description) return say(fmt::format("{} describes itself as nobody can read: {}", readout.name, description.error().message()));
+  if (description->run_number == 0) return;  // it waits for its run
   if (description->run_number != context_.run_number) {
     readout.describe_at_ns = now_ns + 10 * kAgainNs;
     return say(fmt::format("{} has run {}, not {}: nothing is asked of it", readout.name, description->run_number,

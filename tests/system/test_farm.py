@@ -1,0 +1,285 @@
+"""Readouts, supervisor, filter nodes and recorder as processes: each event is in one place, whoever is killed meanwhile."""
+
+import collections
+import json
+import signal
+import struct
+import time
+
+import pytest
+from conftest import scaled
+from event_files import prove, read_event_file
+from sockets import written_to
+
+READOUT = """
+[run]
+number = 7
+type = "test"
+[readout]
+name = "{name}"
+[readout.input]
+type = "generator"
+links = 4
+rate = "{rate}"
+chunk_bytes = 40
+[readout.builder]
+type = "gbt"
+chunk_size = 40
+window = 1024
+[readout.extractor]
+type = "rodeo"
+[[readout.rob]]
+source_id = "{rob}"
+[[readout.consumer]]
+type = "hlt_request_handler"
+name = "hlt"
+rate = "{rate}"
+retention = "4s"
+linger = "5s"
+"""
+
+FARM = """
+[farm.supervisor]
+name = "supervisor"
+run_number = 7
+readouts = ["one.hlt", "two.hlt"]
+recorders = ["recorder"]
+decisions = "decisions"
+event_timeout = "3s"
+
+[farm.node]
+supervisor = "supervisor"
+events = 16
+
+[farm.node.selection]
+type = "fraction"
+fraction = 0.5
+
+[farm.recorder]
+name = "recorder"
+run_number = 7
+directory = "files"
+min_free = "1MiB"
+payload = "provable seed=1 crc=0"
+"""
+
+VERDICTS = ("accepted", "rejected", "debug", "lost")
+
+
+class Farm:
+    """The processes of one run, in the directory of the test."""
+
+    def __init__(self, rodeo, rate="400Hz", farm=FARM):
+        self.rodeo, self.directory = rodeo, rodeo.directory
+        self.processes = {}
+        (self.directory / "farm.toml").write_text(farm)
+        for name, rob in (("one", "0x00510001"), ("two", "0x00520001")):
+            text = READOUT.format(name=name, rob=rob, rate=rate)
+            (self.directory / f"{name}.toml").write_text(text)
+
+    def start(self, name, *arguments):
+        self.processes[name] = self.rodeo.start(*arguments, "--json", f"{name}.json", stdout=None, stderr=open(self.directory / f"{name}.log", "a"))
+        return self.processes[name]
+
+    def start_readouts(self, seconds):
+        """They begin when all others have found them: how long that takes is no matter of a test."""
+        others = [name for name in self.processes if name != "recorder"]
+        for name in ("one", "two"):
+            self.start(name, "readout", f"{name}.toml", "--hold", "--seconds", seconds)
+        for name in others:
+            self.until(lambda name=name: all(one["connected"] for one in self.status(name).get("readouts") or [{"connected": False}]), f"{name} does not find the readouts")
+        for name in ("one", "two"):
+            self.rodeo("readout", "start", "--run", "7", "--name", name)
+
+    def status(self, name):
+        """What a process says of itself; nothing while it does not."""
+        try:
+            return json.loads(written_to(self.directory, f"{name}.control", b'{"command": "status"}'))["reply"]
+        except (OSError, ValueError, KeyError):
+            return {}
+
+    def start_supervisor(self):
+        return self.start("supervisor", "farm", "supervise", "farm.toml")
+
+    def start_node(self, name, *settings):
+        return self.start(name, "farm", "filter", "farm.toml", "--set", f"farm.node.name={name}", *(part for one in settings for part in ("--set", one)))
+
+    def start_recorder(self):
+        return self.start("recorder", "farm", "record", "farm.toml")
+
+    def finish(self, name, how=None, exit_codes=(0,)):
+        process = self.processes.pop(name)
+        if how is not None:
+            process.send_signal(how)
+        try:
+            process.wait(timeout=scaled(90))
+        finally:
+            log = (self.directory / f"{name}.log").read_text()
+        assert process.returncode in exit_codes, f"{name}: {process.returncode}\n{log}"
+        return json.loads((self.directory / f"{name}.json").read_text())
+
+    def kill(self, name):
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + scaled(60)
+        while not condition():
+            for name, process in self.processes.items():
+                assert process.poll() in (None, 0), f"{name} ended: {(self.directory / f'{name}.log').read_text()}"
+            assert time.monotonic() < deadline, what
+            time.sleep(0.02)
+
+    def decisions(self):
+        """What the supervisor's file has: the verdict of each id. The first counts."""
+        path = self.directory / "decisions"
+        data = path.read_bytes() if path.exists() else b""
+        verdicts = {}
+        for at in range(0, len(data) // 9 * 9, 9):
+            event, verdict = struct.unpack_from("<QB", data, at)
+            verdicts.setdefault(event, VERDICTS[verdict])
+        return verdicts
+
+    def recorded(self):
+        """Ids by stream in closed files, each of which verifies and proves every byte."""
+        ids = collections.defaultdict(list)
+        assert not list((self.directory / "files").glob("*.writing"))
+        for path in sorted((self.directory / "files").glob("*.data")):
+            self.rodeo("data", "verify", path)
+            file = read_event_file(path)
+            prove(file)
+            ids[path.name.split(".")[2]] += [event.global_id for event in file.events]
+        return ids
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def farm(rodeo):
+    with Farm(rodeo) as farm:
+        yield farm
+
+
+def check_each_event_is_in_one_place(farm, supervisor, streams_of_debug):
+    """Files, decisions and the supervisor's report say the same."""
+    verdicts = farm.decisions()
+    counts = collections.Counter(verdicts.values())
+    assert supervisor["events"]["adds_up"]
+    recorded = farm.recorded()
+    ids = [event for stream in recorded.values() for event in stream]
+    assert len(ids) == len(set(ids)), "an id is there twice"
+    accepted = {event for event, verdict in verdicts.items() if verdict == "accepted"}
+    debug = {event for event, verdict in verdicts.items() if verdict == "debug"}
+    assert set(recorded["physics_Main"]) <= accepted | debug
+    assert accepted | debug == set(ids)
+    assert set(recorded) <= {"physics_Main", *streams_of_debug}
+    return counts
+
+
+def test_what_is_accepted_is_in_verified_files_and_nothing_else(farm):
+    farm.start_recorder()
+    farm.start_supervisor()
+    farm.start_node("node1")
+    farm.start_node("node2", "farm.node.building=steps")
+    farm.start_readouts(2)
+    one, two = farm.finish("one"), farm.finish("two")
+    supervisor = farm.finish("supervisor")
+    nodes = [farm.finish("node1"), farm.finish("node2")]
+    recorder = farm.finish("recorder", signal.SIGINT)
+    counts = check_each_event_is_in_one_place(farm, supervisor, ())
+    built = one["fragments"]["built"]
+    assert two["fragments"]["built"] > 100 and built > 100
+    whole = min(built, two["fragments"]["built"])
+    assert counts["accepted"] + counts["rejected"] >= whole
+    assert 0.3 < counts["accepted"] / whole < 0.7
+    assert recorder["events"]["recorded"] == counts["accepted"] + counts["debug"]
+    for node in nodes:
+        events = node["events"]
+        assert events["assigned"] == events["accepted"] + events["rejected"] + events["debug"] + events["lost"]
+        assert node["supervisor"]["over"] and events["unsafe"] == 0
+    assert sum(node["events"]["accepted"] for node in nodes) == counts["accepted"]
+
+
+def test_a_killed_recorder_loses_nothing_and_records_nothing_twice(farm):
+    farm.start_recorder()
+    farm.start_supervisor()
+    farm.start_node("node1")
+    farm.start_readouts(4)
+    for _ in range(2):
+        before = len(farm.decisions())
+        farm.until(lambda: len(farm.decisions()) > before + 100, "nothing is decided")
+        farm.kill("recorder")
+        farm.start_recorder()
+    farm.finish("one"), farm.finish("two")
+    supervisor = farm.finish("supervisor")
+    farm.finish("node1")
+    recorder = farm.finish("recorder", signal.SIGINT)
+    assert recorder["events"]["read_back"] > 0
+    counts = check_each_event_is_in_one_place(farm, supervisor, ())
+    assert counts["accepted"] > 100
+    assert any(".recovered." in path.name for path in (farm.directory / "files").iterdir())
+
+
+def test_events_of_a_killed_node_are_built_by_another_and_kept_apart(farm):
+    farm.start_recorder()
+    farm.start_supervisor()
+    farm.start_node("node1")
+    farm.start_node("node2", "farm.node.selection.time=fixed", "farm.node.selection.mean_time=300ms")
+    farm.start_readouts(4)
+    farm.until(lambda: len(farm.decisions()) > 100, "nothing is decided")
+    farm.kill("node2")
+    farm.finish("one"), farm.finish("two")
+    supervisor = farm.finish("supervisor")
+    node = farm.finish("node1")
+    farm.finish("recorder", signal.SIGINT)
+    counts = check_each_event_is_in_one_place(farm, supervisor, ("debug_NodeBuildOnly",))
+    assert counts["debug"] == node["events"]["build_only"] > 0
+    assert counts["lost"] == 0
+
+
+def test_a_selection_in_python_that_crashes_fails_its_events_alone(farm):
+    (farm.directory / "mine.py").write_text(
+        "import os, rodeo\n"
+        "@rodeo.select\n"
+        "def mine(event):\n"
+        "    if event.global_id % 200 == 7: os.kill(os.getpid(), 9)\n"
+        "    return rodeo.accept('Main') if event.global_id % 2 == 0 else rodeo.reject()\n"
+    )
+    farm.start_recorder()
+    farm.start_supervisor()
+    farm.start_node("node1", "farm.node.selection.type=python", "farm.node.selection.file=mine.py")
+    farm.start_readouts(2)
+    farm.finish("one"), farm.finish("two")
+    supervisor = farm.finish("supervisor")
+    node = farm.finish("node1")
+    farm.finish("recorder", signal.SIGINT)
+    counts = check_each_event_is_in_one_place(farm, supervisor, ("debug_NodeSelection",))
+    assert counts["debug"] == node["counters"]["selection_failed"] > 0
+    crashed = farm.recorded()["debug_NodeSelection"]
+    assert crashed and all(event % 200 == 7 for event in crashed)
+    assert counts["accepted"] > 50 and counts["rejected"] > 50
+
+
+def test_closed_files_go_to_their_target(farm):
+    target = farm.directory / "target"
+    (farm.directory / "farm.toml").write_text(FARM + f'max_file_events = 100\n[farm.recorder.target]\ndirectory = "{target}"\n')
+    farm.start_recorder()
+    farm.start_supervisor()
+    farm.start_node("node1")
+    farm.start_readouts(2)
+    farm.finish("one"), farm.finish("two")
+    farm.finish("supervisor")
+    farm.finish("node1")
+    recorder = farm.finish("recorder", signal.SIGINT)
+    assert recorder["target"]["stored_files"] == len(list(target.glob("*.data"))) > 1
+    assert recorder["target"]["files_left"] == 0
+    assert not list((farm.directory / "files").glob("*.data"))
+    ids = [event.global_id for path in target.glob("*.data") for event in read_event_file(path).events]
+    assert len(ids) == len(set(ids)) == recorder["events"]["recorded"]
