@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kTwoMiB = 2 * kMiB;
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kSmall = kMiB / 4;  // no more than that is on pages of 4 KiB
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 
 std::size_t round_up(std::size_t bytes, std::size_t page) { return (bytes + page - 1) / page * page; }
@@ -65,6 +67,16 @@ Result<Arena> Arena::create(std::size_t bytes) {
   Arena arena;
   if (bytes == 0) return arena;
   arena.size_ = bytes;
+  // A huge page for each of a thousand connections would be gigabytes, most of them never used.
+  if (bytes <= kSmall) {
+    arena.mapped_ = round_up(bytes, kPage);
+    arena.kind_ = PageKind::transparent;
+    arena.data_ = map(arena.mapped_, MAP_POPULATE);
+    if (arena.data_ == nullptr)
+      return std::unexpected(Error{"base.memory", fmt::format("cannot map {} B: {}", arena.mapped_, std::strerror(errno)), "",
+                                   "raise the address space limit (ulimit -v), or end other programs"});
+    return arena;
+  }
   constexpr int kHuge1g = 30 << 26;  // MAP_HUGE_1GB: log2 of the page size in bits 26 and up
   constexpr int kHuge2m = 21 << 26;
   if (bytes >= kGiB) {
