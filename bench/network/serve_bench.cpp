@@ -116,10 +116,9 @@ class Readout {
                   .linger = 100ms}) {
     handler_.start();
   }
-  void run(const std::atomic<bool>& stop) {
-    source_.run(handler_, stop);
-    handler_.stop();
-  }
+  void run(const std::atomic<bool>& stop) { source_.run(handler_, stop); }
+  void run_ends() { handler_.run_ends(); }
+  void stop() { handler_.stop(); }
 
  private:
   Source source_;
@@ -293,12 +292,6 @@ class Node {
   std::vector<Requester::Reply> replies_;
 };
 
-template <typename Make>
-void run_all(std::uint32_t count, Make&& make) {
-  std::vector<std::jthread> threads;
-  for (std::uint32_t i = 0; i < count; ++i) threads.emplace_back(make(i));
-}
-
 class Rounds {
  public:
   explicit Rounds(const ServeBenchSettings& settings)
@@ -345,11 +338,18 @@ class Rounds {
       std::vector<std::unique_ptr<Readout>> all;
       for (std::uint32_t i = 0; i < settings_.readouts; ++i)
         all.push_back(std::make_unique<Readout>(settings_, folder_.path(), i));
-      run_all(settings_.readouts, [&](std::uint32_t i) { return [&, i] { all[i]->run(meeting->stop); }; });
+      std::vector<std::jthread> sources;
+      for (const auto& one : all) sources.emplace_back([&] { one->run(meeting->stop); });
+      while (!meeting->stop.load(std::memory_order_relaxed)) std::this_thread::sleep_for(1ms);
+      // A full book holds back who inserts, and nobody clears any more.
+      for (const auto& one : all) one->run_ends();
+      sources.clear();
+      for (const auto& one : all) one->stop();
     };
     const auto nodes = [&] {
-      run_all(settings_.nodes,
-              [&](std::uint32_t i) { return [&, i] { Node(settings_, folder_.path(), i, *meeting).run(); }; });
+      std::vector<std::jthread> threads;
+      for (std::uint32_t i = 0; i < settings_.nodes; ++i)
+        threads.emplace_back([&, i] { Node(settings_, folder_.path(), i, *meeting).run(); });
     };
     const Window window = measure(*meeting, seconds_, readouts, nodes);
     base::LatencySummary latency;
